@@ -1,0 +1,1 @@
+"""Wire formats: HTTP and the console."""

@@ -1,0 +1,1 @@
+"""One surface of the HTTP API per file."""

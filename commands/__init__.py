@@ -1,0 +1,1 @@
+"""The write side: the log and the one road into it."""

@@ -1,0 +1,21 @@
+"""The one place where an event changes state."""
+
+from __future__ import annotations
+
+from domain.entities import Entity
+from domain.events import EntityDeleted, EntityEvent
+
+
+def evolve(event: EntityEvent, position: int = 0) -> Entity | None:
+    """The entity after its event, None once deleted. After-images are complete, so what was before does not matter."""
+    if isinstance(event, EntityDeleted):
+        return None
+    return Entity(
+        xid=event.xid,
+        type=event.type,
+        epoch=event.epoch,
+        attributes=event.attributes,
+        private=event.private,
+        revision=event.revision,
+        position=position,
+    )

@@ -1,0 +1,85 @@
+"""JSON text in and out, exact: duplicate members are refused and no number loses a digit.
+
+`loads` gives int and float where they hold the very text that was sent and Decimal where they would not, so a number
+comes back as it went in (SER-13). Integers beyond 64 bits are Decimals with exponent 0.
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any, Final
+
+import orjson
+
+Json = Any  # None | bool | int | float | Decimal | str | list | dict; a recursive alias costs more than it catches here
+
+
+class InvalidJson(ValueError):
+    """The text is no JSON, or JSON that this registry does not take; the message says why."""
+
+
+def loads(text: bytes | str) -> Json:
+    """The value of a JSON text.
+
+    Raises: InvalidJson for bad syntax, bad UTF-8, lone surrogates, duplicate members, NaN, Infinity and deep nesting.
+    """
+    try:
+        source = text.decode("utf-8") if isinstance(text, bytes) else text
+        value = _DECODER.decode(source)
+        # Writing it once finds what could not be written later: half a surrogate pair, or a nesting beyond the writer's
+        # limit, which is checked eight levels early because an entity's after-image wraps what a client sent.
+        orjson.dumps([[[[[[[[value]]]]]]]], default=_number)
+    except UnicodeDecodeError as error:
+        raise InvalidJson(f"the text is not valid UTF-8 at byte {error.start}") from None
+    except RecursionError:
+        raise InvalidJson("the nesting is too deep") from None
+    except json.JSONDecodeError as error:
+        raise InvalidJson(f"{error.msg} at line {error.lineno} column {error.colno}") from None
+    except orjson.JSONEncodeError as error:
+        deep = "ecursion" in str(error)
+        raise InvalidJson("the nesting is too deep" if deep else "a string contains half of a surrogate pair") from None
+    return value
+
+
+def dumps(value: Json) -> bytes:
+    """Compact UTF-8 JSON; member order is kept."""
+    return orjson.dumps(value, default=_number)
+
+
+def text_of(number: float | Decimal) -> str:
+    """The canonical JSON text of a number."""
+    return dumps(number).decode()
+
+
+def _number(value: object) -> orjson.Fragment:
+    if isinstance(value, Decimal):
+        return orjson.Fragment(str(value))
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def _float(text: str) -> float | Decimal:
+    value = float(text)
+    return value if repr(value) == text else Decimal(text)
+
+
+def _int(text: str) -> int | Decimal:
+    return int(text) if len(text) < 19 else Decimal(text)
+
+
+def _members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidJson(f'the member "{twice}" appears twice in one object')
+    return members
+
+
+def _constant(text: str) -> Json:
+    raise InvalidJson(f"{text} is not a JSON number")
+
+
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_members, parse_float=_float, parse_int=_int, parse_constant=_constant
+)

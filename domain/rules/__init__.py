@@ -1,0 +1,1 @@
+"""One constraint per file; `RULES` lists those that run over a whole change."""

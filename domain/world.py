@@ -1,0 +1,130 @@
+"""World, the port through which decisions look at the registry; MemoryWorld holds one in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from domain import xid as xids
+from domain.entities import Entity
+from domain.events import EntityEvent
+from domain.evolve import evolve
+from domain.model import Model, compile_model
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What one interaction shares: its time, its correlation id and who asked."""
+
+    now: datetime
+    xregcorrelationid: str
+    caller: str = "anonymous"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a command comes to.
+
+    events: in the order in which the log holds them (EV-77); empty when nothing changed.
+    documents: new document bytes by SHA-256 in hex.
+    processed: xids of the entities that the request named, in its order: what its answer shows.
+    """
+
+    events: tuple[EntityEvent, ...]
+    documents: dict[str, bytes]
+    processed: tuple[str, ...] = ()
+
+
+class World(Protocol):
+    """The registry as decisions see it, inside the write lock."""
+
+    @property
+    def model(self) -> Model:
+        """The model in force."""
+
+    def prefetch(self, names: Iterable[str]) -> None:
+        """Announces entities that will be asked for, so that a store can read them in one go."""
+
+    def get(self, xid: str) -> Entity | None:
+        """The live entity in the stream of an xid. Its own xid may differ from the one asked for, in case only."""
+
+    def revision(self, xid: str) -> int:
+        """Number of the last event in the stream of an xid, 0 if there is none; deleted entities keep theirs."""
+
+    def members(self, collection: str) -> Sequence[Entity]:
+        """The live entities of one collection (`/dirs`, `/dirs/d1/files`, `.../f1/versions`), by tree key."""
+
+    def subtree(self, xid: str) -> Iterator[Entity]:
+        """The live entities below an entity, by tree key, itself left out."""
+
+    def of_type(self, type: str) -> Iterator[Entity]:
+        """Every live entity of a type (`dirs.files`), by tree key."""
+
+    def document(self, sha256: str) -> bytes:
+        """The bytes of a stored document."""
+
+
+class MemoryWorld:
+    """A World over dicts: what tests decide against, and what a fold of events gives."""
+
+    def __init__(self, events: Iterable[EntityEvent] = ()) -> None:
+        self._entities: dict[str, Entity] = {}
+        self._revisions: dict[str, int] = {}
+        self._documents: dict[str, bytes] = {}
+        self._model: tuple[int, Model] | None = None
+        self._position = 0
+        self.extend(events)
+
+    def extend(self, events: Iterable[EntityEvent], documents: dict[str, bytes] | None = None) -> None:
+        """Takes events in, in log order."""
+        self._documents.update(documents or {})
+        for event in events:
+            self._position += 1
+            self._revisions[event.stream] = event.revision
+            entity = evolve(event, self._position)
+            if entity is None:
+                self._entities.pop(event.stream, None)
+            else:
+                self._entities[event.stream] = entity
+
+    @property
+    def model(self) -> Model:
+        entity = self._entities.get(xids.MODEL)
+        if entity is None:
+            return compile_model({})
+        if self._model is None or self._model[0] != entity.revision:
+            self._model = entity.revision, Model.load(entity.attributes["modelsource"], entity.attributes["model"])
+        return self._model[1]
+
+    def prefetch(self, names: Iterable[str]) -> None:
+        pass
+
+    def get(self, xid: str) -> Entity | None:
+        return self._entities.get(xids.stream(xid))
+
+    def revision(self, xid: str) -> int:
+        return self._revisions.get(xids.stream(xid), 0)
+
+    def members(self, collection: str) -> Sequence[Entity]:
+        depth = len(xids.segments(collection)) + 1
+        return [entity for entity in self.subtree(collection) if len(xids.segments(entity.xid)) == depth]
+
+    def subtree(self, xid: str) -> Iterator[Entity]:
+        low, high = xids.subtree(xid)
+        for key, entity in sorted((xids.tree_key(name), entity) for name, entity in self._entities.items()):
+            if low <= key < high and entity.xid not in xids.ROOT_STREAMS:
+                yield entity
+
+    def of_type(self, type: str) -> Iterator[Entity]:
+        for entity in self.subtree(xids.REGISTRY):
+            if entity.type == type:
+                yield entity
+
+    def document(self, sha256: str) -> bytes:
+        return self._documents[sha256]
+
+    def entities(self) -> Iterator[Entity]:
+        """Everything alive, in the order of EV-77."""
+        yield from sorted(self._entities.values(), key=lambda entity: xids.order(entity.xid))

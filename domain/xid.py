@@ -1,0 +1,69 @@
+"""Entity paths: what an xid names, its parent, its stream and its place in tree order.
+
+Spec: core 1.0-rc4, "xid Attribute"; HTTP binding 1.0-rc4, "Registry HTTP APIs".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+#: Charset of `<SINGULAR>id` values (ENT-30).
+ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._~:@\-]{0,127}\Z")
+#: Charset of attribute and type names (ENT-10).
+NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
+
+REGISTRY: Final = "/"
+MODEL: Final = "/model"
+CAPABILITIES: Final = "/capabilities"
+#: Streams below the root that are no Groups, in the order in which events name them (EV-77).
+ROOT_STREAMS: Final = (REGISTRY, MODEL, CAPABILITIES)
+
+
+def segments(xid: str) -> tuple[str, ...]:
+    """`/dirs/d1/files` gives `("dirs", "d1", "files")`; the registry gives `()`."""
+    return tuple(xid[1:].split("/")) if xid != REGISTRY else ()
+
+
+def join(*parts: str) -> str:
+    """The inverse of `segments`."""
+    return "/" + "/".join(parts)
+
+
+def stream(xid: str) -> str:
+    """The id of an entity's stream: xids that differ only in case share it, so they never live side by side."""
+    return xid.lower()
+
+
+def tree_key(xid: str) -> str:
+    """Sorts, as plain bytes, in depth-first tree order: `!` is below every character that an id may have."""
+    return xid.lower().replace("/", "!")
+
+
+def subtree(xid: str) -> tuple[str, str]:
+    """The half-open range of tree keys below an entity or collection, itself left out."""
+    prefix = tree_key(xid) if xid != REGISTRY else ""
+    return prefix + "!", prefix + '"'
+
+
+def type_of(xid: str) -> str:
+    """`dirs`, `dirs.files` or `dirs.files.versions`; for the registry, its model and its capabilities the xid itself."""
+    return xid if xid in ROOT_STREAMS else ".".join(segments(xid)[::2])
+
+
+def parent(xid: str) -> str | None:
+    """The entity that owns this one; None for the registry."""
+    parts = segments(xid)
+    if not parts:
+        return None
+    return join(*parts[:-2]) if len(parts) > 2 else REGISTRY
+
+
+def entity_id(xid: str) -> str:
+    """The last segment of an entity's xid; empty for the registry."""
+    return xid.rpartition("/")[2]
+
+
+def order(xid: str) -> tuple[int, str]:
+    """Sort key of an interaction's events: registry, model, capabilities, then the tree depth first (EV-77)."""
+    return (ROOT_STREAMS.index(xid), "") if xid in ROOT_STREAMS else (len(ROOT_STREAMS), tree_key(xid))

@@ -1,0 +1,1 @@
+"""Everything derived from the log, each part disposable and rebuildable."""

@@ -1,0 +1,1 @@
+"""The same projections over the full log, in Spark."""
