@@ -1,0 +1,76 @@
+"""Settings from flags, the environment (`ANNALS_...`) and `.env`, in this order of precedence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+PREFIX: Final = "ANNALS_"
+DATABASES: Final = ("sqlite", "postgresql")
+
+
+def _database(url: str) -> str:
+    try:
+        kind = make_url(url).get_backend_name()
+    except ArgumentError:
+        kind = url
+    if kind not in DATABASES:
+        raise ValueError("a URL such as sqlite:///annals.db or postgresql://user:password@host/name is needed")
+    return url
+
+
+def _root(url: str | None) -> str | None:
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
+        raise ValueError("an absolute http or https URL without query or fragment is needed")
+    return url.rstrip("/")
+
+
+class Settings(BaseSettings):
+    """How one process of the registry runs. Each field is `ANNALS_<FIELD>` in the environment and in `.env`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
+    )
+
+    database: Annotated[str, AfterValidator(_database)] = Field(
+        "sqlite:///annals.db", description="URL of the store, SQLite or PostgreSQL"
+    )
+    host: str = Field("127.0.0.1", description="address that the server listens on")
+    port: int = Field(8080, ge=0, le=65535, description="port that the server listens on; 0 takes a free one")
+    public_url: Annotated[str | None, AfterValidator(_root)] = Field(
+        None, description="root of the registry as clients see it; without it answers follow the Host header"
+    )
+    registryid: str = Field("annals", description="registryid that a new store gets; an existing one keeps its own")
+    log_level: str = Field("info", description="least level of log lines: debug, info, warning, error")
+
+
+class Shown(NamedTuple):
+    """One setting as people may see it."""
+
+    name: str
+    value: str
+    description: str
+
+
+def shown(settings: Settings) -> Iterator[Shown]:
+    """Every setting under its environment name, passwords hidden."""
+    for name, field in Settings.model_fields.items():
+        value = getattr(settings, name)
+        text = "" if value is None else hidden(value) if name == "database" else str(value)
+        yield Shown(PREFIX + name.upper(), text, field.description or "")
+
+
+def hidden(database: str) -> str:
+    """A database URL with `***` in place of its password, in the user part and in the query."""
+    url = make_url(database)
+    secrets = {name: "***" for name in url.query if "password" in name.lower()}
+    return url.update_query_dict(secrets).render_as_string(hide_password=True).replace("%2A", "*")
