@@ -1,0 +1,48 @@
+# Python 3.11 or newer and make are all that has to be there.
+PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
+	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$name" && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := domain commands projections api spark_projections tests bench
+
+.PHONY: help install run test check format bench clean
+
+help:  ## Say what there is to make
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+
+install: $(VENV)/.run  ## Install the registry into .venv
+
+run: install  ## Serve the registry on http://127.0.0.1:8080, kept in annals.db
+	@$(BIN)/annals serve
+
+test: $(VENV)/.dev  ## Run the tests, on PostgreSQL too where one can be had
+	@$(BIN)/pytest -q -n auto -rs $(ARGS)
+
+check: $(VENV)/.dev  ## Format, lint and types
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/mypy
+
+format: $(VENV)/.dev  ## Rewrite the sources in the project's format
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix $(SOURCES)
+
+bench: $(VENV)/.dev  ## Measure, print a table and write docs/benchmarks.md; ARGS=--quick for a smoke run
+	@$(BIN)/python -m bench $(ARGS)
+
+clean:  ## Remove the environment and what tools left behind; annals.db stays
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name one: make PYTHON=/path/to/python" >&2; exit 1; }
+	$(PYTHON) .ci/environment.py $(VENV)
+
+$(VENV)/.run: $(BIN)/python pyproject.toml
+	@echo "Installing into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/python pyproject.toml
+	@echo "Installing into $(VENV), with the tools of development ..."
+	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/.run
