@@ -15,6 +15,7 @@ import tempfile
 import urllib.request
 import venv
 from pathlib import Path
+from urllib.parse import urljoin
 
 INDEX = "https://pypi.org/pypi/pip/json"
 
@@ -41,7 +42,7 @@ def download(folder: Path) -> Path:
     with urllib.request.urlopen(INDEX) as answer:
         files = json.load(answer)["urls"]
     wheel = next(file for file in files if file["packagetype"] == "bdist_wheel")
-    with urllib.request.urlopen(wheel["url"]) as answer:
+    with urllib.request.urlopen(urljoin(INDEX, wheel["url"])) as answer:
         content = answer.read()
     if hashlib.sha256(content).hexdigest() != wheel["digests"]["sha256"]:
         sys.exit("pip was damaged on its way from the index; run make again")
