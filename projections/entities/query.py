@@ -1,52 +1,146 @@
 """Reading the REST read model.
 
-A View is one consistent look through one connection: all that it returns belongs to one position of the log.
+A View is one look through one connection: inside a transaction all that it returns belongs to one position of the log.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
+from typing import Any, Final
 
+from sqlalchemy import Connection
+
+from domain.xid import CAPABILITIES, MODEL, REGISTRY, subtree, tree_key
+from projections import database
+from projections.connect import Reader, connect
+from projections.database import Database
 from projections.entities.rows import Row
+from projections.entities.tables import tables
+from projections.positions import position
+
+_COLUMNS: Final = ", ".join(Row._fields)
+_WIDTH: Final = len(Row._fields)
+_ENTITY: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key = ?"
+_SINCE: Final = "(SELECT since FROM entity WHERE tree_key = '{}')"
+_DEFINITIONS: Final = ", ".join(_SINCE.format(tree_key(name)) for name in (MODEL, CAPABILITIES))
+_WITH_DEFINITIONS: Final = (
+    f"SELECT entity.*, {_DEFINITIONS} FROM (SELECT 1) AS always LEFT JOIN entity ON entity.tree_key = ?"
+)
+_SUBTREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key > ? AND tree_key < ?{{}} ORDER BY tree_key"
+_LOCKED: Final = tuple(table.name for table in tables())
+_DOCUMENT: Final = "SELECT bytes FROM document WHERE sha256 = ?"
 
 
 class View:
-    """The read model as of one moment, over a DB-API connection (SQLite or PostgreSQL)."""
+    """The read model as of one moment, over one connection of a driver."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    @classmethod
+    def over(cls, connection: Connection) -> View:
+        """A view through a SQLAlchemy connection: what the transaction that it is in has written included."""
+        return cls(database.over(connection))
+
+    def position(self) -> int:
+        """The position of the last event that the read model holds."""
+        return position(self._db, "entities")
 
     def definitions(self) -> tuple[int, int]:
         """Positions of the last events of the model and of the capabilities: what a cache of them checks first."""
-        raise NotImplementedError
+        model, capabilities = self._db.one(f"SELECT {_DEFINITIONS}")
+        return model or 0, capabilities or 0
 
     def entity(self, xid: str) -> Row | None:
         """The live entity with exactly this xid, letter case included. One look-up by primary key."""
-        raise NotImplementedError
+        return _exact(self._db.one(_ENTITY, (tree_key(xid),)), xid)
+
+    def entity_with_definitions(self, xid: str) -> tuple[Row | None, int, int]:
+        """`entity` and `definitions` in one statement."""
+        found = self._db.one(_WITH_DEFINITIONS, (tree_key(xid),))
+        return _exact(found[:_WIDTH], xid), found[_WIDTH] or 0, found[_WIDTH + 1] or 0
 
     def entities(self, xids: Sequence[str]) -> list[Row]:
         """Those of the named entities that live, in the order asked for."""
-        raise NotImplementedError
+        keys = self._db.listed(map(tree_key, xids))
+        found = self._db.all(f"SELECT {_COLUMNS} FROM entity WHERE {self._db.named('tree_key')}", [keys])
+        rows = {values[1]: Row._make(values) for values in found}
+        return [rows[xid] for xid in xids if xid in rows]
 
     def subtree(self, xid: str, types: Collection[str] | None = None) -> Iterator[Row]:
         """The entities below an entity or collection, itself left out, in tree order, streamed; of some types only."""
-        raise NotImplementedError
+        wanted = tuple(types) if types is not None else ()
+        if types is not None and not wanted:
+            return iter(())
+        sql = _SUBTREE.format(_of_types(xid, len(wanted)))
+        return map(Row._make, self._db.stream(sql, (*subtree(xid), *wanted)))
 
     def document(self, sha256: str) -> bytes:
         """The bytes of a document. Raises: KeyError when it is not stored."""
-        raise NotImplementedError
+        found = self._db.one(_DOCUMENT, (sha256,))
+        if found is None:
+            raise KeyError(sha256)
+        return bytes(found[0])
 
 
 class Readers:
     """Views for readers outside the write transaction.
 
     `view()` gives one in a read transaction of its own (a snapshot) and takes it back at the end; `quick()` gives the
-    calling thread's own long-lived connection for single look-ups, each of which sees the latest commit.
+    calling thread's own long-lived connection for single look-ups, each of which sees the latest commit. What a quick
+    view streams is read at once on PostgreSQL: larger trees belong to a `view()`.
     """
 
-    def view(self) -> AbstractContextManager[View]:
-        raise NotImplementedError
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._idle: list[Reader] = []
+        self._quick: list[Reader] = []
+        self._local = threading.local()
+
+    @contextmanager
+    def view(self) -> Iterator[View]:
+        """A view of one moment, for as long as the block lasts."""
+        reader = self._idle.pop() if self._idle else connect(self._url)
+        try:
+            with reader.snapshot(_LOCKED):
+                yield View(reader)
+        finally:
+            self._take_back(reader)
 
     def quick(self) -> View:
-        raise NotImplementedError
+        """The calling thread's view of the latest commit, statement by statement."""
+        view: View | None = getattr(self._local, "view", None)
+        return view if view is not None and self._local.reader.usable else self._open_quick()
 
     def close(self) -> None:
-        raise NotImplementedError
+        """Closes every connection; none may be in use."""
+        for reader in (*self._idle, *self._quick):
+            reader.close()
+        self._idle.clear()
+        self._quick.clear()
+        self._local = threading.local()
+
+    def _open_quick(self) -> View:
+        reader = connect(self._url)
+        self._quick = [*(other for other in self._quick if other.usable), reader]
+        self._local.reader, self._local.view = reader, View(reader)
+        return View(reader)
+
+    def _take_back(self, reader: Reader) -> None:
+        if reader.usable:
+            self._idle.append(reader)
+
+
+def _exact(values: Any, xid: str) -> Row | None:
+    return Row._make(values) if values is not None and values[1] == xid else None
+
+
+def _of_types(xid: str, count: int) -> str:
+    if count == 1:
+        return " AND type = ?"
+    if count:
+        # The concatenation hides the column from the index by type, whose many ranges would have to be sorted.
+        return f" AND type || '' IN ({', '.join('?' * count)})"
+    return f" AND type NOT IN ('{MODEL}', '{CAPABILITIES}')" if xid == REGISTRY else ""

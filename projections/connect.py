@@ -1,0 +1,92 @@
+"""Read-only connections of the drivers, for readers that wait for nobody."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final, Protocol
+from urllib.parse import quote
+
+import psycopg
+from sqlalchemy import URL, make_url
+
+from projections.database import Database, Postgres, Sqlite
+
+#: Bytes of a SQLite file that readers map into memory: hot pages are read without a system call.
+MAPPED: Final = 1 << 30
+
+
+class Reader(Database, Protocol):
+    """A connection of one reader."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is open still."""
+
+    def snapshot(self, tables: Sequence[str]) -> AbstractContextManager[None]:
+        """A read transaction that sees one moment. tables: those that a rebuild may swap meanwhile."""
+
+    def close(self) -> None:
+        """Closes it, from any thread."""
+
+
+def connect(url: str) -> Reader:
+    """A new connection to the database of a SQLAlchemy URL."""
+    parsed = make_url(url)
+    return SqliteReader(_open_file(parsed)) if parsed.get_backend_name() == "sqlite" else PostgresReader(_dial(parsed))
+
+
+class SqliteReader(Sqlite):
+    """A reader of a file in WAL mode: never waits for the writer, nor the writer for it."""
+
+    usable = True
+
+    @contextmanager
+    def snapshot(self, tables: Sequence[str]) -> Iterator[None]:
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        self.usable = False
+        self._connection.close()
+
+
+class PostgresReader(Postgres):
+    """A reader of a server, each statement its own transaction unless in a snapshot."""
+
+    @property
+    def usable(self) -> bool:
+        return not self._connection.closed
+
+    @contextmanager
+    def snapshot(self, tables: Sequence[str]) -> Iterator[None]:
+        # The lock comes before the first look: a swap in between would show a table newer than the snapshot, empty.
+        self._connection.execute(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+            f"LOCK TABLE {', '.join(tables)} IN ACCESS SHARE MODE".encode()
+        )
+        try:
+            yield
+        finally:
+            if self.usable:
+                self._connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _open_file(url: URL) -> sqlite3.Connection:
+    source = f"file:{quote(url.database or '')}?mode=rw"
+    connection = sqlite3.connect(source, uri=True, isolation_level=None, check_same_thread=False, timeout=60)
+    connection.execute("PRAGMA query_only = ON")
+    connection.execute(f"PRAGMA mmap_size = {MAPPED}")
+    return connection
+
+
+def _dial(url: URL) -> psycopg.Connection[tuple[object, ...]]:
+    source = url.set(drivername="postgresql").render_as_string(hide_password=False)
+    return psycopg.connect(source, autocommit=True)

@@ -1,0 +1,173 @@
+"""The two databases through their own drivers: what they say differently, and nothing else.
+
+SQL is written with `?` for parameters. SQLAlchemy makes tables and owns connections; the statements that run for each
+event or each request go past it, because its overhead is several times theirs.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import count
+from typing import Any, Final, Protocol
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from sqlalchemy import Connection, Table
+
+Values = Sequence[Any]
+
+#: Rows of one array parameter or one fetch.
+CHUNK: Final = 2000
+#: From this many rows on COPY beats a prepared INSERT.
+COPY_FROM: Final = 200
+
+_CURSORS: Final = count()
+_ARRAYS: Final = {str: "text[]", int: "bigint[]", float: "double precision[]"}
+
+
+class Database(Protocol):
+    """One connection of a driver."""
+
+    def one(self, sql: str, values: Values = ()) -> Any:
+        """The first row, or None."""
+
+    def all(self, sql: str, values: Values = ()) -> list[Any]:
+        """Every row."""
+
+    def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
+        """Every row, a few at a time; memory stays flat inside a transaction."""
+
+    def named(self, column: str) -> str:
+        """A condition that takes one list parameter, `listed` of the values wanted."""
+
+    def listed(self, values: Iterable[str]) -> Any:
+        """The parameter of `named`."""
+
+    def insert(self, table: Table, rows: Sequence[Values]) -> None:
+        """Adds new rows, all columns in their order."""
+
+    def upsert(self, table: Table, rows: Sequence[Values]) -> None:
+        """Adds rows or replaces those with their primary keys; a key appears once."""
+
+    def delete(self, table: Table, keys: Sequence[Values]) -> None:
+        """Removes rows by primary key."""
+
+
+def over(connection: Connection) -> Database:
+    """The driver's side of a SQLAlchemy connection, in whatever transaction that is in."""
+    driver: Any = connection.connection.driver_connection
+    return Sqlite(driver) if isinstance(driver, sqlite3.Connection) else Postgres(driver)
+
+
+class Sqlite:
+    """SQLite; the connection keeps its prepared statements by text."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def one(self, sql: str, values: Values = ()) -> Any:
+        return self._connection.execute(sql, values).fetchone()
+
+    def all(self, sql: str, values: Values = ()) -> list[Any]:
+        return self._connection.execute(sql, values).fetchall()
+
+    def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
+        return self._connection.execute(sql, values)
+
+    def named(self, column: str) -> str:
+        return f"{column} IN (SELECT value FROM json_each(?))"
+
+    def listed(self, values: Iterable[str]) -> Any:
+        return "[" + ",".join(f'"{value}"' for value in values) + "]"
+
+    def insert(self, table: Table, rows: Sequence[Values]) -> None:
+        self._connection.executemany(_insert(table), rows)
+
+    def upsert(self, table: Table, rows: Sequence[Values]) -> None:
+        self._connection.executemany(f"{_insert(table)} {_on_conflict(table)}", rows)
+
+    def delete(self, table: Table, keys: Sequence[Values]) -> None:
+        same = " AND ".join(f"{key} = ?" for key in _keys(table))
+        self._connection.executemany(f"DELETE FROM {table.name} WHERE {same}", keys)
+
+
+class Postgres:
+    """PostgreSQL. Many rows travel as arrays or by COPY: psycopg's `executemany` is a pipeline, which can stall."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+
+    def one(self, sql: str, values: Values = ()) -> Any:
+        return self._connection.execute(_format(sql), values, prepare=True).fetchone()
+
+    def all(self, sql: str, values: Values = ()) -> list[Any]:
+        return self._connection.execute(_format(sql), values, prepare=True).fetchall()
+
+    def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
+        if self._connection.info.transaction_status is TransactionStatus.IDLE:
+            yield from self.all(sql, values)
+            return
+        with self._connection.cursor(name=f"stream_{next(_CURSORS)}") as cursor:
+            cursor.itersize = CHUNK
+            yield from cursor.execute(_format(sql), values)
+
+    def named(self, column: str) -> str:
+        return f"{column} = ANY(?)"
+
+    def listed(self, values: Iterable[str]) -> Any:
+        return list(values)
+
+    def insert(self, table: Table, rows: Sequence[Values]) -> None:
+        if len(rows) < COPY_FROM:
+            return self._with_arrays(f"INSERT INTO {table.name} SELECT * FROM {_unnest(table)}", rows)
+        with self._connection.cursor() as cursor, cursor.copy(f"COPY {table.name} FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+        return None
+
+    def upsert(self, table: Table, rows: Sequence[Values]) -> None:
+        self._with_arrays(f"INSERT INTO {table.name} SELECT * FROM {_unnest(table)} {_on_conflict(table)}", rows)
+
+    def delete(self, table: Table, keys: Sequence[Values]) -> None:
+        names = _keys(table)
+        same = " AND ".join(f"{table.name}.{name} = gone.{name}" for name in names)
+        gone = f"{_unnest(table, len(names))} AS gone ({', '.join(names)})"
+        self._with_arrays(f"DELETE FROM {table.name} USING {gone} WHERE {same}", keys)
+
+    def _with_arrays(self, sql: str, rows: Sequence[Values]) -> None:
+        for chunk in _chunks(rows):
+            self._connection.execute(sql, [list(column) for column in zip(*chunk, strict=True)], prepare=True)
+
+
+@cache
+def _format(sql: str) -> str:
+    return sql.replace("%", "%%").replace("?", "%s")
+
+
+@cache
+def _insert(table: Table) -> str:
+    return f"INSERT INTO {table.name} VALUES ({', '.join('?' for _ in table.columns)})"
+
+
+@cache
+def _on_conflict(table: Table) -> str:
+    keys = _keys(table)
+    moved = ", ".join(f"{name} = excluded.{name}" for name in table.columns.keys() if name not in keys)  # noqa: SIM118
+    return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {moved}"
+
+
+@cache
+def _unnest(table: Table, width: int | None = None) -> str:
+    arrays = (f"%s::{_ARRAYS[column.type.python_type]}" for column in list(table.columns)[:width])
+    return f"unnest({', '.join(arrays)})"
+
+
+@cache
+def _keys(table: Table) -> tuple[str, ...]:
+    return tuple(column.name for column in table.primary_key)
+
+
+def _chunks(rows: Sequence[Values]) -> Iterator[Sequence[Values]]:
+    return (rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK))

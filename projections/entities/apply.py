@@ -1,0 +1,141 @@
+"""The inline projection: events into the read model, in the transaction that appends them.
+
+For each stream the rows before, between and after its events are lined up; each but the last goes to the history, the
+last one stays. What is new in whole is written without looking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection
+
+from domain import jsontext
+from domain import xid as xids
+from domain.events import EntityCreated, EntityDeleted, EntityEvent
+from projections import database
+from projections.database import Database, Values
+from projections.entities.leaves import Leaf, leaves
+from projections.entities.rows import Row, row
+from projections.entities.tables import Tables, tables
+from projections.positions import move
+
+Recorded = Sequence[tuple[int, EntityEvent]]
+
+#: Streams that no filter reaches.
+UNINDEXED = frozenset((xids.MODEL, xids.CAPABILITIES))
+
+
+class Entities:
+    """The REST read model. name: of its position; into: the set of tables that it writes."""
+
+    name = "entities"
+
+    def __init__(self, name: str = name, into: Tables | None = None) -> None:
+        self._position = name
+        self._tables = into or tables()
+
+    def create(self, connection: Connection) -> None:
+        """Makes the tables that are missing."""
+        self._tables.create(connection)
+
+    def apply(self, connection: Connection, recorded: Recorded) -> None:
+        """Takes in the events of whole interactions, in log order."""
+        if not recorded:
+            return
+        db = database.over(connection)
+        work = Work()
+        before = self._before(db, recorded)
+        for key, events in _by_stream(recorded).items():
+            work.add(before.get(key), events)
+        self._write(db, work)
+        move(db, self._position, recorded[-1][0])
+
+    def _before(self, db: Database, recorded: Recorded) -> dict[str, Row]:
+        known: set[str] = set()
+        asked: list[str] = []
+        for _, event in recorded:
+            if event.stream not in known and not isinstance(event, EntityCreated):
+                asked.append(xids.tree_key(event.xid))
+            known.add(event.stream)
+        if not asked:
+            return {}
+        found = db.all(f"SELECT * FROM {self._tables.entity.name} WHERE {db.named('tree_key')}", [db.listed(asked)])
+        return {values[0]: Row._make(values) for values in found}
+
+    def _write(self, db: Database, work: Work) -> None:
+        own = self._tables
+        for write, table, rows in (
+            (db.insert, own.history, work.replaced),
+            (db.delete, own.attribute, work.lost_leaves),
+            (db.delete, own.entity, work.gone),
+            (db.insert, own.entity, work.born),
+            (db.upsert, own.entity, work.moved),
+            (db.insert, own.attribute, work.first_leaves),
+            (db.upsert, own.attribute, work.moved_leaves),
+        ):
+            if rows:
+                write(table, rows)
+
+
+class Work:
+    """The rows that a run of events comes to, by what is to be done with them."""
+
+    def __init__(self) -> None:
+        self.born: list[Values] = []
+        self.moved: list[Values] = []
+        self.gone: list[Values] = []
+        self.replaced: list[Values] = []
+        self.first_leaves: list[Values] = []
+        self.moved_leaves: list[Values] = []
+        self.lost_leaves: list[Values] = []
+
+    def add(self, before: Row | None, events: Recorded) -> None:
+        """Adds the events of one stream. before: the row that is there."""
+        images = [before, *(None if isinstance(event, EntityDeleted) else row(event, at) for at, event in events)]
+        ends = [position for position, _ in events]
+        self.replaced += [(*old, until) for old, until in zip(images, ends, strict=False) if old]
+        after, last = images[-1], events[-1][1]
+        if before is None and after is not None:
+            self.born.append(after)
+            self.first_leaves += _rows(after, _leaves(last))
+        elif before is not None and after is not None:
+            self.moved.append(after)
+            self._add_changes(after, _stored_leaves(before), _leaves(last))
+        elif before is not None:
+            self.gone.append((before.tree_key,))
+            self.lost_leaves += [(before.tree_key, path) for path in _stored_leaves(before)]
+
+    def _add_changes(self, after: Row, old: dict[str, Leaf], new: dict[str, Leaf]) -> None:
+        self.lost_leaves += [(after.tree_key, path) for path in old if path not in new]
+        self.moved_leaves += _rows(after, {path: leaf for path, leaf in new.items() if old.get(path) != leaf})
+
+
+def _by_stream(recorded: Recorded) -> dict[str, list[tuple[int, EntityEvent]]]:
+    streams: dict[str, list[tuple[int, EntityEvent]]] = {}
+    for position, event in recorded:
+        streams.setdefault(xids.tree_key(event.xid), []).append((position, event))
+    return streams
+
+
+def _rows(owner: Row, found: dict[str, Leaf]) -> list[Values]:
+    key, type_ = owner.tree_key, owner.type
+    return [(key, path, type_, text, number) for path, (text, number) in found.items()]
+
+
+def _leaves(event: EntityEvent) -> dict[str, Leaf]:
+    return {} if event.type in UNINDEXED else leaves(event.attributes)
+
+
+def _stored_leaves(old: Row) -> dict[str, Leaf]:
+    return {} if old.type in UNINDEXED else leaves(_loads(old.attributes))
+
+
+def _loads(text: str) -> Any:
+    """Doubles are exact enough for leaves; only a number beyond them needs the exact reader."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return jsontext.loads(text)

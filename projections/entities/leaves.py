@@ -1,0 +1,109 @@
+"""What of an entity the `attribute` table holds: one leaf for each scalar, by its path.
+
+A path is dot notation in one canonical form: `name`, `labels.stage`, `meta.epoch`, `tags[0]`, and `labels['a.b']` for
+keys with a character that dot notation gives a meaning, with digits only, or empty (a quote in a key is doubled). A
+path beyond `PATH_LIMIT` characters is cut and ends in `#` and the SHA-256 of the whole.
+
+| value            | text                  | number            |
+|------------------|-----------------------|-------------------|
+| string           | `text_key` of it      | NULL              |
+| number           | NULL                  | nearest double    |
+| true, false      | `true`, `false`       | 1, 0              |
+| `{}`, `[]`, or nothing but nulls inside | NULL | NULL        |
+| null             | no leaf: null is absent |                 |
+
+So an attribute is present where a leaf has its path or a path below it. What a key cannot tell (a text as long as
+`TEXT_LIMIT`, numbers that share a double) is told by the JSON of the row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, Final
+
+#: Characters of a text key; those of a longer text are its beginning.
+TEXT_LIMIT: Final = 128
+PATH_LIMIT: Final = 256
+
+#: The keys of one value: folded text, number.
+Leaf = tuple[str | None, float | None]
+PRESENT: Final[Leaf] = (None, None)
+
+_PLAIN_KEY: Final = re.compile(r"(?!\d+\Z)[^.\[\]'\"*]+\Z")
+_TIMESTAMP: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:(\.\d*?)0*)?Z\Z")
+
+
+def leaves(attributes: Mapping[str, Any]) -> dict[str, Leaf]:
+    """The leaves of an entity's attributes by path."""
+    found: dict[str, Leaf] = {}
+    for name, value in attributes.items():
+        if type(value) is str:
+            found[name] = (text_key(value), None)
+        else:
+            _add(found, name, value)
+    return found if max(map(len, found), default=0) <= PATH_LIMIT else {path_key(path): found[path] for path in found}
+
+
+def text_key(text: str) -> str:
+    """The folded beginning of a text; byte order of keys is the order of texts.
+
+    A timestamp in UTC sorts by its instant: its `Z` becomes `!`, which is below the dot of a fraction. NUL, which
+    PostgreSQL cannot hold, and the character that escapes it keep their order.
+    """
+    if text[-1:] == "Z" and (timestamp := _TIMESTAMP.match(text)):
+        seconds, fraction = timestamp.groups()
+        return f"{seconds.lower()}{fraction if fraction and fraction != '.' else ''}!"
+    folded = text.casefold()
+    if "\0" in folded or "\1" in folded:
+        folded = folded.replace("\1", "\1\2").replace("\0", "\1\1")
+    return folded[:TEXT_LIMIT]
+
+
+def path_key(path: str) -> str:
+    """A path as the table holds it."""
+    if len(path) <= PATH_LIMIT:
+        return path
+    digest = sha256(path.encode()).hexdigest()
+    return f"{path[: PATH_LIMIT - len(digest) - 1]}#{digest}"
+
+
+@lru_cache(maxsize=4096)
+def step(key: str) -> str:
+    """The step of a path to a member: `.stage` or `['a.b']`."""
+    quoted = key.replace("'", "''")
+    return f".{key}" if _PLAIN_KEY.match(key) else f"['{quoted}']"
+
+
+def _add(found: dict[str, Leaf], path: str, value: Any) -> None:
+    match value:
+        case None:
+            pass
+        case str():
+            found[path] = (text_key(value), None)
+        case bool():
+            found[path] = ("true", 1.0) if value else ("false", 0.0)
+        case int() | float() | Decimal():
+            found[path] = (None, _double(value))
+        case dict():
+            _add_all(found, path, {step(key): member for key, member in value.items()})
+        case _:
+            _add_all(found, path, {f"[{index}]": item for index, item in enumerate(value)})
+
+
+def _add_all(found: dict[str, Leaf], path: str, members: Mapping[str, Any]) -> None:
+    before = len(found)
+    for suffix, value in members.items():
+        _add(found, path + suffix, value)
+    if len(found) == before:
+        found[path] = PRESENT
+
+
+def _double(number: float | Decimal) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf") if number > 0 else float("-inf")

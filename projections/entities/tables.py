@@ -1,0 +1,121 @@
+"""The tables of the REST read model.
+
+`entity` has one row for each living entity, `entity_history` one for each image that was replaced, with the position
+that replaced it; `attribute` one for each leaf of a living entity. A suffix names a second set, which a rebuild fills
+and renames; indexes keep the name they were made under, because SQLite renames none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Double,
+    Index,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+)
+
+from projections.positions import POSITIONS
+
+#: Byte order on both databases, so that the order of tree keys is the order of the tree.
+KEY = Text().with_variant(Text(collation="C"), "postgresql")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tables:
+    """One set of the three tables."""
+
+    metadata: MetaData
+    entity: Table
+    history: Table
+    attribute: Table
+
+    def create(self, connection: Connection) -> None:
+        """Makes what is missing, tables, indexes and the table of positions."""
+        POSITIONS.create(connection, checkfirst=True)
+        self.metadata.create_all(connection)
+
+    def __iter__(self) -> Iterator[Table]:
+        return iter((self.entity, self.history, self.attribute))
+
+
+@lru_cache(maxsize=8)
+def tables(suffix: str = "") -> Tables:
+    """The tables of a set; the one without a suffix is what readers see."""
+    metadata = MetaData()
+    return Tables(
+        metadata,
+        entity=_entity(f"entity{suffix}", metadata),
+        history=_history(f"entity_history{suffix}", metadata),
+        attribute=_attribute(f"attribute{suffix}", metadata),
+    )
+
+
+def _entity(name: str, metadata: MetaData) -> Table:
+    return Table(
+        name,
+        metadata,
+        *_row_columns(),
+        PrimaryKeyConstraint("tree_key"),
+        # A collection is a range of one type, without the Versions that lie between its Resources.
+        Index(f"{name}_by_type", "type", "tree_key"),
+    )
+
+
+def _history(name: str, metadata: MetaData) -> Table:
+    return Table(
+        name,
+        metadata,
+        *_row_columns(),
+        Column("until", BigInteger, nullable=False),
+        PrimaryKeyConstraint("tree_key", "since"),
+    )
+
+
+def _attribute(name: str, metadata: MetaData) -> Table:
+    # Clustered by entity, each leaf is in exactly one of the two partial indexes: two B-trees on SQLite, not four.
+    table = Table(
+        name,
+        metadata,
+        Column("tree_key", KEY, nullable=False),
+        Column("path", KEY, nullable=False),
+        Column("type", KEY, nullable=False),
+        Column("text", KEY),
+        Column("number", Double),
+        PrimaryKeyConstraint("tree_key", "path"),
+        sqlite_with_rowid=False,
+    )
+    _partial(f"{name}_by_text", table, "text", table.c.text.is_not(None))
+    _partial(f"{name}_by_number", table, "number", table.c.text.is_(None))
+    return table
+
+
+def _row_columns() -> list[Column[object]]:
+    return [
+        Column("tree_key", KEY, nullable=False),
+        Column("xid", Text, nullable=False),
+        Column("type", KEY, nullable=False),
+        Column("parent", Text),
+        Column("id", Text, nullable=False),
+        Column("epoch", BigInteger, nullable=False),
+        Column("createdat", Text, nullable=False),
+        Column("modifiedat", Text, nullable=False),
+        Column("attributes", Text, nullable=False),
+        Column("private", Text, nullable=False),
+        Column("document", Text),
+        Column("since", BigInteger, nullable=False),
+    ]
+
+
+def _partial(name: str, table: Table, value: str, where: ColumnElement[bool]) -> None:
+    columns = (table.c[key] for key in ("type", "path", value, "tree_key"))
+    Index(name, *columns, sqlite_where=where, postgresql_where=where)

@@ -1,0 +1,28 @@
+"""How far each projection has come in the log."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import BigInteger, Column, MetaData, Table, Text
+
+from projections.database import Database
+
+#: One row for each projection that has begun: its name and the last position that it took in.
+POSITIONS: Final = Table(
+    "projection",
+    MetaData(),
+    Column("name", Text, primary_key=True),
+    Column("position", BigInteger, nullable=False),
+)
+
+
+def position(database: Database, name: str) -> int:
+    """The last position that a projection took in, 0 before its first."""
+    row = database.one("SELECT position FROM projection WHERE name = ?", (name,))
+    return row[0] if row else 0
+
+
+def move(database: Database, name: str, to: int) -> None:
+    """Sets the position of a projection, in the transaction of what it wrote."""
+    database.upsert(POSITIONS, [(name, to)])
