@@ -13,6 +13,9 @@ from pydantic import BaseModel, ConfigDict
 
 from domain import xid as xids
 
+#: Why an entity went: by itself or with its parent, by `maxversions`, by a façade (LEG-707).
+Reason = Literal["deleted", "pruned", "forgotten"]
+
 
 class EntityEvent(BaseModel):
     """What one interaction did to one entity.
@@ -71,7 +74,7 @@ class EntityDeleted(EntityEvent):
 
     TOPIC: ClassVar[str] = "EntityDeleted:1"
 
-    reason: Literal["deleted", "pruned", "forgotten"] = "deleted"
+    reason: Reason = "deleted"
 
 
 #: The kinds of event by topic.

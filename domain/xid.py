@@ -47,7 +47,7 @@ def subtree(xid: str) -> tuple[str, str]:
 
 
 def type_of(xid: str) -> str:
-    """`dirs`, `dirs.files` or `dirs.files.versions`; for the registry, its model and its capabilities the xid itself."""
+    """`dirs`, `dirs.files` or `dirs.files.versions`; the registry, its model and its capabilities are their own type."""
     return xid if xid in ROOT_STREAMS else ".".join(segments(xid)[::2])
 
 

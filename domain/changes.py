@@ -1,0 +1,225 @@
+"""ChangeSet: many writes in, one event for each entity out.
+
+It loads what a command touches through World, hands out drafts, counts members, keeps documents, and at the end turns
+every draft into at most one event (EV-70): deleted over created over updated over refreshed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+from domain import instants
+from domain import xid as xids
+from domain.documents import digest
+from domain.drafts import GroupDraft, ResourceDraft, VersionDraft
+from domain.entities import Attributes, Entity
+from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.images import Facts, group_facts, registry_facts, resource_facts, version_facts
+from domain.model import GroupType, Model, ResourceType
+from domain.problems import BadRequest, NotFound, Problem, UnknownGroupType, UnknownResourceType
+from domain.world import Context, World
+
+D = TypeVar("D", GroupDraft, ResourceDraft, VersionDraft)
+
+
+class ChangeSet:
+    """Everything that one command changes, before it is events."""
+
+    def __init__(self, world: World, context: Context) -> None:
+        self.world = world
+        self.context = context
+        self.now = instants.text(context.now)
+        self.model: Model = world.model
+        self.documents: dict[str, bytes] = {}
+        self.processed: list[str] = []
+        self.groups: dict[str, GroupDraft] = {}
+        self.resources: dict[str, ResourceDraft] = {}
+        self.roots: dict[str, Facts] = {}  # the model and the capabilities
+        self._cascade: list[Entity] = []  # what goes with a deleted Group or Resource
+
+    # --- types ---------------------------------------------------------------------------------------------------
+
+    def group_type(self, xid: str) -> GroupType:
+        plural = xids.segments(xid)[0]
+        if plural not in self.model.groups:
+            raise UnknownGroupType(xid, name=plural)
+        return self.model.groups[plural]
+
+    def resource_type(self, xid: str) -> tuple[GroupType, ResourceType]:
+        group = self.group_type(xid)
+        plural = xids.segments(xid)[2]
+        if plural not in group.resources:
+            raise UnknownResourceType(xid, group=group.plural, name=plural)
+        return group, group.resources[plural]
+
+    # --- drafts --------------------------------------------------------------------------------------------------
+
+    def registry(self) -> GroupDraft:
+        return self._group_draft(xids.REGISTRY)
+
+    def group(self, xid: str) -> GroupDraft:
+        """The draft of a Group, which may be new; its creation counts in the registry, and it has its id only."""
+        found = self._group_draft(xid)
+        if found.new and not found.written:
+            group = self.group_type(xid)
+            self.registry().count(group.plural, +1)
+            found.write({}, patch=False, kept={group.singular + "id": xids.entity_id(xid)})
+        return found
+
+    def resource(self, xid: str) -> ResourceDraft:
+        """The draft of a Resource, which may be new; missing parents come into being (ENT-3)."""
+        found = self.resources.get(xids.stream(xid))
+        if found is None:
+            found = self._load_resource(xid)
+            if found.new:
+                self.group(xids.join(*xids.segments(xid)[:2])).count(found.type.plural, +1)
+            self.resources[xids.stream(xid)] = found
+        return _same_case(found, xid)
+
+    def existing_resource(self, xid: str) -> ResourceDraft:
+        """The draft of a Resource that lives. Raises: NotFound."""
+        self.existing(xid)
+        return self.resource(xid)
+
+    def existing(self, xid: str) -> Entity:
+        """A living entity, by its exact xid. Raises: NotFound."""
+        entity = self.world.get(xid)
+        if entity is None or entity.xid != xid:
+            raise NotFound(xid)
+        return entity
+
+    def version(self, resource: ResourceDraft, versionid: str) -> VersionDraft:
+        """The draft of one Version, which may be new."""
+        found = resource.versions.get(versionid.lower())
+        if found is None:
+            xid = f"{resource.xid}/versions/{versionid}"
+            entity = None if resource.complete else self.world.get(xid)
+            found = VersionDraft(xid, resource.type.version, entity, self.now)
+            if entity is not None and entity.xid != xid:
+                raise _twins(xid, entity.xid)
+            resource.versions[versionid.lower()] = found
+        return _same_case(found, f"{resource.xid}/versions/{versionid}")
+
+    def load_versions(self, resource: ResourceDraft) -> None:
+        """Brings in all Versions of a Resource."""
+        if not resource.complete:
+            for entity in self.world.members(resource.xid + "/versions"):
+                if entity.id.lower() not in resource.versions:
+                    draft = VersionDraft(entity.xid, resource.type.version, entity, self.now)
+                    resource.versions[entity.id.lower()] = draft
+            resource.complete = True
+
+    def keep(self, content: bytes) -> str | None:
+        """Stores a document; gives its SHA-256 in hex, None for the empty one."""
+        name = digest(content)
+        if name is not None:
+            self.documents[name] = content
+        return name
+
+    # --- deletions -----------------------------------------------------------------------------------------------
+
+    def delete_group(self, entity: Entity) -> None:
+        draft = self._group_draft(entity.xid)
+        draft.deleted = True
+        self._cascade.extend(self.world.subtree(entity.xid))
+        self.registry().count(self.group_type(entity.xid).plural, -1)
+
+    def delete_resource(self, resource: ResourceDraft) -> None:
+        """Marks a Resource and all its Versions as deleted."""
+        if resource.deleted:
+            return
+        resource.deleted = True
+        self.load_versions(resource)
+        for version in resource.living():
+            version.gone = "deleted"
+        self._group_draft(xids.join(*xids.segments(resource.xid)[:2])).count(resource.type.plural, -1)
+
+    # --- events --------------------------------------------------------------------------------------------------
+
+    def events(self) -> tuple[EntityEvent, ...]:
+        """One event for each entity that differs from before, in the order of EV-77."""
+        facts = sorted(self._facts(), key=lambda fact: xids.order(fact.xid))
+        self.world.prefetch(fact.xid for fact in facts)
+        return tuple(self._event(fact) for fact in facts)
+
+    def _facts(self) -> Iterator[Facts]:
+        yield from self.roots.values()
+        yield from (Facts(entity.xid, entity.epoch, gone="deleted") for entity in self._cascade)
+        for draft in self.groups.values():
+            if draft.xid == xids.REGISTRY:
+                yield from registry_facts(draft, self.model, self.world.model)
+            elif draft.deleted or draft.updated:
+                yield from group_facts(draft, self.group_type(draft.xid) if not draft.deleted else None)
+        for resource in self.resources.values():
+            yield from resource_facts(resource)
+            for version in resource.versions.values():
+                yield from version_facts(version, resource)
+
+    def _event(self, fact: Facts) -> EntityEvent:
+        shared: dict[str, Any] = {
+            "xid": fact.xid,
+            "type": xids.type_of(fact.xid),
+            "revision": self.world.revision(fact.xid) + 1,
+            "epoch": fact.epoch,
+            "xregcorrelationid": self.context.xregcorrelationid,
+            "time": self.context.now,
+        }
+        if fact.gone is not None:
+            return EntityDeleted.model_construct(attributes={}, private={}, reason=fact.gone, **shared)
+        kind = EntityCreated if fact.new else EntityUpdated if fact.updated else EntityRefreshed
+        return kind.model_construct(
+            attributes=fact.attributes,
+            private=fact.private,
+            changed=fact.changed,
+            deprecated_changed=fact.deprecated_changed,
+            **shared,
+        )
+
+    # --- loading -------------------------------------------------------------------------------------------------
+
+    def _group_draft(self, xid: str) -> GroupDraft:
+        found = self.groups.get(xids.stream(xid))
+        if found is None:
+            level = self.model.registry if xid == xids.REGISTRY else self.group_type(xid).level
+            entity = self.world.get(xid)
+            if entity is not None and entity.xid != xid:
+                raise _twins(xid, entity.xid)
+            found = self.groups[xids.stream(xid)] = GroupDraft(xid, level, entity, self.now)
+        return _same_case(found, xid)
+
+    def _load_resource(self, xid: str) -> ResourceDraft:
+        group, type = self.resource_type(xid)
+        entity = self.world.get(xid)
+        if entity is not None and entity.xid != xid:
+            raise _twins(xid, entity.xid)
+        return ResourceDraft(xid, group, type, entity, self.now)
+
+
+def names_in(tree: Attributes, xid: str, model: Model) -> Iterable[str]:
+    """The xids that a tree of Groups, Resources and Versions names, for World.prefetch; what is no tree is skipped."""
+    parts = xids.segments(xid)
+    level: dict[str, Any] = model.groups if not parts else {}
+    if len(parts) == 2 and parts[0] in model.groups:
+        level = model.groups[parts[0]].resources
+    if len(parts) == 4:
+        level = {"versions": None}
+    for plural in level:
+        members = tree.get(plural)
+        for id, body in members.items() if isinstance(members, dict) else ():
+            child = xids.join(*parts, plural, id)
+            yield child
+            if isinstance(body, dict):
+                yield from names_in(body, child, model)
+
+
+def _same_case(draft: D, xid: str) -> D:
+    if draft.xid != xid:
+        raise _twins(xid, draft.xid)
+    return draft
+
+
+def _twins(xid: str, other: str) -> Problem:
+    return BadRequest(
+        error_detail=f'"{xid}" differs only in letter case from "{other}", and ids are unique without case'
+    )

@@ -1,0 +1,60 @@
+"""decide: from a command and the world it meets to the events that it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, assert_never
+
+from domain import capabilities, models
+from domain import xid as xids
+from domain.changes import ChangeSet
+from domain.commands import (
+    Command,
+    CreateRegistry,
+    DeleteEntities,
+    Method,
+    ReplaceModel,
+    WriteCapabilities,
+    WriteTree,
+)
+from domain.deletions import delete_entities
+from domain.model import compile_model
+from domain.models import entities_comply
+from domain.rules.versions import resources_settle
+from domain.trees import write_tree
+from domain.world import Context, Decision, World
+
+#: What has to hold once everything in a request is written, in this order.
+RULES: Final[tuple[Callable[[ChangeSet], None], ...]] = (entities_comply, resources_settle)
+
+
+def decide(command: Command, world: World, context: Context) -> Decision:
+    """The events of a command, or the Problem that refuses it; the world stays as it is.
+
+    Raises: Problem.
+    """
+    changes = ChangeSet(world, context)
+    match command:
+        case WriteTree():
+            write_tree(changes, command)
+        case DeleteEntities():
+            delete_entities(changes, command)
+        case ReplaceModel(source=source):
+            models.replace(changes, source)
+        case WriteCapabilities(capabilities=value, method=method):
+            capabilities.write(changes, value, patch=method is Method.PATCH)
+        case CreateRegistry():
+            _create(changes, command)
+        case _:
+            assert_never(command)
+    for rule in RULES:
+        rule(changes)
+    return Decision(changes.events(), changes.documents, tuple(changes.processed))
+
+
+def _create(changes: ChangeSet, command: CreateRegistry) -> None:
+    changes.model = compile_model(command.source)
+    models.store(changes)
+    capabilities.store(changes, capabilities.INITIAL)
+    changes.registry().write({}, patch=False, kept={"registryid": command.registryid})
+    changes.processed.append(xids.REGISTRY)

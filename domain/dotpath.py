@@ -1,0 +1,93 @@
+"""Dot notation: where an attribute is, as steps and as text.
+
+A step is a member's name, an array index, or one of the two wildcards that filters know.
+Spec: core 1.0-rc4, "xRegistry Dot (`.`) Notation".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, Final
+
+
+class Wild(Enum):
+    """`.*` is any member of an object or map, `[*]` any item of an array; `['*']` is neither, but a name."""
+
+    MEMBER = ".*"
+    ITEM = "[*]"
+
+
+Step = str | int | Wild
+
+_STEP: Final = re.compile(
+    r"""(?P<dot>\.?)(?P<name>[^.\[\]'"]+)
+      | \[(?P<index>[0-9]+)\]
+      | \[(?P<item>\*)\]
+      | \.?\['(?P<single>(?:[^'\\]|\\.)*)'\]
+      | \.?\["(?P<double>(?:[^"\\]|\\.)*)"\]""",
+    re.VERBOSE | re.DOTALL,
+)
+_BARE: Final = re.compile(r"(?![0-9]+\Z)[^.\[\]'\"\\*\s]+\Z")
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+
+
+def parse(text: str, wildcards: bool = False) -> tuple[Step, ...]:
+    """The steps of a path; `a['b.c'][0]` gives `("a", "b.c", 0)`.
+
+    wildcards: whether `.*` and `[*]` are allowed.
+    Raises: ValueError, whose message says what is wrong and where.
+    """
+    steps: list[Step] = []
+    at = 0
+    while at < len(text):
+        found = _STEP.match(text, at)
+        # Only the first name may go without its dot: "a['b']c" has lost one.
+        if found is None or (at and found["name"] and not found["dot"]):
+            raise ValueError(f"unexpected {text[at]!r} at character {at + 1} of {text!r}")
+        steps.append(_step(found))
+        at = found.end()
+    if not steps:
+        raise ValueError("the path is empty")
+    if not wildcards and any(isinstance(step, Wild) for step in steps):
+        raise ValueError(f"wildcards are not allowed in {text!r}")
+    return tuple(steps)
+
+
+def text(steps: Sequence[str | int | Wild]) -> str:
+    """The inverse of `parse`: names that could be read as an operator or an index are quoted."""
+    parts = [_text(step) for step in steps]
+    return "".join(parts).removeprefix(".")
+
+
+def find(value: Any, steps: Sequence[str | int]) -> Any:
+    """What lies at the end of a path without wildcards; None where there is nothing."""
+    for step in steps:
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return None
+    return value
+
+
+def _step(found: re.Match[str]) -> Step:
+    if found["index"]:
+        return int(found["index"])
+    if found["item"]:
+        return Wild.ITEM
+    if found["name"]:
+        return Wild.MEMBER if found["name"] == "*" else found["name"]
+    return _ESCAPED.sub(r"\1", found["single"] if found["single"] is not None else found["double"])
+
+
+def _text(step: Step) -> str:
+    if isinstance(step, Wild):
+        return step.value
+    if isinstance(step, int):
+        return f"[{step}]"
+    if _BARE.match(step):
+        return f".{step}"
+    return "['" + step.replace("\\", "\\\\").replace("'", "\\'") + "']"

@@ -1,0 +1,204 @@
+"""Entities while a command is decided: what each was, and what it is becoming.
+
+Drafts are the one place where decisions mutate. A Draft is the registry, a Group, a Resource's meta or a Version; a
+ResourceDraft holds a meta and Versions together, because they are settled together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from domain import instants
+from domain import xid as xids
+from domain.entities import Attributes, Entity
+from domain.events import Reason
+from domain.model import GroupType, Level, ResourceType
+from domain.rules.epochs import check_epoch
+
+_TOUCH: Final = frozenset({"epoch", "modifiedat"})
+
+
+class Draft:
+    """One set of attributes with an epoch of its own.
+
+    before: its last after-image, None for a new entity. attributes: what clients can set, validated as a whole.
+    written: a request reached it; touched: it counts as updated although nobody wrote it (a child came, an ancestor
+    went). pinned: the request gave a `modifiedat` that stands. listed: names that `changed` has whatever their values.
+    """
+
+    def __init__(self, xid: str, level: Level, before: Attributes | None, now: str) -> None:
+        self.xid = xid
+        self.level = level
+        self.before = before
+        self.now = now
+        self.written = False
+        self.touched = False
+        self.pinned = False
+        self.listed: set[str] = set()
+        self._attributes: Attributes | None = None
+
+    @property
+    def new(self) -> bool:
+        return self.before is None
+
+    @property
+    def updated(self) -> bool:
+        return self.new or self.written or self.touched
+
+    @property
+    def epoch(self) -> int:
+        if self.before is None:
+            return 1
+        return int(self.before["epoch"]) + (self.written or self.touched)
+
+    @property
+    def attributes(self) -> Attributes:
+        if self._attributes is None:
+            stored = self.before or {}
+            self._attributes = {**self.level.retained(stored), **self.level.accept(stored)}
+        return self._attributes
+
+    @attributes.setter
+    def attributes(self, attributes: Attributes) -> None:
+        self._attributes = attributes
+
+    def write(self, given: Mapping[str, Any], *, patch: bool, kept: Attributes | None = None) -> None:
+        """Puts a request's attributes over the stored ones and validates the whole.
+
+        given: ids and server-set names taken out. kept: what a full replacement keeps beside read-only values: ids and
+        the like. Raises: what Level.complete raises, MismatchedEpoch.
+        """
+        accepted = self._checked(given)
+        base = {**self.attributes} if patch else {**self.level.retained(self.before or {}), **self._birth()}
+        merged = {**base, **(kept or {}), **accepted, **self._times(accepted)}
+        erased = frozenset(name for name, value in accepted.items() if value is None)
+        completed = self.level.complete(merged, self.xid, erased)
+        self.pinned = accepted.get("modifiedat") is not None and not self._echoes(completed)
+        self.attributes = completed if self.pinned else {**completed, "modifiedat": self.now}
+        self.written = True
+
+    def touch(self) -> None:
+        """Counts as an update without a write of its own."""
+        self.touched = True
+        if not self.written:
+            self.attributes = {**self.attributes, "modifiedat": self.now}
+
+    def comply(self) -> None:
+        """Validates what is stored against a new model; values that a default fills in make it an update (MOD-12)."""
+        completed = self.level.complete(self.attributes, self.xid)
+        if completed != self.attributes:
+            self.attributes = completed
+            self.touch()
+
+    def image(self, **server_set: Any) -> Attributes:
+        """The after-image's attributes, in serialization order."""
+        return self.level.order({**self.attributes, "epoch": self.epoch, **server_set})
+
+    def touched_names(self) -> frozenset[str]:
+        """The names that every update lists (EV-43)."""
+        return _TOUCH if self.written or self.touched else frozenset()
+
+    def _checked(self, given: Mapping[str, Any]) -> Attributes:
+        check_epoch(self.xid, given.get("epoch"), None if self.before is None else self.before["epoch"])
+        return self.level.accept({name: value for name, value in given.items() if name != "epoch"})
+
+    def _birth(self) -> Attributes:
+        return {"createdat": self.before["createdat"]} if self.before else {}
+
+    def _times(self, accepted: Attributes) -> Attributes:
+        """Timestamps that the request leaves to the server (ENT-60): both at first, later `modifiedat` each time."""
+        absent = {name for name in ("createdat", "modifiedat") if accepted.get(name) is None}
+        return {name: self.now for name in absent if self.new or name == "modifiedat" or name in accepted}
+
+    def _echoes(self, completed: Attributes) -> bool:
+        """Whether the request's `modifiedat` is the stored one: sent back unread, it means now."""
+        stored = self.before["modifiedat"] if self.before else None
+        return stored is not None and instants.key(completed["modifiedat"]) == instants.key(stored)
+
+
+class GroupDraft(Draft):
+    """The registry or a Group: a Draft that counts the members of its collections."""
+
+    def __init__(self, xid: str, level: Level, entity: Entity | None, now: str) -> None:
+        super().__init__(xid, level, entity.attributes if entity else None, now)
+        self.entity = entity
+        self.deleted = False
+        self.gained: dict[str, int] = {}
+
+    def count(self, plural: str, change: int) -> None:
+        """A member came or went: an update of this entity that lists the collection and its count (EV-51, EV-65)."""
+        self.gained[plural] = self.gained.get(plural, 0) + change
+        self.listed |= {plural, plural + "count"}
+        self.touch()
+
+    def counts(self, plurals: Mapping[str, Any]) -> dict[str, int]:
+        before = self.before or {}
+        return {f"{plural}count": before.get(f"{plural}count", 0) + self.gained.get(plural, 0) for plural in plurals}
+
+
+class VersionDraft(Draft):
+    """One Version. document: SHA-256 of its bytes. ordered: its ordering time in `modifiedat` mode (ENT-101)."""
+
+    def __init__(self, xid: str, level: Level, entity: Entity | None, now: str) -> None:
+        super().__init__(xid, level, entity.attributes if entity else None, now)
+        self.entity = entity
+        private = entity.private if entity else {}
+        self.id = xids.entity_id(xid)
+        self.document: str | None = private.get("document")
+        self.ordered: str | None = private.get("ordered")
+        self.ancestor: str | None = None  # as a request states it; None: not stated
+        self.gone: Reason | None = None  # why it was deleted: deleted, pruned
+
+    @property
+    def ancestorid(self) -> str | None:
+        """The ancestor before this request, or as this request states it."""
+        return self.ancestor or (self.before["ancestorid"] if self.before else None)
+
+    def private(self) -> dict[str, Any]:
+        found = {"document": self.document, "ordered": self.ordered}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+class ResourceDraft:
+    """A Resource: its meta, and those of its Versions that matter to the request.
+
+    complete: `versions` holds all of them. wish: what the request says about the default Version.
+    """
+
+    def __init__(self, xid: str, group: GroupType, type: ResourceType, entity: Entity | None, now: str) -> None:
+        self.xid = xid
+        self.group = group
+        self.type = type
+        self.entity = entity
+        self.meta = Draft(xid + "/meta", type.meta, entity.attributes["meta"] if entity else None, now)
+        self.versions: dict[str, VersionDraft] = {}
+        self.complete = entity is None
+        self.counter: int = entity.private.get("counter", 0) if entity else 0
+        self.wish = DefaultWish()
+        self.membership_changed = False
+        self.unsettled = False  # its Versions' order, roots or default have to be worked out again
+        self.deleted = False
+
+    @property
+    def new(self) -> bool:
+        return self.entity is None
+
+    @property
+    def default_before(self) -> str | None:
+        return self.entity.attributes["versionid"] if self.entity else None
+
+    def living(self) -> list[VersionDraft]:
+        return [version for version in self.versions.values() if version.gone is None]
+
+
+class DefaultWish:
+    """What a request says about a Resource's default Version (ENT-82, ENT-83).
+
+    sticky: None leaves it as it is. id: the Version named; None: the newest, or the present one where `keep` says so.
+    """
+
+    def __init__(self, sticky: bool | None = None, id: str | None = None, keep: bool = True) -> None:
+        self.sticky = sticky
+        self.id = id
+        self.keep = keep

@@ -1,0 +1,175 @@
+"""From drafts to facts: the after-image of each entity, whether it was updated, and which names changed.
+
+Rules EV-42 to EV-67: names come from comparing the images before and after the whole interaction, and from what an
+update lists whatever its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from domain.drafts import Draft, GroupDraft, ResourceDraft, VersionDraft
+from domain.entities import Attributes, Entity
+from domain.events import Reason
+from domain.model import GroupType, Model
+
+#: Names that a Resource shows beside its default Version's attributes, and that differ between Versions by nature.
+_OF_RESOURCE: Final = frozenset({"meta", "versionscount"})
+_META_TOUCH: Final = frozenset({"meta.epoch", "meta.modifiedat"})
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What became of one entity. gone: the reason of its deletion. updated: neither new nor gone, and no refresh."""
+
+    xid: str
+    epoch: int
+    attributes: Attributes = field(default_factory=dict)
+    private: dict[str, Any] = field(default_factory=dict)
+    changed: tuple[str, ...] = ()
+    deprecated_changed: tuple[str, ...] | None = None
+    new: bool = False
+    updated: bool = False
+    gone: Reason | None = None
+
+
+def registry_facts(draft: GroupDraft, model: Model, previous: Model) -> Iterator[Facts]:
+    """The registry, if it is new or was updated; a count that comes or goes with its Group type is no change (T84)."""
+    if not draft.updated:
+        return
+    image = draft.image(specversion="1.0-rc4", **draft.counts(model.groups))
+    counts = {f"{plural}count" for plural in (*model.groups, *previous.groups)}
+    changed = (_differing(draft.before, image) - counts) | draft.listed
+    yield _fact(draft, image, {}, changed)
+
+
+def group_facts(draft: GroupDraft, type: GroupType | None) -> Iterator[Facts]:
+    """A Group that is new, updated or deleted. type: None for a deleted one."""
+    if type is None:
+        yield Facts(draft.xid, draft.before["epoch"] if draft.before else 0, gone="deleted")
+        return
+    image = draft.image(**draft.counts(type.resources))
+    counts = {f"{plural}count" for plural in type.resources}
+    changed = (_differing(draft.before, image) - counts) | draft.listed
+    yield _fact(draft, image, {}, changed)
+
+
+def version_facts(draft: VersionDraft, resource: ResourceDraft) -> Iterator[Facts]:
+    """A Version that is new, updated, refreshed or gone."""
+    if draft.gone is not None:
+        yield Facts(draft.xid, draft.epoch, gone=draft.gone)
+        return
+    image, private = _version_image(draft, resource), draft.private()
+    before = draft.entity
+    if draft.updated or before is None or before.attributes != image or before.private != private:
+        changed = _differing(draft.before, image) | draft.listed | _document_changed(before, private, resource)
+        yield _fact(draft, image, private, changed)
+
+
+def resource_facts(resource: ResourceDraft) -> Iterator[Facts]:
+    """A Resource that is new, updated, refreshed or gone."""
+    if resource.deleted:
+        yield Facts(resource.xid, resource.meta.epoch, gone="deleted")
+        return
+    default = resource.versions.get(resource.meta.attributes["defaultversionid"].lower())
+    image, private = _resource_image(resource, default)
+    before = resource.entity
+    updated = resource.meta.updated or (default is not None and default.updated)
+    if updated or before is None or before.attributes != image or before.private != private:
+        yield Facts(
+            resource.xid,
+            resource.meta.epoch,
+            image,
+            private,
+            changed=_ordered(_resource_changes(resource, default, image, private)) if before and updated else (),
+            deprecated_changed=_deprecation(before.attributes["meta"] if before else {}, image["meta"]),
+            new=before is None,
+            updated=updated,
+        )
+
+
+def _fact(draft: Draft, image: Attributes, private: dict[str, Any], changed: set[str]) -> Facts:
+    updated = draft.written or draft.touched
+    return Facts(
+        draft.xid,
+        draft.epoch,
+        image,
+        private,
+        changed=_ordered(changed | draft.touched_names()) if draft.before is not None and updated else (),
+        deprecated_changed=_deprecation(draft.before or {}, image),
+        new=draft.before is None,
+        updated=updated,
+    )
+
+
+def _version_image(draft: VersionDraft, resource: ResourceDraft) -> Attributes:
+    return draft.image(isdefault=draft.id == resource.meta.attributes["defaultversionid"])
+
+
+def _resource_image(resource: ResourceDraft, default: VersionDraft | None) -> tuple[Attributes, dict[str, Any]]:
+    """default: None when the request never looked at the default Version, which then is as it was."""
+    before = resource.entity
+    if default is not None:
+        shown = _version_image(default, resource)
+        private: dict[str, Any] = {"document": default.document}
+    else:
+        assert before is not None, "a new Resource has all its Versions at hand"
+        shown = {name: value for name, value in before.attributes.items() if name not in _OF_RESOURCE}
+        private = {"document": before.document}
+    count = len(resource.living()) if resource.complete or before is None else before.attributes["versionscount"]
+    image = {**shown, "meta": resource.meta.image(readonly=_readonly(resource)), "versionscount": count}
+    private["counter"] = resource.counter or None
+    return image, {name: value for name, value in private.items() if value is not None}
+
+
+def _readonly(resource: ResourceDraft) -> bool:
+    return bool(resource.meta.before and resource.meta.before.get("readonly"))
+
+
+def _resource_changes(
+    resource: ResourceDraft, default: VersionDraft | None, image: Attributes, private: dict[str, Any]
+) -> set[str]:
+    """EV-57 to EV-61."""
+    assert resource.entity is not None
+    before = resource.entity.attributes
+    changed = _differing(before, image) - _OF_RESOURCE
+    changed |= _document_changed(resource.entity, private, resource)
+    if default is not None and not default.new:
+        changed |= default.touched_names()
+    if before["versionid"] != image["versionid"]:
+        changed |= (before.keys() | image.keys()) - _OF_RESOURCE - {resource.type.singular + "id"}
+        if private.get("document") or resource.entity.document:
+            changed.add(resource.type.singular)
+    changed |= {f"meta.{name}" for name in _differing(before["meta"], image["meta"])}
+    if resource.meta.written or resource.meta.touched:
+        changed |= _META_TOUCH
+    if resource.membership_changed:
+        changed |= {"versions", "versionscount"}
+    return changed
+
+
+def _document_changed(before: Entity | None, private: dict[str, Any], resource: ResourceDraft) -> set[str]:
+    """A document is reported under `<RESOURCE>`, whatever form it came in (EV-37)."""
+    same = before is None or before.document == private.get("document")
+    return set() if same else {resource.type.singular}
+
+
+def _differing(before: Attributes | None, after: Attributes) -> set[str]:
+    old = before or {}
+    return {name for name in old.keys() | after.keys() if not _same(old.get(name), after.get(name))}
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _deprecation(before: Attributes, after: Attributes) -> tuple[str, ...] | None:
+    old, new = before.get("deprecated"), after.get("deprecated")
+    return None if old == new else _ordered(_differing(old, new or {}))
+
+
+def _ordered(names: set[str]) -> tuple[str, ...]:
+    """Plain names sorted, then those of meta (EV-46)."""
+    return tuple(sorted(names, key=lambda name: (name.startswith("meta."), name)))

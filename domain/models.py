@@ -1,0 +1,145 @@
+"""Replacing the model: what it does to the registry and to the entities that are stored.
+
+Spec: model 1.0-rc4, "Creating or Updating the Registry Model". Rules MOD-1, MOD-5, MOD-12, MOD-90 to 96, ENT-105.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from domain import capabilities
+from domain import xid as xids
+from domain.changes import ChangeSet
+from domain.drafts import ResourceDraft, VersionDraft
+from domain.images import Facts
+from domain.jsontext import Json
+from domain.model import GroupType, Model, compile_model
+from domain.model.compare import changed_types
+from domain.problems import CapabilityError, HasdocumentViolation, ModelComplianceError, ModelError, Problem
+from domain.world import World
+
+_OFFENDERS = 20  # as many are named in an error; more would help nobody
+
+
+def replace(changes: ChangeSet, source: Json) -> None:
+    """Puts a new model in force for the rest of the change; stored entities are held against it at its end.
+
+    Nothing happens where the source says the same. Raises: the model problems.
+    """
+    previous = changes.model
+    if source == previous.source:
+        return
+    changes.model = compile_model(source)
+    modes = changes.roots.get(xids.CAPABILITIES)
+    try:
+        capabilities.check_modes(
+            changes, (modes.attributes if modes else capabilities.current(changes))["versionmodes"]
+        )
+    except CapabilityError as error:
+        raise ModelError(error_detail=error.arguments["error_detail"] + ", which is switched off") from None
+    _check_types(changes.world, previous, changes.model)
+    _rebase(changes)
+    names = ["modelsource"] if changes.model.full == previous.full else ["model", "modelsource"]
+    store(changes, tuple(names))
+    registry = changes.registry()
+    registry.listed |= set(names)
+    registry.touch()
+
+
+def store(changes: ChangeSet, differing: tuple[str, ...] = ()) -> None:
+    """Records the model as it now is."""
+    before = changes.world.get(xids.MODEL)
+    changes.roots[xids.MODEL] = Facts(
+        xids.MODEL,
+        before.epoch + 1 if before else 1,
+        {"modelsource": changes.model.source, "model": changes.model.full},
+        changed=differing,
+        new=before is None,
+        updated=before is not None,
+    )
+
+
+def entities_comply(changes: ChangeSet) -> None:
+    """Holds every stored entity of a changed type against the new model (MOD-93).
+
+    O(entities of the changed types). Raises: ModelComplianceError with the offenders, HasdocumentViolation.
+    """
+    if changes.model is changes.world.model:
+        return
+    offenders: list[str] = []
+    for xid in _affected(changes):
+        try:
+            _comply(changes, xid)
+        except HasdocumentViolation:
+            raise
+        except Problem as problem:
+            offenders.append(f"{xid}: {problem.text()}")
+            if len(offenders) == _OFFENDERS:
+                break
+    if offenders:
+        raise ModelComplianceError(detail="; ".join(offenders))
+
+
+def _affected(changes: ChangeSet) -> Iterator[str]:
+    types = changed_types(changes.world.model, changes.model)
+    if xids.REGISTRY in types:
+        yield xids.REGISTRY
+    for type in sorted(types - {xids.REGISTRY}):
+        for entity in changes.world.of_type(type):
+            yield entity.xid
+
+
+def _comply(changes: ChangeSet, xid: str) -> None:
+    kind = xids.type_of(xid).count(".")
+    if xid == xids.REGISTRY:
+        changes.registry().comply()
+    elif kind == 0:
+        changes.group(xid).comply()
+    else:
+        _comply_resource(changes, xid)
+
+
+def _comply_resource(changes: ChangeSet, xid: str) -> None:
+    resource = changes.resource(xid)
+    changes.load_versions(resource)
+    resource.meta.comply()
+    for version in resource.living():
+        if not resource.type.hasdocument and _has_document(version, resource):
+            raise HasdocumentViolation(version.xid, plural=resource.type.plural)
+        version.comply()
+    resource.unsettled = True
+
+
+def _has_document(version: VersionDraft, resource: ResourceDraft) -> bool:
+    stored = version.before or {}
+    return version.document is not None or stored.get(resource.type.singular + "url") is not None
+
+
+def _check_types(world: World, previous: Model, model: Model) -> None:
+    """No type may go, or change its singular, while it has instances (MOD-1, MOD-5)."""
+    for plural, group in previous.groups.items():
+        kept = model.groups.get(plural)
+        if kept is None or kept.singular != group.singular:
+            _check_unused(world, plural)
+        else:
+            _check_resource_types(world, group, kept)
+
+
+def _check_resource_types(world: World, group: GroupType, kept: GroupType) -> None:
+    for plural, type in group.resources.items():
+        other = kept.resources.get(plural)
+        if other is None or other.singular != type.singular:
+            _check_unused(world, f"{group.plural}.{plural}")
+
+
+def _check_unused(world: World, type: str) -> None:
+    instance = next(world.of_type(type), None)
+    if instance is not None:
+        raise ModelComplianceError(detail=f'"{instance.xid}" is an instance of "{type}", which would go or be renamed')
+
+
+def _rebase(changes: ChangeSet) -> None:
+    """Drafts made under the old model take their levels from the new one."""
+    for draft in changes.groups.values():
+        if draft.xid == xids.REGISTRY:
+            draft.level = changes.model.registry

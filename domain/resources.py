@@ -1,0 +1,218 @@
+"""Writing a Resource: its Versions, its meta, and how both settle at the end of a request.
+
+Spec: core 1.0-rc4, "Resource Processing Algorithm", "Default Version of a Resource"; rules ENT-80 to 108.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from domain import xid as xids
+from domain.changes import ChangeSet
+from domain.documents import contenttype, encode, take_document
+from domain.drafts import DefaultWish, ResourceDraft, VersionDraft
+from domain.jsontext import Json
+from domain.problems import BadRequest, InvalidAttribute, VersionidNotAllowed
+from domain.rules.ancestry import is_semver
+from domain.rules.ids import check_id, check_version_id, take_id
+
+#: What a Resource shows beside Version attributes; requests may carry it, and it means nothing (ENT-150).
+NAVIGATION: Final = ("self", "shortself", "xid", "metaurl", "versionsurl", "versionscount")
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a request writes: what every step of a tree has in common."""
+
+    patch: bool
+    mediatype: str = "application/json"
+    ignore: frozenset[str] = frozenset()
+
+
+def write_resource(changes: ChangeSet, xid: str, body: Mapping[str, Json], how: Manner, document: bytes | None) -> None:
+    """Steps 1, 2 and 4 of the algorithm; `settle` does the rest once for the whole request."""
+    given = dict(body)
+    check_id(xids.entity_id(xid))
+    resource = changes.resource(xid)
+    take_id(given, resource.type.singular, xids.entity_id(xid), xid)
+    meta, versions = given.pop("meta", None), given.pop("versions", None)
+    for name in NAVIGATION:
+        given.pop(name, None)
+    entries = map_of_objects(versions, "versions", xid)
+    for versionid, entry in entries.items():
+        write_version(changes, resource, versionid, entry, how)
+    for target in _targets(resource, given, meta, entries):
+        write_version(changes, resource, target, given, how, document)
+    if meta is not None:
+        write_meta(resource, meta, how)
+
+
+def write_version(
+    changes: ChangeSet,
+    resource: ResourceDraft,
+    versionid: str | None,
+    body: Mapping[str, Json],
+    how: Manner,
+    document: bytes | None = None,
+) -> VersionDraft:
+    """Creates or updates one Version. versionid: None: the one in the body, or else the server chooses."""
+    given = dict(body)
+    for name in NAVIGATION:
+        given.pop(name, None)
+    stated = given.pop("versionid", None)
+    chosen = versionid if versionid is not None else stated
+    draft = changes.version(
+        resource, check_version_id(chosen) if chosen is not None else next_version_id(changes, resource)
+    )
+    take_id({"versionid": stated}, "version", draft.id, draft.xid)
+    take_id(given, resource.type.singular, xids.entity_id(resource.xid), draft.xid)
+    if draft.new and not draft.written:
+        _admit(changes, resource, draft, chosen is not None)
+    ancestor = given.pop("ancestorid", None)
+    _write_attributes(changes, resource, draft, given, how, document)
+    _state_ancestor(resource, draft, ancestor)
+    return draft
+
+
+def write_meta(resource: ResourceDraft, body: Json, how: Manner) -> None:
+    """Writes a meta; what it says about the default Version is worked out when the Resource settles."""
+    if not isinstance(body, dict):
+        raise InvalidAttribute(resource.xid, name="meta", error_detail="it has to be an object")
+    given = dict(body)
+    take_id(given, resource.type.singular, xids.entity_id(resource.xid), resource.meta.xid)
+    if given.pop("xref", None) is not None:
+        raise BadRequest(
+            error_detail=f'"{resource.meta.xid}" cannot have an "xref": cross references are not available'
+        )
+    ignored = {"defaultversionid", "defaultversionsticky"} & how.ignore
+    given = {name: value for name, value in given.items() if name not in ignored}
+    resource.wish = _wish(resource, given, how.patch)
+    if how.patch and "defaultversionid" in given and "defaultversionsticky" not in given:
+        given["defaultversionsticky"] = resource.wish.sticky or None  # naming a Version makes it sticky (ENT-82)
+    given.pop("defaultversionid", None)
+    resource.meta.write(given, patch=how.patch, kept=_meta_ids(resource))
+    resource.wish.sticky = bool(resource.meta.attributes.get("defaultversionsticky"))
+    resource.unsettled = True
+
+
+def next_version_id(changes: ChangeSet, resource: ResourceDraft) -> str:
+    """The next of the server's own version ids: 1, 2, 3 ..., skipping those in use, never one twice (ENT-75)."""
+    while True:
+        resource.counter += 1
+        versionid = str(resource.counter)
+        taken = resource.versions.get(versionid)
+        if taken is None and not resource.complete:
+            taken = changes.world.get(f"{resource.xid}/versions/{versionid}")  # type: ignore[assignment]
+        if taken is None:
+            return versionid
+
+
+def map_of_objects(value: Json, name: str, xid: str) -> dict[str, dict[str, Json]]:
+    """A nested collection of a request: absent and null are empty. Raises: InvalidAttribute, BadRequest (ENT-150)."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidAttribute(xid, name=name, error_detail="it has to be a map of entities")
+    for key, entry in value.items():
+        if not isinstance(entry, dict):
+            raise BadRequest(error_detail=f'the entry "{key}" of "{name}" in "{xid}" has to be an object')
+    return value
+
+
+def _targets(
+    resource: ResourceDraft, given: dict[str, Json], meta: Json, entries: Mapping[str, Any]
+) -> list[str | None]:
+    """Which Version the top-level attributes are for: none or one; None is one whose id the server chooses.
+
+    Rules ENT-90, ENT-91: a Version that is in the map as well takes nothing from the top level.
+    """
+    if resource.default_before is not None:
+        take_id(given, "version", resource.default_before, resource.xid)
+        return [] if resource.default_before in entries else [resource.default_before]
+    named = given.get("versionid")
+    if named is None and isinstance(meta, dict):
+        named = meta.get("defaultversionid")
+    if named is None:
+        return [] if entries else [None]
+    return [] if named in entries else [check_version_id(named)]
+
+
+def _admit(changes: ChangeSet, resource: ResourceDraft, draft: VersionDraft, chosen: bool) -> None:
+    """Lets a new Version in, and marks what that changes (ENT-77, ENT-102)."""
+    if chosen and not resource.type.setversionid:
+        raise VersionidNotAllowed(resource.xid, plural=resource.type.plural)
+    if resource.type.versionmode == "semver" and not is_semver(draft.id):
+        raise InvalidAttribute(
+            draft.xid,
+            name="versionid",
+            error_detail='with the versionmode "semver" it has to be a semantic version such as 1.0.0',
+        )
+    changes.load_versions(resource)
+    resource.membership_changed = resource.unsettled = True
+
+
+def _write_attributes(
+    changes: ChangeSet,
+    resource: ResourceDraft,
+    draft: VersionDraft,
+    given: dict[str, Json],
+    how: Manner,
+    document: bytes | None,
+) -> None:
+    """The attributes and the document of a Version. A document write merges: only headers that came count."""
+    type = resource.type
+    patch = how.patch or document is not None
+    stored = draft.before or {}
+    url = type.singular + "url"
+    write = take_document(given, type, draft.xid)
+    if document is not None and given.get(url) is None:
+        given[url] = None
+    if given.get("contenttype") is None and document is None:
+        brought = contenttype(write, type, patch, how.mediatype, stored.get("contenttype"))
+        given.update({"contenttype": brought} if brought else {})
+    ancestor = draft.ancestorid or draft.id
+    kept = {type.singular + "id": xids.entity_id(resource.xid), "versionid": draft.id, "ancestorid": ancestor}
+    before = draft.attributes.get("createdat") if draft.before else None
+    draft.write(given, patch=patch, kept=kept)
+    if draft.attributes.get("createdat") != before or type.versionmode == "modifiedat":
+        resource.unsettled = True
+    draft.ordered = draft.attributes["modifiedat"] if type.versionmode == "modifiedat" else None
+    if draft.attributes.get(url) is not None:
+        draft.document = None
+    elif document is not None:
+        draft.document = changes.keep(document)
+    elif write.attribute is not None:
+        form = type.document_form(draft.attributes.get("contenttype"))
+        draft.document = None if write.value is None else changes.keep(encode(write.value, form))
+
+
+def _state_ancestor(resource: ResourceDraft, draft: VersionDraft, ancestor: Json) -> None:
+    """Remembers a stated `ancestorid`; the computed modes never keep one (ENT-100)."""
+    if ancestor is None:
+        return
+    if not isinstance(ancestor, str):
+        raise InvalidAttribute(draft.xid, name="ancestorid", error_detail="it has to be a string")
+    if resource.type.versionmode == "manual":
+        draft.ancestor = draft.id if ancestor == "request" and draft.new else ancestor
+        resource.unsettled = True
+
+
+def _meta_ids(resource: ResourceDraft) -> dict[str, Any]:
+    id = xids.entity_id(resource.xid)
+    return {resource.type.singular + "id": id, "defaultversionid": resource.default_before or id}
+
+
+def _wish(resource: ResourceDraft, given: Mapping[str, Json], patch: bool) -> DefaultWish:
+    """The table of ENT-82, less what the type pins; ids of the wrong type are refused."""
+    id, sticky = given.get("defaultversionid"), given.get("defaultversionsticky")
+    if id is not None and not isinstance(id, str):
+        raise InvalidAttribute(resource.meta.xid, name="defaultversionid", error_detail="it has to be a string")
+    if not patch:
+        return DefaultWish(sticky=None, id=id, keep=False)
+    if "defaultversionsticky" in given:
+        return DefaultWish(sticky=bool(sticky), id=id, keep="defaultversionid" not in given)
+    if "defaultversionid" in given:
+        return DefaultWish(sticky=id is not None, id=id, keep=False)
+    return DefaultWish()

@@ -1,0 +1,151 @@
+"""Which Version is the newest, which the oldest, and who descends from whom, per `versionmode`.
+
+Spec: model 1.0-rc4, "versionmode"; core 1.0-rc4, "ancestorid Attribute". Rules ENT-100 to 108.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from domain import instants
+
+_SEMVER: Final = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
+    r"(?:-((?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(?:\.(?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*))?"
+    r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?\Z"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One Version as ancestry sees it.
+
+    ancestor: its `ancestorid`; None: not said yet. ordered: its ordering time in `modifiedat` mode (ENT-101).
+    """
+
+    id: str
+    ancestor: str | None
+    createdat: str
+    ordered: str
+
+    @property
+    def is_root(self) -> bool:
+        return self.ancestor == self.id
+
+
+def is_semver(versionid: str) -> bool:
+    """Whether an id can take part in `semver` order (ENT-102)."""
+    return _SEMVER.match(versionid) is not None
+
+
+def newest(mode: str, lines: Sequence[Line]) -> Line:
+    """The newest of some Versions, at least one."""
+    candidates = _leaves(lines) if mode == "manual" else lines
+    return max(candidates or lines, key=_ORDERS[mode])
+
+
+def oldest(mode: str, lines: Sequence[Line], skipped: str | None = None) -> Line:
+    """The oldest of some Versions, at least one.
+
+    skipped: id of a Version left out of the choice; in `manual` mode those that descend from it count as roots then.
+    """
+    others = [line for line in lines if line.id != skipped]
+    if mode != "manual":
+        return min(others, key=_ORDERS[mode])
+    roots = [line for line in others if line.is_root or line.ancestor == skipped]
+    return min(roots or others, key=_ORDERS[mode])
+
+
+def descend(mode: str, stored: Sequence[Line], added: Sequence[Line]) -> list[Line]:
+    """All Versions with their ancestors settled.
+
+    stored: those that were there before, added: those that the request creates. In the computed modes the order alone
+    decides; in `manual` mode a stated ancestor stands, one that is gone makes a root, and an unstated one is the newest
+    at that moment, the new Versions taken in the order of their ids (ENT-100, ENT-107).
+    """
+    if mode != "manual":
+        return _chain(sorted([*stored, *added], key=_ORDERS[mode]))
+    present = {line.id for line in (*stored, *added)}
+    settled = [line if line.ancestor in present else replace(line, ancestor=line.id) for line in stored]
+    current: Line | None = None
+    for line in sorted(added, key=lambda line: line.id.lower()):
+        ancestor = line.ancestor or _default_ancestor(line, settled, current)
+        settled.append(replace(line, ancestor=ancestor))
+        if line.ancestor is None or (current is not None and current.id == ancestor):
+            current = settled[-1]
+    return settled
+
+
+def roots(lines: Iterable[Line]) -> list[str]:
+    """Ids of the Versions that are their own ancestor."""
+    return [line.id for line in lines if line.is_root]
+
+
+def cycle(lines: Sequence[Line]) -> list[str] | None:
+    """Ids along a circle of ancestors, None if there is none."""
+    ancestors = {line.id: line.ancestor for line in lines}
+    sound: set[str] = set()
+    for start in ancestors:
+        path: list[str] = []
+        at: str | None = start
+        while at is not None and at not in sound and ancestors.get(at) != at:
+            if at in path:
+                return path[path.index(at) :]
+            path.append(at)
+            at = ancestors.get(at)
+        sound.update(path)
+    return None
+
+
+def _leaves(lines: Sequence[Line]) -> list[Line]:
+    named = {line.ancestor for line in lines if not line.is_root}
+    return [line for line in lines if line.id not in named]
+
+
+def _chain(ordered: Sequence[Line]) -> list[Line]:
+    previous = [ordered[0], *ordered[:-1]] if ordered else []
+    return [replace(line, ancestor=before.id) for line, before in zip(ordered, previous, strict=True)]
+
+
+def _default_ancestor(line: Line, settled: Sequence[Line], current: Line | None) -> str:
+    """The newest so far; never a Version that itself descends from the new one, which would close a circle."""
+    candidates = [other for other in settled if not _descends(other, line.id, settled)]
+    if current is not None and current in candidates:
+        return current.id
+    return newest("manual", candidates).id if candidates else line.id
+
+
+def _descends(line: Line, ancestor: str, lines: Sequence[Line]) -> bool:
+    ancestors = {other.id: other.ancestor for other in lines}
+    seen: set[str] = set()
+    at: str | None = line.id
+    while at is not None and at not in seen:
+        seen.add(at)
+        at = ancestors.get(at)
+        if at == ancestor:
+            return True
+    return False
+
+
+def _semver_order(line: Line) -> Any:
+    found = _SEMVER.match(line.id)
+    if found is None:
+        return ((0, 0, 0), (0, ()), line.id.lower())
+    release = tuple(int(part) for part in found.group(1, 2, 3))
+    parts = found[4].split(".") if found[4] else []
+    prerelease = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)
+    return (release, (0, prerelease) if parts else (1, ()), line.id.lower())
+
+
+_ORDERS: Final[dict[str, Callable[[Line], Any]]] = {
+    "manual": lambda line: (instants.key(line.createdat), line.id.lower()),
+    "createdat": lambda line: (instants.key(line.createdat), line.id.lower()),
+    "modifiedat": lambda line: (instants.key(line.ordered), line.id.lower()),
+    "semver": _semver_order,
+}
+
+#: Every `versionmode` that this registry has.
+MODES: Final = tuple(_ORDERS)

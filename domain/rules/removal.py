@@ -1,0 +1,20 @@
+"""`deprecated.removal`: an entity that announces its removal stays until then (ENT-66)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from domain import instants
+from domain.entities import Attributes, Entity
+from domain.problems import BadRequest
+
+
+def check_removable(entity: Entity, now: datetime) -> None:
+    """Nothing, if the entity may be deleted now. Raises: BadRequest before the time in `deprecated.removal`."""
+    own: Attributes = entity.attributes.get("meta") or entity.attributes
+    removal = (own.get("deprecated") or {}).get("removal")
+    if removal and instants.key(removal) > instants.key(instants.text(now)):
+        raise BadRequest(
+            error_detail=f'"{entity.xid}" announces its removal for {removal} in "deprecated.removal" and cannot be '
+            f'deleted before; change or clear "deprecated" first'
+        )

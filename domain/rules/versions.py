@@ -1,0 +1,115 @@
+"""How a Resource settles once everything in a request is written: ancestors, default Version, pruning, roots.
+
+Spec: core 1.0-rc4, "Resource Processing Algorithm", steps 3, 5 and 10; rules ENT-80 to 85, ENT-100 to 108.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from domain.changes import ChangeSet
+from domain.drafts import ResourceDraft, VersionDraft
+from domain.problems import (
+    AncestorCircularReference,
+    MultipleRoots,
+    SetdefaultversionstickyFalse,
+    UnknownId,
+)
+from domain.rules import ancestry
+from domain.rules.ancestry import Line
+
+
+def resources_settle(changes: ChangeSet) -> None:
+    """Settles every Resource that the change reached; one that lost its last Version goes (ENT-108)."""
+    for resource in list(changes.resources.values()):
+        if not resource.deleted and (resource.new or resource.unsettled):
+            settle(changes, resource)
+
+
+def settle(changes: ChangeSet, resource: ResourceDraft) -> None:
+    """Works out one Resource's ancestors, default Version and pruning; moves the epochs that follow from it."""
+    changes.load_versions(resource)
+    if not resource.living():
+        changes.delete_resource(resource)
+        return
+    lines = _descend(resource)
+    default, sticky = _default(resource, lines)
+    lines = _prune(resource, lines, default)
+    _check(resource, lines)
+    for line in lines:
+        _assign(resource.versions[line.id.lower()], line, resource.type.versionmode)
+    _point(resource, default, sticky)
+
+
+def _line(draft: VersionDraft) -> Line:
+    attributes = draft.attributes
+    return Line(draft.id, draft.ancestorid, attributes["createdat"], draft.ordered or attributes["modifiedat"])
+
+
+def _descend(resource: ResourceDraft) -> list[Line]:
+    living = resource.living()
+    ids = {draft.id for draft in living}
+    for draft in living:
+        if draft.ancestor is not None and draft.ancestor not in ids:
+            raise UnknownId(draft.xid, singular="version", id=draft.ancestor)
+    stored = [_line(draft) for draft in living if not draft.new]
+    added = [_line(draft) for draft in living if draft.new]
+    return ancestry.descend(resource.type.versionmode, stored, added)
+
+
+def _default(resource: ResourceDraft, lines: Sequence[Line]) -> tuple[str, bool]:
+    """The id of the default Version, and whether it is sticky (ENT-80 to 84)."""
+    wish = resource.wish
+    sticky = wish.sticky if wish.sticky is not None else bool(resource.meta.attributes.get("defaultversionsticky"))
+    if sticky and resource.type.maxversions == 1:
+        raise SetdefaultversionstickyFalse(resource.xid)
+    ids = {line.id for line in lines}
+    if sticky and wish.id is not None and wish.id not in ids:
+        raise UnknownId(resource.xid, singular="version", id=wish.id)
+    named = wish.id or (resource.default_before if wish.keep else None)
+    if sticky and named in ids:
+        return str(named), True
+    lost = sticky and named is not None  # the sticky default was deleted and the request names no other (ENT-81)
+    return ancestry.newest(resource.type.versionmode, lines).id, sticky and not lost
+
+
+def _prune(resource: ResourceDraft, lines: list[Line], default: str) -> list[Line]:
+    """Drops the oldest Versions beyond `maxversions`; the default stays unless it is the only place (ENT-104)."""
+    limit, mode = resource.type.maxversions, resource.type.versionmode
+    while limit and len(lines) > limit:
+        gone = ancestry.oldest(mode, lines, default if limit > 1 else None)
+        resource.versions[gone.id.lower()].gone = "pruned"
+        resource.membership_changed = True
+        lines = ancestry.descend(mode, [line for line in lines if line.id != gone.id], [])
+    return lines
+
+
+def _check(resource: ResourceDraft, lines: Sequence[Line]) -> None:
+    circle = ancestry.cycle(lines)
+    if circle:
+        raise AncestorCircularReference(resource.xid, list=",".join(circle))
+    if resource.type.singleversionroot and len(ancestry.roots(lines)) > 1:
+        raise MultipleRoots(resource.xid, plural=resource.type.plural)
+
+
+def _assign(draft: VersionDraft, line: Line, mode: str) -> None:
+    """Gives a Version its ancestor; a change is an update, but never moves the ordering time (ENT-71, ENT-101)."""
+    if mode == "modifiedat":
+        draft.ordered = line.ordered
+    if draft.attributes["ancestorid"] != line.ancestor:
+        draft.attributes = {**draft.attributes, "ancestorid": line.ancestor}
+    if draft.before is not None and draft.before["ancestorid"] != line.ancestor and not draft.written:
+        draft.touch()
+
+
+def _point(resource: ResourceDraft, default: str, sticky: bool) -> None:
+    """Points the meta at the default Version. Meta ages when members came or went or the pointer moved (ENT-53)."""
+    meta = resource.meta
+    if not meta.written and meta.new:
+        ids = {resource.type.singular + "id": resource.xid.rpartition("/")[2], "defaultversionid": default}
+        meta.write({}, patch=False, kept=ids)
+    before = meta.before or {}
+    moved = before.get("defaultversionid") != default or before.get("defaultversionsticky") != sticky
+    if resource.membership_changed or moved:
+        meta.touch()
+    meta.attributes = {**meta.attributes, "defaultversionid": default, "defaultversionsticky": sticky}

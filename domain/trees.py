@@ -1,0 +1,265 @@
+"""WriteTree: from the path and the body of a request to writes of single entities, parents first.
+
+Spec: core 1.0-rc4, "Updating Nested Registry Collections"; HTTP binding 1.0-rc4, "Creating or Updating Entities".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from domain import capabilities, models
+from domain import xid as xids
+from domain.changes import ChangeSet, names_in
+from domain.commands import Method, WriteTree
+from domain.drafts import DefaultWish, ResourceDraft
+from domain.jsontext import Json
+from domain.problems import (
+    BadDefaultversionid,
+    BadFlag,
+    DefaultversionidRequest,
+    GroupsOnly,
+    MissingVersions,
+    ResourcesOnly,
+    TooManyVersions,
+)
+from domain.resources import Manner, map_of_objects, write_meta, write_resource, write_version
+from domain.rules.ids import check_id, take_id
+
+
+def write_tree(changes: ChangeSet, command: WriteTree) -> None:
+    """Applies one WriteTree to a change, but for what settles at its end.
+
+    Raises: any Problem of a write.
+    """
+    changes.world.prefetch([command.xid, *names_in(dict(command.tree), command.xid, changes.model)])
+    how = Manner(command.method is Method.PATCH, command.mediatype, command.ignore)
+    parts = xids.segments(command.xid)
+    kind = "meta" if len(parts) == 5 and parts[4] == "meta" else len(parts)
+    _WRITERS[kind](changes, command, how)
+    set_default(changes, command)
+
+
+def write_registry(changes: ChangeSet, body: Mapping[str, Json], how: Manner) -> None:
+    """`PUT /` and `PATCH /`: capabilities, then the model, then the registry's own attributes, then Groups (ENT-68)."""
+    given = dict(body)
+    if "capabilities" in given:
+        value = given.pop("capabilities")
+        if "capabilities" not in how.ignore:
+            capabilities.write(changes, value, patch=how.patch)
+    if "modelsource" in given:
+        value = given.pop("modelsource")
+        if "modelsource" not in how.ignore:
+            models.replace(changes, value if value is not None else {})
+    given.pop("model", None)
+    changes.world.prefetch(names_in(given, xids.REGISTRY, changes.model))
+    registry = changes.registry()
+    members = _take_collections(given, changes.model.groups, xids.REGISTRY)
+    id = registry.before["registryid"] if registry.before else given.get("registryid")
+    take_id(given, "registry", str(id), xids.REGISTRY)
+    registry.write(given, patch=how.patch, kept={"registryid": id})
+    _write_groups(changes, members, how)
+
+
+def write_group(changes: ChangeSet, xid: str, body: Mapping[str, Json], how: Manner) -> None:
+    """A Group and everything nested in it."""
+    given = dict(body)
+    check_id(xids.entity_id(xid))
+    group = changes.group(xid)
+    type = changes.group_type(xid)
+    members = _take_collections(given, type.resources, xid)
+    take_id(given, type.singular, xids.entity_id(xid), xid)
+    group.write(given, patch=how.patch, kept={type.singular + "id": xids.entity_id(xid)})
+    _write_resources(changes, xid, members, how)
+
+
+def _write_groups(changes: ChangeSet, members: Mapping[str, Mapping[str, Json]], how: Manner) -> list[str]:
+    named = []
+    for plural, entries in members.items():
+        for id, entry in entries.items():
+            named.append(xids.join(plural, check_id(id)))
+            write_group(changes, named[-1], entry, how)
+    return named
+
+
+def _write_resources(
+    changes: ChangeSet, group: str, members: Mapping[str, Mapping[str, Json]], how: Manner
+) -> list[str]:
+    named = []
+    for plural, entries in members.items():
+        for id, entry in entries.items():
+            named.append(f"{group}/{plural}/{check_id(id)}")
+            write_resource(changes, named[-1], entry, how, None)
+    return named
+
+
+def _take_collections(
+    given: dict[str, Json], plurals: Mapping[str, object], xid: str
+) -> dict[str, dict[str, dict[str, Json]]]:
+    """Takes nested collections out of a body; their URLs and counts mean nothing in a request (ENT-150)."""
+    found = {}
+    for plural in plurals:
+        given.pop(plural + "url", None)
+        given.pop(plural + "count", None)
+        if plural in given:
+            found[plural] = map_of_objects(given.pop(plural), plural, xid)
+    return found
+
+
+# --- one writer for each kind of path ------------------------------------------------------------------------------
+
+
+def _root(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
+    if command.method is not Method.POST:
+        write_registry(changes, _rootless(command, "registry"), how)
+        changes.processed.append(xids.REGISTRY)
+        return
+    given = dict(command.tree)
+    members = _take_collections(given, changes.model.groups, xids.REGISTRY)
+    for name in given:
+        raise GroupsOnly(name=name)
+    changes.processed += _write_groups(changes, members, how)
+
+
+def _group_collection(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
+    plural = xids.segments(command.xid)[0]
+    entries = map_of_objects(dict(command.tree), plural, xids.REGISTRY)
+    changes.processed += _write_groups(changes, {plural: entries}, how)
+
+
+def _group(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
+    type = changes.group_type(command.xid)
+    if command.method is not Method.POST:
+        write_group(changes, command.xid, _rootless(command, type.singular), how)
+        changes.processed.append(command.xid)
+        return
+    given = dict(command.tree)
+    check_id(xids.entity_id(command.xid))
+    members = _take_collections(given, type.resources, command.xid)
+    for name in given:
+        raise ResourcesOnly(command.xid, name=name)
+    changes.group(command.xid)
+    changes.processed += _write_resources(changes, command.xid, members, how)
+
+
+def _resource_collection(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
+    group, plural = command.xid.rsplit("/", 1)
+    entries = map_of_objects(dict(command.tree), plural, group)
+    check_id(xids.entity_id(group))
+    changes.group(group)
+    changes.processed += _write_resources(changes, group, {plural: entries}, how)
+
+
+def _resource(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
+    _, type = changes.resource_type(command.xid)
+    _check_parents(command.xid)
+    if command.method is not Method.POST:
+        write_resource(changes, command.xid, _rootless(command, type.singular), how, command.document)
+        changes.processed.append(command.xid)
+        return
+    given = {name: value for name, value in command.tree.items() if name not in ("meta", "versions")}
+    if "id" in command.ignore:
+        given.pop(type.singular + "id", None)
+    version = write_version(changes, changes.resource(command.xid), None, given, how, command.document)
+    changes.processed.append(version.xid)
+
+
+def _meta(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
+    xid = command.xid.removesuffix("/meta")
+    _check_parents(xid)
+    resource = changes.resource(xid)
+    if resource.new:
+        write_version(changes, resource, _first_version(command.tree), {}, how)
+    write_meta(resource, _rootless(command, resource.type.singular), how)
+    changes.processed.append(command.xid)
+
+
+def _version_collection(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
+    xid = command.xid.removesuffix("/versions")
+    entries = map_of_objects(dict(command.tree), "versions", xid)
+    _check_parents(xid)
+    resource = changes.resource(xid)
+    if resource.new and not entries:
+        raise MissingVersions()
+    for versionid, entry in entries.items():
+        changes.processed.append(write_version(changes, resource, versionid, entry, how).xid)
+
+
+def _version(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
+    xid, versionid = command.xid.split("/versions/")
+    _check_parents(xid)
+    resource = changes.resource(xid)
+    tree = _rootless(command, resource.type.singular, "version")
+    changes.processed.append(write_version(changes, resource, versionid, tree, how, command.document).xid)
+
+
+_WRITERS: Final[dict[int | str, Callable[[ChangeSet, WriteTree, Manner], None]]] = {
+    0: _root,
+    1: _group_collection,
+    2: _group,
+    3: _resource_collection,
+    4: _resource,
+    5: _version_collection,
+    6: _version,
+    "meta": _meta,
+}
+
+
+def _rootless(command: WriteTree, *singulars: str) -> Mapping[str, Json]:
+    """The body, without the ids of its root entity where `ignore=id` says so (ENT-35)."""
+    if "id" not in command.ignore:
+        return command.tree
+    ids = {singular + "id" for singular in singulars} | (
+        {"versionid"} if len(xids.segments(command.xid)) >= 4 else set()
+    )
+    return {name: value for name, value in command.tree.items() if name not in ids}
+
+
+def _check_parents(resource: str) -> None:
+    _, group, _, id = xids.segments(resource)
+    check_id(group)
+    check_id(id)
+
+
+def _first_version(meta: Mapping[str, Json]) -> str | None:
+    """The id for the first Version of a Resource that comes into being through its meta."""
+    named = meta.get("defaultversionid")
+    return named if isinstance(named, str) else None
+
+
+# --- the setdefaultversionid flag ----------------------------------------------------------------------------------
+
+
+def set_default(changes: ChangeSet, command: WriteTree) -> None:
+    """Applies `setdefaultversionid`, which overrides what the body says about the default Version (FLAG-40 to 43)."""
+    value = command.setdefaultversionid
+    if value is None:
+        return
+    parts = xids.segments(command.xid)
+    if len(parts) < 4:
+        raise BadFlag(flag="setdefaultversionid")
+    resource = changes.resource(xids.join(*parts[:4]))
+    if value == "request":
+        value = _requested(changes, command, resource)
+    wish_default(resource, value)
+
+
+def wish_default(resource: ResourceDraft, value: str) -> None:
+    """Takes a `setdefaultversionid` value as the wish for the default Version: `null` or the id of a Version."""
+    if not value:
+        raise BadDefaultversionid(value=value, error_detail="it has to name one Version, or be null")
+    sticky = value != "null"
+    resource.wish = DefaultWish(sticky=sticky, id=value if sticky else None, keep=False)
+    resource.unsettled = True
+
+
+def _requested(changes: ChangeSet, command: WriteTree, resource: ResourceDraft) -> str:
+    if command.method is not Method.POST:
+        raise BadFlag(flag="setdefaultversionid")
+    if len(changes.processed) > 1:
+        raise TooManyVersions()
+    if not changes.processed:
+        raise DefaultversionidRequest(resource.xid)
+    if len(xids.segments(command.xid)) != 4:
+        raise BadFlag(flag="setdefaultversionid")
+    return xids.entity_id(changes.processed[0])
