@@ -1,0 +1,24 @@
+"""Times of interactions, and their text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+#: Gives the current time.
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """The machine's time, in UTC."""
+    return datetime.now(UTC)
+
+
+def text_of(time: datetime) -> str:
+    """RFC 3339 in UTC, always with six digits, so that text order is time order."""
+    return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def time_of(text: str) -> datetime:
+    """The inverse of `text_of`."""
+    return datetime.fromisoformat(text)

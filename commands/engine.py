@@ -1,0 +1,71 @@
+"""Connections to a store, set up so that a commit that has returned survives the loss of power."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+
+#: Execution option of connections that will write: their transactions start with the write lock.
+WRITING: Final = "annals_writing"
+
+_SQLITE: Final = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA busy_timeout = 60000",
+    "PRAGMA foreign_keys = OFF",
+    "PRAGMA cache_size = -65536",
+)
+# The table's own number keeps two registries in schemas of one database out of each other's way.
+_LOCK: Final = "SELECT pg_advisory_xact_lock('log'::regclass::oid::bigint)"
+
+
+def open_engine(url: str, *, durable: bool = True) -> Engine:
+    """The engine of a store at `sqlite:///annals.db` or `postgresql://...`.
+
+    durable: False gives up recent commits when the machine fails; for benchmarks.
+    Raises: ValueError for any other kind of database, and for SQLite in memory, which threads cannot share.
+    """
+    parsed = make_url(url)
+    match parsed.get_backend_name():
+        case "sqlite" if parsed.database not in (None, "", ":memory:"):
+            return _sqlite(parsed, durable)
+        case "postgresql":
+            return _postgresql(parsed.set(drivername="postgresql+psycopg"), durable)
+        case _:
+            raise ValueError(f"a store is a SQLite file or a PostgreSQL database, not {parsed.render_as_string()}")
+
+
+def lock(connection: Connection) -> None:
+    """Takes the write lock for the rest of the transaction; other writers wait."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(_LOCK)
+
+
+def _sqlite(url: URL, durable: bool) -> Engine:
+    engine = create_engine(url)
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: Any, _: object) -> None:
+        # Python's driver would otherwise start transactions by itself, later than asked and without the lock.
+        connection.isolation_level = None
+        for statement in (*_SQLITE, f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}"):
+            connection.execute(statement)
+
+    @event.listens_for(engine, "begin")
+    def begun(connection: Connection) -> None:
+        writing = connection.get_execution_options().get(WRITING)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+    return engine
+
+
+def _postgresql(url: URL, durable: bool) -> Engine:
+    # READ COMMITTED: each statement sees what was committed before it, so what follows the lock sees the last writer.
+    engine = create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: Any, _: object) -> None:
+        connection.execute(f"SET synchronous_commit = {'on' if durable else 'off'}")
+        connection.commit()
+
+    return engine

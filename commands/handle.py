@@ -1,0 +1,139 @@
+"""From commands to facts: all commands that wait share one transaction, each with its own outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from functools import partial
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Final, Protocol
+
+from sqlalchemy import Connection
+
+from commands.log import Recorded, Store, Writing
+from domain.commands import Command
+from domain.events import EntityEvent
+from domain.world import Context, Decision, World
+
+Decide = Callable[[Command, World, Context], Decision]
+#: Builds what the caller will be told, inside the savepoint: when it fails, the command is undone (ENT-4).
+Answer = Callable[[Writing, Recorded], Any]
+Outcome = Recorded | Exception
+
+#: How many commands share a transaction at most, so that the first of them does not wait for ever.
+TOGETHER: Final = 256
+
+
+class InlineProjection(Protocol):
+    """A projection that moves in the transaction of the events it follows."""
+
+    def apply(self, connection: Connection, recorded: Sequence[tuple[int, EntityEvent]]) -> None:
+        """Takes in one interaction's events, with their positions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A command, who asks, and where the outcome goes."""
+
+    command: Command
+    caller: str = "anonymous"
+    answer: Answer | None = None
+    future: Future[Recorded] = field(default_factory=Future)
+
+
+def handle(
+    waiting: Sequence[Waiting], store: Store, inline: Sequence[InlineProjection], decide: Decide | None = None
+) -> list[Outcome]:
+    """One outcome for each command, in order; all that was recorded is durable.
+
+    Raises: what the database says when the commit fails: then nothing was done.
+    """
+    decide = decide or _decide()
+    with store.writing() as tx:
+        return [tx.attempt(partial(record, tx, asked, inline, decide)) for asked in waiting]
+
+
+def record(tx: Writing, asked: Waiting, inline: Sequence[InlineProjection], decide: Decide) -> Recorded:
+    """What one command came to, recorded, projected and answered."""
+    context = tx.context(asked.caller)
+    recorded = tx.append(decide(asked.command, tx.world, context), context, asked.command)
+    if recorded.events:
+        for projection in inline:
+            projection.apply(tx.connection, recorded.events)
+    return replace(recorded, answer=asked.answer(tx, recorded)) if asked.answer else recorded
+
+
+class Road:
+    """The one road into a store's log: a thread that takes whatever waits and commits it together."""
+
+    def __init__(self, store: Store, inline: Sequence[InlineProjection], decide: Decide | None = None) -> None:
+        self._store = store
+        self._inline = inline
+        self._decide = decide or _decide()
+        self._queue: SimpleQueue[Waiting | None] = SimpleQueue()
+        self._gate = Lock()
+        self._closed = False
+        self._thread = Thread(target=self._run, name="annals-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, command: Command, caller: str = "anonymous", answer: Answer | None = None) -> Future[Recorded]:
+        """What the command will have come to, once it is durable; the future raises what refused it.
+
+        Raises: RuntimeError after `close`.
+        """
+        asked = Waiting(command, caller, answer)
+        with self._gate:
+            if self._closed:
+                raise RuntimeError("the store is being closed")
+            self._queue.put(asked)
+        return asked.future
+
+    def close(self) -> None:
+        """Takes no more commands and returns when those that wait are done."""
+        with self._gate:
+            if not self._closed:
+                self._closed = True
+                self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while batch := self._next():
+            running = [asked for asked in batch if asked.future.set_running_or_notify_cancel()]
+            for asked, outcome in zip(running, self._outcomes(running), strict=True):
+                _tell(asked.future, outcome)
+
+    def _outcomes(self, running: Sequence[Waiting]) -> Sequence[Outcome]:
+        try:
+            return handle(running, self._store, self._inline, self._decide)
+        except Exception as error:
+            return [error] * len(running)
+
+    def _next(self) -> list[Waiting]:
+        """The commands that wait now, at least one; none when the road is closed and empty."""
+        first = self._queue.get()
+        batch = [first] if first else []
+        while batch and len(batch) < TOGETHER:
+            try:
+                asked = self._queue.get_nowait()
+            except Empty:
+                break
+            if asked is None:
+                self._queue.put(None)
+                break
+            batch.append(asked)
+        return batch
+
+
+def _tell(future: Future[Recorded], outcome: Outcome) -> None:
+    if isinstance(outcome, Exception):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
+
+
+def _decide() -> Decide:
+    from domain.decide import decide
+
+    return decide

@@ -1,0 +1,251 @@
+"""The store and the one way into its log: everything is written under one lock, a savepoint for each command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from threading import Lock
+from typing import Any, Final, NamedTuple, TypeVar
+
+from eventsourcing.persistence import IntegrityError, StoredEvent
+from sqlalchemy import Connection
+
+from commands import proof, sql, tables
+from commands.clock import Clock, text_of, time_of, utc_now
+from commands.correlation import NewId, Ulids
+from commands.engine import WRITING, lock, open_engine
+from commands.mapper import EventMapper, image, state
+from commands.proof import Interaction, LogRow
+from commands.recorder import LogRecorder
+from commands.world import ModelCache, SqlWorld
+from domain import xid as xids
+from domain.commands import Command, describe
+from domain.events import EntityDeleted, EntityEvent
+from domain.world import Context, Decision
+
+T = TypeVar("T")
+
+_TIP: Final = "SELECT last, time, chain, state FROM interaction ORDER BY last DESC LIMIT 1"
+_MOVE_HEAD: Final = (
+    "ON CONFLICT (tree_key) DO UPDATE SET position = excluded.position, revision = excluded.revision,"
+    " xid = excluded.xid, live = excluded.live, hash = excluded.hash"
+)
+
+
+class Tip(NamedTuple):
+    """Where the log ends; time is None when it is empty."""
+
+    position: int = 0
+    time: datetime | None = None
+    chain: bytes = proof.NOTHING
+    state: bytes = proof.NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What one command came to.
+
+    events: with their positions, in log order; empty when nothing changed, and then there is no correlation id.
+    processed: xids that the request named, in its order. position: the end of the log after the command.
+    answer: what the caller had built inside the savepoint.
+    """
+
+    events: tuple[tuple[int, EntityEvent], ...]
+    processed: tuple[str, ...]
+    xregcorrelationid: str | None
+    position: int
+    time: datetime
+    answer: Any = None
+
+
+class Store:
+    """A log with its heads, interactions and documents, in a SQLite file or a PostgreSQL database.
+
+    public_url: recorded with each interaction as the registry's URL of its day.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Clock = utc_now,
+        new_id: NewId | None = None,
+        public_url: str = "",
+        durable: bool = True,
+    ) -> None:
+        self.engine = open_engine(url, durable=durable)
+        self.recorder = LogRecorder(self.engine)
+        self.mapper = EventMapper()
+        self.clock = clock
+        self.new_id = new_id or Ulids()
+        self.public_url = public_url
+        self._writers = self.engine.execution_options(**{WRITING: True})
+        self._models = ModelCache()
+        # Threads of this process queue here, in order; the database's own lock makes waiters poll or pay a round trip.
+        self._turn = Lock()
+
+    def create(self) -> None:
+        """Makes the tables that are not there yet.
+
+        Raises: RuntimeError when a newer program has written the store.
+        """
+        with self._writers.begin() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('annals'))")
+            tables.METADATA.create_all(connection)
+            sql.insert(connection, tables.store, [("schema", tables.SCHEMA)], "ON CONFLICT DO NOTHING")
+            found = sql.run(connection, "SELECT value FROM store WHERE key = ?", ("schema",)).scalar()
+        if found != tables.SCHEMA:
+            raise RuntimeError(f"the store has schema {found}, this program writes schema {tables.SCHEMA}")
+
+    @contextmanager
+    def writing(self) -> Iterator[Writing]:
+        """A transaction that holds the write lock; it is durable when the context ends, undone when it raises."""
+        with self._turn, self._writers.begin() as connection:
+            lock(connection)
+            yield Writing(self, connection, SqlWorld(connection, self.mapper, self._models))
+
+    def tip(self) -> Tip:
+        """Where the committed log ends."""
+        with self.engine.connect() as connection:
+            return _tip(connection)
+
+    def events(self, after: int, limit: int) -> list[tuple[int, EntityEvent]]:
+        """Committed events beyond a position, with theirs."""
+        found = self.recorder.select_notifications(after, limit, inclusive_of_start=False)
+        return [(stored.id, self.mapper.to_domain_event(stored)) for stored in found]
+
+    def close(self) -> None:
+        """Gives the connections back."""
+        self.engine.dispose()
+
+
+class Writing:
+    """One write transaction: many commands, each in a savepoint of its own.
+
+    connection: for projections that move in the same transaction. world: the registry as it stands in it.
+    """
+
+    def __init__(self, store: Store, connection: Connection, world: SqlWorld) -> None:
+        self.store = store
+        self.connection = connection
+        self.world = world
+        self.tip = _tip(connection)
+
+    def context(self, caller: str = "anonymous") -> Context:
+        """A new interaction's time, never before the last one's, and its correlation id."""
+        now = self.store.clock()
+        return Context(max(now, self.tip.time or now), self.store.new_id(), caller)
+
+    def attempt(self, work: Callable[[], T]) -> T | Exception:
+        """What the work gives, or the exception that undid it; its neighbours in the transaction stay as they are.
+
+        Raises: what the database says when it cannot undo the work, so that the whole transaction is given up.
+        """
+        before = self.tip
+        self.connection.exec_driver_sql("SAVEPOINT attempt")
+        try:
+            result = work()
+            self.connection.exec_driver_sql("RELEASE SAVEPOINT attempt")
+        except Exception as error:
+            self.connection.exec_driver_sql("ROLLBACK TO SAVEPOINT attempt")
+            self.connection.exec_driver_sql("RELEASE SAVEPOINT attempt")
+            self.tip = before
+            self.world.forget()
+            return error
+        self.world.settle()
+        return result
+
+    def append(self, decision: Decision, context: Context, command: Command) -> Recorded:
+        """Records a decision as one interaction: documents, events, heads and proof.
+
+        Raises: IntegrityError when an event does not follow the last one of its stream.
+        """
+        if not decision.events:
+            return Recorded((), decision.processed, None, self.tip.position, context.now)
+        encoded = [_encoded(event) for event in decision.events]
+        documents = list(decision.documents.items())
+        sql.insert(self.connection, tables.document, documents, "ON CONFLICT DO NOTHING")
+        replaced = self._replaced(decision.events)
+        rows = self._insert(encoded)
+        sql.insert(self.connection, tables.head, list(map(_head, encoded, rows)), _MOVE_HEAD)
+        hashes = [one.hash for one in encoded]
+        self._close(context, command, rows, proof.moved(self.tip.state, replaced, hashes))
+        for one, row in zip(encoded, rows, strict=True):
+            self.world.take(one.event, row.position, one.hash)
+        events = tuple((row.position, one.event) for row, one in zip(rows, encoded, strict=True))
+        return Recorded(events, decision.processed, context.xregcorrelationid, self.tip.position, context.now)
+
+    def _replaced(self, events: Sequence[EntityEvent]) -> list[bytes]:
+        self.world.prefetch(event.xid for event in events)
+        before = [self.world.known(event.xid) for event in events]
+        for event, known in zip(events, before, strict=True):
+            if event.revision != known.revision + 1:
+                raise IntegrityError(f"{event.stream} stands at {known.revision}, its next event says {event.revision}")
+        return [known.hash for known in before]
+
+    def _insert(self, encoded: Sequence[_Encoded]) -> list[LogRow]:
+        stored = [one.stored for one in encoded]
+        positions = self.store.recorder.insert_events(stored, connection=self.connection, after=self.tip.position)
+        return [
+            LogRow(position, one.event.stream, one.event.revision, one.event.TOPIC, one.stored.state)
+            for position, one in zip(positions, encoded, strict=True)
+        ]
+
+    def _close(self, context: Context, command: Command, rows: Sequence[LogRow], state: bytes) -> None:
+        facts = Interaction(
+            last=rows[-1].position,
+            first=rows[0].position,
+            xregcorrelationid=context.xregcorrelationid,
+            folded=context.xregcorrelationid.casefold(),
+            time=text_of(context.now),
+            caller=_storable(context.caller),
+            command=_storable(describe(command)),
+            registry_url=self.store.public_url,
+            chain=proof.NOTHING,
+            state=state,
+        )
+        closed = facts._replace(chain=proof.chained(self.tip.chain, facts, rows))
+        sql.insert(self.connection, tables.interaction, [closed])
+        self.tip = Tip(closed.last, context.now, closed.chain, closed.state)
+
+
+class _Encoded(NamedTuple):
+    event: EntityEvent
+    stored: StoredEvent
+    hash: bytes
+
+
+def _encoded(event: EntityEvent) -> _Encoded:
+    whole = image(event)
+    stored = StoredEvent(event.stream, event.revision, event.TOPIC, state(event, whole))
+    return _Encoded(event, stored, b"" if isinstance(event, EntityDeleted) else proof.entity_hash(whole))
+
+
+def _head(encoded: _Encoded, row: LogRow) -> tuple[Any, ...]:
+    event, owner = encoded.event, xids.parent(encoded.event.xid)
+    return (
+        xids.tree_key(event.xid),
+        row.position,
+        event.revision,
+        event.xid,
+        event.type,
+        xids.tree_key(owner) if owner else "",
+        bool(encoded.hash),
+        encoded.hash,
+    )
+
+
+def _tip(connection: Connection) -> Tip:
+    row: Any = sql.run(connection, _TIP).first()
+    if row is None:
+        return Tip()
+    position, time, chain, state = row
+    return Tip(position, time_of(time), bytes(chain), bytes(state))
+
+
+def _storable(text: str) -> str:
+    # PostgreSQL's text has no NUL, and half a surrogate pair has no UTF-8.
+    return text.replace("\0", "\\u0000").encode(errors="backslashreplace").decode()

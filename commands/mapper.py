@@ -1,0 +1,96 @@
+"""Events to stored bytes and back.
+
+The state of a stored event is one JSON object: the entity's image (`xid`, `type`, `epoch`, `attributes`, `private`),
+then what the interaction adds. The image is a prefix of it, so it is encoded once and can be hashed as it lies there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from eventsourcing.persistence import JSONTranscoder, Mapper, StoredEvent
+
+from commands.clock import text_of, time_of
+from commands.proof import LogRow
+from domain.events import TOPICS, EntityDeleted, EntityEvent
+from domain.jsontext import dumps, loads
+
+State = dict[str, Any]
+#: A newer topic, and how a state of the older one reads under it.
+Upcast = tuple[str, Callable[[State], State]]
+
+#: Topics that are no longer written. Stored bytes never change; what reads them does.
+UPCASTS: Final[Mapping[str, Upcast]] = {}
+
+# The first member after the image. No later member holds text with this in it: they are names, an id and a time.
+_TAIL: Final = b',"changed":'
+
+
+class UnknownTopic(ValueError):
+    """An event of a kind that this program does not know: a newer one wrote it."""
+
+
+class EventMapper(Mapper[str]):
+    """The library's mapper for events that bring their own topic, stream and revision."""
+
+    def __init__(self, upcasts: Mapping[str, Upcast] = UPCASTS) -> None:
+        super().__init__(JSONTranscoder())
+        self._upcasts = upcasts
+
+    def to_stored_event(self, domain_event: Any) -> StoredEvent:
+        event: EntityEvent = domain_event
+        return StoredEvent(event.stream, event.revision, event.TOPIC, state(event, image(event)))
+
+    def to_domain_event(self, stored_event: StoredEvent) -> Any:
+        return self.event(stored_event.topic, stored_event.originator_version, stored_event.state)
+
+    def event(self, topic: str, revision: int, state: bytes) -> EntityEvent:
+        """The event of a stored row.
+
+        Raises: UnknownTopic; InvalidJson or pydantic's ValidationError for a state that is damaged.
+        """
+        content = loads(state)
+        while topic in self._upcasts:
+            topic, upcast = self._upcasts[topic]
+            content = upcast(content)
+        if topic not in TOPICS:
+            raise UnknownTopic(topic)
+        content["time"] = time_of(content["time"])
+        return TOPICS[topic](revision=revision, **content)
+
+    def of_row(self, row: LogRow) -> EntityEvent:
+        """The event of a row of the log."""
+        return self.event(row.topic, row.revision, row.state)
+
+
+def image(event: EntityEvent) -> bytes:
+    """The entity as its event leaves it, as the bytes that its hash covers; a read-model row gives the same."""
+    return image_of(event.xid, event.type, event.epoch, dumps(event.attributes), dumps(event.private))
+
+
+def image_of(xid: str, type: str, epoch: int, attributes: bytes, private: bytes) -> bytes:
+    """The image of an entity whose attributes and private members are JSON text already."""
+    return b'{"xid":%b,"type":%b,"epoch":%d,"attributes":%b,"private":%b}' % (
+        dumps(xid),
+        dumps(type),
+        epoch,
+        attributes,
+        private,
+    )
+
+
+def state(event: EntityEvent, image: bytes) -> bytes:
+    """What the log holds of an event whose image is given."""
+    tail: State = {"changed": event.changed}
+    if event.deprecated_changed is not None:
+        tail["deprecated_changed"] = event.deprecated_changed
+    if isinstance(event, EntityDeleted):
+        tail["reason"] = event.reason
+    tail |= {"xregcorrelationid": event.xregcorrelationid, "time": text_of(event.time)}
+    return image[:-1] + b"," + dumps(tail)[1:]
+
+
+def image_in(state: bytes) -> bytes:
+    """The image inside a stored state, byte for byte."""
+    return state[: state.rindex(_TAIL)] + b"}"

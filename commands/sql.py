@@ -1,0 +1,70 @@
+"""Raw statements on either database, for paths where building SQL anew would cost more than running it.
+
+Statements are written with `?`, and `{among}` for "is one of the values in the next parameter".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import Connection, CursorResult, Table
+from sqlalchemy.dialects import postgresql
+
+from domain.jsontext import dumps
+
+#: How many rows or keys travel in one statement: enough to make round trips cheap, few enough to bound memory.
+CHUNK: Final = 1000
+
+_AMONG: Final = {"sqlite": "IN (SELECT value FROM json_each(?))", "postgresql": "= ANY(%s)"}
+_POSTGRESQL: Final = postgresql.dialect()  # type: ignore[no-untyped-call]
+
+T = TypeVar("T")
+
+
+def run(connection: Connection, statement: str, parameters: tuple[Any, ...] = ()) -> CursorResult[Any]:
+    """The result of a statement."""
+    return connection.exec_driver_sql(_native(statement, connection.dialect.name), parameters)
+
+
+def values(connection: Connection, several: Collection[str]) -> Any:
+    """The parameter that an `{among}` takes."""
+    return dumps(list(several)).decode() if connection.dialect.name == "sqlite" else list(several)
+
+
+def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """The items, at most CHUNK at a time."""
+    for start in range(0, len(items), CHUNK):
+        yield items[start : start + CHUNK]
+
+
+def insert(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]], conflict: str = "") -> None:
+    """Puts rows, in the order of the table's columns, into it.
+
+    conflict: an ON CONFLICT clause. One statement for each CHUNK; PostgreSQL takes the rows as one array per column,
+    because psycopg's executemany is built on pipeline mode, which has been seen to stall.
+    """
+    statement = _insert(table, conflict, connection.dialect.name)
+    for some in chunks(rows):
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql(statement, list(some))
+        else:
+            connection.exec_driver_sql(statement, tuple(map(list, zip(*some, strict=True))))
+
+
+@lru_cache(maxsize=256)
+def _native(statement: str, dialect: str) -> str:
+    text = statement.replace("{among}", _AMONG[dialect])
+    return text if dialect == "sqlite" else text.replace("?", "%s")
+
+
+@lru_cache(maxsize=64)
+def _insert(table: Table, conflict: str, dialect: str) -> str:
+    names = ", ".join(f'"{column.name}"' for column in table.columns)
+    if dialect == "sqlite":
+        source = f"VALUES ({', '.join('?' for _ in table.columns)})"
+    else:
+        arrays = (column.type.compile(_POSTGRESQL).partition(" COLLATE")[0] for column in table.columns)
+        source = f"SELECT * FROM unnest({', '.join(f'%b::{array}[]' for array in arrays)})"
+    return f'INSERT INTO "{table.name}" ({names}) {source} {conflict}'

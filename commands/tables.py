@@ -1,0 +1,95 @@
+"""The tables of the write side: what is kept for ever, and `head`, which points at the last event of each stream.
+
+Text compares by code point (C collation on PostgreSQL), so plain string order of tree keys is tree order.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.dialects import postgresql
+
+METADATA: Final = MetaData()
+#: Kept in `store` under `schema`; a store written by a newer program is refused.
+SCHEMA: Final = "1"
+
+# Only a column declared INTEGER is SQLite's own row number, which saves an index.
+_POSITION = BigInteger().with_variant(Integer, "sqlite")
+_TEXT = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+
+#: Every event, by position: 1, 2, 3 ... without gaps, in commit order. state: JSON, see `commands.mapper`.
+log: Final = Table(
+    "log",
+    METADATA,
+    Column("position", _POSITION, primary_key=True, autoincrement=False),
+    Column("stream", _TEXT, nullable=False),
+    Column("revision", _POSITION, nullable=False),
+    Column("topic", _TEXT, nullable=False),
+    Column("state", LargeBinary, nullable=False),
+    UniqueConstraint("stream", "revision", name="log_stream"),
+)
+
+#: Where each stream stands, deleted entities included. parent: tree key of the owner, empty for the registry.
+#: hash: SHA-256 of the entity's image, empty once deleted.
+head: Final = Table(
+    "head",
+    METADATA,
+    Column("tree_key", _TEXT, primary_key=True),
+    Column("position", _POSITION, nullable=False),
+    Column("revision", _POSITION, nullable=False),
+    Column("xid", _TEXT, nullable=False),
+    Column("type", _TEXT, nullable=False),
+    Column("parent", _TEXT, nullable=False),
+    Column("live", Boolean, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+    # Serves the members of a collection and, because a parent's key is a prefix, all of a type in tree order.
+    Index("head_members", "type", "parent", "tree_key", sqlite_where=text("live"), postgresql_where=text("live")),
+    sqlite_with_rowid=False,
+)
+
+#: One row for each interaction that recorded something. folded: the correlation id case-folded.
+#: time: RFC 3339 in UTC with six digits, so that text order is time order. chain, state: see `commands.proof`.
+interaction: Final = Table(
+    "interaction",
+    METADATA,
+    Column("last", _POSITION, primary_key=True, autoincrement=False),
+    Column("first", _POSITION, nullable=False),
+    Column("xregcorrelationid", _TEXT, nullable=False),
+    Column("folded", _TEXT, nullable=False, unique=True),
+    Column("time", _TEXT, nullable=False, index=True),
+    Column("caller", _TEXT, nullable=False),
+    Column("command", _TEXT, nullable=False),
+    Column("registry_url", _TEXT, nullable=False),
+    Column("chain", LargeBinary, nullable=False),
+    Column("state", LargeBinary, nullable=False),
+)
+
+#: Document bytes, once each. sha256: lower-case hex.
+document: Final = Table(
+    "document",
+    METADATA,
+    Column("sha256", _TEXT, primary_key=True),
+    Column("bytes", LargeBinary, nullable=False),
+)
+
+#: Facts about the store itself.
+store: Final = Table(
+    "store",
+    METADATA,
+    Column("key", _TEXT, primary_key=True),
+    Column("value", _TEXT, nullable=False),
+    sqlite_with_rowid=False,
+)

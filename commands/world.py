@@ -1,0 +1,175 @@
+"""SqlWorld: the registry as decisions see it, read from head and log inside the write transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Connection
+
+from commands import sql
+from commands.mapper import EventMapper
+from domain import xid as xids
+from domain.entities import Entity
+from domain.events import EntityEvent
+from domain.evolve import evolve
+from domain.model import Model, compile_model
+
+_READ: Final = (
+    "SELECT h.tree_key, h.revision, h.hash, l.position, l.topic, l.state"
+    " FROM head h JOIN log l ON l.position = h.position WHERE "
+)
+_NAMED: Final = _READ + "h.tree_key {among}"
+_SUBTREE: Final = _READ + "h.tree_key > ? AND h.tree_key < ? AND h.live ORDER BY h.tree_key LIMIT ?"
+_OF_TYPE: Final = (
+    _READ + "h.type = ? AND h.live AND (h.parent, h.tree_key) > (?, ?) ORDER BY h.parent, h.tree_key LIMIT ?"
+)
+_MEMBERS: Final = _READ + "h.type = ? AND h.parent = ? AND h.live AND h.tree_key > ? ORDER BY h.tree_key LIMIT ?"
+
+
+class Known(NamedTuple):
+    """Where a stream stands. hash: of the live entity's image, else empty; entity: None unless it lives."""
+
+    revision: int
+    hash: bytes
+    entity: Entity | None
+
+
+class ModelCache:
+    """The model compiled last, by the hash of its entity: content decides, so an undone change cannot linger."""
+
+    def __init__(self) -> None:
+        self._held: tuple[bytes, Model] | None = None
+
+    def find(self, hash: bytes) -> Model | None:
+        """The compiled model of an entity hash, if it is the one held."""
+        held = self._held
+        return held[1] if held and held[0] == hash else None
+
+    def hold(self, hash: bytes, model: Model) -> Model:
+        """Keeps a model in place of the one held so far."""
+        self._held = hash, model
+        return model
+
+
+class SqlWorld:
+    """A `domain.world.World` for one write transaction; each stream is read at most once."""
+
+    def __init__(self, connection: Connection, mapper: EventMapper, models: ModelCache) -> None:
+        self._connection = connection
+        self._mapper = mapper
+        self._models = models
+        self._model: Model | None = None
+        self._known: dict[str, Known] = {}
+        self._unsettled: set[str] = set()
+
+    @property
+    def model(self) -> Model:
+        if self._model is None:
+            self._model = self._current_model()
+        return self._model
+
+    def prefetch(self, names: Iterable[str]) -> None:
+        self._load({xids.tree_key(name) for name in names})
+
+    def get(self, xid: str) -> Entity | None:
+        return self.known(xid).entity
+
+    def revision(self, xid: str) -> int:
+        return self.known(xid).revision
+
+    def members(self, collection: str) -> Sequence[Entity]:
+        """See World. Cost: O(members), by index."""
+        owner, _, plural = collection.rpartition("/")
+        owner = owner or xids.REGISTRY
+        kind = plural if owner == xids.REGISTRY else f"{xids.type_of(owner)}.{plural}"
+        fixed = kind, xids.tree_key(owner)
+        return list(self._pages(_MEMBERS, lambda last: (*fixed, xids.tree_key(last) if last else "")))
+
+    def subtree(self, xid: str) -> Iterator[Entity]:
+        """See World. Cost: O(entities below, deleted ones included), a page at a time."""
+        low, high = xids.subtree(xid)
+        for entity in self._pages(_SUBTREE, lambda last: (xids.tree_key(last) if last else low, high)):
+            if entity.xid not in xids.ROOT_STREAMS:
+                yield entity
+
+    def of_type(self, type: str) -> Iterator[Entity]:
+        """See World. Cost: O(entities of the type), a page at a time."""
+        return self._pages(_OF_TYPE, lambda last: (type, *(_place(last) if last else ("", ""))))
+
+    def document(self, sha256: str) -> bytes:
+        found = sql.run(self._connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,)).scalar()
+        if found is None:
+            raise KeyError(sha256)
+        return bytes(found)
+
+    def known(self, xid: str) -> Known:
+        """Where the stream of an xid stands; revision 0 if it has no event."""
+        key = xids.tree_key(xid)
+        if key not in self._known:
+            self._load({key})
+        return self._known[key]
+
+    def take(self, event: EntityEvent, position: int, hash: bytes) -> None:
+        """Takes in an event that this transaction has just appended."""
+        key = xids.tree_key(event.xid)
+        self._known[key] = Known(event.revision, hash, evolve(event, position))
+        self._unsettled.add(key)
+        if event.xid == xids.MODEL:
+            self._model = None
+
+    def settle(self) -> None:
+        """What was taken in stays, whatever later savepoints do."""
+        self._unsettled.clear()
+
+    def forget(self) -> None:
+        """Drops what was taken in since the last `settle`: its savepoint is undone."""
+        for key in self._unsettled:
+            self._known.pop(key, None)
+        self._unsettled.clear()
+        self._model = None
+
+    def _current_model(self) -> Model:
+        key = xids.tree_key(xids.MODEL)
+        # The hash alone is asked for first: the model's own text may be long, and the last one compiled is at hand.
+        hash = sql.run(self._connection, "SELECT hash FROM head WHERE tree_key = ?", (key,)).scalar()
+        if not hash:
+            return compile_model({})
+        return self._models.find(hash) or self._models.hold(hash, self._loaded_model())
+
+    def _loaded_model(self) -> Model:
+        entity = self.get(xids.MODEL)
+        assert entity is not None, "the hash in head says that it lives"
+        return Model.load(entity.attributes["modelsource"], entity.attributes["model"])
+
+    def _load(self, keys: set[str]) -> None:
+        wanted = sorted(keys - self._known.keys())
+        for some in sql.chunks(wanted):
+            for row in sql.run(self._connection, _NAMED, (sql.values(self._connection, some),)):
+                self._note(row)
+        self._known |= {key: Known(0, b"", None) for key in wanted if key not in self._known}
+
+    def _pages(self, statement: str, parameters: Any) -> Iterator[Entity]:
+        """Live entities by key. parameters: those of the statement but the last, given the xid of the last entity."""
+        last: str | None = None
+        while True:
+            page = sql.run(self._connection, statement, (*parameters(last), sql.CHUNK)).all()
+            for row in page:
+                entity = self._note(row)
+                assert entity is not None, "the statement asks for live ones"
+                last = entity.xid
+                yield entity
+            if len(page) < sql.CHUNK:
+                return
+
+    def _note(self, row: Any) -> Entity | None:
+        key, revision, hash, position, topic, state = row
+        known = self._known.get(key)
+        if known is None or known.revision != revision:
+            entity = evolve(self._mapper.event(topic, revision, bytes(state)), position) if hash else None
+            known = self._known[key] = Known(revision, bytes(hash), entity)
+        return known.entity
+
+
+def _place(xid: str) -> tuple[str, str]:
+    return xids.tree_key(xids.parent(xid) or ""), xids.tree_key(xid)

