@@ -1,0 +1,83 @@
+"""A registry in memory for given/when/then: commands in, events out, a clock that the test moves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from domain.commands import Command, CreateRegistry, DeleteEntities, Method, ReplaceModel, WriteTree
+from domain.decide import decide
+from domain.entities import Entity
+from domain.events import EntityEvent
+from domain.world import Context, Decision, MemoryWorld
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class MemoryRegistry:
+    """Each command takes one second; `c1`, `c2` ... are the correlation ids."""
+
+    def __init__(self, source: Mapping[str, Any] | None = None) -> None:
+        self.world = MemoryWorld()
+        self.log: list[EntityEvent] = []
+        self.interactions = 0
+        self.do(CreateRegistry("test", dict(source or {})))
+
+    @property
+    def now(self) -> str:
+        """The time of the last command."""
+        return (START + timedelta(seconds=self.interactions)).isoformat().replace("+00:00", "Z")
+
+    def do(self, command: Command) -> Decision:
+        """Decides a command and takes its events in. Raises: Problem, and then nothing has changed."""
+        moment = START + timedelta(seconds=self.interactions + 1)
+        decision = decide(command, self.world, Context(moment, f"c{self.interactions + 1}"))
+        self.interactions += 1
+        self.world.extend(decision.events, decision.documents)
+        self.log.extend(decision.events)
+        return decision
+
+    def put(self, xid: str, tree: Mapping[str, Any], **flags: Any) -> Decision:
+        return self.do(WriteTree(xid, tree, Method.PUT, **flags))
+
+    def patch(self, xid: str, tree: Mapping[str, Any], **flags: Any) -> Decision:
+        return self.do(WriteTree(xid, tree, Method.PATCH, **flags))
+
+    def post(self, xid: str, tree: Mapping[str, Any], **flags: Any) -> Decision:
+        return self.do(WriteTree(xid, tree, Method.POST, **flags))
+
+    def delete(self, xid: str, targets: Mapping[str, Any] | None = None, **flags: Any) -> Decision:
+        return self.do(DeleteEntities(xid, targets, **flags))
+
+    def model(self, source: Mapping[str, Any]) -> Decision:
+        return self.do(ReplaceModel(dict(source)))
+
+    def get(self, xid: str) -> Entity:
+        """The living entity with exactly this xid."""
+        entity = self.find(xid)
+        assert entity is not None, f"{xid} does not exist"
+        return entity
+
+    def find(self, xid: str) -> Entity | None:
+        entity = self.world.get(xid)
+        return entity if entity is not None and entity.xid == xid else None
+
+    def meta(self, resource: str) -> dict[str, Any]:
+        return dict(self.get(resource).attributes["meta"])
+
+    def versions(self, resource: str) -> dict[str, Entity]:
+        return {entity.id: entity for entity in self.world.members(resource + "/versions")}
+
+
+def said(decision: Decision) -> dict[str, str]:
+    """`{xid: kind}` of a decision's events, for instance `{"/": "updated", "/dirs/d1": "created"}`."""
+    return {event.xid: type(event).__name__.removeprefix("Entity").lower() for event in decision.events}
+
+
+def changed(decision: Decision, xid: str) -> set[str]:
+    """What one event of a decision lists as changed."""
+    return set(next(event for event in decision.events if event.xid == xid).changed)
+
+
+__all__ = ["START", "MemoryRegistry", "changed", "said"]
