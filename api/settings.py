@@ -8,21 +8,27 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 PREFIX: Final = "ANNALS_"
-DATABASES: Final = ("sqlite", "postgresql")
 
 
 def _database(url: str) -> str:
     try:
-        kind = make_url(url).get_backend_name()
+        known = _holds(make_url(url))
     except ArgumentError:
-        kind = url
-    if kind not in DATABASES:
+        known = False
+    if not known:
         raise ValueError("a URL such as sqlite:///annals.db or postgresql://user:password@host/name is needed")
     return url
+
+
+def _holds(url: URL) -> bool:
+    # SQLite in memory has a registry for each connection, and none after the process.
+    if url.get_backend_name() == "sqlite":
+        return url.database not in (None, "", ":memory:")
+    return url.get_backend_name() == "postgresql"
 
 
 def _root(url: str | None) -> str | None:

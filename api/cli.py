@@ -1,0 +1,65 @@
+"""The console command `annals`: one thin verb per file of `api/console`."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from api.console.config import config
+from api.console.export import export
+from api.console.importing import import_
+from api.console.log import log
+from api.console.outcome import EXITS, outcome
+from api.console.progress import ERRORS
+from api.console.rebuild import rebuild
+from api.console.serve import serve
+
+app = typer.Typer(
+    help="A registry for schemas, messages and endpoints that remembers every change.\n\nStart with `annals serve`. "
+    "Settings come from flags, from the environment (ANNALS_...) and from .env; `annals config` shows them.",
+    epilog=EXITS,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"annals {version('annals')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """Options that stand before the verb."""
+
+
+for verb in (serve, export, rebuild, config):
+    app.command(epilog=EXITS)(verb)
+app.command("import", epilog=EXITS)(import_)
+app.add_typer(log, name="log", epilog=EXITS)
+
+
+def main() -> None:
+    """Runs the command line and ends the process with its exit code."""
+    try:
+        app(prog_name="annals")
+    except Exception as error:
+        found = outcome(error)
+        if found is None:
+            raise
+        code, line = found
+        ERRORS.print(f"annals: {line}", markup=False)
+        sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

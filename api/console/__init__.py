@@ -1,0 +1,1 @@
+"""The console command's verbs: one thin file each."""

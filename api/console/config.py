@@ -1,0 +1,19 @@
+"""`annals config`: the settings in force."""
+
+from __future__ import annotations
+
+import typer
+
+from api.console.options import Database, PublicUrl, settings_with
+from api.settings import shown
+
+
+def config(database: Database = None, public_url: PublicUrl = None) -> None:
+    """Print the settings in force, passwords hidden.
+
+    The lines can be kept as an .env file. Each setting comes from a flag, else from the environment, else from .env in
+    the current folder, else it has the value shown here by default.
+    """
+    for setting in shown(settings_with(database=database, public_url=public_url)):
+        typer.echo(f"# {setting.description}")
+        typer.echo(f"{setting.name}={setting.value}" if setting.value else f"# {setting.name}=")

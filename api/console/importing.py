@@ -1,0 +1,56 @@
+"""`annals import`: xRegistry documents from files into the registry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from api.console.opening import Registry, opened
+from api.console.options import Database, PublicUrl, settings_with
+from api.console.outcome import Refused, problem_line
+from api.console.papers import Kind, Paper, command, read
+from api.console.progress import bar
+from domain.problems import Problem
+
+Files = Annotated[
+    list[Path], typer.Argument(metavar="FILE...", exists=True, dir_okay=False, readable=True, help="JSON documents.")
+]
+As = Annotated[Kind | None, typer.Option("--as", help="What the files are; else each file's content tells.")]
+
+
+def import_(files: Files, as_: As = None, database: Database = None, public_url: PublicUrl = None) -> None:
+    """Take xRegistry documents into the registry, in the order given.
+
+    A file is a modelsource (types under `groups`) or a registry document: collections of Groups, alone or beside
+    attributes of the registry. What is there already stays or is updated; nothing is removed. Each file goes in as a
+    whole or not at all, and the first that is refused ends the import.
+    """
+    settings = settings_with(database=database, public_url=public_url)
+    papers = [_read(file, as_) for file in files]
+    with opened(settings) as registry, bar("Importing") as report:
+        for done, paper in enumerate(papers):
+            report(done, len(papers))
+            line = f"{paper.path}: {_take(registry, paper)}"
+            report(done + 1, len(papers))
+            typer.echo(line)
+
+
+def _read(file: Path, kind: Kind | None) -> Paper:
+    try:
+        return read(file, kind)
+    except Problem as problem:
+        raise Refused(f"{file}: {problem_line(problem)}") from problem
+
+
+def _take(registry: Registry, paper: Paper) -> str:
+    """What became of a document, in words."""
+    try:
+        asked = command(paper, registry.model())
+        recorded = registry.road.submit(asked, caller="console").result() if asked else None
+    except Problem as problem:
+        raise Refused(f"{paper.path}: {problem_line(problem)}") from problem
+    if recorded is None or recorded.xregcorrelationid is None:
+        return "nothing new"
+    return f"{len(recorded.events)} events, {recorded.xregcorrelationid}"

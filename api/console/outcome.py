@@ -1,0 +1,76 @@
+"""What a verb ends with: an exit code that scripts can trust and, when something went wrong, one line on stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, Final
+
+from pydantic import ValidationError
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError
+
+from api.settings import PREFIX
+from domain.jsontext import InvalidJson
+from domain.problems import Problem
+
+
+class Exit(IntEnum):
+    """Exit codes, part of the console's contract."""
+
+    DONE = 0
+    REFUSED = 1
+    USAGE = 2
+    STORE = 3
+
+
+EXITS: Final = "Exit codes: 0 done, 1 the input was refused, 2 wrong usage or settings, 3 the store cannot be reached or is damaged."  # noqa: E501
+
+
+class Refused(Exception):
+    """The input is not what the verb takes; the message says why."""
+
+
+class Misused(Exception):
+    """The command line or the settings ask for something that cannot be; the message says what to do."""
+
+
+class StoreFault(Exception):
+    """The store is missing, out of reach or damaged; the message says which and what to do."""
+
+
+def problem_line(problem: Problem) -> str:
+    """What was refused and by which rule: `/dirs/d1: Attribute ... (invalid_attribute)`."""
+    subject = problem.subject or ""
+    place = f"{subject}: " if subject.startswith("/") and subject not in problem.text() else ""
+    detail = f" {problem.detail}" if problem.detail else ""
+    return f"{place}{problem.text()}{detail} ({problem.name})"
+
+
+def _settings_line(error: ValidationError) -> str:
+    found = error.errors(include_url=False, include_input=False)
+    return "; ".join(f"{PREFIX}{'_'.join(map(str, one['loc'])).upper()}: {one['msg']}" for one in found)
+
+
+def _store_line(error: DBAPIError) -> str:
+    first = str(error.orig).strip().partition("\n")[0]
+    return f"the store does not answer: {first}. Look at the database, and at ANNALS_DATABASE or --database."
+
+
+_ERRORS: Final[tuple[tuple[type[Exception], Exit, Callable[[Any], str]], ...]] = (
+    (Problem, Exit.REFUSED, problem_line),
+    (InvalidJson, Exit.REFUSED, str),
+    (Refused, Exit.REFUSED, str),
+    (Misused, Exit.USAGE, str),
+    (ValidationError, Exit.USAGE, _settings_line),
+    (NoSuchModuleError, Exit.USAGE, str),
+    (StoreFault, Exit.STORE, str),
+    (DBAPIError, Exit.STORE, _store_line),
+)
+
+
+def outcome(error: Exception) -> tuple[Exit, str] | None:
+    """The exit code and the line for an error; None for one that nobody foresaw, whose trace has to be seen."""
+    for kind, code, line in _ERRORS:
+        if isinstance(error, kind):
+            return code, line(error)
+    return None

@@ -1,0 +1,27 @@
+"""Progress bars for long work: on stderr, and only where somebody looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+#: Called with how much is done and how much there is; 0 where that is not known.
+Report = Callable[[int, int], None]
+
+ERRORS = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def bar(label: str) -> Iterator[Report]:
+    """A bar with its numbers and the time so far; it pulses until a total is known."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=ERRORS, disable=not ERRORS.is_terminal) as progress:
+        task = progress.add_task(label, total=None)
+
+        def report(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total or None)
+
+        yield report

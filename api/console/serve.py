@@ -1,0 +1,64 @@
+"""`annals serve`: the registry over HTTP."""
+
+from __future__ import annotations
+
+import socket
+from typing import Annotated
+
+import typer
+import uvicorn
+
+from api.console.options import Database, PublicUrl, settings_with
+from api.console.outcome import Misused, StoreFault
+from api.settings import Settings, hidden
+
+Host = Annotated[str | None, typer.Option("--host", help="Address to listen on; 0.0.0.0 for all.")]
+Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes a free one.")]
+
+
+def serve(
+    host: Host = None,
+    port: Port = None,
+    database: Database = None,
+    public_url: PublicUrl = None,
+) -> None:
+    """Serve the registry over HTTP until it is stopped with Ctrl-C or SIGTERM.
+
+    A store that does not exist yet is made, with the models of endpoints, messages and schemas.
+    """
+    settings = settings_with(host=host, port=port, database=database, public_url=public_url)
+    listening = listen(settings)
+    address = "http://{}:{}".format(*listening.getsockname()[:2])
+    typer.echo(f"Annals serves {settings.public_url or address} from {hidden(settings.database)}", err=True)
+    run(settings, listening)
+
+
+def listen(settings: Settings) -> socket.socket:
+    """A socket bound to the address. Raises: Misused when the address cannot be had."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family, backlog=2048)
+    except OSError as error:
+        reason = error.strerror or error
+        raise Misused(f"cannot listen on {settings.host}:{settings.port}: {reason}. Try --port.") from None
+
+
+def run(settings: Settings, listening: socket.socket) -> None:
+    """Runs the server to its end. Raises: StoreFault when it could not start."""
+    from api.app import create_app
+
+    config = uvicorn.Config(
+        create_app(settings),
+        loop="uvloop",
+        http="httptools",
+        log_level=settings.log_level,
+        access_log=False,
+        timeout_graceful_shutdown=10,
+    )
+    server = uvicorn.Server(config)
+    try:
+        server.run(sockets=[listening])
+    except KeyboardInterrupt:
+        return
+    if not server.started:
+        raise StoreFault("the registry did not start; the lines above say why.")
