@@ -47,7 +47,7 @@ def subtree(xid: str) -> tuple[str, str]:
 
 
 def type_of(xid: str) -> str:
-    """`dirs`, `dirs.files` or `dirs.files.versions`; the registry, its model and its capabilities are their own type."""
+    """`dirs`, `dirs.files` or `dirs.files.versions`; the registry, model and capabilities are types of their own."""
     return xid if xid in ROOT_STREAMS else ".".join(segments(xid)[::2])
 
 
