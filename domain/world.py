@@ -95,7 +95,8 @@ class MemoryWorld:
         if entity is None:
             return compile_model({})
         if self._model is None or self._model[0] != entity.revision:
-            self._model = entity.revision, Model.load(entity.attributes["modelsource"], entity.attributes["model"])
+            source, full = entity.attributes["modelsource"], entity.attributes["model"]
+            self._model = entity.revision, Model.load(source, full, entity.private.get("origins"))
         return self._model[1]
 
     def prefetch(self, names: Iterable[str]) -> None:

@@ -1,18 +1,175 @@
-"""From a modelsource to a Model."""
+"""From a modelsource to a Model: includes, then imports, then the overlay, then the language, each a file of its own.
+
+The result is the full model as data; `types.py` makes of it what decisions use.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
+from domain import xid as xids
+from domain.model import constraints, imports, includes, language, overlay, specified, typemap
+from domain.model.includes import Include
+from domain.model.refusals import Place, aspects, members, refusal
+from domain.model.specified import RESOURCE_DEFAULTS, Definitions, Specified
+from domain.model.targets import Types
 from domain.model.types import Model
 
+_ABOUT: Final = {"description": "string", "documentation": "url", "icon": "url", "labels": "labels"}
+_ORIGINAL: Final = {"modelversion": "string", "modelcompatiblewith": "uri"}
 
-def compile_model(source: Any, include: Callable[[str], Any] | None = None) -> Model:
+_MODEL: Final = {
+    "$schema": "any",
+    "description": "string",
+    "documentation": "url",
+    "labels": "labels",
+    "attributes": "object",
+    "groups": "object",
+}
+_GROUP: Final = {
+    "plural": "nonempty",
+    "singular": "nonempty",
+    **_ABOUT,
+    **_ORIGINAL,
+    "attributes": "object",
+    "constraints": "object",
+    "ximportresources": "array",
+    "resources": "object",
+}
+_RESOURCE: Final = {
+    "plural": "nonempty",
+    "singular": "nonempty",
+    **_ABOUT,
+    **_ORIGINAL,
+    "maxversions": "uinteger",
+    "setversionid": "boolean",
+    "hasdocument": "boolean",
+    "versionmode": "nonempty",
+    "singleversionroot": "boolean",
+    "validateformat": "boolean",
+    "validatecompatibility": "boolean",
+    "strictvalidation": "boolean",
+    "typemap": "object",
+    "attributes": "object",
+    "resourceattributes": "object",
+    "metaattributes": "object",
+}
+
+#: Collections put `count` behind a plural, and a Resource type `base64` behind its singular: both have to fit (ENT-11).
+_SHORT: Final = 57
+_LONG: Final = 63
+
+
+def compile_model(source: Any, include: Include | None = None, loose: bool = False) -> Model:
     """The model that a modelsource describes, spec-defined attributes overlaid.
 
-    include: reads a document that `$include` names (already resolved against the configured base); None: there is no
-        base, and any include of another document is an error.
+    include: reads a document that `$include` names, as a reference resolved against that of the including document;
+        the modelsource's own references come as they are. It raises OSError, ValueError or LookupError where it
+        cannot. None: there is no base, and any include of another document is an error.
+    loose: accepts `file#groups` for `file#/groups`, as a published model file has it (CM-05).
     Raises: ModelError, ModelRequiredTrue, ModelScalarDefault.
     """
-    raise NotImplementedError
+    source = {} if source is None else source
+    given = aspects(includes.resolve(source, include, loose), _MODEL, ())
+    groups = members(given.get("groups", {}), ("groups",))
+    resources = imports.imported(groups)
+    types: Types = {plural: tuple(rows) for plural, rows in resources.items()}
+    checked = {plural: _group(plural, groups[plural], resources[plural], types) for plural in groups}
+    _check_names([(("groups", plural), row) for plural, row in checked.items()], _LONG)
+    registry = _level(specified.registry(checked), given.get("attributes"), ("attributes",), types)
+    full: dict[str, Any] = {name: given[name] for name in ("description", "documentation", "labels") if name in given}
+    full |= {"attributes": registry, "groups": checked}
+    origins = {
+        f"{plural}.{name}": origin
+        for plural, rows in resources.items()
+        for name, (_, origin) in rows.items()
+        if origin != xids.join(plural, name)
+    }
+    return Model.build(dict(source), full, origins)
+
+
+def _group(plural: str, given: Any, resources: imports.Resources, types: Types) -> dict[str, Any]:
+    place: Place = ("groups", plural)
+    row = _named(plural, aspects(given, _GROUP, place), place)
+    if plural in specified.OWN_PATHS:
+        raise refusal(place, "the name is taken, so no Group type can have it")
+    checked = {
+        name: _resource(name, definition, (*place, "resources", name), types)
+        for name, (definition, _) in resources.items()
+    }
+    _check_names([((*place, "resources", name), each) for name, each in checked.items()], _SHORT)
+    level = specified.group(row["singular"], checked)
+    attributes = _level(level, row.get("attributes"), (*place, "attributes"), types)
+    versions = {name: each["attributes"] for name, each in checked.items()}
+    bounds = constraints.checked(row.get("constraints", {}), attributes, versions, types, (*place, "constraints"))
+    row |= {"attributes": attributes, "resources": checked}
+    if bounds:
+        row["constraints"] = bounds
+    return _in_order(row, [name for name in _GROUP if name != "ximportresources"])
+
+
+def _resource(plural: str, given: Any, place: Place, types: Types) -> dict[str, Any]:
+    row = RESOURCE_DEFAULTS | _named(plural, aspects(given, _RESOURCE, place), place)
+    row |= _validation(row, place) | _versionmode(row, members(given, place), place)
+    if "typemap" in row:
+        row["typemap"] = typemap.checked(members(row["typemap"], place), (*place, "typemap"))
+    levels = {
+        "attributes": specified.version(row["singular"], row["hasdocument"]),
+        "resourceattributes": specified.resource(row["singular"]),
+        "metaattributes": specified.meta(row["singular"]),
+    }
+    for name, level in levels.items():
+        row[name] = _level(level, row.get(name), (*place, name), types, versions=name == "attributes")
+    added = row["resourceattributes"].keys() - levels["resourceattributes"].attributes.keys()
+    if added:
+        raise refusal((*place, "resourceattributes", min(added)), "Resources have no attributes beside their Versions'")
+    return _in_order(row, _RESOURCE)
+
+
+def _named(plural: str, row: dict[str, Any], place: Place) -> dict[str, Any]:
+    if row.get("plural", plural) != plural:
+        raise refusal((*place, "plural"), "it differs from its key")
+    if "singular" not in row:
+        raise refusal((*place, "singular"), "it is required")
+    return {"plural": plural, **row}
+
+
+def _validation(row: dict[str, Any], place: Place) -> dict[str, Any]:
+    if row["validatecompatibility"] and not row["validateformat"]:
+        raise refusal((*place, "validatecompatibility"), "it needs validateformat to be true")
+    return {"maxversions": int(row["maxversions"])}
+
+
+def _versionmode(row: dict[str, Any], given: Mapping[str, Any], place: Place) -> dict[str, Any]:
+    mode = row["versionmode"].lower()
+    if mode not in specified.VERSIONMODES:
+        raise refusal((*place, "versionmode"), f"{mode!r} is not one of: {', '.join(specified.VERSIONMODES)}")
+    if mode not in specified.COMPUTED_MODES:
+        return {"versionmode": mode}
+    if given.get("singleversionroot") is False:
+        raise refusal((*place, "singleversionroot"), f"versionmode {mode} needs it to be true")
+    return {"versionmode": mode, "singleversionroot": True}
+
+
+def _level(level: Specified, given: Any, place: Place, types: Types, versions: bool = False) -> Definitions:
+    joined = overlay.overlaid(level, given or {}, place)
+    scope = language.Scope(types, level.attributes, versions=versions, taken=level.reserved)
+    return language.attributes(joined, place, scope)
+
+
+def _check_names(rows: Iterable[tuple[Place, Mapping[str, Any]]], singular: int) -> None:
+    """Refuses type names of a wrong form, and any two that are the same. singular: characters that those may have."""
+    seen: set[str] = set()
+    for place, row in rows:
+        for aspect, most in (("plural", _SHORT), ("singular", singular)):
+            name = row[aspect]
+            if not xids.NAME.match(name) or len(name) > most:
+                raise refusal((*place, aspect), f"{name!r} is not a name of at most {most} characters")
+            if name in seen:
+                raise refusal((*place, aspect), f"another type here is called {name} already")
+            seen.add(name)
+
+
+def _in_order(row: Mapping[str, Any], order: Iterable[str]) -> dict[str, Any]:
+    return {name: row[name] for name in order if name in row}

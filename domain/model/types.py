@@ -3,45 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from domain.entities import Attributes
+from domain import xid as xids
+from domain.model import constraints, specified, typemap
+from domain.model.level import Level
+from domain.model.specified import RESOURCE_DEFAULTS, Definitions
+from domain.model.targets import Types
+
+__all__ = ["GroupType", "Level", "Model", "ResourceType"]
 
 
-class Level:
-    """The attributes of one level: the registry's, a Group type's, a Version's or a meta's.
-
-    Three steps take a client's words to an entity: `accept` what came in, put it over what is stored, `complete` the
-    whole. What only the server sets (`self`, `shortself`, `xid`, `epoch`, `isdefault`, URLs, counts, nested
-    collections, `capabilities`, `model`, `modelsource`, the document attributes, `formatvalidated` and its kin) is
-    not this class's business: `accept` drops the read-only among it, and `complete` neither asks for it nor is given it.
-    """
-
-    def accept(self, given: Mapping[str, Any]) -> Attributes:
-        """What a client may say: read-only attributes dropped at every depth; nulls stay (they mean "delete")."""
-        raise NotImplementedError
-
-    def retained(self, stored: Attributes) -> Attributes:
-        """The stored values that a full replacement keeps: those of read-only attributes that the model defines."""
-        raise NotImplementedError
-
-    def complete(self, attributes: Attributes, xid: str, erased: frozenset[str] = frozenset()) -> Attributes:
-        """The whole entity: nulls gone, defaults filled in, types checked, timestamps in UTC, in serialization order.
-
-        attributes: everything that clients can set on this level: ids (`dirid`; a Version's `versionid` and
-            `ancestorid`), `createdat`, `modifiedat`, and a meta's `defaultversionid`, included.
-        erased: names that the request set to null, for the error of a required attribute (ENT-19).
-        Raises: InvalidAttribute, UnknownAttribute, RequiredAttributeMissing, MalformedXid.
-        """
-        raise NotImplementedError
-
-    def order(self, attributes: Attributes) -> Attributes:
-        """The same in serialization order: the model's, then extensions by name; server-set names included."""
-        raise NotImplementedError
-
-
+@dataclass(frozen=True, slots=True)
 class ResourceType:
-    """One Resource type of one Group type. `origin` names the definition (`/messagegroups/messages`, MOD-71)."""
+    """One Resource type of one Group type. `origin` names the definition (`/messagegroups/messages`, MOD-71).
+
+    matchversions: paths of the attributes that are the same in all Versions of a Resource (MOD-36).
+    """
 
     plural: str
     singular: str
@@ -54,14 +33,17 @@ class ResourceType:
     validateformat: bool
     validatecompatibility: bool
     strictvalidation: bool
+    typemap: Mapping[str, str]
+    matchversions: tuple[tuple[str, ...], ...]
     version: Level
     meta: Level
 
     def document_form(self, contenttype: str | None) -> str:
         """`json`, `string` or `binary`: how a document of this media type is inlined (ENT-126, MOD-80 to 82)."""
-        raise NotImplementedError
+        return typemap.form(self.typemap, contenttype)
 
 
+@dataclass(frozen=True, slots=True)
 class GroupType:
     """One Group type; `resources` by plural, in model order, imported ones included."""
 
@@ -72,18 +54,95 @@ class GroupType:
     constraints: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
 class Model:
     """The model in force.
 
     source: the modelsource as sent, includes and imports unresolved. full: what `GET /model` answers.
+    origins: origin of each imported Resource type by its type (`endpoints.messages`). The full form shows no imports
+        (MOD-71), so whoever stores a model keeps these beside it.
     """
 
     source: dict[str, Any]
     full: dict[str, Any]
+    origins: dict[str, str]
     registry: Level
     groups: dict[str, GroupType]
 
     @classmethod
-    def load(cls, source: dict[str, Any], full: dict[str, Any]) -> Model:
-        """The model from its stored full form, as the log holds it; nothing is resolved again."""
-        raise NotImplementedError
+    def build(cls, source: dict[str, Any], full: dict[str, Any], origins: Mapping[str, str]) -> Model:
+        """The model of a full form that is known to be right."""
+        groups = full.get("groups", {})
+        types: Types = {plural: frozenset(row.get("resources", {})) for plural, row in groups.items()}
+        return cls(
+            source=source,
+            full=full,
+            origins=dict(origins),
+            registry=Level(full["attributes"], specified.registry(groups), types),
+            groups={plural: _group_type(row, origins, types) for plural, row in groups.items()},
+        )
+
+    @classmethod
+    def load(cls, source: dict[str, Any], full: dict[str, Any], origins: Mapping[str, str] | None = None) -> Model:
+        """The model from its stored full form, as the log holds it; nothing is resolved again.
+
+        origins: as `Model.origins` had them; None: as far as the modelsource shows its imports itself.
+        """
+        return cls.build(source, full, _plain_origins(source, full) if origins is None else origins)
+
+
+def _group_type(row: Mapping[str, Any], origins: Mapping[str, str], types: Types) -> GroupType:
+    plural, resources = row["plural"], row.get("resources", {})
+    bounds = row.get("constraints", {})
+    return GroupType(
+        plural=plural,
+        singular=row["singular"],
+        level=Level(row["attributes"], specified.group(row["singular"], resources), types),
+        resources={
+            name: _resource_type(each, origins.get(f"{plural}.{name}", xids.join(plural, name)), bounds, types)
+            for name, each in resources.items()
+        },
+        constraints=bounds,
+    )
+
+
+def _resource_type(row: Mapping[str, Any], origin: str, bounds: Mapping[str, Any], types: Types) -> ResourceType:
+    plural, singular = row["plural"], row["singular"]
+    attributes = constraints.with_defaults(row["attributes"], plural, bounds)
+    return ResourceType(
+        plural=plural,
+        singular=singular,
+        origin=origin,
+        **{name: row[name] for name in RESOURCE_DEFAULTS},
+        typemap=row.get("typemap", {}),
+        matchversions=tuple(_matching(row["attributes"])),
+        version=Level(attributes, specified.version(singular, row["hasdocument"]), types),
+        meta=Level(row["metaattributes"], specified.meta(singular), types),
+    )
+
+
+def _matching(definitions: Definitions) -> list[tuple[str, ...]]:
+    """Paths of the attributes with `matchversions`, which may be inside objects."""
+    found: list[tuple[str, ...]] = []
+    for name, row in definitions.items():
+        if row.get("matchversions"):
+            found.append((name,))
+        if row["type"] == "object":
+            found += [(name, *path) for path in _matching(row.get("attributes", {}))]
+    return found
+
+
+def _plain_origins(source: Any, full: Mapping[str, Any]) -> dict[str, str]:
+    """Origins of imports that a modelsource states itself, that is, not through an include."""
+    groups = (source or {}).get("groups") or {}
+    origins: dict[str, str] = {}
+    for plural in full.get("groups", {}):
+        for reference in (groups.get(plural) or {}).get("ximportresources") or ():
+            origins[f"{plural}.{reference.rpartition('/')[2]}"] = reference
+    return {name: _end(origin, origins) for name, origin in origins.items()}
+
+
+def _end(origin: str, origins: Mapping[str, str]) -> str:
+    """The far end of a chain of imports."""
+    further = origins.get(".".join(xids.segments(origin)))
+    return _end(further, origins) if further else origin

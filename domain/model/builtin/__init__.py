@@ -1,0 +1,28 @@
+"""The models of the endpoint, message and schema registries, ready to use: includes expanded, descriptions left out.
+
+They say what the published models say, but for one target: an endpoint's `messagegroups` refer to message groups, not
+to messages (EP-41).
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any, Final
+
+#: The file of each Group type, in the order in which a registry shows them.
+FILES: Final = {"endpoints": "endpoint.json", "messagegroups": "message.json", "schemagroups": "schema.json"}
+
+
+def default_source() -> dict[str, Any]:
+    """A new modelsource with all three: what a registry starts with."""
+    return source(*FILES)
+
+
+def source(*plurals: str) -> dict[str, Any]:
+    """A new modelsource with some of the Group types; `endpoints` need `messagegroups`, whose messages they import."""
+    return {"groups": {plural: _read(FILES[plural])["groups"][plural] for plural in plurals}}
+
+
+def _read(name: str) -> Any:
+    return json.loads(files(__name__).joinpath(name).read_text("utf-8"))

@@ -1,0 +1,86 @@
+"""What differs between two models, for the writes that replace one by the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from domain import xid as xids
+from domain.model.types import Model
+
+#: Aspects that describe and never bind.
+_DESCRIPTIVE: Final = frozenset(
+    {"description", "documentation", "icon", "labels", "modelversion", "modelcompatiblewith"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """A type that kept its plural and changed its singular: illegal while it has instances (MOD-1)."""
+
+    type: str
+    before: str
+    after: str
+
+
+def changed_types(old: Model, new: Model) -> set[str]:
+    """Entity types (`/`, `dirs`, `dirs.files`) whose definition differs, those that come or go included.
+
+    A Resource type stands for its Versions and metas too. Where a definition comes from, by include or locally, does
+    not matter (MOD-75); an import does, because it decides which cross references are legal.
+    """
+    before, after = dict(_definitions(old)), dict(_definitions(new))
+    return {type for type in before.keys() | after.keys() if before.get(type) != after.get(type)}
+
+
+def removed_types(old: Model, new: Model) -> set[str]:
+    """Entity types that are no more: illegal while they have instances (MOD-5)."""
+    return {type for type, _ in _definitions(old)} - {type for type, _ in _definitions(new)}
+
+
+def renamed_types(old: Model, new: Model) -> list[Renamed]:
+    """The types whose singular differs."""
+    before, after = dict(_singulars(old)), dict(_singulars(new))
+    common = [type for type in before if type in after]
+    return [Renamed(type, before[type], after[type]) for type in common if before[type] != after[type]]
+
+
+def _definitions(model: Model) -> Iterator[tuple[str, Any]]:
+    yield xids.REGISTRY, _attributes(model.full["attributes"])
+    for plural, group in model.full["groups"].items():
+        constraints = group.get("constraints", {})
+        yield plural, (group["singular"], _attributes(group["attributes"]), constraints)
+        for name, row in group["resources"].items():
+            bounds = {key: each for key, each in constraints.items() if key.partition(".")[0] == name}
+            yield f"{plural}.{name}", (model.groups[plural].resources[name].origin, _resource(row), bounds)
+
+
+def _singulars(model: Model) -> Iterator[tuple[str, str]]:
+    for plural, group in model.groups.items():
+        yield plural, group.singular
+        for name, resource in group.resources.items():
+            yield f"{plural}.{name}", resource.singular
+
+
+def _resource(row: dict[str, Any]) -> dict[str, Any]:
+    levels = ("attributes", "resourceattributes", "metaattributes")
+    return {
+        name: _attributes(value) if name in levels else value for name, value in row.items() if name not in _DESCRIPTIVE
+    }
+
+
+def _attributes(rows: dict[str, Any]) -> dict[str, Any]:
+    return {name: _definition(row) for name, row in rows.items()}
+
+
+def _definition(row: dict[str, Any]) -> dict[str, Any]:
+    """An attribute's definition without its descriptions, at every depth."""
+    kept = {name: value for name, value in row.items() if name != "description"}
+    if "attributes" in row:
+        kept["attributes"] = _attributes(row["attributes"])
+    if "item" in row:
+        kept["item"] = _definition(row["item"])
+    if "ifvalues" in row:
+        kept["ifvalues"] = {key: _attributes(branch["siblingattributes"]) for key, branch in row["ifvalues"].items()}
+    return kept

@@ -1,0 +1,120 @@
+"""What a Group type demands of the Versions of its Resources: `constraints`, checked as language.
+
+Spec: Registry Model 1.0-rc4, "groups.<STRING>.constraints".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from domain import dotpath
+from domain.model import values
+from domain.model.language import check_listed, check_value
+from domain.model.refusals import Place, aspects, members, refusal
+from domain.model.specified import Definition, Definitions
+from domain.model.targets import Types
+
+ASPECTS: Final = {"default": "any", "enum": "array", "equals": "string"}
+
+
+def checked(
+    given: Any, group: Definitions, versions: Mapping[str, Definitions], types: Types, place: Place
+) -> dict[str, dict[str, Any]]:
+    """The constraints that a Group type or a Group has, without aspects that say nothing.
+
+    group: definitions of the Group level. versions: those of the Version levels, by plural.
+    Raises: ModelError.
+    """
+    return {
+        key: _constraint(key, constraint, group, versions, types, (*place, key))
+        for key, constraint in members(given, place).items()
+    }
+
+
+def steps(key: str) -> tuple[str, tuple[str, ...]]:
+    """The Resource type (its plural) and the path of the attribute that a key names.
+
+    Raises: ValueError for a key that is no path of names.
+    """
+    plural, *path = dotpath.parse(key)
+    if not isinstance(plural, str) or not path:
+        raise ValueError(f"{key!r} does not name an attribute of a Resource type")
+    return plural, _names(path, key)
+
+
+def with_defaults(definitions: Definitions, plural: str, constraints: Mapping[str, Any]) -> Definitions:
+    """The definitions of a Version level with the defaults that a Group type's constraints set (MOD-61)."""
+    for key, constraint in constraints.items():
+        resource, path = steps(key)
+        if resource == plural and "default" in constraint:
+            definitions = _with_default(definitions, path, constraint["default"])
+    return definitions
+
+
+def definition_at(definitions: Definitions, path: tuple[str, ...]) -> Definition | None:
+    """The statically defined attribute at a path through objects; None where there is none."""
+    row = definitions.get(path[0]) if path[0] != "*" else None
+    if row is None or len(path) == 1:
+        return row
+    return definition_at(row.get("attributes", {}), path[1:]) if row["type"] == "object" else None
+
+
+def _constraint(
+    key: str, given: Any, group: Definitions, versions: Mapping[str, Definitions], types: Types, place: Place
+) -> dict[str, Any]:
+    row = {name: value for name, value in aspects(given, ASPECTS, place).items() if value not in ("", [])}
+    attribute = _attribute(key, versions, place)
+    enum = row.get("enum")
+    own = attribute.get("enum") if attribute.get("strict", True) else None
+    for index, value in enumerate(enum or ()):
+        check_value(value, attribute, (*place, "enum", index), types)
+        check_listed(value, own, (*place, "enum", index))
+    default = row.get("default", attribute.get("default"))
+    if default is not None:
+        check_value(default, attribute, (*place, "default"), types)
+        check_listed(default, enum or own, (*place, "default"))
+    if "equals" in row:
+        _check_equals(row["equals"], attribute, group, (*place, "equals"))
+    return row
+
+
+def _attribute(key: str, versions: Mapping[str, Definitions], place: Place) -> Definition:
+    try:
+        plural, path = steps(key)
+    except ValueError as error:
+        raise refusal(place, str(error)) from None
+    if plural not in versions:
+        raise refusal(place, f"this Group type has no Resource type {plural}")
+    return _scalar(definition_at(versions[plural], path), place)
+
+
+def _check_equals(path: str, attribute: Definition, group: Definitions, place: Place) -> None:
+    try:
+        names = _names(dotpath.parse(path), path)
+    except ValueError as error:
+        raise refusal(place, str(error)) from None
+    found = _scalar(definition_at(group, names), place)
+    if found["type"] != attribute["type"]:
+        raise refusal(place, f"a {found['type']} never equals a {attribute['type']}")
+
+
+def _scalar(definition: Definition | None, place: Place) -> Definition:
+    if definition is None or definition["type"] not in values.SCALARS:
+        raise refusal(place, "it does not name a scalar attribute that is statically defined")
+    return definition
+
+
+def _names(path: Any, text: str) -> tuple[str, ...]:
+    if not all(isinstance(step, str) for step in path):
+        raise ValueError(f"{text!r} goes through an array")
+    return tuple(path)
+
+
+def _with_default(definitions: Definitions, path: tuple[str, ...], default: Any) -> Definitions:
+    name, *rest = path
+    row = definitions[name]
+    changed = row | (
+        {"attributes": _with_default(row["attributes"], tuple(rest), default)} if rest else {"default": default}
+    )
+    return definitions | {name: changed}

@@ -1,0 +1,123 @@
+"""`$include` and `$includes`: directives of a modelsource, replaced by what they name.
+
+Spec: Registry Model 1.0-rc4, "Includes in the xRegistry Model Data".
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+from urllib.parse import unquote, urljoin, urlsplit
+
+from domain.model.refusals import Place, refusal
+
+#: Reads a document by its name: the reference of a directive, resolved against that of the including document.
+Include = Callable[[str], Any]
+
+#: Includes that one model may resolve, and how deep they may nest: documents can be small and what they expand to not.
+_MOST: Final = 1000
+_DEEPEST: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where the resolver is: in a document, inside a chain of includes.
+
+    name: of the document, empty for the modelsource itself. loose: whether `#groups` may stand for `#/groups`.
+    """
+
+    name: str
+    document: Any
+    include: Include | None
+    loose: bool
+    chain: tuple[tuple[str, str], ...] = ()
+    read: dict[str, Any] = field(default_factory=dict)
+    spent: list[int] = field(default_factory=lambda: [0])
+
+
+def resolve(source: Any, include: Include | None = None, loose: bool = False) -> Any:
+    """The modelsource without directives; the given one is not changed.
+
+    include: None where there is no base, so that only the modelsource itself can be included.
+    loose: whether a fragment may lack its leading slash, as in a published model file (CM-05).
+    Raises: ModelError.
+    """
+    return _resolved(source, (), _Source("", source, include, loose))
+
+
+def _resolved(value: Any, place: Place, source: _Source) -> Any:
+    if isinstance(value, list):
+        return [_resolved(each, (*place, index), source) for index, each in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    result = {
+        name: _resolved(each, (*place, name), source)
+        for name, each in value.items()
+        if name not in ("$include", "$includes")
+    }
+    for reference in _references(value, place):
+        for name, each in _included(reference, place, source).items():
+            # What is there already wins: a sibling of the directive, or a member of an earlier reference.
+            result.setdefault(name, each)
+    return result
+
+
+def _references(value: dict[str, Any], place: Place) -> list[str]:
+    one, many = value.get("$include"), value.get("$includes")
+    if one is not None and many is not None:
+        raise refusal(place, "it has both $include and $includes")
+    references = many if many is not None else [] if one is None else [one]
+    if not isinstance(references, list) or not all(isinstance(each, str) for each in references):
+        raise refusal(place, "$include takes one string, $includes an array of strings")
+    return references
+
+
+def _included(reference: str, place: Place, source: _Source) -> dict[str, Any]:
+    path, _, fragment = reference.partition("#")
+    name = _joined(source.name, path) if path else source.name
+    if (name, fragment) in source.chain:
+        raise refusal(place, f"{reference} includes itself")
+    source.spent[0] += 1
+    if source.spent[0] > _MOST or len(source.chain) > _DEEPEST:
+        raise refusal(place, "it includes too much")
+    document = source.document if name == source.name else _read(name, reference, place, source)
+    target = _pointed(document, fragment, reference, place, source.loose)
+    inner = replace(source, name=name, document=document, chain=(*source.chain, (name, fragment)))
+    found: dict[str, Any] = _resolved(target, place, inner)
+    return {key: each for key, each in found.items() if key != "$schema"}
+
+
+def _read(name: str, reference: str, place: Place, source: _Source) -> Any:
+    if source.include is None:
+        raise refusal(place, f"{reference} cannot be included: no base for includes is configured")
+    if name not in source.read:
+        try:
+            source.read[name] = source.include(name)
+        except (OSError, ValueError, LookupError) as error:
+            raise refusal(place, f"{reference} cannot be included: {error}") from error
+    return source.read[name]
+
+
+def _joined(base: str, path: str) -> str:
+    """The name of a document that another one refers to."""
+    if urlsplit(path).scheme or urlsplit(base).scheme:
+        return urljoin(base, path)
+    return posixpath.normpath(posixpath.join(posixpath.dirname(base), path))
+
+
+def _pointed(document: Any, fragment: str, reference: str, place: Place, loose: bool) -> dict[str, Any]:
+    """What a JSON Pointer (RFC 6901), written as a fragment, names."""
+    pointer = unquote(fragment)
+    if pointer and not pointer.startswith("/"):
+        if not loose:
+            raise refusal(place, f"the fragment of {reference} is no JSON Pointer: it does not start with /")
+        pointer = f"/{pointer}"
+    value = document
+    for step in pointer.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        value = value.get(name) if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        raise refusal(place, f"{reference} does not name an object")
+    return value

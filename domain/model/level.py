@@ -1,0 +1,127 @@
+"""One level of a registry, as decisions use it: what clients may say there, and what an entity has to be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from domain import dotpath
+from domain.entities import Attributes
+from domain.model import targets, timestamps
+from domain.model.flaws import Flaw, Missing
+from domain.model.shape import Rules, Shape
+from domain.model.specified import Definitions, Specified
+from domain.model.targets import Types
+from domain.model.values import Check
+from domain.problems import InvalidAttribute
+
+_MEDIA_TYPE: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*(?:;.*)?\Z")
+
+
+class Level:
+    """The attributes of one level: the registry's, a Group type's, a Version's or a meta's.
+
+    Three steps take a client's words to an entity: `accept` what came in, put it over what is stored, `complete` the
+    whole. What only the server sets (`self`, `shortself`, `xid`, `epoch`, `isdefault`, URLs, counts, nested
+    collections, `capabilities`, `model`, `modelsource`, the document attributes, `formatvalidated` and its kin) is
+    not this class's business: `accept` drops it, and `complete` neither asks for it nor gives it back.
+    """
+
+    def __init__(self, definitions: Definitions, specified: Specified, types: Types) -> None:
+        """definitions: those of a full model. Building costs O(definitions); a Level is built once per model."""
+        rules = Rules(
+            types=types,
+            last=specified.last,
+            served=specified.served,
+            compared=specified.compared,
+            extra=_extra(specified.attributes, types),
+        )
+        self.definitions = definitions
+        self._shape = Shape({name: _checked_as(name, row, specified) for name, row in definitions.items()}, rules)
+
+    def accept(self, given: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> Attributes:
+        """What a client may say: read-only attributes dropped at every depth; nulls stay (they mean "delete").
+
+        stored: the entity's attributes, for a request that changes some of them only: they decide which siblings of
+            `ifvalues` are there to be read-only.
+        """
+        try:
+            return self._shape.accept(given, stored)
+        except Flaw:
+            # Two siblings that contradict each other: `complete` refuses them and names them.
+            return dict(given)
+
+    def retained(self, stored: Attributes) -> Attributes:
+        """The stored values that a full replacement keeps: those of read-only attributes that the model defines."""
+        return self._shape.readonly(stored)
+
+    def complete(self, attributes: Attributes, xid: str, erased: frozenset[str] = frozenset()) -> Attributes:
+        """The whole entity: nulls gone, defaults filled in, types checked, timestamps in UTC, in serialization order.
+
+        attributes: everything that clients can set on this level: ids (`dirid`; a Version's `versionid` and
+            `ancestorid`), `createdat`, `modifiedat`, and a meta's `defaultversionid`, included.
+        erased: names that the request set to null, for the error of a required attribute (ENT-19).
+        Raises: InvalidAttribute, UnknownAttribute, RequiredAttributeMissing, MalformedXid, MalformedXref.
+        """
+        try:
+            return self._shape.complete(attributes)
+        except Missing as flaw:
+            deleted = next((path for path in flaw.paths if path[0] in erased), None)
+            if deleted is None:
+                raise flaw.problem(xid) from None
+            detail = "it is required, so it cannot be deleted"
+            raise InvalidAttribute(xid, name=dotpath.text(deleted), error_detail=detail) from None
+        except Flaw as flaw:
+            raise flaw.problem(xid) from None
+
+    def order(self, attributes: Attributes) -> Attributes:
+        """The same in serialization order: the model's, then extensions by name; server-set names included."""
+        return self._shape.order(attributes)
+
+
+def _checked_as(name: str, definition: dict[str, Any], specified: Specified) -> dict[str, Any]:
+    """A definition as values are checked by it, which differs from what the published full model says (C-15)."""
+    if name not in specified.attributes:
+        return definition
+    if name == "compatibility":
+        return definition | {"fold": True}
+    if name == "xref":
+        return definition | {"type": "string"}
+    document_url = name in specified.last and name.endswith("url") and not definition.get("readonly")
+    return definition | {"type": "uri"} if document_url else definition
+
+
+def _extra(names: Iterable[str], types: Types) -> dict[str, Check]:
+    """The rules about spec-defined attributes that the model language cannot express."""
+    rules: dict[str, Check] = {**_RULES, "xref": lambda value: targets.xref(value, types)}
+    return {name: rules[name] for name in names if name in rules}
+
+
+def _not_empty(value: Any) -> Any:
+    if value == "":
+        raise Flaw("it is empty")
+    return value
+
+
+def _media_type(value: Any) -> Any:
+    if not _MEDIA_TYPE.match(value):
+        raise Flaw(f"{value!r} is not a media type")
+    return value
+
+
+def _removed_after_effective(value: Any) -> Any:
+    effective, removal = value.get("effective"), value.get("removal")
+    if effective and removal and timestamps.instant(removal) < timestamps.instant(effective):
+        raise Flaw("it is before effective", ("removal",))
+    return value
+
+
+_RULES: Final[dict[str, Check]] = {
+    "name": _not_empty,
+    "documentation": _not_empty,
+    "icon": _not_empty,
+    "format": _not_empty,
+    "contenttype": _media_type,
+    "deprecated": _removed_after_effective,
+}

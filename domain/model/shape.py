@@ -1,0 +1,330 @@
+"""The attributes of one level or object, compiled from their definitions into what checks values fast.
+
+A Shape is compiled once per model. What `ifvalues` adds gives further Shapes, compiled when first met and kept, so an
+entity costs one pass over the names that its Shape knows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from domain import xid as xids
+from domain.model import values
+from domain.model.flaws import NO_VALUE, Flaw, Missing, Path, Unknown
+from domain.model.specified import Definition, Definitions
+from domain.model.targets import Types
+from domain.model.values import Check
+
+#: Map keys, and attribute names where `namecharset` is `extended` (ENT-12).
+KEY: Final = re.compile(r"[a-z0-9][a-z0-9:_.\-]{0,62}\Z")
+#: The character sets that `namecharset` names.
+CHARSETS: Final = {"strict": xids.NAME, "extended": KEY}
+
+#: Drops read-only members at every depth of a value.
+Accept = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What else holds for the attributes of a Shape.
+
+    names: character set of names that `*` lets through. last: names that are serialized behind extensions.
+    served: names that only the server sets. compared: read-only names that a request may state, to be compared.
+    extra: further checks of single attributes.
+    """
+
+    types: Types
+    names: re.Pattern[str] = xids.NAME
+    last: tuple[str, ...] = ()
+    served: frozenset[str] = frozenset()
+    compared: frozenset[str] = frozenset()
+    extra: Mapping[str, Check] = field(default_factory=dict)
+
+
+class Codec(NamedTuple):
+    """What one definition does with values; `accept` is None where there is nothing read-only inside."""
+
+    check: Check
+    accept: Accept | None
+
+
+class Row(NamedTuple):
+    """One attribute in the pass over a Shape."""
+
+    name: str
+    check: Check
+    default: Any
+    required: bool
+
+
+class Shape:
+    """See the module. Immutable but for the Shapes that it keeps for `ifvalues`."""
+
+    def __init__(self, definitions: Definitions, rules: Rules, switching: Iterable[str] | None = None) -> None:
+        """switching: names whose `ifvalues` still count; None: all."""
+        self._definitions = definitions
+        self._rules = rules
+        self._variants: dict[tuple[tuple[str, str], ...], Shape] = {}
+        self._switches = _switches(definitions, definitions if switching is None else switching)
+        codecs = {name: codec(name, row, rules) for name, row in definitions.items() if name not in rules.served}
+        star = codecs.pop("*", None)
+        self._star = star.check if star else None
+        self._star_accept = star.accept if star else None
+        self._deep = {name: each.accept for name, each in codecs.items() if each.accept is not None}
+        rows = [_row(name, definitions[name], each) for name, each in codecs.items()]
+        self._head = [row for row in rows if row.name not in rules.last]
+        self._tail = [row for row in rows if row.name in rules.last]
+        self._names = frozenset(codecs) | rules.served
+        self._readonly = frozenset(name for name, row in definitions.items() if row.get("readonly"))
+        self._dropped = (self._readonly | rules.served) - rules.compared
+        self._before = [name for name in definitions if name not in rules.last and name != "*"]
+        self._placed = frozenset((*self._before, *rules.last))
+
+    @property
+    def readonly_inside(self) -> bool:
+        """Whether `accept` could ever drop anything."""
+        siblings = (row for keys in self._switches.values() for added in keys.values() for row in added.values())
+        return bool(self._readonly or self._deep or self._star_accept or any(_says_readonly(row) for row in siblings))
+
+    def complete(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """The attributes with nulls gone, defaults filled in, every value checked, in serialization order.
+
+        Raises: Flaw.
+        """
+        shape = self.active(attributes)
+        done: dict[str, Any] = {}
+        missing: list[Path] = []
+        _fill(shape._head, attributes, done, missing)
+        if not shape._names.issuperset(attributes):
+            shape._extensions(attributes, done, missing)
+        _fill(shape._tail, attributes, done, missing)
+        if missing:
+            raise Missing(missing)
+        return done
+
+    def accept(self, given: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """What was given without what is read-only. stored: what decides on `ifvalues` where nothing is given."""
+        shape = self.active({**stored, **given} if stored else given)
+        drop = shape._dropped
+        kept = {name: value for name, value in given.items() if name not in drop}
+        for name, accept in shape._deep.items():
+            if name in kept:
+                kept[name] = accept(kept[name])
+        if shape._star_accept:
+            kept |= {name: shape._star_accept(kept[name]) for name in kept.keys() - shape._names}
+        return kept
+
+    def readonly(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of the stored values that clients cannot write and requests do not make."""
+        shape = self.active(stored)
+        return {name: stored[name] for name in shape._before if name in shape._keepable() and name in stored}
+
+    def order(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """The same members: those of the model in its order, then the others by name, then those that come last."""
+        shape = self.active(attributes)
+        done = {name: attributes[name] for name in shape._before if name in attributes}
+        if not shape._placed.issuperset(attributes):
+            done |= {name: attributes[name] for name in sorted(attributes.keys() - shape._placed)}
+        return done | {name: attributes[name] for name in shape._rules.last if name in attributes}
+
+    def active(self, attributes: Mapping[str, Any]) -> Shape:
+        """The Shape with the siblings that these values switch on, and those that the siblings switch on (MOD-23)."""
+        shape = self
+        while shape._switches:
+            chosen = shape._chosen(attributes)
+            if not chosen:
+                break
+            shape = shape._variants.get(chosen) or shape._vary(chosen)
+        return shape
+
+    def _chosen(self, attributes: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+        chosen = []
+        for name, keys in self._switches.items():
+            value = attributes.get(name)
+            key = _key(self._definitions[name].get("default") if value is None else value)
+            if key in keys:
+                chosen.append((name, key))
+        return tuple(chosen)
+
+    def _vary(self, chosen: tuple[tuple[str, str], ...]) -> Shape:
+        added: dict[str, Definitions] = {name: self._switches[name][key] for name, key in chosen}
+        joined: Definitions = {}
+        for name, row in self._definitions.items():
+            joined[name] = row
+            for sibling, definition in added.get(name, {}).items():
+                if sibling in joined or sibling in self._definitions:
+                    raise Flaw("two values at this level define it in different ways", (sibling,))
+                joined[sibling] = definition
+        switching = [sibling for siblings in added.values() for sibling in siblings]
+        return self._variants.setdefault(chosen, Shape(joined, self._rules, switching))
+
+    def _extensions(self, attributes: Mapping[str, Any], done: dict[str, Any], missing: list[Path]) -> None:
+        names = sorted(name for name in attributes.keys() - self._names if attributes[name] is not None)
+        for name in names:
+            if self._star is None:
+                raise Unknown("it is unknown", (name,))
+            if not self._rules.names.match(name):
+                raise Flaw("it is not a valid attribute name", (name,))
+        if self._star:
+            _fill([Row(name, self._star, None, False) for name in names], attributes, done, missing)
+
+    def _keepable(self) -> frozenset[str]:
+        return self._readonly - self._rules.served
+
+
+def codec(name: str, definition: Definition, rules: Rules) -> Codec:
+    """What a definition does with values. name: of the attribute, for ENT-13."""
+    kind = definition["type"]
+    extra = [rules.extra[name]] if name in rules.extra else []
+    if kind in values.SCALARS:
+        return Codec(values.all_of([*_scalar(definition, rules.types), values.fits(name), *extra]), None)
+    made = _COMPLEX[kind](definition, rules.types)
+    return Codec(values.all_of([made.check, *extra]), made.accept)
+
+
+def _scalar(definition: Definition, types: Types, inherited: Definition | None = None) -> list[Check]:
+    """The checks of a scalar value. inherited: the array whose `enum` holds for its items (EP-02)."""
+    bounds = inherited or definition
+    checks = [values.scalar(definition["type"], types, definition.get("target"))]
+    if bounds.get("enum") and bounds.get("strict", True):
+        checks.append(values.one_of(bounds["enum"], fold=bool(bounds.get("fold"))))
+    return checks
+
+
+def _array(definition: Definition, types: Types) -> Codec:
+    item = definition["item"]
+    inner = (
+        Codec(values.all_of(_scalar(item, types, definition)), None)
+        if item["type"] in values.SCALARS
+        else _COMPLEX[item["type"]](item, types)
+    )
+
+    def check(value: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise Flaw("it is not an array")
+        done = []
+        for index, each in enumerate(value):
+            try:
+                if each is None:
+                    raise Flaw(NO_VALUE)
+                done.append(inner.check(each))
+            except Flaw as flaw:
+                raise flaw.under(index) from None
+        return done
+
+    each_accept = inner.accept
+    return Codec(check, each_accept and (lambda value: _items(each_accept, value)))
+
+
+def _map(definition: Definition, types: Types) -> Codec:
+    item = definition["item"]
+    sized = item["type"] in values.SCALARS
+    inner = Codec(values.all_of(_scalar(item, types)), None) if sized else _COMPLEX[item["type"]](item, types)
+
+    def check(value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise Flaw("it is not a map")
+        done = {}
+        for key in sorted(value):
+            each = value[key]
+            if each is None:
+                continue
+            try:
+                if not KEY.match(key):
+                    raise Flaw("it is not a valid map key: 1 to 63 of a-z 0-9 : - _ . with a letter or digit first")
+                done[key] = inner.check(each)
+                if sized:
+                    values.fits(key)(each)
+            except Flaw as flaw:
+                raise flaw.under(key) from None
+        return done
+
+    each_accept = inner.accept
+    return Codec(check, each_accept and (lambda value: _members(each_accept, value)))
+
+
+def _object(definition: Definition, types: Types) -> Codec:
+    names = CHARSETS[definition.get("namecharset", "strict")]
+    shape = Shape(definition.get("attributes", {}), Rules(types, names))
+
+    def check(value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise Flaw("it is not an object")
+        return shape.complete(value)
+
+    def accept(value: Any) -> Any:
+        return shape.accept(value) if isinstance(value, dict) else value
+
+    return Codec(check, accept if shape.readonly_inside else None)
+
+
+def _any(definition: Definition, types: Types) -> Codec:
+    # Below `any` a server cannot tell attributes from map keys, so only JSON's own rules hold there.
+    return Codec(lambda value: value, None)
+
+
+_COMPLEX: Final[dict[str, Callable[[Definition, Types], Codec]]] = {
+    "any": _any,
+    "array": _array,
+    "map": _map,
+    "object": _object,
+}
+
+
+def _fill(rows: list[Row], attributes: Mapping[str, Any], done: dict[str, Any], missing: list[Path]) -> None:
+    for name, check, default, required in rows:
+        value = attributes.get(name)
+        try:
+            if value is not None:
+                done[name] = check(value)
+            elif default is not None:
+                done[name] = default
+            elif required:
+                missing.append((name,))
+        except Missing as flaw:
+            missing.extend((name, *path) for path in flaw.paths)
+        except Flaw as flaw:
+            raise flaw.under(name) from None
+
+
+def _row(name: str, definition: Definition, made: Codec) -> Row:
+    default = definition.get("default")
+    checked = None if default is None else made.check(default)
+    return Row(name, made.check, checked, bool(definition.get("required")))
+
+
+def _switches(definitions: Definitions, names: Iterable[str]) -> dict[str, dict[str, Definitions]]:
+    """Sibling definitions by attribute and folded key."""
+    return {
+        name: {key.casefold(): branch["siblingattributes"] for key, branch in definitions[name]["ifvalues"].items()}
+        for name in names
+        if definitions[name].get("ifvalues")
+    }
+
+
+def _key(value: Any) -> str:
+    """What `ifvalues` compares; empty, which no key is, for what is no scalar."""
+    return values.folded(value) if isinstance(value, (str, bool, int, float, Decimal)) else ""
+
+
+def _says_readonly(definition: Definition) -> bool:
+    """Whether a definition or one below it is read-only."""
+    below = [*definition.get("attributes", {}).values(), *filter(None, [definition.get("item")])]
+    below += [
+        row
+        for branch in definition.get("ifvalues", {}).values()
+        for row in branch.get("siblingattributes", {}).values()
+    ]
+    return bool(definition.get("readonly")) or any(_says_readonly(each) for each in below)
+
+
+def _items(accept: Accept, value: Any) -> Any:
+    return [accept(each) for each in value] if isinstance(value, list) else value
+
+
+def _members(accept: Accept, value: Any) -> Any:
+    return {key: accept(each) for key, each in value.items()} if isinstance(value, dict) else value

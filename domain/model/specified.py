@@ -1,0 +1,235 @@
+"""The attributes that the specification itself defines, per level, in serialization order, and who sets them.
+
+They are the ground of every full model; a modelsource is laid over them.
+Spec: core 1.0-rc4, "Attributes"; the published full model of `dirs` and `files`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+Definition = dict[str, Any]
+Definitions = dict[str, Definition]
+
+SPECVERSION: Final = "1.0-rc4"
+
+#: Version modes that compute ancestors by themselves and so give a single root (ENT-100).
+COMPUTED_MODES: Final = ("createdat", "modifiedat", "semver")
+VERSIONMODES: Final = ("manual", *COMPUTED_MODES)
+
+#: Resource-type aspects that a full model always writes, with their defaults.
+RESOURCE_DEFAULTS: Final[dict[str, Any]] = {
+    "maxversions": 0,
+    "setversionid": True,
+    "hasdocument": True,
+    "versionmode": "manual",
+    "singleversionroot": False,
+    "validateformat": False,
+    "validatecompatibility": False,
+    "strictvalidation": False,
+}
+
+
+#: First path segments that are taken, so no Group type and no Registry attribute may have these names (HTTP-4).
+OWN_PATHS: Final = ("subscriptions", "compat", "export", "capabilitiesoffered")
+#: The response header of this name carries something else, so no Version attribute may have it (EV-32).
+OWN_HEADERS: Final = ("xregcorrelationid",)
+
+
+@dataclass(frozen=True, slots=True)
+class Specified:
+    """What the specification says about one level.
+
+    attributes: its definitions. last: names that are serialized behind extensions, in this order.
+    served: names that only the server sets, though a model may describe them; no client's value of them is kept.
+    compared: read-only names that a request may state, to be compared with what is stored (ENT-15).
+    reserved: names that the level does not define but no extension may take.
+    """
+
+    attributes: Definitions
+    last: tuple[str, ...] = ()
+    served: frozenset[str] = frozenset()
+    compared: frozenset[str] = frozenset()
+    reserved: frozenset[str] = frozenset()
+
+
+def _attribute(name: str, kind: str, flags: str = "", **aspects: Any) -> Definition:
+    return {"name": name, "type": kind, **dict.fromkeys(flags.split(), True), **aspects}
+
+
+def _table(*rows: Definition) -> Definitions:
+    return {row["name"]: row for row in rows}
+
+
+_FIXED: Final = "readonly immutable required"
+_ANYTHING: Final[dict[str, Any]] = {"attributes": {"*": _attribute("*", "any")}}
+_TEXT: Final[dict[str, Any]] = {"item": {"type": "string"}}
+
+_ADDRESS: Final = (
+    _attribute("self", "url", _FIXED),
+    _attribute("shortself", "url", "readonly immutable"),
+    _attribute("xid", "xid", _FIXED),
+)
+_EPOCH: Final = _attribute("epoch", "uinteger", "readonly required")
+_NAME: Final = _attribute("name", "string")
+_ABOUT: Final = (
+    _attribute("description", "string"),
+    _attribute("documentation", "url"),
+    _attribute("icon", "url"),
+)
+_LABELS: Final = _attribute("labels", "map", **_TEXT)
+_TIMES: Final = (_attribute("createdat", "timestamp", "required"), _attribute("modifiedat", "timestamp", "required"))
+_DEPRECATED: Final = _attribute(
+    "deprecated",
+    "object",
+    attributes=_table(
+        _attribute("alternative", "url"),
+        _attribute("documentation", "url"),
+        _attribute("effective", "timestamp"),
+        _attribute("removal", "timestamp"),
+        _attribute("*", "any"),
+    ),
+)
+_CONSTRAINTS: Final = _attribute(
+    "constraints",
+    "map",
+    item={
+        "type": "object",
+        "attributes": _table(
+            _attribute("default", "any"),
+            _attribute("enum", "array", item={"type": "any"}),
+            _attribute("equals", "string"),
+        ),
+    },
+)
+_COMPATIBILITIES: Final = [
+    "backward",
+    "backward_transitive",
+    "forward",
+    "forward_transitive",
+    "full",
+    "full_transitive",
+]
+_VALIDATED: Final = (
+    _attribute("formatvalidated", "boolean", "readonly"),
+    _attribute("formatvalidatedreason", "string", "readonly"),
+    _attribute("compatibilityvalidated", "boolean", "readonly"),
+    _attribute("compatibilityvalidatedreason", "string", "readonly"),
+)
+_SERVED: Final = frozenset({"self", "shortself", "xid", "epoch"})
+
+
+def registry(groups: Iterable[str]) -> Specified:
+    """The Registry level, with the collections of its Group types."""
+    attributes = _table(
+        _attribute("specversion", "string", "readonly required", default=SPECVERSION),
+        _attribute("registryid", "string", _FIXED),
+        *_ADDRESS,
+        _EPOCH,
+        _NAME,
+        *_ABOUT,
+        _LABELS,
+        *_TIMES,
+        _attribute("capabilities", "object", **_ANYTHING),
+        _attribute("model", "object", "readonly", **_ANYTHING),
+        _attribute("modelsource", "object", **_ANYTHING),
+    )
+    served = _SERVED | {"specversion", "capabilities", "model", "modelsource"}
+    return replace(
+        _with_collections(attributes, served, groups),
+        compared=frozenset({"registryid"}),
+        reserved=frozenset(OWN_PATHS),
+    )
+
+
+def group(singular: str, resources: Iterable[str]) -> Specified:
+    """The level of a Group type, with the collections of its Resource types."""
+    attributes = _table(_id(singular), *_ADDRESS, _EPOCH, _NAME, *_ABOUT, _LABELS, *_TIMES, _DEPRECATED, _CONSTRAINTS)
+    return _with_collections(attributes, _SERVED, resources)
+
+
+def version(singular: str, hasdocument: bool) -> Specified:
+    """The level of a Resource type's Versions, whose attributes its Resources show as well."""
+    attributes = _table(
+        _id(singular),
+        _id("version"),
+        *_ADDRESS,
+        _EPOCH,
+        _NAME,
+        _attribute("isdefault", "boolean", "readonly required", default=False),
+        *_ABOUT,
+        _LABELS,
+        *_TIMES,
+        _attribute("ancestorid", "string", "required"),
+        _attribute("contenttype", "string"),
+        _attribute("format", "string"),
+        *_VALIDATED,
+    )
+    document = _document(singular) if hasdocument else {}
+    navigation = tuple(_NAVIGATION)
+    served = _SERVED | {"isdefault", *(row["name"] for row in _VALIDATED), *navigation}
+    return Specified(
+        # A type may be called `format`, and then its document takes the place of the attribute of that name.
+        attributes={name: row for name, row in attributes.items() if name not in document} | document,
+        last=(*document, *navigation),
+        served=served | (document.keys() - {f"{singular}url"}),
+        reserved=frozenset((*navigation, *OWN_HEADERS)),
+    )
+
+
+def resource(singular: str) -> Specified:
+    """What a Resource has beside its default Version's attributes: all of it navigation."""
+    attributes = _table(_id(singular), *_ADDRESS) | _NAVIGATION
+    return Specified(attributes, last=tuple(_NAVIGATION), served=frozenset(attributes))
+
+
+def meta(singular: str) -> Specified:
+    """The level of a Resource type's `meta`."""
+    attributes = _table(
+        _id(singular),
+        *_ADDRESS,
+        _attribute("xref", "url"),
+        _EPOCH,
+        _LABELS,
+        *_TIMES,
+        _attribute("readonly", "boolean", "readonly required", default=False),
+        _attribute("compatibility", "string", enum=_COMPATIBILITIES, strict=True),
+        _DEPRECATED,
+        _attribute("defaultversionid", "string", "required"),
+        _attribute("defaultversionurl", "url", "readonly required"),
+        _attribute("defaultversionsticky", "boolean", "required", default=False),
+    )
+    return Specified(attributes, served=_SERVED | {"defaultversionurl"})
+
+
+def collection(plural: str) -> Definitions:
+    """The three attributes through which an entity shows one of its collections."""
+    return _table(
+        _attribute(f"{plural}url", "url", _FIXED),
+        _attribute(f"{plural}count", "uinteger", "readonly required"),
+        _attribute(plural, "map", item={"type": "object", **_ANYTHING}),
+    )
+
+
+_NAVIGATION: Final = _table(
+    _attribute("metaurl", "url", _FIXED), _attribute("meta", "object", **_ANYTHING)
+) | collection("versions")
+
+
+def _id(singular: str) -> Definition:
+    return _attribute(f"{singular}id", "string", "immutable required")
+
+
+def _document(singular: str) -> Definitions:
+    return _table(
+        _attribute(f"{singular}url", "url"),
+        _attribute(singular, "any"),
+        _attribute(f"{singular}base64", "string"),
+    )
+
+
+def _with_collections(attributes: Definitions, served: frozenset[str], plurals: Iterable[str]) -> Specified:
+    shown = {name: row for plural in plurals for name, row in collection(plural).items()}
+    return Specified(attributes | shown, last=tuple(shown), served=served | shown.keys())

@@ -1,0 +1,95 @@
+"""Values that name entities and types: `xid`, `xidtype`, and the `target` that narrows them.
+
+Spec: core 1.0-rc4, "Data Types"; Registry Model 1.0-rc4, "attributes.<STRING>.target".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from domain import xid as xids
+from domain.model.flaws import BadXid, BadXref, Flaw
+
+#: Plural names of the Resource types by plural name of their Group type.
+Types = Mapping[str, Collection[str]]
+
+_TARGET: Final = re.compile(r"/([^/\[\]]+)(?:/([^/\[\]]+)(/versions|\[/versions\])?)?\Z")
+#: What is behind `/<GROUPS>/<RESOURCES>` in a target, by the kinds of entity that it admits.
+_KINDS: Final = {None: {"resource"}, "/versions": {"version"}, "[/versions]": {"resource", "version"}}
+
+
+def xid(value: str, types: Types) -> str:
+    """The value again when it is the xid of an entity, which need not exist, of a type that does.
+
+    Raises: BadXid.
+    """
+    _kind(value, types)
+    return value
+
+
+def xref(value: str, types: Types) -> str:
+    """The value again when it is the xid of a Resource, which need not exist. Raises: BadXref."""
+    try:
+        kind = _kind(value, types)
+    except BadXid as flaw:
+        raise BadXref(value, flaw.detail) from None
+    if kind != "resource":
+        raise BadXref(value, "it does not name a Resource")
+    return value
+
+
+def xidtype(value: str, types: Types) -> str:
+    """The value again when it names the Registry or a type that exists. Raises: Flaw."""
+    group, *rest = xids.segments(value) if value.startswith("/") else ("",)
+    if value == xids.REGISTRY or (group in types and _known_below(rest, types[group])):
+        return value
+    raise Flaw("it does not name a type of this registry, such as /dirs or /dirs/files")
+
+
+def target_exists(target: str, types: Types) -> bool:
+    """Whether a definition's `target` has one of its forms, and names types that exist."""
+    found = _TARGET.match(target)
+    return found is not None and found[1] in types and (found[2] is None or found[2] in types[found[1]])
+
+
+def aimed(target: str, types: Types) -> Callable[[str], str]:
+    """A check that a value is the xid of an entity that a target admits; it raises BadXid, or Flaw for other kinds."""
+    found = _TARGET.match(target)
+    assert found, "definitions are checked before they are compiled"
+    group, resource = found[1], found[2]
+    kinds = _KINDS[found[3]] if resource else {"group"}
+
+    def check(value: str) -> str:
+        kind, names = _kind(value, types), xids.segments(value)
+        if kind not in kinds or names[0] != group or (resource and names[2] != resource):
+            raise Flaw(f"it does not match the target {target}")
+        return value
+
+    return check
+
+
+def _known_below(names: list[str], resources: Collection[str]) -> bool:
+    return not names or (names[0] in resources and names[1:] in ([], ["versions"]))
+
+
+def _kind(value: str, types: Types) -> str:
+    """What an xid names: `registry`, `group`, `resource`, `meta` or `version`. Raises: BadXid."""
+    if not value.startswith("/"):
+        raise BadXid(value, "it does not start with /")
+    names = xids.segments(value)
+    if not all(xids.ID.match(name) for name in names[1::2]):
+        raise BadXid(value, "it has an id with characters that ids do not have")
+    match names:
+        case ():
+            return "registry"
+        case (group, _) if group in types:
+            return "group"
+        case (group, _, resource, _) if resource in types.get(group, ()):
+            return "resource"
+        case (group, _, resource, _, "meta") if resource in types.get(group, ()):
+            return "meta"
+        case (group, _, resource, _, "versions", _) if resource in types.get(group, ()):
+            return "version"
+    raise BadXid(value, "it does not name an entity of a type that this registry has")

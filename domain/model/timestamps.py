@@ -1,0 +1,42 @@
+"""RFC 3339 timestamps, in UTC, with the sub-second digits that a client gave (SER-11)."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Final
+
+_RFC3339: Final = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}:[0-9]{2}:)([0-9]{2})(\.[0-9]+)?(?:([Zz])|([+-])([0-9]{2}):([0-9]{2}))\Z",
+    re.ASCII,
+)
+
+
+def utc(text: str) -> str:
+    """The same instant with `Z` as its offset, sub-second digits as they are.
+
+    A second 60 becomes the first one of the next minute, as no clock that we compare with knows it.
+    Raises: ValueError, OverflowError at the ends of the calendar.
+    """
+    found = _RFC3339.match(text)
+    if found is None:
+        raise ValueError("it is no RFC 3339 timestamp, such as 2030-12-19T06:00:00Z")
+    day, minute, second, fraction, zulu, sign, hours, minutes = found.groups()
+    leap = second == "60"
+    moment = datetime.fromisoformat(f"{day}T{minute}{'59' if leap else second}")
+    if not zulu:
+        moment -= _offset(sign, int(hours), int(minutes))
+    if leap:
+        moment += timedelta(seconds=1)
+    return f"{moment.isoformat()}{fraction or ''}Z"
+
+
+def instant(text: str) -> tuple[str, str]:
+    """Sorts and compares timestamps of this form as instants; their plain text does not (`.5Z` is before `Z`)."""
+    return text[:19], text[20:-1].rstrip("0")
+
+
+def _offset(sign: str, hours: int, minutes: int) -> timedelta:
+    if hours > 23 or minutes > 59:
+        raise ValueError("its offset is out of range")
+    return timedelta(hours=hours, minutes=minutes) * (1 if sign == "+" else -1)

@@ -1,0 +1,43 @@
+"""How a document of some media type is shown inside JSON.
+
+Spec: Registry Model 1.0-rc4, "groups.<STRING>.resources.<STRING>.typemap".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from domain.model.refusals import Place, kind, refusal
+
+FORMS: Final = ("binary", "json", "string")
+_IMPLICIT: Final = {"application/json": "json", "*+json": "json", "text/plain": "string"}
+
+
+def checked(given: Mapping[str, str], place: Place) -> dict[str, str]:
+    """A typemap with its values in lower case. Raises: ModelError."""
+    for key, form in given.items():
+        kind(form, "nonempty", (*place, key))
+        if not key or key.count("*") > 1:
+            raise refusal((*place, key), "a key is a media type with one * at most")
+        if form.lower() not in FORMS:
+            raise refusal((*place, key), f"{form!r} is not one of: {', '.join(FORMS)}")
+    return {key: form.lower() for key, form in given.items()}
+
+
+def form(typemap: Mapping[str, str], contenttype: str | None) -> str:
+    """`json`, `string` or `binary`; parameters of the media type do not count, nor does case."""
+    media_type = (contenttype or "").partition(";")[0].strip().lower()
+    for rules in (typemap, _IMPLICIT):
+        found = {value for pattern, value in rules.items() if _matches(pattern, media_type)}
+        if found:
+            return found.pop() if len(found) == 1 else "binary"
+    return "binary"
+
+
+def _matches(pattern: str, media_type: str) -> bool:
+    head, star, tail = pattern.lower().partition("*")
+    if not star:
+        return head == media_type
+    return re.fullmatch(f"{re.escape(head)}.*{re.escape(tail)}", media_type) is not None

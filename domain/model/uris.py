@@ -1,0 +1,69 @@
+"""The URI family of data types, by syntax alone.
+
+A `{name}` placeholder may stand wherever a character may, because values are stored as templates (EP-39).
+Spec: RFC 3986, sections 4.1 to 4.3 and 1.1.3; RFC 6570, section 2.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_CHAR: Final = r"[A-Za-z0-9\-._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2}|\{[A-Za-z0-9_]+\}"
+_REFERENCE: Final = re.compile(
+    rf"""(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*):)?
+         (?://(?:{_CHAR}|\[[0-9A-Fa-fv.:]+\])*(?=[/?\#]|\Z))?
+         (?P<path>(?:{_CHAR}|/)*)
+         (?:\?(?:{_CHAR}|[/?])*)?
+         (?P<fragment>\#(?:{_CHAR}|[/?])*)?\Z""",
+    re.VERBOSE,
+)
+_VARIABLE: Final = r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*(?::[1-9][0-9]{0,3}|\*)?"
+_TEMPLATE: Final = re.compile(
+    rf"(?:[^\x00-\x20\x7f\"%<>\\^`{{|}}]|%[0-9A-Fa-f]{{2}}|\{{[+#./;?&]?{_VARIABLE}(?:,{_VARIABLE})*\}})*\Z"
+)
+
+
+def reference(value: str) -> str:
+    """A URI reference, absolute or relative. Raises: ValueError."""
+    _parsed(value)
+    return value
+
+
+def absolute(value: str) -> str:
+    """An absolute URI: it has a scheme and no fragment. Raises: ValueError."""
+    found = _parsed(value)
+    if not found["scheme"] or found["fragment"] is not None:
+        raise ValueError("it is no absolute URI: that has a scheme and no fragment")
+    return value
+
+
+def relative(value: str) -> str:
+    """A relative URI reference: it has no scheme. Raises: ValueError."""
+    if _parsed(value)["scheme"]:
+        raise ValueError("it is no relative URI: it has a scheme")
+    return value
+
+
+def locating(value: str) -> str:
+    """The value again when it can locate what it names, as a URL does and a URN does not. Raises: ValueError."""
+    if value[:4].lower() == "urn:":
+        raise ValueError("a URN is no URL")
+    return value
+
+
+def template(value: str) -> str:
+    """A URI template of any level. Raises: ValueError."""
+    if not _TEMPLATE.match(value):
+        raise ValueError("it is no URI template (RFC 6570)")
+    return value
+
+
+def _parsed(value: str) -> re.Match[str]:
+    found = _REFERENCE.match(value)
+    if found is None:
+        raise ValueError("it is no URI (RFC 3986)")
+    first = found["path"].partition("/")[0]
+    if not found["scheme"] and ":" in first and "{" not in first and found.start("path") == 0:
+        raise ValueError("it is no URI: what is before its first colon is no scheme")
+    return found

@@ -1,0 +1,204 @@
+"""The scalar data types: what a JSON value has to be, and how it is kept.
+
+Values are kept as they are sent, but for timestamps, which become UTC, and integers written as `1.0`, which become `1`.
+Spec: core 1.0-rc4, "Data Types".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from domain.jsontext import text_of
+from domain.model import targets, timestamps, uris
+from domain.model.flaws import Flaw
+from domain.model.targets import Types
+
+#: Gives back the value as it is kept. Raises: Flaw.
+Check = Callable[[Any], Any]
+
+#: Bytes that a scalar attribute's name and value may take together, so that they fit in a header (ENT-13).
+ROOM: Final = 4096
+
+
+def scalar(kind: str, types: Types, target: str | None = None) -> Check:
+    """The check of a scalar data type. target: as the definition has it."""
+    if kind in _NUMBERS:
+        return _NUMBERS[kind]
+    if kind == "boolean":
+        return _boolean
+    return _text(kind, _parser(kind, types, target))
+
+
+def is_scalar(kind: str) -> bool:
+    """Whether `kind` names a scalar data type."""
+    return kind in SCALARS
+
+
+def one_of(values: Sequence[Any], fold: bool = False) -> Check:
+    """The check of a strict `enum`. fold: case does not matter."""
+    allowed = [folded(value) if fold else value for value in values]
+    listed = ", ".join(string_form(value) for value in values)
+
+    def check(value: Any) -> Any:
+        if (folded(value) if fold else value) not in allowed:
+            raise Flaw(f"{string_form(value)!r} is not one of: {listed}")
+        return value
+
+    return check
+
+
+def fits(name: str) -> Check:
+    """The check that an attribute fits in a header (ENT-13)."""
+    room = ROOM - len(name.encode())
+    # No character takes more than four bytes, so most values need no encoding to be measured.
+    safe = room // 4
+
+    def check(value: Any) -> Any:
+        text = value if type(value) is str else string_form(value)
+        if len(text) > safe and len(text.encode()) > room:
+            raise Flaw(f"its name and value take more than {ROOM} bytes")
+        return value
+
+    return check
+
+
+def all_of(checks: Sequence[Check]) -> Check:
+    """The checks in turn, each given what the one before gave back."""
+    if len(checks) == 1:
+        return checks[0]
+    first, *rest = checks
+
+    def check(value: Any) -> Any:
+        value = first(value)
+        for following in rest:
+            value = following(value)
+        return value
+
+    return check
+
+
+def string_form(value: Any) -> str:
+    """A scalar as a string: what `ifvalues` compares (MOD-24), what errors and headers show."""
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case float() if value.is_integer():
+            return text_of(Decimal(value).to_integral_value())
+        case int() | float() | Decimal():
+            return text_of(value)
+    return type(value).__name__
+
+
+def folded(value: Any) -> str:
+    """What two values have in common that differ only in case."""
+    return string_form(value).casefold()
+
+
+def _boolean(value: Any) -> bool:
+    if value is True or value is False:
+        return value
+    raise Flaw(f"it is not a boolean but {_shape(value)}")
+
+
+def _decimal(value: Any) -> Any:
+    # A bool is an int to Python, not to us.
+    if type(value) in (int, float, Decimal):
+        return value
+    raise Flaw(f"it is not a number but {_shape(value)}")
+
+
+def _integer(value: Any) -> Any:
+    if type(value) is int:
+        return value
+    number = _decimal(value)
+    if isinstance(number, float) and number.is_integer():
+        return int(number)
+    if isinstance(number, Decimal) and number == number.to_integral_value():
+        return number
+    raise Flaw(f"{string_form(value)} is not an integer")
+
+
+def _uinteger(value: Any) -> Any:
+    number = _integer(value)
+    if number < 0:
+        raise Flaw(f"{string_form(number)} is negative")
+    return number
+
+
+def _string(value: str) -> str:
+    return value
+
+
+def _url(parse: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda value: uris.locating(parse(value))
+
+
+_NUMBERS: Final[dict[str, Check]] = {"decimal": _decimal, "integer": _integer, "uinteger": _uinteger}
+#: Parsers of the data types that are strings in JSON and need no model.
+_STRINGS: Final[dict[str, Callable[[str], str]]] = {
+    "string": _string,
+    "timestamp": timestamps.utc,
+    "uri": uris.reference,
+    "uriabsolute": uris.absolute,
+    "urirelative": uris.relative,
+    "url": _url(uris.reference),
+    "urlabsolute": _url(uris.absolute),
+    "urlrelative": _url(uris.relative),
+    "uritemplate": uris.template,
+}
+_NAMING: Final = {"xid": targets.xid, "xidtype": targets.xidtype}
+
+#: Names of the scalar data types.
+SCALARS: Final = frozenset({"boolean", *_NUMBERS, *_STRINGS, *_NAMING})
+#: Names of the others.
+COMPLEX: Final = frozenset({"any", "array", "map", "object"})
+#: Data types that may have a `target`.
+AIMED: Final = frozenset({"uri", "url", "xid"})
+
+
+def _parser(kind: str, types: Types, target: str | None) -> Callable[[str], str]:
+    if kind in _NAMING:
+        return targets.aimed(target, types) if target else lambda value: _NAMING[kind](value, types)
+    parse = _STRINGS[kind]
+    if target is None:
+        return parse
+    local = targets.aimed(target, types)
+    return lambda value: local(value) if value.startswith("/") else parse(value)
+
+
+def _text(kind: str, parse: Callable[[str], str]) -> Check:
+    def check(value: Any) -> str:
+        if type(value) is not str:
+            raise Flaw(f"it is not a {kind} but {_shape(value)}")
+        try:
+            return parse(value)
+        except (ValueError, OverflowError) as error:
+            raise Flaw(f"{value!r} is not a {kind}: {error}") from None
+
+    return check if kind != "string" else _plain
+
+
+def _plain(value: Any) -> str:
+    if type(value) is not str:
+        raise Flaw(f"it is not a string but {_shape(value)}")
+    return value
+
+
+def _shape(value: Any) -> str:
+    """What a JSON value is, for people."""
+    match value:
+        case bool():
+            return f"the boolean {string_form(value)}"
+        case str():
+            return "a string"
+        case int() | float() | Decimal():
+            return "a number"
+        case list():
+            return "an array"
+        case None:
+            return "null"
+    return "an object"
