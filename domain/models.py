@@ -53,6 +53,7 @@ def store(changes: ChangeSet, differing: tuple[str, ...] = ()) -> None:
         xids.MODEL,
         before.epoch + 1 if before else 1,
         {"modelsource": changes.model.source, "model": changes.model.full},
+        {"origins": changes.model.origins},
         changed=differing,
         new=before is None,
         updated=before is not None,
