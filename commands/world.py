@@ -15,16 +15,16 @@ from domain.events import EntityEvent
 from domain.evolve import evolve
 from domain.model import Model, compile_model
 
-_READ: Final = (
+READ: Final = (
     "SELECT h.tree_key, h.revision, h.hash, l.position, l.topic, l.state"
     " FROM head h JOIN log l ON l.position = h.position WHERE "
 )
-_NAMED: Final = _READ + "h.tree_key {among}"
-_SUBTREE: Final = _READ + "h.tree_key > ? AND h.tree_key < ? AND h.live ORDER BY h.tree_key LIMIT ?"
-_OF_TYPE: Final = (
-    _READ + "h.type = ? AND h.live AND (h.parent, h.tree_key) > (?, ?) ORDER BY h.parent, h.tree_key LIMIT ?"
+NAMED: Final = READ + "h.tree_key {among}"
+SUBTREE: Final = READ + "h.tree_key > ? AND h.tree_key < ? AND h.live ORDER BY h.tree_key LIMIT ?"
+OF_TYPE: Final = (
+    READ + "h.type = ? AND h.live AND (h.parent, h.tree_key) > (?, ?) ORDER BY h.parent, h.tree_key LIMIT ?"
 )
-_MEMBERS: Final = _READ + "h.type = ? AND h.parent = ? AND h.live AND h.tree_key > ? ORDER BY h.tree_key LIMIT ?"
+MEMBERS: Final = READ + "h.type = ? AND h.parent = ? AND h.live AND h.tree_key > ? ORDER BY h.tree_key LIMIT ?"
 
 
 class Known(NamedTuple):
@@ -84,18 +84,18 @@ class SqlWorld:
         owner = owner or xids.REGISTRY
         kind = plural if owner == xids.REGISTRY else f"{xids.type_of(owner)}.{plural}"
         fixed = kind, xids.tree_key(owner)
-        return list(self._pages(_MEMBERS, lambda last: (*fixed, xids.tree_key(last) if last else "")))
+        return list(self._pages(MEMBERS, lambda last: (*fixed, xids.tree_key(last) if last else "")))
 
     def subtree(self, xid: str) -> Iterator[Entity]:
         """See World. Cost: O(entities below, deleted ones included), a page at a time."""
         low, high = xids.subtree(xid)
-        for entity in self._pages(_SUBTREE, lambda last: (xids.tree_key(last) if last else low, high)):
+        for entity in self._pages(SUBTREE, lambda last: (xids.tree_key(last) if last else low, high)):
             if entity.xid not in xids.ROOT_STREAMS:
                 yield entity
 
     def of_type(self, type: str) -> Iterator[Entity]:
         """See World. Cost: O(entities of the type), a page at a time."""
-        return self._pages(_OF_TYPE, lambda last: (type, *(_place(last) if last else ("", ""))))
+        return self._pages(OF_TYPE, lambda last: (type, *(_place(last) if last else ("", ""))))
 
     def document(self, sha256: str) -> bytes:
         found = sql.run(self._connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,)).scalar()
@@ -145,7 +145,7 @@ class SqlWorld:
     def _load(self, keys: set[str]) -> None:
         wanted = sorted(keys - self._known.keys())
         for some in sql.chunks(wanted):
-            for row in sql.run(self._connection, _NAMED, (sql.values(self._connection, some),)):
+            for row in sql.run(self._connection, NAMED, (sql.values(self._connection, some),)):
                 self._note(row)
         self._known |= {key: Known(0, b"", None) for key in wanted if key not in self._known}
 
