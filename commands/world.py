@@ -140,7 +140,8 @@ class SqlWorld:
     def _loaded_model(self) -> Model:
         entity = self.get(xids.MODEL)
         assert entity is not None, "the hash in head says that it lives"
-        return Model.load(entity.attributes["modelsource"], entity.attributes["model"])
+        attributes, origins = entity.attributes, entity.private.get("origins")
+        return Model.load(attributes["modelsource"], attributes["model"], origins)
 
     def _load(self, keys: set[str]) -> None:
         wanted = sorted(keys - self._known.keys())
