@@ -207,7 +207,10 @@ class Writing:
             chain=proof.NOTHING,
             state=state,
         )
-        closed = facts._replace(chain=proof.chained(self.tip.chain, facts, rows))
+        chain = proof.Chain(self.tip.chain, facts)
+        for row in rows:
+            chain.add(row)
+        closed = facts._replace(chain=chain.digest())
         sql.insert(self.connection, tables.interaction, [closed])
         self.tip = Tip(closed.last, context.now, closed.chain, closed.state)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final, NamedTuple
 
@@ -43,6 +43,10 @@ class Interaction(NamedTuple):
     state: bytes
 
 
+#: What an empty log ends with.
+START: Final = Interaction(0, 0, "", "", "", "", "", "", NOTHING, NOTHING)
+
+
 def entity_hash(image: bytes) -> bytes:
     """SHA-256 of an entity's image (`commands.mapper.image`)."""
     return sha256(image).digest()
@@ -53,22 +57,27 @@ def moved(state: bytes, gone: Iterable[bytes], come: Iterable[bytes]) -> bytes:
     return ((_number(state) - sum(map(_number, gone)) + sum(map(_number, come))) % _MODULUS).to_bytes(32)
 
 
-def chained(previous: bytes, interaction: Interaction, rows: Sequence[LogRow]) -> bytes:
-    """The chain hash of an interaction; its own `chain` is not looked at."""
-    digest = sha256(previous)
-    for part in _parts(interaction, rows):
+class Chain:
+    """Works out the chain hash of an interaction from the one before it; its own `chain` is not looked at."""
+
+    def __init__(self, previous: bytes, interaction: Interaction) -> None:
+        self._digest = sha256(previous)
+        self._part(dumps(interaction[:-2]))
+        self._part(interaction.state)
+
+    def add(self, row: LogRow) -> None:
+        """Takes in the interaction's next event."""
+        self._part(dumps(row[:-1]))
+        self._part(row.state)
+
+    def digest(self) -> bytes:
+        """The chain hash, once every event is in."""
+        return self._digest.digest()
+
+    def _part(self, part: bytes) -> None:
         # The length before each part keeps two different lists of parts from reading the same.
-        digest.update(len(part).to_bytes(8))
-        digest.update(part)
-    return digest.digest()
-
-
-def _parts(interaction: Interaction, rows: Sequence[LogRow]) -> Iterable[bytes]:
-    yield dumps(interaction[:-2])
-    yield interaction.state
-    for row in rows:
-        yield dumps(row[:-1])
-        yield row.state
+        self._digest.update(len(part).to_bytes(8))
+        self._digest.update(part)
 
 
 def _number(digest: bytes) -> int:

@@ -23,7 +23,7 @@ _POSTGRESQL: Final = postgresql.dialect()  # type: ignore[no-untyped-call]
 T = TypeVar("T")
 
 
-def run(connection: Connection, statement: str, parameters: tuple[Any, ...] = ()) -> CursorResult[Any]:
+def run(connection: Connection, statement: str, parameters: tuple[Any, ...] = ()) -> CursorResult[*tuple[Any, ...]]:
     """The result of a statement."""
     return connection.exec_driver_sql(_native(statement, connection.dialect.name), parameters)
 

@@ -60,7 +60,8 @@ def _number(value: object) -> orjson.Fragment:
 
 def _float(text: str) -> float | Decimal:
     value = float(text)
-    return value if repr(value) == text else Decimal(text)
+    # Measured against our own writer, not repr, so that what was written once is read and written the same for ever.
+    return value if orjson.dumps(value) == text.encode() else Decimal(text)
 
 
 def _int(text: str) -> int | Decimal:

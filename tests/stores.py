@@ -1,4 +1,4 @@
-"""Stores for tests: the fixture `store_url` runs a test once on SQLite and once on PostgreSQL, each time on a new store.
+"""Stores for tests: `store_url` runs a test once on SQLite and once on PostgreSQL, each time on a new store.
 
 A test module, or a conftest, imports the fixtures it wants by name.
 """

@@ -36,16 +36,16 @@ def decide(command: Command, world: World, context: Context) -> Decision:
         case WriteTree(method=Method.PATCH):
             raise Refused
         case WriteTree(tree=tree, document=document):
-            events = [_written(world, context, xid, tree[xid]) for xid in sorted(tree, key=xids.order)]
-            documents = {} if document is None else {sha256(document).hexdigest(): document}
-            return Decision(tuple(events), documents, tuple(tree))
+            digest = None if document is None else sha256(document).hexdigest()
+            events = [_written(world, context, xid, tree[xid], digest) for xid in sorted(tree, key=xids.order)]
+            return Decision(tuple(events), {digest: document} if digest and document else {}, tuple(tree))
         case DeleteEntities(xid=xid):
             gone = [xid, *(entity.xid for entity in world.subtree(xid))]
             return Decision(tuple(_deleted(world, context, name) for name in gone if world.get(name)), {})
     raise AssertionError(command)
 
 
-def _written(world: World, context: Context, xid: str, attributes: dict[str, Any]) -> EntityEvent:
+def _written(world: World, context: Context, xid: str, attributes: dict[str, Any], document: str | None) -> EntityEvent:
     known = world.get(xid)
     return (EntityUpdated if known else EntityCreated)(
         xid=xid,
@@ -53,7 +53,7 @@ def _written(world: World, context: Context, xid: str, attributes: dict[str, Any
         revision=world.revision(xid) + 1,
         epoch=known.epoch + 1 if known else 1,
         attributes=attributes,
-        private={"counter": world.revision(xid)},
+        private={"counter": world.revision(xid)} | ({"document": document} if document else {}),
         changed=("epoch",) if known else (),
         xregcorrelationid=context.xregcorrelationid,
         time=context.now,

@@ -1,0 +1,171 @@
+"""The one road into the log: what waits together is committed together, each command with its own outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, wait
+from threading import Event, Thread
+
+import pytest
+from sqlalchemy import Connection, text
+
+from commands.handle import Road, Waiting, handle
+from commands.log import Recorded, Store, Writing
+from commands.verify import verify
+from domain.commands import Command
+from domain.events import EntityEvent
+from domain.world import Context, Decision, World
+from tests.commands.facts import Refused, decide, refuse, write
+
+
+class Seen:
+    """An inline projection that notes positions in a table of its own."""
+
+    def apply(self, connection: Connection, recorded: Sequence[tuple[int, EntityEvent]]) -> None:
+        for position, event in recorded:
+            if event.attributes.get("poison"):
+                raise Refused
+            connection.execute(text("INSERT INTO seen VALUES (:position)"), {"position": position})
+
+    @staticmethod
+    def positions(store: Store) -> list[int]:
+        with store.engine.connect() as connection:
+            return list(connection.execute(text("SELECT position FROM seen ORDER BY position")).scalars())
+
+
+@pytest.fixture
+def seen(store: Store) -> Seen:
+    with store.engine.begin() as connection:
+        connection.execute(text("CREATE TABLE seen (position BIGINT)"))
+    return Seen()
+
+
+def test_projections_move_with_the_log(store: Store, seen: Seen) -> None:
+    """ENT-4: a projection that fails undoes its command, and only that one."""
+    orders = [write("/dirs/a", "/dirs/b"), write("/dirs/c", poison=True), refuse(), write("/dirs/c")]
+    outcomes = handle([Waiting(order) for order in orders], store, [seen], decide)
+    assert [type(outcome) for outcome in outcomes] == [Recorded, Refused, Refused, Recorded]
+    assert seen.positions(store) == [1, 2, 3]
+    assert list(verify(store)) == []
+
+
+def test_an_answer_sees_its_own_write(store: Store, seen: Seen) -> None:
+    def answer(tx: Writing, recorded: Recorded) -> tuple[int, object]:
+        return tx.connection.execute(text("SELECT max(position) FROM seen")).scalar_one(), tx.world.get("/dirs/b")
+
+    orders = [write("/dirs/a"), write("/dirs/b"), write("/dirs/c")]
+    outcomes = handle([Waiting(order, answer=answer) for order in orders], store, [seen], decide)
+    assert [outcome.answer[0] for outcome in outcomes] == [1, 2, 3]  # type: ignore[union-attr]
+    assert [outcome.answer[1] is None for outcome in outcomes] == [True, False, False]  # type: ignore[union-attr]
+
+
+def test_the_caller_is_recorded(store: Store) -> None:
+    road = Road(store, [], decide)
+    road.submit(write("/dirs/a"), caller="eve").result()
+    road.close()
+    with store.engine.connect() as connection:
+        assert connection.execute(text("SELECT caller FROM interaction")).scalars().all() == ["eve"]
+
+
+def test_what_waits_together_shares_a_commit(store: Store) -> None:
+    """Waiting commands are taken in one transaction; a refused one never touches its neighbours."""
+    started, go, worlds = Event(), Event(), set()
+
+    def held(command: Command, world: World, context: Context) -> Decision:
+        started.set()
+        go.wait()
+        worlds.add(world)
+        return decide(command, world, context)
+
+    road = Road(store, [], held)
+    first = road.submit(write("/dirs/first"))
+    started.wait()
+    crowd = [road.submit(refuse() if number % 3 == 0 else write(f"/dirs/d{number}")) for number in range(30)]
+    go.set()
+    wait([first, *crowd])
+    assert len(worlds) == 2, "the first transaction, then one for all that waited meanwhile"
+    assert [isinstance(one.exception(), Refused) for one in crowd] == [number % 3 == 0 for number in range(30)]
+    assert [one.result().position for one in crowd if not one.exception()] == list(range(2, 22))
+    road.close()
+    assert list(verify(store)) == []
+
+
+def test_an_outcome_is_told_once_it_is_committed(store: Store) -> None:
+    """EV-79: who hears of a success finds it in the log, whoever asks."""
+    road = Road(store, [], decide)
+    found: list[bool] = []
+
+    def check(future: Future[Recorded]) -> None:
+        found.append((store.recorder.max_notification_id() or 0) >= future.result().position)
+
+    for number in range(20):
+        road.submit(write(f"/dirs/d{number}")).add_done_callback(check)
+    road.close()
+    assert found == [True] * 20
+
+
+def test_a_failed_commit_is_everyones_failure(store: Store) -> None:
+    """When the transaction itself fails, each of its commands is told so and none of them has happened."""
+    road = Road(store, [], decide)
+    road.submit(write("/dirs/a")).result()
+
+    def breaks(tx: Writing, recorded: Recorded) -> None:
+        tx.connection.rollback()
+        raise Refused
+
+    started, go = Event(), Event()
+    held = road.submit(write("/dirs/b"), answer=lambda tx, recorded: (started.set(), go.wait()))
+    started.wait()
+    failing = [road.submit(write("/dirs/c")), road.submit(write("/dirs/d"), answer=breaks)]
+    go.set()
+    assert held.result().position == 2
+    assert all(future.exception() is not None for future in failing)
+    assert store.tip().position == 2
+    assert road.submit(write("/dirs/e")).result().position == 3
+    road.close()
+
+
+def test_many_callers(store: Store) -> None:
+    road = Road(store, [], decide)
+    futures: list[Future[Recorded]] = []
+
+    def call(number: int) -> None:
+        for turn in range(10):
+            future = road.submit(write("/dirs/shared", f"/dirs/d{number}", turn=turn))
+            futures.append(future)
+            future.result()
+
+    callers = [Thread(target=call, args=(number,)) for number in range(16)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    road.close()
+    positions = sorted(position for future in futures for position, _ in future.result().events)
+    assert positions == list(range(1, 321))
+    # EV-24: different between any two interactions
+    assert len({future.result().xregcorrelationid for future in futures}) == 160
+    assert list(verify(store)) == []
+
+
+def test_a_withdrawn_command_is_left_out(store: Store) -> None:
+    started, go = Event(), Event()
+    road = Road(store, [], decide)
+    held = road.submit(write("/dirs/a"), answer=lambda tx, recorded: (started.set(), go.wait()))
+    started.wait()
+    withdrawn = road.submit(write("/dirs/b"))
+    assert withdrawn.cancel()
+    go.set()
+    held.result()
+    road.close()
+    assert store.tip().position == 1
+
+
+def test_closing_drains(store: Store) -> None:
+    road = Road(store, [], decide)
+    futures = [road.submit(write(f"/dirs/d{number}")) for number in range(300)]
+    road.close()
+    road.close()
+    assert [future.result().position for future in futures] == list(range(1, 301))
+    with pytest.raises(RuntimeError):
+        road.submit(write("/dirs/late"))

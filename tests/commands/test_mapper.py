@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commands.mapper import EventMapper, UnknownTopic, image, image_in, image_of, state
+from domain.events import TOPICS, EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+from domain.jsontext import dumps, loads
+from projections.entities.rows import row
+
+FACTS = {"xid": "/dirs/D1", "type": "dirs", "revision": 3, "epoch": 2, "xregcorrelationid": "01j"}
+NOON = datetime(2026, 1, 1, 12, 0, 0, 120000, tzinfo=UTC)
+
+texts = st.text(st.characters(codec="utf-8"), max_size=20)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+events = st.builds(
+    lambda kind, attributes, private, changed: kind(
+        **FACTS, attributes=attributes, private=private, changed=changed, time=NOON
+    ),
+    st.sampled_from(list(TOPICS.values())),
+    st.dictionaries(texts, values, max_size=4),
+    st.dictionaries(texts, values, max_size=2),
+    st.lists(st.sampled_from(["epoch", "meta.epoch", "changed", "a_b"]), max_size=3).map(tuple),
+)
+
+
+@given(events)
+def test_an_event_comes_back_as_it_went(event: EntityEvent) -> None:
+    mapper = EventMapper()
+    stored = mapper.to_stored_event(event)
+    assert (stored.originator_id, stored.originator_version, stored.topic) == ("/dirs/d1", 3, event.TOPIC)
+    assert mapper.to_domain_event(stored) == event
+
+
+@given(events)
+def test_the_image_lies_in_the_state_and_in_the_row(event: EntityEvent) -> None:
+    """One hash for an entity, whether it is taken from the event, from the log's bytes or from the read model."""
+    assert image_in(state(event, image(event))) == image(event)
+    shown = row(event, 1)
+    assert image(event) == image_of(
+        shown.xid, shown.type, shown.epoch, shown.attributes.encode(), shown.private.encode()
+    )
+
+
+def test_the_state_is_plain_json() -> None:
+    event = EntityDeleted(**FACTS, attributes={}, time=NOON.astimezone(timezone(timedelta(hours=2))), reason="pruned")
+    assert loads(state(event, image(event))) == {
+        "xid": "/dirs/D1",
+        "type": "dirs",
+        "epoch": 2,
+        "attributes": {},
+        "private": {},
+        "changed": [],
+        "reason": "pruned",
+        "xregcorrelationid": "01j",
+        "time": "2026-01-01T12:00:00.120000Z",
+    }
+
+
+def test_an_old_topic_is_read_as_the_newest() -> None:
+    """Stored bytes never change: an event of an older form climbs, step by step, to the one in use."""
+    upcasts = {
+        "Renamed:1": ("Renamed:2", lambda old: old | {"epoch": old["epoch"] + 1}),
+        "Renamed:2": (EntityUpdated.TOPIC, lambda old: old | {"changed": ["name"]}),
+    }
+    event = EntityCreated(**FACTS, attributes={"name": "n"}, time=NOON)
+    raised = EventMapper(upcasts).event("Renamed:1", 3, state(event, image(event)))
+    assert (type(raised), raised.epoch, raised.changed) == (EntityUpdated, 3, ("name",))
+
+
+def test_a_newer_topic_is_refused() -> None:
+    with pytest.raises(UnknownTopic):
+        EventMapper().event("EntityCreated:99", 1, dumps({}))
