@@ -1,0 +1,33 @@
+"""What the registry's capabilities switch on and off for a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+#: What there is when the capabilities do not list it (core 1.0-rc4, "available Capability").
+AVAILABLE: Final = {"capabilities": False, "entities": True, "model": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """flags, ignores: those that are on, in lower case. available: whether each kind of metadata can be changed."""
+
+    flags: frozenset[str] = frozenset()
+    ignores: frozenset[str] = frozenset()
+    available: Mapping[str, bool] = field(default_factory=lambda: AVAILABLE)
+
+    @classmethod
+    def of(cls, capabilities: Mapping[str, Any]) -> Capabilities:
+        """From the capabilities as the registry holds them."""
+        available = capabilities.get("available", {})
+        return cls(
+            flags=_names(capabilities, "flags"),
+            ignores=_names(capabilities, "ignores"),
+            available={name.lower(): bool(value.get("mutable")) for name, value in available.items()} or AVAILABLE,
+        )
+
+
+def _names(capabilities: Mapping[str, Any], key: str) -> frozenset[str]:
+    return frozenset(name.lower() for name in capabilities.get(key, ()))

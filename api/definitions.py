@@ -1,0 +1,62 @@
+"""The model and the capabilities that a request is read under, kept as long as the log has no newer ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from api.capabilities import Capabilities
+from api.headers import HeaderTypes
+from domain import xid as xids
+from domain.jsontext import loads
+from domain.model import Model, ResourceType, compile_model
+from projections.entities.query import View
+from projections.entities.rows import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """positions: of the last events of the model and of the capabilities."""
+
+    positions: tuple[int, int]
+    model: Model
+    capabilities: Capabilities
+    headers: dict[str, HeaderTypes] = field(default_factory=dict)
+
+    def headers_of(self, type: ResourceType) -> HeaderTypes:
+        """How a Resource type's attributes travel in headers; made when first asked for."""
+        return self.headers.get(type.origin) or self.headers.setdefault(type.origin, HeaderTypes(type))
+
+
+class Latest:
+    """The definitions that this process read last, perhaps outdated: several processes may share a store."""
+
+    def __init__(self, view: View) -> None:
+        self.definitions = read_definitions(view)
+
+    def current(self, view: View) -> Definitions:
+        """Those in force in a view of committed state; remembered. One small query where nothing has changed."""
+        self.definitions = self.within(view)
+        return self.definitions
+
+    def within(self, view: View) -> Definitions:
+        """Those in force in a view; not remembered, because a write that shows them may still be undone."""
+        known = self.definitions
+        return known if view.definitions() == known.positions else read_definitions(view)
+
+
+def read_definitions(view: View) -> Definitions:
+    """The definitions that a view holds."""
+    positions = view.definitions()
+    return Definitions(positions, _model(view.entity(xids.MODEL)), _capabilities(view.entity(xids.CAPABILITIES)))
+
+
+def _model(row: Row | None) -> Model:
+    if row is None:
+        return compile_model({})
+    attributes = loads(row.attributes)
+    origins = loads(row.private).get("origins")
+    return Model.load(attributes["modelsource"], attributes["model"], origins)
+
+
+def _capabilities(row: Row | None) -> Capabilities:
+    return Capabilities() if row is None else Capabilities.of(loads(row.attributes))

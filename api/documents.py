@@ -1,0 +1,52 @@
+"""Documents inside JSON: which member holds one, and its value.
+
+Spec: core 1.0-rc4, "<RESOURCE> Attribute", "<RESOURCE>base64 Attribute".
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Final
+
+from api.members import quoted
+from domain.jsontext import InvalidJson, loads
+from domain.model import ResourceType
+
+#: Gives the bytes of a document by its SHA-256.
+Documents = Callable[[str], bytes]
+
+
+def document_member(type: ResourceType, contenttype: str | None, content: bytes) -> tuple[str, str]:
+    """Name and JSON text of the member that holds a document.
+
+    Bytes that are not what their media type promises go as base64, and so does an empty document.
+    """
+    form = type.document_form(contenttype) if content else "binary"
+    text = _FORMS[form](content)
+    if text is None:
+        return f"{type.singular}base64", f'"{b64encode(content).decode()}"'
+    return type.singular, text
+
+
+def _json(content: bytes) -> str | None:
+    """The document as it is, its spacing and digits included."""
+    try:
+        loads(content)
+    except InvalidJson:
+        return None
+    return content.decode()
+
+
+def _string(content: bytes) -> str | None:
+    try:
+        return quoted(content.decode())
+    except UnicodeDecodeError:
+        return None
+
+
+def _binary(content: bytes) -> str | None:
+    return None
+
+
+_FORMS: Final[dict[str, Callable[[bytes], str | None]]] = {"json": _json, "string": _string, "binary": _binary}

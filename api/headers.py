@@ -1,0 +1,199 @@
+"""Attributes as `xRegistry-` headers, and back.
+
+Spec: HTTP binding 1.0-rc4, "Serializing Resource Domain-Specific Documents", "HTTP Header Values".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
+from typing import Any, Final
+from urllib.parse import unquote_to_bytes
+
+from api.answer import Headers
+from api.members import Members, members, string
+from domain import problems
+from domain.jsontext import InvalidJson, Json, loads
+from domain.model import ResourceType
+
+PREFIX: Final = "xregistry-"
+CORRELATION: Final = b"xregistry-xregcorrelationid"
+
+#: A header that deletes its attribute.
+NULL: Final = "null"
+SCALAR: Final = frozenset(
+    (
+        *("boolean", "string", "integer", "uinteger", "decimal", "timestamp", "uritemplate", "xid", "xidtype"),
+        *("uri", "uriabsolute", "urirelative", "url", "urlabsolute", "urlrelative"),
+    )
+)
+
+_UNSAFE: Final = re.compile(r"[^\x21\x23\x24\x26-\x7e]+")
+_UNSAFE_TEXT: Final = re.compile(r"[^\x20-\x7e]+")
+_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_ESCAPED: Final = re.compile(r"\\(.)")
+
+
+class BadHeader(ValueError):
+    """A header value that cannot be decoded; the message says why."""
+
+
+def encode(value: str) -> str:
+    """A value as a header carries it: printable ASCII without space, quote and percent sign."""
+    return _UNSAFE.sub(_percent, value)
+
+
+def encode_text(value: str) -> str:
+    """The value of a header of HTTP's own, such as a media type or a URL: only what no header may hold is encoded."""
+    return _UNSAFE_TEXT.sub(_percent, value)
+
+
+def decode(value: str) -> str:
+    """The inverse of `encode`; quoted strings and needless encoding are understood too. Raises: BadHeader."""
+    unquoted = _QUOTED.sub(lambda found: _ESCAPED.sub(r"\1", found[1]), value)
+    try:
+        # Header bytes above ASCII come in as latin-1; they too have to be UTF-8.
+        return unquote_to_bytes(unquoted.encode("latin-1")).decode("utf-8")
+    except UnicodeDecodeError:
+        raise BadHeader("it does not decode to UTF-8") from None
+
+
+def _percent(found: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in found[0].encode("utf-8"))
+
+
+class HeaderTypes:
+    """How a Resource type's attributes travel in headers: as scalars, as maps of scalars, or not at all."""
+
+    def __init__(self, type: ResourceType) -> None:
+        self._singular = type.singular
+        self._types: dict[str, str] = dict(_types(type.version.definitions))
+
+    def headers(self, shown: Members) -> Headers:
+        """The headers of an entity's members, in their order; what is no scalar and no map of scalars is left out."""
+        found: Headers = []
+        for name, value in shown.items():
+            if value[0] == "{":
+                found.extend(self._map(name, value))
+            elif value[0] != "[" and name != "contenttype":
+                found.append((f"xregistry-{name}".encode(), _header_value(value)))
+        return found
+
+    def attributes(self, given: Iterable[tuple[str, str]], xid: str) -> dict[str, Json]:
+        """The attributes that the headers of a document write give.
+
+        given: names in lower case without prefix, and raw values.
+        Raises: ExtraXregistryHeader, HeaderError, InvalidAttribute.
+        """
+        found: dict[str, Json] = {}
+        for header, raw in given:
+            name, _, key = header.partition(".")
+            self._check(header)
+            value = _decoded(header, raw)
+            if key:
+                self._put(found, name, key, value, xid)
+            elif name in found:
+                raise problems.HeaderError(name=PREFIX + header, error_detail="it is given more than once")
+            else:
+                kind = self._types.get(name, self._types.get("*", "string"))
+                found[name] = None if value == NULL else _value(kind, value, xid, name)
+        return found
+
+    def _map(self, name: str, value: str) -> Iterator[tuple[bytes, bytes]]:
+        if self._types.get(name, self._types.get("*")) == "map":
+            for key, item in members(value).items():
+                yield f"xregistry-{name}.{key}".encode(), _header_value(item)
+
+    def _check(self, header: str) -> None:
+        for name in (self._singular, f"{self._singular}base64", "contenttype"):
+            if header == name:
+                detail = "the Content-Type header says it" if name == "contenttype" else "the body is the document"
+                raise problems.ExtraXregistryHeader(name=PREFIX + header, error_detail=detail)
+
+    def _put(self, found: dict[str, Json], name: str, key: str, value: str, xid: str) -> None:
+        entries = found.setdefault(name, {})
+        if not isinstance(entries, dict) or key in entries:
+            raise problems.HeaderError(name=f"{PREFIX}{name}.{key}", error_detail="it is given more than once")
+        if self._types.get(name) in ("array", "object"):
+            _value("object", value, xid, name)
+        if value != NULL:
+            entries[key] = _value(self._types.get(f"{name}.*", "string"), value, xid, f"{name}.{key}")
+
+
+def contenttype_headers(shown: Members) -> Headers:
+    """The Content-Type header of a document, none where no `contenttype` is stored."""
+    contenttype = string(shown.get("contenttype"))
+    return [] if contenttype is None else [(b"content-type", encode_text(contenttype).encode())]
+
+
+def xregistry_headers(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    """The `xRegistry-` headers of a request, names without prefix; the correlation id is never a client's to choose."""
+    prefix = PREFIX.encode()
+    return [
+        (name.decode("latin-1").lower().removeprefix(PREFIX), value.decode("latin-1"))
+        for name, value in headers
+        if name.lower().startswith(prefix) and name.lower() != CORRELATION
+    ]
+
+
+def _types(definitions: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Type by attribute name, `*` for extensions; a map of scalars adds its items' as `<name>.*`, another is an object.
+
+    Attributes that depend on values of others count as well; the registry checks later whether they are in force.
+    What clients cannot set is left a string, so that garbage in it does not matter; an epoch is compared.
+    """
+    for name, definition in definitions.items():
+        item = definition.get("item", {}).get("type")
+        kind = definition.get("type", "any") if name == "epoch" or not definition.get("readonly") else "any"
+        yield name, "object" if kind == "map" and item not in SCALAR else kind
+        if kind == "map" and item in SCALAR:
+            yield f"{name}.*", item
+        for branch in definition.get("ifvalues", {}).values():
+            yield from _types(branch.get("siblingattributes", {}))
+
+
+def _header_value(value: str) -> bytes:
+    text = string(value)
+    return (value if text is None else encode(text)).encode()
+
+
+def _decoded(header: str, raw: str) -> str:
+    try:
+        return decode(raw)
+    except BadHeader as error:
+        raise problems.HeaderError(name=PREFIX + header, error_detail=str(error)) from None
+
+
+def _value(kind: str, value: str, xid: str, path: str) -> Json:
+    try:
+        return _PARSERS.get(kind, str)(value)
+    except ValueError as error:
+        raise problems.InvalidAttribute(xid, name=path, error_detail=str(error)) from None
+
+
+def _boolean(value: str) -> bool:
+    if value not in ("true", "false"):
+        raise ValueError("true or false is needed")
+    return value == "true"
+
+
+def _number(value: str) -> Json:
+    try:
+        number = loads(value)
+    except InvalidJson:
+        number = None
+    if isinstance(number, bool) or not isinstance(number, (int, float, Decimal)):
+        raise ValueError("a number is needed")
+    return number
+
+
+def _not_in_headers(value: str) -> Json:
+    raise ValueError("a header cannot hold a value of its type")
+
+
+_PARSERS: Final[dict[str, Callable[[str], Json]]] = {
+    "boolean": _boolean,
+    **dict.fromkeys(("integer", "uinteger", "decimal"), _number),
+    **dict.fromkeys(("map", "array", "object"), _not_in_headers),
+}

@@ -1,0 +1,99 @@
+"""What `inline` asks for, as a small tree checked against the model.
+
+Spec: core 1.0-rc4, "Inline Flag".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from api.capabilities import Capabilities
+from api.paths import Kind, Target
+from domain import problems
+from domain.model import GroupType, Model, ResourceType
+
+#: What is inlined, by name, and within each what is inlined below it.
+Inline = dict[str, "Inline"]
+
+NOTHING: Final[Inline] = {}
+#: Parts of the registry that are configuration: `*` leaves them out.
+CONFIGURATION: Final = ("capabilities", "model", "modelsource")
+
+_STEP: Final = re.compile(r"[a-z_][a-z0-9_]*\Z", re.IGNORECASE)
+
+
+def parse_inline(paths: Sequence[str], target: Target, model: Model, capabilities: Capabilities) -> Inline:
+    """The tree that the paths make, `*` spelled out.
+
+    Raises: BadInline for a path that is none, InlineNoninlineable for one that leads nowhere, NotAvailable for
+        configuration that is switched off.
+    """
+    everything = inlineable(target, model)
+    configuration = CONFIGURATION if target.group is None else ()
+    chosen: Inline = {}
+    for path in paths:
+        if path == "*":
+            _merge(chosen, {name: deeper for name, deeper in everything.items() if name not in configuration})
+        else:
+            _choose(chosen, everything, path)
+    for name in configuration:
+        if name in chosen and name not in capabilities.available:
+            raise problems.NotAvailable(f"/{name}")
+    return chosen
+
+
+def inlineable(target: Target, model: Model) -> Inline:
+    """Everything that an answer about the target could inline."""
+    if target.kind in (Kind.REGISTRY, Kind.EXPORT):
+        return {**{name: {} for name in CONFIGURATION}, **{name: _group(type) for name, type in model.groups.items()}}
+    if target.kind in (Kind.GROUPS, Kind.GROUP) and target.group:
+        return _group(target.group)
+    if target.kind in (Kind.RESOURCES, Kind.RESOURCE) and target.resource:
+        return _resource(target.resource)
+    if target.kind in (Kind.VERSIONS, Kind.VERSION) and target.resource:
+        return _version(target.resource)
+    return {}
+
+
+def below(type: str, inline: Inline) -> Iterator[str]:
+    """The entity types that an answer about an entity of a type (`dirs`, `/`) takes from below it."""
+    depth = -1 if type == "/" else type.count(".")
+    if depth == 2:
+        return
+    for name, deeper in inline.items():
+        if name in CONFIGURATION if depth < 0 else depth == 1 and name != "versions":
+            continue
+        child = name if depth < 0 else f"{type}.{name}"
+        yield child
+        yield from below(child, deeper)
+
+
+def _group(type: GroupType) -> Inline:
+    return {name: _resource(resource) for name, resource in type.resources.items()}
+
+
+def _resource(type: ResourceType) -> Inline:
+    return {**_version(type), "meta": {}, "versions": _version(type)}
+
+
+def _version(type: ResourceType) -> Inline:
+    return {type.singular: {}} if type.hasdocument else {}
+
+
+def _choose(chosen: Inline, possible: Inline, path: str) -> None:
+    *steps, last = path.split(".")
+    if not all(_STEP.match(step) for step in steps) or not (last == "*" or _STEP.match(last)):
+        raise problems.BadInline(value=path, error_detail="names joined by dots are needed, * only as the last of them")
+    for step in steps if last == "*" else (*steps, last):
+        if step not in possible:
+            raise problems.InlineNoninlineable(name=path)
+        chosen, possible = chosen.setdefault(step, {}), possible[step]
+    if last == "*":
+        _merge(chosen, possible)
+
+
+def _merge(chosen: Inline, more: Inline) -> None:
+    for name, deeper in more.items():
+        _merge(chosen.setdefault(name, {}), deeper)

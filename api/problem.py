@@ -1,0 +1,56 @@
+"""The one place where problems become answers.
+
+Spec: core 1.0-rc4, "Error Processing"; HTTP binding 1.0-rc4, "Error Processing"; RFC 9457 below `/-/`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from api.answer import JSON, Answer
+from api.request import Request
+from domain import problems
+from domain.jsontext import Json, dumps
+from domain.problems import Problem
+
+PROBLEM_JSON: Final = (b"content-type", b"application/problem+json")
+#: The first segment of the paths that are this registry's own.
+OWN: Final = "-"
+
+
+def problem_answer(problem: Problem, request: Request, allow: str | None = None) -> Answer:
+    """The answer to a refused request. allow: the Allow header of a 405."""
+    own = request.segments[:1] == (OWN,)
+    headers = [PROBLEM_JSON if own else JSON, root_link(request.base)]
+    if allow is not None:
+        headers.append((b"allow", allow.encode()))
+    body = problem_body(problem, request)
+    if own:
+        body = {"type": body["type"], "status": problem.status, **body}
+    return Answer(problem.status, headers, dumps(body))
+
+
+def problem_body(problem: Problem, request: Request) -> dict[str, Json]:
+    """The members of the error; empty ones left out."""
+    subject = _subject(problem, request)
+    members: dict[str, Json] = {
+        "type": problem.uri(),
+        "title": problem.text(subject),
+        "subject": subject,
+        "args": problem.arguments,
+        "detail": problem.detail,
+    }
+    return {**problem.extensions, **{name: value for name, value in members.items() if value}}
+
+
+def root_link(base: str) -> tuple[bytes, bytes]:
+    """The Link header that every answer carries."""
+    return b"link", f"<{base}>;rel=xregistry-root".encode("latin-1", "replace")
+
+
+def _subject(problem: Problem, request: Request) -> str | None:
+    if problem.subject == problems.REQUEST_PATH:
+        return request.path
+    if problem.subject == problems.REQUEST_URL:
+        return request.url
+    return problem.subject

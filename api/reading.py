@@ -1,0 +1,123 @@
+"""GET: what a path shows, found in the read model."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from itertools import chain
+from typing import Any
+
+from api.answer import Answer
+from api.definitions import Definitions, Latest, read_definitions
+from api.flags import Flags, parse_flags
+from api.inline import CONFIGURATION, NOTHING, Inline, below, parse_inline
+from api.paths import COLLECTIONS, Kind, Target, locate
+from api.render import chunks, configuration
+from api.request import Request
+from api.rules import check_request
+from api.shown import Shown, document_answer, json_answer, json_headers, json_pieces
+from api.streaming import Streams
+from domain import problems
+from domain import xid as xids
+from projections.entities.query import Readers, View
+from projections.entities.rows import Row
+
+
+class Outdated(Exception):
+    """The definitions that a request was read under are no longer in force."""
+
+
+class Reading:
+    """Answers to GET: single entities in the event loop, whole trees and collections from a snapshot in a thread."""
+
+    def __init__(self, readers: Readers, latest: Latest, streams: Streams) -> None:
+        self._readers = readers
+        self._latest = latest
+        self._streams = streams
+
+    async def answer(self, request: Request) -> Answer:
+        """The answer to a GET. Raises: Problem."""
+        try:
+            answer = self._quick(request, self._latest.definitions)
+        except (Outdated, problems.Problem):
+            known = self._latest.definitions
+            if self._latest.current(self._readers.quick()) is known:
+                raise
+            answer = self._quick(request, self._latest.definitions)
+        return answer or await self._streamed(request)
+
+    def _quick(self, request: Request, definitions: Definitions) -> Answer | None:
+        """The answer, if one row makes it. Raises: Outdated, Problem."""
+        target, flags = understood(request, definitions)
+        if target.kind in COLLECTIONS or flags.inline is not None:
+            return None
+        view = self._readers.quick()
+        row, *positions = view.entity_with_definitions(target.owner)
+        if tuple(positions) != definitions.positions:
+            raise Outdated
+        if row is None:
+            raise problems.NotFound(target.xid)
+        shown = Shown(target, definitions, flags, NOTHING, (row,))
+        if shown.document:
+            return document_answer(shown, request.base, view.document)
+        return json_answer(shown, request.base, view.document)
+
+    async def _streamed(self, request: Request) -> Answer:
+        def job() -> Generator[Any, None, None]:
+            with self._readers.view() as view:
+                shown, row = found(request, view)
+                if shown.document:
+                    yield document_answer(shown, request.base, view.document)
+                    return
+                yield Answer(200, json_headers(shown, request.base, row))
+                yield from chunks(json_pieces(shown, request.base, view.document))
+
+        head, rest = await self._streams.start(job)
+        return head if head.status != 200 or head.body else Answer(head.status, head.headers, rest)
+
+
+def understood(request: Request, definitions: Definitions) -> tuple[Target, Flags]:
+    """What a request is about and with which flags, as far as the model and the capabilities tell. Raises: Problem."""
+    target = locate(request.segments, definitions.model, request.details, not request.reads)
+    check_request(request, target, definitions.capabilities)
+    return target, parse_flags(request.query, target, request.method, definitions.capabilities)
+
+
+def found(request: Request, view: View) -> tuple[Shown, Row | None]:
+    """What a GET shows, and the row of the entity that it is about. Raises: Problem."""
+    definitions = read_definitions(view)
+    target, flags = understood(request, definitions)
+    inline = parse_inline(flags.inline or (), target, definitions.model, definitions.capabilities)
+    row = view.entity(_entity_of(target))
+    if row is None:
+        raise problems.NotFound(target.xid)
+    if target.kind in COLLECTIONS:
+        type = xids.type_of(target.xid)
+        rows = view.subtree(target.xid, {type, *below(type, inline)})
+        return Shown(target, definitions, flags, inline, rows), None
+    texts = configured(view, inline) if target.kind in (Kind.REGISTRY, Kind.EXPORT) else {}
+    rows = chain((row,), nested(view, row, inline, definitions))
+    return Shown(target, definitions, flags, inline, rows, texts), row
+
+
+def nested(view: View, row: Row, inline: Inline, definitions: Definitions) -> Iterator[Row]:
+    """The rows that are inlined below an entity, in the order in which it shows them."""
+    if row.xid != xids.REGISTRY:
+        return view.subtree(row.xid, set(below(row.type, inline)))
+    groups = (plural for plural in definitions.model.groups if plural in inline)
+    return chain.from_iterable(
+        view.subtree(f"/{plural}", {plural, *below(plural, inline[plural])}) for plural in groups
+    )
+
+
+def configured(view: View, inline: Inline) -> dict[str, str]:
+    """JSON text of what of the registry's configuration is inlined."""
+    if not any(name in inline for name in CONFIGURATION):
+        return {}
+    return configuration(inline, view.entity(xids.MODEL), view.entity(xids.CAPABILITIES))
+
+
+def _entity_of(target: Target) -> str:
+    """The entity that has to be there: a collection's owner, or what `Target.owner` says."""
+    if target.kind in COLLECTIONS:
+        return xids.parent(f"{target.xid}/-") or xids.REGISTRY
+    return target.owner

@@ -1,0 +1,247 @@
+"""Entity rows as JSON: API view, or document view with `doc`.
+
+Rows come in tree order and go out in one pass: an entity's own members are cut from its stored text, its nested
+collections are spliced in before the closing brace. Nothing is held but the row at hand and the one after it.
+Spec: core 1.0-rc4, "Design: JSON Serialization", "Doc Flag", "Registry Collections".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from api.documents import Documents, document_member
+from api.inline import CONFIGURATION, NOTHING, Inline
+from api.members import Members, joined, members, string
+from domain import xid as xids
+from domain.model import GroupType, Model, ResourceType
+from projections.entities.rows import Row
+
+#: What the document view leaves out of a Version.
+VALIDATED: Final = (
+    "formatvalidated",
+    "formatvalidatedreason",
+    "compatibilityvalidated",
+    "compatibilityvalidatedreason",
+)
+CHUNK: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How one answer shows entities. base: absolute URL of the registry.
+
+    root: what xids lose in the pointers of a document view: the xid that the answer is about, empty for the registry.
+    """
+
+    base: str
+    doc: bool = False
+    root: str = ""
+
+    def url(self, xid: str, suffix: str = "") -> str:
+        """The absolute URL of an entity or collection, as JSON text. O(1): ids need no escapes."""
+        return f'"{self.base}/"' if xid == xids.REGISTRY else f'"{self.base}{xid}{suffix}"'
+
+    def reference(self, xid: str, suffix: str = "", included: bool = True) -> str:
+        """The same, or in a document view a pointer to it if the answer includes it."""
+        if not (self.doc and included):
+            return self.url(xid, suffix)
+        # Of what JSON pointers escape, an xid has the tilde only.
+        return f'"#{(xid[len(self.root) :] or "/").replace("~", "~0")}"'
+
+
+class Ahead:
+    """Rows with a look at the next one."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows = iter(rows)
+        self.next: Row | None = next(self._rows, None)
+
+    def take(self) -> Row:
+        """The next row; there has to be one."""
+        row = self.next
+        assert row is not None, "more is shown than was found"
+        self.next = next(self._rows, None)
+        return row
+
+    def of(self, parent: str, type: str) -> Iterator[Row]:
+        """The next rows, as long as they are members of one collection."""
+        while self.next is not None and self.next.type == type and self.next.parent == parent:
+            yield self.take()
+
+
+Entity = Callable[[Row], Iterator[str]]
+
+
+class Renderer:
+    """JSON text of entities, in pieces. rows: what is nested in them, in tree order."""
+
+    def __init__(self, model: Model, look: Look, documents: Documents, rows: Ahead) -> None:
+        self._model = model
+        self._look = look
+        self._documents = documents
+        self._rows = rows
+
+    def registry(self, row: Row, inline: Inline, configuration: Mapping[str, str]) -> Iterator[str]:
+        """configuration: JSON text of the inlined ones of `capabilities`, `model` and `modelsource`."""
+        own = members(row.attributes)
+        groups = list(self.groups(own, inline))
+        leading = {"specversion": own.pop("specversion"), "registryid": own.pop("registryid")}
+        shown = {**self._identified(leading, xids.REGISTRY), **own, **configuration}
+        yield "{" + joined(shown)
+        for group in groups:
+            yield from group
+        yield "}"
+
+    def groups(self, own: Members, inline: Inline) -> Iterator[Iterator[str]]:
+        """The registry's collections, each with a comma before it. Takes their counts out of `own` at once."""
+        for plural, type in self._model.groups.items():
+            count = own.pop(f"{plural}count", "0")
+            yield self._collection(xids.REGISTRY, plural, count, inline.get(plural), self._group_of(type, inline))
+
+    def group(self, row: Row, type: GroupType, inline: Inline) -> Iterator[str]:
+        own = members(row.attributes)
+        resources = list(self.resources(row, own, type, inline))
+        yield "{" + joined(self._identified(_ids(own, {f"{type.singular}id": row.id}), row.xid, own))
+        for resource in resources:
+            yield from resource
+        yield "}"
+
+    def resources(self, row: Row, own: Members, type: GroupType, inline: Inline) -> Iterator[Iterator[str]]:
+        """A Group's collections, each with a comma before it, in tree order. Takes counts out of `own` at once."""
+        for plural in sorted(type.resources):
+            count = own.pop(f"{plural}count", "0")
+            entity = self._resource_of(type.resources[plural], inline.get(plural, NOTHING))
+            yield self._collection(row.xid, plural, count, inline.get(plural), entity)
+
+    def resource(self, row: Row, type: ResourceType, inline: Inline) -> Iterator[str]:
+        shown = self.resource_members(row, type, inline)
+        count = shown.pop("versionscount", "0")
+        yield "{" + joined(shown)
+        deeper = inline.get("versions")
+        entity = self._version_of(type, deeper or NOTHING)
+        yield from self._collection(row.xid, "versions", count, deeper, entity)
+        yield "}"
+
+    def resource_members(self, row: Row, type: ResourceType, inline: Inline) -> Members:
+        """A Resource's members up to `versionscount`, which comes last; the rest of its Versions left out."""
+        own = members(row.attributes)
+        meta, count = own.pop("meta"), own.pop("versionscount", "0")
+        ids = _ids(own, {f"{type.singular}id": row.id})
+        if self._look.doc:
+            shown = self._identified(ids, row.xid)
+        else:
+            ids["versionid"] = own.pop("versionid")
+            shown = self._identified(ids, row.xid, own, _suffix(type))
+            self._add_document(shown, row, type, inline)
+        shown["metaurl"] = self._look.reference(f"{row.xid}/meta", included="meta" in inline)
+        if "meta" in inline:
+            shown["meta"] = "{" + joined(self._meta(row, type, meta, versions="versions" in inline)) + "}"
+        shown["versionscount"] = count
+        return shown
+
+    def meta(self, row: Row, type: ResourceType) -> Iterator[str]:
+        """The meta of a Resource, by itself. row: the Resource's."""
+        yield "{" + joined(self._meta(row, type, members(row.attributes)["meta"], versions=False)) + "}"
+
+    def version(self, row: Row, type: ResourceType, inline: Inline) -> Iterator[str]:
+        yield "{" + joined(self.version_members(row, type, inline)) + "}"
+
+    def version_members(self, row: Row, type: ResourceType, inline: Inline) -> Members:
+        """All members of a Version."""
+        own = members(row.attributes)
+        if self._look.doc:
+            for name in VALIDATED:
+                own.pop(name, None)
+        ids = _ids(own, {f"{type.singular}id": xids.segments(row.xid)[3], "versionid": row.id})
+        shown = self._identified(ids, row.xid, own, _suffix(type))
+        self._add_document(shown, row, type, inline)
+        return shown
+
+    def map_of(self, parent: str, type: str, entity: Entity) -> Iterator[str]:
+        """A collection as a JSON object: the next rows, as long as they are its members."""
+        before = "{"
+        for row in self._rows.of(parent, type):
+            yield f'{before}"{row.id}":'
+            yield from entity(row)
+            before = ","
+        yield "}" if before == "," else "{}"
+
+    def entity_of(self, group: GroupType | None, plural: str, inline: Inline) -> Entity:
+        """How the members of a collection are written: of a Group type's, or without one of the registry's."""
+        if group is None:
+            return self._group_of(self._model.groups[plural], inline)
+        return self._resource_of(group.resources[plural], inline.get(plural, NOTHING))
+
+    def _collection(self, parent: str, plural: str, count: str, deeper: Inline | None, entity: Entity) -> Iterator[str]:
+        xid = f"{parent}/{plural}" if parent != xids.REGISTRY else f"/{plural}"
+        url = self._look.reference(xid, included=deeper is not None)
+        yield f',"{plural}url":{url},"{plural}count":{count}'
+        if deeper is not None:
+            yield f',"{plural}":'
+            yield from self.map_of(parent, xids.type_of(xid), entity)
+
+    def _group_of(self, type: GroupType, inline: Inline) -> Entity:
+        return lambda row: self.group(row, type, inline.get(type.plural, NOTHING))
+
+    def _resource_of(self, type: ResourceType, inline: Inline) -> Entity:
+        return lambda row: self.resource(row, type, inline)
+
+    def _version_of(self, type: ResourceType, inline: Inline) -> Entity:
+        return lambda row: self.version(row, type, inline)
+
+    def _meta(self, row: Row, type: ResourceType, text: str, versions: bool) -> Members:
+        """versions: whether the answer includes the Resource's Versions."""
+        own = members(text)
+        ids = _ids(own, {f"{type.singular}id": row.id})
+        default = string(own.get("defaultversionid"))
+        shown = self._identified(ids, f"{row.xid}/meta")
+        for name, value in own.items():
+            shown[name] = value
+            if name == "defaultversionid":
+                xid = f"{row.xid}/versions/{default}"
+                shown["defaultversionurl"] = self._look.reference(xid, _suffix(type), versions)
+        return shown
+
+    def _identified(self, ids: Members, xid: str, own: Mapping[str, str] = {}, suffix: str = "") -> Members:
+        return {**ids, "self": self._look.reference(xid, suffix), "xid": f'"{xid}"', **own}
+
+    def _add_document(self, shown: Members, row: Row, type: ResourceType, inline: Inline) -> None:
+        if type.singular in inline and type.hasdocument and f"{type.singular}url" not in shown:
+            content = self._documents(row.document) if row.document else b""
+            name, value = document_member(type, string(shown.get("contenttype")), content)
+            shown[name] = value
+
+
+def chunks(pieces: Iterable[str], size: int = CHUNK) -> Iterator[bytes]:
+    """The pieces as UTF-8, in chunks of about `size` characters."""
+    waiting: list[str] = []
+    length = 0
+    for piece in pieces:
+        waiting.append(piece)
+        length += len(piece)
+        if length >= size:
+            yield "".join(waiting).encode()
+            waiting, length = [], 0
+    yield "".join(waiting).encode()
+
+
+def configuration(inline: Inline, model: Row | None, capabilities: Row | None) -> dict[str, str]:
+    """JSON text of what of the configuration is inlined."""
+    texts = {
+        **members(model.attributes if model else ""),
+        "capabilities": capabilities.attributes if capabilities else "{}",
+    }
+    return {name: texts.get(name, "{}") for name in CONFIGURATION if name in inline}
+
+
+def _ids(own: Members, ids: Mapping[str, str]) -> Members:
+    """The ids as JSON text, taken out of the other members."""
+    for name in ids:
+        own.pop(name, None)
+    return {name: f'"{id}"' for name, id in ids.items()}
+
+
+def _suffix(type: ResourceType) -> str:
+    return "$details" if type.hasdocument else ""

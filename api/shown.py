@@ -1,0 +1,203 @@
+"""What an answer shows: rows found under some definitions, and their JSON or document form.
+
+Both reads and writes end here, so that a write is answered as a GET of the same thing would be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from api.answer import JSON, Answer, Headers
+from api.definitions import Definitions
+from api.documents import Documents
+from api.flags import Flags
+from api.headers import contenttype_headers, encode_text
+from api.inline import NOTHING, Inline
+from api.members import members, string
+from api.paths import COLLECTIONS, Kind, Target
+from api.problem import root_link
+from api.render import Ahead, Entity, Look, Renderer
+from domain import xid as xids
+from domain.model import ResourceType
+from projections.entities.rows import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One answer before it is bytes.
+
+    rows: in the order in which the answer shows them; a single entity's own row first. configuration: JSON text of
+    what of the registry's configuration is inlined. maps: a map of collections, as a POST to an entity answers.
+    created: xids of what the request made.
+    """
+
+    target: Target
+    definitions: Definitions
+    flags: Flags
+    inline: Inline
+    rows: Iterable[Row]
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    maps: bool = False
+    created: tuple[str, ...] = ()
+
+    @property
+    def document(self) -> bool:
+        """True where the body is a document: the document view of metadata is metadata again."""
+        return self.target.document and not self.flags.doc
+
+    @property
+    def is_new(self) -> bool:
+        """True where the single entity that this is about was made by the request; a meta is, with its Resource."""
+        return self.target.kind in _CREATABLE and not self.maps and self.target.owner in self.created
+
+    def location(self, base: str) -> tuple[bytes, bytes]:
+        """The Location header of a new entity: its `self`, in the form that this answer has."""
+        suffix = details(self.target) if self.target.kind in _LOCATED else ""
+        return b"location", f"{base}{self.target.xid}{suffix}".encode()
+
+    def look(self, base: str) -> Look:
+        """How this answer writes URLs."""
+        xid = self.target.xid
+        return Look(base, self.flags.doc, "" if self.target.kind in _ROOTS else xid)
+
+
+_ROOTS: Final = (Kind.REGISTRY, Kind.EXPORT)
+_LOCATED: Final = (Kind.RESOURCE, Kind.VERSION)
+_CREATABLE: Final = (Kind.GROUP, Kind.RESOURCE, Kind.META, Kind.VERSION)
+
+
+def json_pieces(shown: Shown, base: str, documents: Documents) -> Iterator[str]:
+    """The JSON text of what is shown."""
+    rows = Ahead(shown.rows)
+    renderer = Renderer(shown.definitions.model, shown.look(base), documents, rows)
+    if shown.maps:
+        return _maps(renderer, rows, shown)
+    if shown.target.kind in COLLECTIONS:
+        parent = xids.parent(f"{shown.target.xid}/-") or xids.REGISTRY
+        return renderer.map_of(parent, xids.type_of(shown.target.xid), _entity(renderer, shown))
+    if shown.flags.collections:
+        return _bare(renderer, rows.take(), shown)
+    return _entity(renderer, shown)(rows.take())
+
+
+def document_answer(shown: Shown, base: str, documents: Documents) -> Answer:
+    """The document of a Resource's default Version, or of a Version, with its metadata in headers.
+
+    One that is stored elsewhere is a redirection.
+    """
+    row, type = next(iter(shown.rows)), _resource(shown.target)
+    renderer = Renderer(shown.definitions.model, Look(base), documents, Ahead(()))
+    resource = shown.target.kind is Kind.RESOURCE
+    attributes = (renderer.resource_members if resource else renderer.version_members)(row, type, NOTHING)
+    attributes["self"] = f'"{base}{row.xid}"'
+    if resource:
+        attributes["versionsurl"] = f'"{base}{row.xid}/versions"'
+        attributes["versionscount"] = attributes.pop("versionscount")
+    headers = [*contenttype_headers(attributes), root_link(base), _content_location(shown, base, row)]
+    headers += [*shown.definitions.headers_of(type).headers(attributes), (b"content-disposition", _name(row))]
+    elsewhere = string(attributes.get(f"{type.singular}url"))
+    if elsewhere is not None:
+        return Answer(303, [*headers, (b"location", encode_text(elsewhere).encode())])
+    return Answer(200, headers, documents(row.document) if row.document else b"")
+
+
+def json_answer(shown: Shown, base: str, documents: Documents) -> Answer:
+    """The whole answer at once, for what is small or already in memory. shown.rows: a sequence."""
+    return Answer(200, json_headers(shown, base), "".join(json_pieces(shown, base, documents)).encode())
+
+
+def json_headers(shown: Shown, base: str, row: Row | None = None) -> Headers:
+    """The headers of a JSON answer. row: the entity's, where the rows must not be touched yet."""
+    located: Headers = []
+    if shown.target.kind in _LOCATED:
+        located.append(_content_location(shown, base, row or next(iter(shown.rows))))
+    return [JSON, root_link(base), *located]
+
+
+def _content_location(shown: Shown, base: str, row: Row) -> tuple[bytes, bytes]:
+    """The Version that the attributes are those of, or that the request made, in the form asked for."""
+    xid = row.xid
+    if shown.target.kind is Kind.RESOURCE:
+        made = [one for one in shown.created if one.startswith(f"{xid}/versions/")]
+        xid = f"{xid}/versions/{string(members(row.attributes)['versionid'])}"
+        xid = xid if xid in made or not made else made[-1]
+    return b"content-location", f"{base}{xid}{details(shown.target)}".encode()
+
+
+def details(target: Target) -> str:
+    """`$details` where the URLs of this answer's entity carry it."""
+    return "$details" if _resource(target).hasdocument and not target.document else ""
+
+
+def _entity(renderer: Renderer, shown: Shown) -> Entity:
+    """How one entity of the answer is written."""
+    return _ENTITIES[shown.target.kind](renderer, shown)
+
+
+def _resource(target: Target) -> ResourceType:
+    assert target.resource is not None, "only Resources, their meta and Versions come here"
+    return target.resource
+
+
+def _name(row: Row) -> bytes:
+    return xids.segments(row.xid)[3].encode()
+
+
+def _registry(renderer: Renderer, shown: Shown) -> Entity:
+    return lambda row: renderer.registry(row, shown.inline, shown.configuration)
+
+
+def _group(renderer: Renderer, shown: Shown) -> Entity:
+    type = shown.target.group
+    assert type is not None, "a Group has a type"
+    return lambda row: renderer.group(row, type, shown.inline)
+
+
+def _stored(name: str | None) -> Callable[[Renderer, Shown], Entity]:
+    """A row's text as it is, or one member of it."""
+    return lambda renderer, shown: lambda row: iter([members(row.attributes)[name] if name else row.attributes])
+
+
+_ENTITIES: Final[dict[Kind, Callable[[Renderer, Shown], Entity]]] = {
+    **dict.fromkeys((Kind.REGISTRY, Kind.EXPORT), _registry),
+    **dict.fromkeys((Kind.GROUPS, Kind.GROUP), _group),
+    **dict.fromkeys(
+        (Kind.RESOURCES, Kind.RESOURCE),
+        lambda renderer, shown: lambda row: renderer.resource(row, _resource(shown.target), shown.inline),
+    ),
+    **dict.fromkeys(
+        (Kind.VERSIONS, Kind.VERSION),
+        lambda renderer, shown: lambda row: renderer.version(row, _resource(shown.target), shown.inline),
+    ),
+    Kind.META: lambda renderer, shown: lambda row: renderer.meta(row, _resource(shown.target)),
+    Kind.CAPABILITIES: _stored(None),
+    Kind.MODEL: _stored("model"),
+    Kind.MODELSOURCE: _stored("modelsource"),
+}
+
+
+def _maps(renderer: Renderer, rows: Ahead, shown: Shown) -> Iterator[str]:
+    """A map of the collections that the rows belong to."""
+    before = "{"
+    while rows.next is not None:
+        first = rows.next
+        plural = first.type.rpartition(".")[2]
+        yield f'{before}"{plural}":'
+        entity = renderer.entity_of(shown.target.group, plural, shown.inline)
+        yield from renderer.map_of(shown.target.xid, first.type, entity)
+        before = ","
+    yield "}" if before == "," else "{}"
+
+
+def _bare(renderer: Renderer, row: Row, shown: Shown) -> Iterator[str]:
+    """The nested collections of an entity without its attributes."""
+    own, group = members(row.attributes), shown.target.group
+    nested = renderer.resources(row, own, group, shown.inline) if group else renderer.groups(own, shown.inline)
+    before = "{"
+    for collection in nested:
+        yield before + next(collection).removeprefix(",")
+        yield from collection
+        before = ","
+    yield "}" if before == "," else "{}"

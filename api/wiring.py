@@ -1,0 +1,76 @@
+"""The parts of a registry put together: the store, the road into it, and readers of its read model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from commands.clock import Clock, utc_now
+from commands.correlation import NewId
+from commands.handle import Road
+from commands.log import Recorded, Store, Writing
+from domain.commands import CreateRegistry
+from domain.model.builtin import default_source
+from projections.entities.apply import Entities
+from projections.entities.query import Readers
+
+
+class Wanted(Protocol):
+    """What of the settings a registry needs."""
+
+    @property
+    def database(self) -> str: ...
+    @property
+    def public_url(self) -> str | None: ...
+    @property
+    def registryid(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """An open registry; `close` it."""
+
+    store: Store
+    road: Road
+    readers: Readers
+
+    def close(self) -> None:
+        """Finishes the writes that wait and gives all connections back."""
+        self.road.close()
+        self.readers.close()
+        self.store.close()
+
+
+def open_registry(settings: Wanted, *, clock: Clock | None = None, new_id: NewId | None = None) -> Registry:
+    """The registry of the settings, made where there is none yet."""
+    store = Store(settings.database, clock=clock or utc_now, new_id=new_id, public_url=settings.public_url or "")
+    entities = Entities()
+    store.create()
+    with store.writing() as transaction:
+        entities.create(transaction.connection)
+    registry = Registry(store, Road(store, [entities]), Readers(settings.database))
+    try:
+        _create(registry, settings.registryid)
+    except BaseException:
+        registry.close()
+        raise
+    return registry
+
+
+class _Created(Exception):
+    """Another process was faster."""
+
+
+def _create(registry: Registry, registryid: str) -> None:
+    """Records the first interaction of an empty log."""
+    if registry.store.tip().position:
+        return
+
+    def first(writing: Writing, recorded: Recorded) -> Any:
+        if recorded.events[0][0] != 1:
+            raise _Created
+
+    try:
+        registry.road.submit(CreateRegistry(registryid, default_source()), answer=first).result()
+    except _Created:
+        return

@@ -1,0 +1,117 @@
+"""PUT, PATCH, POST and DELETE: a command goes down the one road, its answer comes from what it left behind.
+
+What the answer shows is looked up before the command is committed: a request whose answer cannot be built is undone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from api.answer import Answer, Headers
+from api.definitions import Latest
+from api.flags import Flags
+from api.headers import CORRELATION
+from api.inline import Inline, below, parse_inline
+from api.parse import parse_command
+from api.paths import COLLECTIONS, Kind, Target
+from api.problem import root_link
+from api.reading import configured, nested, understood
+from api.request import Request
+from api.shown import Shown, document_answer, json_answer
+from commands.handle import Road
+from commands.log import Recorded
+from commands.log import Writing as Transaction
+from domain.events import EntityCreated
+from projections.entities.query import Readers, View
+from projections.entities.rows import Row
+
+#: Bodies beyond this many bytes are parsed, and answers of more rows than this written, outside of the event loop.
+LARGE_BODY: Final = 1 << 15
+MANY_ROWS: Final = 50
+
+
+class Writing:
+    """Answers to requests that change the registry."""
+
+    def __init__(self, road: Road, readers: Readers, latest: Latest) -> None:
+        self._road = road
+        self._readers = readers
+        self._latest = latest
+
+    async def answer(self, request: Request, body: bytes) -> Answer:
+        """The answer to a write that is done and durable. Raises: Problem."""
+        definitions = self._latest.current(self._readers.quick())
+        target, flags = understood(request, definitions)
+        if len(body) > LARGE_BODY:
+            command = await asyncio.to_thread(parse_command, request, target, flags, definitions, body)
+        else:
+            command = parse_command(request, target, flags, definitions, body)
+
+        def shown(transaction: Transaction, recorded: Recorded) -> Shown | None:
+            return self._shown(View.over(transaction.connection), request, target, flags, recorded)
+
+        recorded = await asyncio.wrap_future(self._road.submit(command, answer=shown))
+        return await self._told(request, recorded)
+
+    def _shown(self, view: View, request: Request, target: Target, flags: Flags, recorded: Recorded) -> Shown | None:
+        """What the answer to a write shows, None where there is nothing to say; runs before the commit."""
+        if request.method == "DELETE":
+            return None
+        definitions = self._latest.within(view)
+        post = request.method == "POST"
+        if post and target.kind is Kind.RESOURCE:
+            target = target.version(recorded.processed[0])
+        inline = parse_inline(flags.inline or (), target, definitions.model, definitions.capabilities)
+        shown = Shown(target, definitions, flags, inline, (), created=_created(recorded))
+        if target.kind in COLLECTIONS:
+            return replace(shown, rows=_processed(view, recorded, lambda row: inline))
+        if post and target.kind in (Kind.REGISTRY, Kind.GROUP):
+            return replace(shown, rows=_processed(view, recorded, lambda row: inline.get(_plural(row), {})), maps=True)
+        row = view.entity(target.owner)
+        if row is None:
+            return None
+        texts = configured(view, inline) if target.kind is Kind.REGISTRY else {}
+        return replace(shown, rows=(row, *nested(view, row, inline, definitions)), configuration=texts)
+
+    async def _told(self, request: Request, recorded: Recorded) -> Answer:
+        headers: Headers = []
+        if recorded.xregcorrelationid is not None:
+            headers.append((CORRELATION, recorded.xregcorrelationid.encode()))
+        shown: Shown | None = recorded.answer
+        if shown is None:
+            return Answer(204, [root_link(request.base), *headers])
+        answer = await self._rendered(shown, request.base)
+        if shown.is_new:
+            kept = [(name, value) for name, value in answer.headers if name != b"location"]
+            answer = replace(answer, status=201, headers=[*kept, shown.location(request.base)])
+        return replace(answer, headers=[*answer.headers, *headers])
+
+    async def _rendered(self, shown: Shown, base: str) -> Answer:
+        rows = tuple(shown.rows)
+        if len(rows) > MANY_ROWS:
+            return await asyncio.to_thread(self._render, shown, base)
+        return self._render(shown, base)
+
+    def _render(self, shown: Shown, base: str) -> Answer:
+        # Documents never change, so they are read after the commit, by a reader of this thread.
+        documents = self._readers.quick().document
+        return document_answer(shown, base, documents) if shown.document else json_answer(shown, base, documents)
+
+
+def _created(recorded: Recorded) -> tuple[str, ...]:
+    return tuple(event.xid for _, event in recorded.events if isinstance(event, EntityCreated))
+
+
+def _processed(view: View, recorded: Recorded, inline_of: Callable[[Row], Inline]) -> tuple[Row, ...]:
+    """The entities that a request named and that live on, in tree order, each with what is inlined below it."""
+    found: list[Row] = []
+    for row in sorted(view.entities(tuple(dict.fromkeys(recorded.processed))), key=lambda row: row.tree_key):
+        found += (row, *view.subtree(row.xid, set(below(row.type, inline_of(row)))))
+    return tuple(found)
+
+
+def _plural(row: Row) -> str:
+    return row.type.rpartition(".")[2]
