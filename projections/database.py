@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import lru_cache
 from itertools import count
 from typing import Any, Final, Protocol
 
@@ -29,6 +29,9 @@ _ARRAYS: Final = {str: "text[]", int: "bigint[]", float: "double precision[]"}
 
 class Database(Protocol):
     """One connection of a driver."""
+
+    def run(self, sql: str, values: Values = ()) -> None:
+        """Carries out a statement that gives no rows."""
 
     def one(self, sql: str, values: Values = ()) -> Any:
         """The first row, or None."""
@@ -67,6 +70,9 @@ class Sqlite:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
+    def run(self, sql: str, values: Values = ()) -> None:
+        self._connection.execute(sql, values)
+
     def one(self, sql: str, values: Values = ()) -> Any:
         return self._connection.execute(sql, values).fetchone()
 
@@ -98,6 +104,9 @@ class Postgres:
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
+
+    def run(self, sql: str, values: Values = ()) -> None:
+        self._connection.execute(_format(sql), values)
 
     def one(self, sql: str, values: Values = ()) -> Any:
         return self._connection.execute(_format(sql), values, prepare=True).fetchone()
@@ -141,30 +150,30 @@ class Postgres:
             self._connection.execute(sql, [list(column) for column in zip(*chunk, strict=True)], prepare=True)
 
 
-@cache
+@lru_cache(maxsize=256)
 def _format(sql: str) -> str:
     return sql.replace("%", "%%").replace("?", "%s")
 
 
-@cache
+@lru_cache(maxsize=256)
 def _insert(table: Table) -> str:
     return f"INSERT INTO {table.name} VALUES ({', '.join('?' for _ in table.columns)})"
 
 
-@cache
+@lru_cache(maxsize=256)
 def _on_conflict(table: Table) -> str:
     keys = _keys(table)
     moved = ", ".join(f"{name} = excluded.{name}" for name in table.columns.keys() if name not in keys)  # noqa: SIM118
     return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {moved}"
 
 
-@cache
+@lru_cache(maxsize=256)
 def _unnest(table: Table, width: int | None = None) -> str:
     arrays = (f"%s::{_ARRAYS[column.type.python_type]}" for column in list(table.columns)[:width])
     return f"unnest({', '.join(arrays)})"
 
 
-@cache
+@lru_cache(maxsize=256)
 def _keys(table: Table) -> tuple[str, ...]:
     return tuple(column.name for column in table.primary_key)
 

@@ -26,3 +26,16 @@ def position(database: Database, name: str) -> int:
 def move(database: Database, name: str, to: int) -> None:
     """Sets the position of a projection, in the transaction of what it wrote."""
     database.upsert(POSITIONS, [(name, to)])
+
+
+def lock(database: Database, name: str) -> int:
+    """`position`, held against every other process that follows the log under this name until the transaction ends."""
+    database.run("INSERT INTO projection VALUES (?, 0) ON CONFLICT DO NOTHING", (name,))
+    held = database.one("UPDATE projection SET position = position WHERE name = ? RETURNING position", (name,))
+    at: int = held[0]
+    return at
+
+
+def forget(database: Database, name: str) -> None:
+    """Removes a projection that is no more."""
+    database.delete(POSITIONS, [(name,)])

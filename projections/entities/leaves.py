@@ -87,7 +87,7 @@ def _add(found: dict[str, Leaf], path: str, value: Any) -> None:
         case bool():
             found[path] = ("true", 1.0) if value else ("false", 0.0)
         case int() | float() | Decimal():
-            found[path] = (None, _double(value))
+            found[path] = (None, float(value))
         case dict():
             _add_all(found, path, {step(key): member for key, member in value.items()})
         case _:
@@ -100,10 +100,3 @@ def _add_all(found: dict[str, Leaf], path: str, members: Mapping[str, Any]) -> N
         _add(found, path + suffix, value)
     if len(found) == before:
         found[path] = PRESENT
-
-
-def _double(number: float | Decimal) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return float("inf") if number > 0 else float("-inf")

@@ -23,6 +23,7 @@ from sqlalchemy import (
     Table,
     Text,
 )
+from sqlalchemy.schema import CreateTable
 
 from projections.positions import POSITIONS
 
@@ -43,6 +44,16 @@ class Tables:
         """Makes what is missing, tables, indexes and the table of positions."""
         POSITIONS.create(connection, checkfirst=True)
         self.metadata.create_all(connection)
+
+    def create_bare(self, connection: Connection) -> None:
+        """Makes the tables without `indexes`, which cost less once the rows are there."""
+        for table in self:
+            connection.execute(CreateTable(table))
+
+    def indexes(self) -> Iterator[Index]:
+        """What serves queries by anything but the primary keys."""
+        for table in self:
+            yield from sorted(table.indexes, key=lambda index: str(index.name))
 
     def __iter__(self) -> Iterator[Table]:
         return iter((self.entity, self.history, self.attribute))

@@ -1,0 +1,185 @@
+"""The read model anew from the log, while the old one goes on serving and moving.
+
+A second set of tables is filled beside the live one, compared with the state hash of the log, brought up to date under
+the write lock and renamed into place in one transaction. A rebuild that dies leaves its tables behind, unseen; the next
+one drops them. On SQLite writers take turns with the batches, and wait once for each index.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Final
+
+from psycopg.errors import LockNotAvailable
+from sqlalchemy import Connection, inspect
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.schema import CreateIndex
+
+from commands import proof
+from commands.engine import WRITING
+from commands.log import Store
+from commands.mapper import image_of
+from projections import database, positions
+from projections.entities.apply import Entities
+from projections.entities.tables import Tables, tables
+
+#: Events of one transaction: on SQLite, some tens of milliseconds in which writers wait.
+BATCH: Final = 500
+#: How often, and after how many seconds, a swap is tried again that readers of a long snapshot hold up.
+TRIES: Final = 900
+PAUSE: Final = 1.0
+#: How long a swap waits for such readers before it lets the new ones that queue behind it go on.
+PATIENCE: Final = "200ms"
+
+#: Called with the position reached and the one to reach.
+Progress = Callable[[int, int], None]
+
+_LEFT_OVER: Final = re.compile(r"(?:entity|entity_history|attribute)_r[0-9a-f]{8}(?:_old)?\Z")
+_IMAGES: Final = "SELECT xid, type, epoch, attributes, private FROM {}"
+_STATE: Final = "SELECT state FROM interaction WHERE last = ?"
+
+
+class Diverged(RuntimeError):
+    """The rows made from the log do not add up to the log's own state hash: the log is damaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a rebuild did. position: of the last event that the new tables held when they were swapped in."""
+
+    events: int
+    position: int
+    seconds: float
+
+
+def rebuild(store: Store, progress: Progress | None = None) -> Report:
+    """Replaces the read model's tables by new ones. Time grows with the log, memory does not.
+
+    Raises: Diverged; TimeoutError when readers held on to the old tables for `TRIES` times `PAUSE`.
+    """
+    began = time.monotonic()
+    fresh = Rebuild(store, progress or (lambda done, total: None))
+    fresh.begin()
+    fresh.fill()
+    fresh.index()
+    fresh.fill()
+    fresh.check()
+    fresh.swap()
+    return Report(fresh.events, fresh.position, time.monotonic() - began)
+
+
+class Rebuild:
+    """One second set of tables on its way to being the live one."""
+
+    def __init__(self, store: Store, progress: Progress) -> None:
+        suffix = f"_r{token_hex(4)}"
+        self.position = 0
+        self.events = 0
+        self._store = store
+        self._progress = progress
+        self._name = f"{Entities.name}{suffix}"
+        self._tables = tables(suffix)
+        self._projection = Entities(self._name, self._tables)
+
+    def begin(self) -> None:
+        """Makes the empty tables; what rebuilds that died left behind goes."""
+        with self._transaction() as connection:
+            tables().create(connection)
+            _drop_left_overs(connection)
+            self._tables.create_bare(connection)
+
+    def fill(self) -> None:
+        """Takes in the log to its end, in transactions of their own."""
+        total = self._store.tip().position
+        while batch := self._store.events(self.position, BATCH):
+            with self._transaction() as connection:
+                self._projection.apply(connection, batch)
+            self._advance(batch[-1][0], total)
+
+    def index(self) -> None:
+        """Makes the indexes, one to a transaction."""
+        for index in self._tables.indexes():
+            with self._transaction() as connection:
+                connection.execute(CreateIndex(index))
+        with self._transaction() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.exec_driver_sql(f"ANALYZE {', '.join(table.name for table in self._tables)}")
+
+    def check(self) -> None:
+        """Compares the rows with the state hash of the interaction that they reach."""
+        with self._store.engine.begin() as connection:
+            if self.position and _state_of_rows(connection, self._tables) != _state_at(connection, self.position):
+                raise Diverged(f"the entities at position {self.position} do not add up to the log's state hash")
+
+    def swap(self) -> None:
+        """Brings the tables up to date and puts them in the place of the live ones, between two commands."""
+        for _ in range(TRIES):
+            try:
+                with self._store.writing() as tx:
+                    reached = self._catch_up(tx.connection)
+                    self._take_over(tx.connection, reached)
+            except OperationalError as error:
+                if not isinstance(error.orig, LockNotAvailable):
+                    raise
+                time.sleep(PAUSE)
+            else:
+                break
+        else:
+            raise TimeoutError("readers do not let go of the tables")
+        self._advance(reached, reached)
+        with self._transaction() as connection:
+            _drop_left_overs(connection)
+
+    def _catch_up(self, connection: Connection) -> int:
+        reached = self.position
+        while batch := self._store.events(reached, BATCH):
+            self._projection.apply(connection, batch)
+            reached = batch[-1][0]
+        return reached
+
+    def _take_over(self, connection: Connection, position: int) -> None:
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{PATIENCE}'")
+        for live, fresh in zip(tables(), self._tables, strict=True):
+            connection.exec_driver_sql(f"ALTER TABLE {live.name} RENAME TO {fresh.name}_old")
+            connection.exec_driver_sql(f"ALTER TABLE {fresh.name} RENAME TO {live.name}")
+        db = database.over(connection)
+        positions.move(db, Entities.name, position)
+        positions.forget(db, self._name)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        # Not the write lock: on PostgreSQL nobody else touches these tables, and on SQLite the file has its own.
+        with self._store.engine.execution_options(**{WRITING: True}).begin() as connection:
+            yield connection
+
+    def _advance(self, position: int, total: int) -> None:
+        self.events += position - self.position
+        self.position = position
+        self._progress(min(position, total), total)
+
+
+def _drop_left_overs(connection: Connection) -> None:
+    for name in filter(_LEFT_OVER.match, inspect(connection).get_table_names()):
+        connection.exec_driver_sql(f"DROP TABLE {name}")
+    names = f"{Entities.name}_r"
+    database.over(connection).run("DELETE FROM projection WHERE substr(name, 1, ?) = ?", (len(names), names))
+
+
+def _state_of_rows(connection: Connection, own: Tables) -> bytes:
+    rows = database.over(connection).stream(_IMAGES.format(own.entity.name))
+    hashes = (
+        proof.entity_hash(image_of(xid, type_, epoch, attributes.encode(), private.encode()))
+        for xid, type_, epoch, attributes, private in rows
+    )
+    return proof.moved(proof.NOTHING, (), hashes)
+
+
+def _state_at(connection: Connection, position: int) -> bytes:
+    found = database.over(connection).one(_STATE, (position,))
+    return bytes(found[0]) if found else proof.NOTHING

@@ -1,0 +1,116 @@
+"""Views: look-ups, subtrees and one moment at a time."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+
+from domain import xid as xids
+from projections.entities.query import View
+from tests.projections.registry import Registry
+
+
+@pytest.fixture
+def tree(registry: Registry) -> Registry:
+    """Two Groups whose ids share a beginning, with a few Resources."""
+    ids = ("/dirs/d", "/dirs/d/files/f", "/dirs/d/files/f/versions/1", "/dirs/d/files/f-2", "/dirs/d-1", "/dirs/d.x")
+    registry.record(("/", {"registryid": "r"}), ("/model", {}), ("/capabilities", {}))
+    registry.record(*((xid, {"name": xid}) for xid in reversed(ids)))
+    return registry
+
+
+# ENT-31: letter case belongs to an id, though it never tells two apart
+def test_entity_by_exact_xid(tree: Registry) -> None:
+    view = tree.readers.quick()
+    found = view.entity("/dirs/d/files/f")
+    assert found and (found.xid, found.parent, found.id) == ("/dirs/d/files/f", "/dirs/d", "f")
+    assert view.entity("/dirs/D/files/f") is None
+    assert view.entity("/dirs/none") is None
+
+
+def test_entities_come_in_the_order_asked_for(tree: Registry) -> None:
+    asked = ["/dirs/d-1", "/dirs/none", "/", "/DIRS/d", "/dirs/d"]
+    assert [row.xid for row in tree.readers.quick().entities(asked)] == ["/dirs/d-1", "/", "/dirs/d"]
+
+
+def test_definitions_come_along(tree: Registry) -> None:
+    view = tree.readers.quick()
+    assert view.definitions() == (2, 3)
+    found, *definitions = view.entity_with_definitions("/dirs/d")
+    assert found == view.entity("/dirs/d") and definitions == [2, 3]
+    assert view.entity_with_definitions("/dirs/none") == (None, 2, 3)
+    tree.record(("/model", {"model": {}}))
+    assert view.definitions() == (tree.store.tip().position, 3)
+
+
+def test_an_empty_model_has_no_definitions(registry: Registry) -> None:
+    assert registry.readers.quick().definitions() == (0, 0)
+    assert registry.readers.quick().entity_with_definitions("/") == (None, 0, 0)
+    assert registry.readers.quick().position() == 0
+
+
+def test_subtree_in_tree_order(tree: Registry) -> None:
+    def below(xid: str, *types: str) -> list[str]:
+        with tree.readers.view() as view:
+            return [row.xid for row in view.subtree(xid, types or None)]
+
+    everything = [
+        "/dirs/d", "/dirs/d/files/f", "/dirs/d/files/f/versions/1", "/dirs/d/files/f-2", "/dirs/d-1", "/dirs/d.x",
+    ]  # fmt: skip
+    assert below("/") == everything == below("/dirs") == sorted(everything, key=xids.tree_key)
+    assert below("/dirs/d") == everything[1:4] == below("/dirs/d/files")
+    assert below("/dirs/d/files/f") == everything[2:3]
+    assert below("/", "dirs") == ["/dirs/d", "/dirs/d-1", "/dirs/d.x"]
+    assert below("/dirs/d", "dirs.files", "dirs.files.versions") == everything[1:4]
+    with tree.readers.view() as view:
+        assert list(view.subtree("/", ())) == []
+
+
+def test_a_view_stays_at_its_moment(tree: Registry) -> None:
+    with tree.readers.view() as view:
+        before = view.position()
+        tree.record(("/dirs/d", None), ("/dirs/new", {"name": "n"}))
+        assert view.entity("/dirs/d") and view.entity("/dirs/new") is None
+        assert view.position() == before
+        quick = tree.readers.quick()
+        assert quick.entity("/dirs/d") is None and quick.entity("/dirs/new")
+        assert quick.position() == tree.store.tip().position
+
+
+def test_a_view_over_a_write_transaction_sees_it(tree: Registry) -> None:
+    with tree.store.writing() as tx:
+        tree.entities.apply(tx.connection, tree.history.record(("/dirs/new", {"name": "n"})))
+        view = View.over(tx.connection)
+        assert view.entity("/dirs/new")
+        assert "/dirs/new" in [row.xid for row in view.subtree("/dirs")]
+        assert tree.readers.quick().entity("/dirs/new") is None
+
+
+# SER-18: document bytes come back as they went in
+def test_documents(tree: Registry) -> None:
+    tree.record(("/dirs/x", {"name": "x"}), documents={"ab": b"\x00\xff"})
+    assert tree.readers.quick().document("ab") == b"\x00\xff"
+    with pytest.raises(KeyError):
+        tree.readers.quick().document("cd")
+
+
+def test_a_closed_connection_is_replaced(tree: Registry) -> None:
+    with tree.readers.view():
+        pass
+    tree.readers.quick()
+    tree.readers.close()
+    assert tree.readers.quick().entity("/dirs/d")
+    with tree.readers.view() as view:
+        assert view.entity("/dirs/d")
+
+
+@pytest.mark.scale
+def test_a_subtree_streams(registry: Registry) -> None:
+    registry.record(*((f"/dirs/d{n}", {"name": "n" * 500}) for n in range(20_000)))
+    with registry.readers.view() as view:
+        tracemalloc.start()
+        assert sum(1 for _ in view.subtree("/dirs")) == 20_000
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 6_000_000
