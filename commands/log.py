@@ -93,10 +93,10 @@ class Store:
         """
         with self._writers.begin() as connection:
             if connection.dialect.name == "postgresql":
-                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('annals'))")
+                sql.run(connection, "SELECT pg_advisory_xact_lock(hashtext('annals'))")
             tables.METADATA.create_all(connection)
             sql.insert(connection, tables.store, [("schema", tables.SCHEMA)], "ON CONFLICT DO NOTHING")
-            found = sql.run(connection, "SELECT value FROM store WHERE key = ?", ("schema",)).scalar()
+            found = sql.value(connection, "SELECT value FROM store WHERE key = ?", ("schema",))
         if found != tables.SCHEMA:
             raise RuntimeError(f"the store has schema {found}, this program writes schema {tables.SCHEMA}")
 
@@ -109,7 +109,7 @@ class Store:
 
     def tip(self) -> Tip:
         """Where the committed log ends."""
-        with self.engine.connect() as connection:
+        with self.engine.begin() as connection:
             return _tip(connection)
 
     def events(self, after: int, limit: int) -> list[tuple[int, EntityEvent]]:
@@ -145,13 +145,13 @@ class Writing:
         Raises: what the database says when it cannot undo the work, so that the whole transaction is given up.
         """
         before = self.tip
-        self.connection.exec_driver_sql("SAVEPOINT attempt")
+        sql.run(self.connection, "SAVEPOINT attempt")
         try:
             result = work()
-            self.connection.exec_driver_sql("RELEASE SAVEPOINT attempt")
+            sql.run(self.connection, "RELEASE SAVEPOINT attempt")
         except Exception as error:
-            self.connection.exec_driver_sql("ROLLBACK TO SAVEPOINT attempt")
-            self.connection.exec_driver_sql("RELEASE SAVEPOINT attempt")
+            sql.run(self.connection, "ROLLBACK TO SAVEPOINT attempt")
+            sql.run(self.connection, "RELEASE SAVEPOINT attempt")
             self.tip = before
             self.world.forget()
             return error
@@ -242,7 +242,7 @@ def _head(encoded: _Encoded, row: LogRow) -> tuple[Any, ...]:
 
 
 def _tip(connection: Connection) -> Tip:
-    row: Any = sql.run(connection, _TIP).first()
+    row = sql.run(connection, _TIP).fetchone()
     if row is None:
         return Tip()
     position, time, chain, state = row

@@ -14,7 +14,7 @@ from eventsourcing.persistence import (
     StoredEvent,
     Subscription,
 )
-from sqlalchemy import Connection, Engine, Select, exc, func, select
+from sqlalchemy import Connection, Engine, Select, func, select
 
 from commands import sql, tables
 from commands.proof import LogRow
@@ -44,8 +44,8 @@ class LogRecorder(ApplicationRecorder):
         ]
         try:
             sql.insert(connection, tables.log, rows)
-        except exc.IntegrityError as error:
-            raise IntegrityError(str(error.orig)) from error
+        except sql.TAKEN as error:
+            raise IntegrityError(str(error)) from error
         return range(kwargs["after"] + 1, kwargs["after"] + 1 + len(rows))
 
     def select_events(

@@ -5,11 +5,13 @@ Statements are written with `?`, and `{among}` for "is one of the values in the 
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, CursorResult, Table
+import psycopg
+from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql
 
 from domain.jsontext import dumps
@@ -17,15 +19,27 @@ from domain.jsontext import dumps
 #: How many rows or keys travel in one statement: enough to make round trips cheap, few enough to bound memory.
 CHUNK: Final = 1000
 
+#: What the drivers raise when a unique key is taken.
+TAKEN: Final = (sqlite3.IntegrityError, psycopg.IntegrityError)
+
 _AMONG: Final = {"sqlite": "IN (SELECT value FROM json_each(?))", "postgresql": "= ANY(%s)"}
 _POSTGRESQL: Final = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 T = TypeVar("T")
 
 
-def run(connection: Connection, statement: str, parameters: tuple[Any, ...] = ()) -> CursorResult[*tuple[Any, ...]]:
-    """The result of a statement."""
-    return connection.exec_driver_sql(_native(statement, connection.dialect.name), parameters)
+def run(connection: Connection, statement: str, parameters: tuple[Any, ...] = ()) -> Any:
+    """The driver's cursor over a statement's rows. Errors are the driver's own.
+
+    The transaction has begun: unlike SQLAlchemy's own methods, which cost ten times as much, this does not begin one.
+    """
+    return _driver(connection).execute(_native(statement, connection.dialect.name), parameters)
+
+
+def value(connection: Connection, statement: str, parameters: tuple[Any, ...] = ()) -> Any:
+    """The first column of the first row; None when there is no row."""
+    row = run(connection, statement, parameters).fetchone()
+    return row[0] if row else None
 
 
 def values(connection: Connection, several: Collection[str]) -> Any:
@@ -45,12 +59,18 @@ def insert(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]
     conflict: an ON CONFLICT clause. One statement for each CHUNK; PostgreSQL takes the rows as one array per column,
     because psycopg's executemany is built on pipeline mode, which has been seen to stall.
     """
-    statement = _insert(table, conflict, connection.dialect.name)
+    driver, dialect = _driver(connection), connection.dialect.name
+    statement = _insert(table, conflict, dialect)
     for some in chunks(rows):
-        if connection.dialect.name == "sqlite":
-            connection.exec_driver_sql(statement, list(some))
+        if dialect == "sqlite":
+            driver.executemany(statement, some)
         else:
-            connection.exec_driver_sql(statement, tuple(map(list, zip(*some, strict=True))))
+            driver.execute(statement, tuple(map(list, zip(*some, strict=True))))
+
+
+def _driver(connection: Connection) -> Any:
+    """The driver's connection below SQLAlchemy's; those of sqlite3 and psycopg take the same calls."""
+    return connection.connection.driver_connection
 
 
 @lru_cache(maxsize=256)

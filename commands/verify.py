@@ -53,7 +53,7 @@ def verify(store: Store, progress: Progress = lambda reached, last: None) -> Ite
     in pages, from one snapshot; memory does not grow with the log.
     """
     with _snapshot(store) as connection:
-        last = sql.run(connection, "SELECT coalesce(max(position), 0) FROM log").scalar_one()
+        last = sql.value(connection, "SELECT coalesce(max(position), 0) FROM log")
         walk = _Walk(connection, store.mapper, _damaged_documents(connection))
         for interaction in _interactions(connection):
             yield from walk.interaction(interaction)
@@ -115,7 +115,7 @@ class _Walk:
         """The events of an interaction, each with the one before it in its stream."""
         after = self.before.last
         while after < stored.last:
-            found = sql.run(self._connection, _EVENTS, (after, stored.last, sql.CHUNK)).all()
+            found = sql.run(self._connection, _EVENTS, (after, stored.last, sql.CHUNK)).fetchall()
             if not found:
                 return
             yield [(_log_row(row[:5]), _log_row(row[5:]) if row[5] else None) for row in found]
@@ -141,8 +141,8 @@ class _Walk:
 
     def _kept(self, documents: set[str]) -> set[str]:
         asked = sql.values(self._connection, documents)
-        found = sql.run(self._connection, "SELECT sha256 FROM document WHERE sha256 {among}", (asked,)).scalars()
-        return set(found) - self._damaged
+        found = sql.run(self._connection, "SELECT sha256 FROM document WHERE sha256 {among}", (asked,))
+        return {digest for (digest,) in found} - self._damaged
 
 
 class _Read(NamedTuple):
@@ -192,14 +192,14 @@ def _interactions(connection: Connection) -> Iterator[Interaction]:
 
 
 def _last_interaction(connection: Connection) -> Interaction:
-    row = sql.run(connection, _LAST).first()
+    row = sql.run(connection, _LAST).fetchone()
     return _interaction(row) if row else proof.START
 
 
 def _by_key(connection: Connection, statement: str, size: int = sql.CHUNK, start: str | int = "") -> Iterator[Any]:
     """Rows in pages, each page beyond the first column of the last row before."""
     last: Any = start
-    while page := sql.run(connection, statement, (last, size)).all():
+    while page := sql.run(connection, statement, (last, size)).fetchall():
         yield from page
         last = page[-1][0]
 
@@ -220,5 +220,5 @@ def _snapshot(store: Store) -> Iterator[Connection]:
     engine = store.engine
     if engine.dialect.name == "postgresql":
         engine = engine.execution_options(isolation_level="REPEATABLE READ")
-    with engine.connect() as connection:
+    with engine.begin() as connection:
         yield connection

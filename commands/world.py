@@ -98,7 +98,7 @@ class SqlWorld:
         return self._pages(OF_TYPE, lambda last: (type, *(_place(last) if last else ("", ""))))
 
     def document(self, sha256: str) -> bytes:
-        found = sql.run(self._connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,)).scalar()
+        found = sql.value(self._connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,))
         if found is None:
             raise KeyError(sha256)
         return bytes(found)
@@ -132,7 +132,7 @@ class SqlWorld:
     def _current_model(self) -> Model:
         key = xids.tree_key(xids.MODEL)
         # The hash alone is asked for first: the model's own text may be long, and the last one compiled is at hand.
-        hash = sql.run(self._connection, "SELECT hash FROM head WHERE tree_key = ?", (key,)).scalar()
+        hash = sql.value(self._connection, "SELECT hash FROM head WHERE tree_key = ?", (key,))
         if not hash:
             return compile_model({})
         return self._models.find(hash) or self._models.hold(hash, self._loaded_model())
@@ -154,7 +154,7 @@ class SqlWorld:
         """Live entities by key. parameters: those of the statement but the last, given the xid of the last entity."""
         last: str | None = None
         while True:
-            page = sql.run(self._connection, statement, (*parameters(last), sql.CHUNK)).all()
+            page = sql.run(self._connection, statement, (*parameters(last), sql.CHUNK)).fetchall()
             for row in page:
                 entity = self._note(row)
                 assert entity is not None, "the statement asks for live ones"

@@ -36,6 +36,7 @@ def decide(command: Command, world: World, context: Context) -> Decision:
         case WriteTree(method=Method.PATCH):
             raise Refused
         case WriteTree(tree=tree, document=document):
+            world.prefetch(tree)
             digest = None if document is None else sha256(document).hexdigest()
             events = [_written(world, context, xid, tree[xid], digest) for xid in sorted(tree, key=xids.order)]
             return Decision(tuple(events), {digest: document} if digest and document else {}, tuple(tree))

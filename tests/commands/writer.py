@@ -1,0 +1,39 @@
+"""A process that writes to a store and says what it was told: one line for each interaction that is durable.
+
+python -m tests.commands.writer <store url> <name> [<interactions>]
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from threading import Thread
+
+from commands.handle import Road
+from commands.log import Store
+from tests.commands.facts import decide, write
+
+
+def main(url: str, name: str, interactions: str = "1000000") -> None:
+    road = Road(Store(url), [], decide)
+
+    def call(number: int) -> None:
+        for turn in range(int(interactions) // 4):
+            order = write(
+                "/dirs/shared", f"/dirs/{name}{number}", turn=turn, document=f"{name} {number} {turn}".encode()
+            )
+            recorded = road.submit(order).result()
+            line = f"{recorded.xregcorrelationid} {recorded.events[0][0]} {recorded.position}\n"
+            # Past Python's buffer, in which the threads' lines would run together.
+            os.write(sys.stdout.fileno(), line.encode())
+
+    callers = [Thread(target=call, args=(number,)) for number in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    road.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
