@@ -14,6 +14,7 @@ from domain.commands import IGNORES
 from domain.images import Facts
 from domain.jsontext import Json, dumps
 from domain.problems import (
+    BadRequest,
     CapabilityError,
     CapabilityMissingValue,
     CapabilityUnknown,
@@ -76,10 +77,11 @@ def write(changes: ChangeSet, value: Json, *, patch: bool) -> None:
     """
     before = current(changes)
     after = updated(before, value, patch=patch)
-    _check_in_use(changes, after)
     differing = sorted(name for name in after if after[name] != before.get(name))
     if not differing:
         return
+    require_mutable(changes, "capabilities")
+    check_modes(changes, after["versionmodes"])
     store(changes, after, tuple(differing))
     registry = changes.registry()
     registry.listed.add("capabilities")
@@ -193,13 +195,14 @@ _CHECKS: Final[dict[str, Callable[[str, Json], Json]]] = {
 }
 
 
-def _check_in_use(changes: ChangeSet, after: Mapping[str, Json]) -> None:
-    """A version mode that a Resource type uses cannot be switched off (CAP-15)."""
-    check_modes(changes, after["versionmodes"])
+def require_mutable(changes: ChangeSet, name: str) -> None:
+    """Raises: BadRequest where the capabilities before the request do not let clients change this (ENT-68)."""
+    if not current(changes)["available"].get(name, {}).get("mutable", False):
+        raise BadRequest(error_detail=f'"{name}" cannot be changed: the "available" capability says it is not mutable')
 
 
 def check_modes(changes: ChangeSet, modes: list[str]) -> None:
-    """Raises: CapabilityError for a Resource type of the model whose `versionmode` is not among some modes."""
+    """Raises: CapabilityError for a Resource type whose `versionmode` is not among some modes (CAP-15)."""
     for group in changes.model.groups.values():
         for type in group.resources.values():
             if type.versionmode not in modes:

@@ -58,13 +58,18 @@ class ChangeSet:
     def registry(self) -> GroupDraft:
         return self._group_draft(xids.REGISTRY)
 
-    def group(self, xid: str) -> GroupDraft:
-        """The draft of a Group, which may be new; its creation counts in the registry, and it has its id only."""
+    def group(self, xid: str, *, implied: bool = True) -> GroupDraft:
+        """The draft of a Group, which may be new; then it counts in the registry.
+
+        implied: nobody describes the Group, so a new one has its id only (ENT-3).
+        """
+        known = xids.stream(xid) in self.groups
         found = self._group_draft(xid)
-        if found.new and not found.written:
-            group = self.group_type(xid)
-            self.registry().count(group.plural, +1)
-            found.write({}, patch=False, kept={group.singular + "id": xids.entity_id(xid)})
+        if found.new and not known:
+            type = self.group_type(xid)
+            self.registry().count(type.plural, +1)
+            if implied:
+                found.write({}, patch=False, kept={type.singular + "id": xids.entity_id(xid)})
         return found
 
     def resource(self, xid: str) -> ResourceDraft:
@@ -207,6 +212,8 @@ def names_in(tree: Attributes, xid: str, model: Model) -> Iterable[str]:
     for plural in level:
         members = tree.get(plural)
         for id, body in members.items() if isinstance(members, dict) else ():
+            if not xids.ID.match(id):
+                continue
             child = xids.join(*parts, plural, id)
             yield child
             if isinstance(body, dict):

@@ -56,7 +56,7 @@ def _collection(changes: ChangeSet, command: DeleteEntities) -> list[Entity]:
         changes.existing(owner)
     if command.targets is None:
         return list(changes.world.members(command.xid))
-    changes.world.prefetch(f"{command.xid}/{id}" for id in command.targets)
+    changes.world.prefetch(f"{command.xid}/{id}" for id in command.targets if xids.ID.match(id))
     found = [_listed(changes, command, id, entry) for id, entry in command.targets.items()]
     return [entity for entity in found if entity is not None]
 
@@ -66,7 +66,7 @@ def _listed(changes: ChangeSet, command: DeleteEntities, id: str, entry: Json) -
     if not isinstance(entry, dict):
         raise BadRequest(error_detail=f'the entry "{id}" for "{command.xid}" has to be an object')
     take_id(dict(entry), _singular(changes, xid), id, xid)
-    entity = changes.world.get(xid)
+    entity = changes.world.get(xid) if xids.ID.match(id) else None
     if entity is None or entity.xid != xid:
         return None
     epoch = _epoch(entity, entry)

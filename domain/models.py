@@ -29,6 +29,7 @@ def replace(changes: ChangeSet, source: Json) -> None:
     previous = changes.model
     if source == previous.source:
         return
+    capabilities.require_mutable(changes, "modelsource")
     changes.model = compile_model(source)
     modes = changes.roots.get(xids.CAPABILITIES)
     try:

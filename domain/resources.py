@@ -18,8 +18,10 @@ from domain.problems import BadRequest, InvalidAttribute, VersionidNotAllowed
 from domain.rules.ancestry import is_semver
 from domain.rules.ids import check_id, check_version_id, take_id
 
-#: What a Resource shows beside Version attributes; requests may carry it, and it means nothing (ENT-150).
+#: What a Resource shows of itself beside its nested entities; requests may carry it, and it means nothing (ENT-150).
 NAVIGATION: Final = ("self", "shortself", "xid", "metaurl", "versionsurl", "versionscount")
+#: All that belongs to a Resource and not to its default Version (HTTP-24).
+OF_RESOURCE: Final = (*NAVIGATION, "meta", "versions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,10 @@ class Manner:
     patch: bool
     mediatype: str = "application/json"
     ignore: frozenset[str] = frozenset()
+
+    def given(self, body: dict[str, Json]) -> dict[str, Json]:
+        """A body as far as it counts: without its epoch where `ignore=epoch` says so."""
+        return body if "epoch" not in self.ignore else {name: value for name, value in body.items() if name != "epoch"}
 
 
 def write_resource(changes: ChangeSet, xid: str, body: Mapping[str, Json], how: Manner, document: bytes | None) -> None:
@@ -59,8 +65,6 @@ def write_version(
 ) -> VersionDraft:
     """Creates or updates one Version. versionid: None: the one in the body, or else the server chooses."""
     given = dict(body)
-    for name in NAVIGATION:
-        given.pop(name, None)
     stated = given.pop("versionid", None)
     chosen = versionid if versionid is not None else stated
     draft = changes.version(
@@ -92,7 +96,7 @@ def write_meta(resource: ResourceDraft, body: Json, how: Manner) -> None:
     if how.patch and "defaultversionid" in given and "defaultversionsticky" not in given:
         given["defaultversionsticky"] = resource.wish.sticky or None  # naming a Version makes it sticky (ENT-82)
     given.pop("defaultversionid", None)
-    resource.meta.write(given, patch=how.patch, kept=_meta_ids(resource))
+    resource.meta.write(how.given(given), patch=how.patch, kept=_meta_ids(resource))
     resource.wish.sticky = bool(resource.meta.attributes.get("defaultversionsticky"))
     resource.unsettled = True
 
@@ -175,7 +179,7 @@ def _write_attributes(
     ancestor = draft.ancestorid or draft.id
     kept = {type.singular + "id": xids.entity_id(resource.xid), "versionid": draft.id, "ancestorid": ancestor}
     before = draft.attributes.get("createdat") if draft.before else None
-    draft.write(given, patch=patch, kept=kept)
+    draft.write(how.given(given), patch=patch, kept=kept)
     if draft.attributes.get("createdat") != before or type.versionmode == "modifiedat":
         resource.unsettled = True
     draft.ordered = draft.attributes["modifiedat"] if type.versionmode == "modifiedat" else None

@@ -23,7 +23,7 @@ from domain.problems import (
     ResourcesOnly,
     TooManyVersions,
 )
-from domain.resources import Manner, map_of_objects, write_meta, write_resource, write_version
+from domain.resources import OF_RESOURCE, Manner, map_of_objects, write_meta, write_resource, write_version
 from domain.rules.ids import check_id, take_id
 
 
@@ -57,7 +57,7 @@ def write_registry(changes: ChangeSet, body: Mapping[str, Json], how: Manner) ->
     members = _take_collections(given, changes.model.groups, xids.REGISTRY)
     id = registry.before["registryid"] if registry.before else given.get("registryid")
     take_id(given, "registry", str(id), xids.REGISTRY)
-    registry.write(given, patch=how.patch, kept={"registryid": id})
+    registry.write(how.given(given), patch=how.patch, kept={"registryid": id})
     _write_groups(changes, members, how)
 
 
@@ -65,11 +65,11 @@ def write_group(changes: ChangeSet, xid: str, body: Mapping[str, Json], how: Man
     """A Group and everything nested in it."""
     given = dict(body)
     check_id(xids.entity_id(xid))
-    group = changes.group(xid)
+    group = changes.group(xid, implied=False)
     type = changes.group_type(xid)
     members = _take_collections(given, type.resources, xid)
     take_id(given, type.singular, xids.entity_id(xid), xid)
-    group.write(given, patch=how.patch, kept={type.singular + "id": xids.entity_id(xid)})
+    group.write(how.given(given), patch=how.patch, kept={type.singular + "id": xids.entity_id(xid)})
     _write_resources(changes, xid, members, how)
 
 
@@ -157,7 +157,7 @@ def _resource(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
         write_resource(changes, command.xid, _rootless(command, type.singular), how, command.document)
         changes.processed.append(command.xid)
         return
-    given = {name: value for name, value in command.tree.items() if name not in ("meta", "versions")}
+    given = {name: value for name, value in command.tree.items() if name not in OF_RESOURCE}
     if "id" in command.ignore:
         given.pop(type.singular + "id", None)
     version = write_version(changes, changes.resource(command.xid), None, given, how, command.document)

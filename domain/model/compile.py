@@ -77,6 +77,7 @@ def compile_model(source: Any, include: Include | None = None, loose: bool = Fal
     types: Types = {plural: tuple(rows) for plural, rows in resources.items()}
     checked = {plural: _group(plural, groups[plural], resources[plural], types) for plural in groups}
     _check_names([(("groups", plural), row) for plural, row in checked.items()], _LONG)
+    _check_collections(checked, specified.registry(()), ("groups",))
     registry = _level(specified.registry(checked), given.get("attributes"), ("attributes",), types)
     full: dict[str, Any] = {name: given[name] for name in ("description", "documentation", "labels") if name in given}
     full |= {"attributes": registry, "groups": checked}
@@ -100,6 +101,9 @@ def _group(plural: str, given: Any, resources: imports.Resources, types: Types) 
     }
     _check_names([((*place, "resources", name), each) for name, each in checked.items()], _SHORT)
     level = specified.group(row["singular"], checked)
+    if f"{row['singular']}id" in specified.group("", ()).attributes:
+        raise refusal((*place, "singular"), f"its id attribute would be {row['singular']}id, which is something else")
+    _check_collections(checked, specified.group(row["singular"], ()), (*place, "resources"))
     attributes = _level(level, row.get("attributes"), (*place, "attributes"), types)
     versions = {name: each["attributes"] for name, each in checked.items()}
     bounds = constraints.checked(row.get("constraints", {}), attributes, versions, types, (*place, "constraints"))
@@ -114,6 +118,9 @@ def _resource(plural: str, given: Any, place: Place, types: Types) -> dict[str, 
     row |= _validation(row, place) | _versionmode(row, members(given, place), place)
     if "typemap" in row:
         row["typemap"] = typemap.checked(members(row["typemap"], place), (*place, "typemap"))
+    clash = specified.own_names(row["singular"], row["hasdocument"]) & specified.fixed_names()
+    if clash:
+        raise refusal((*place, "singular"), f"it would make an attribute {min(clash)}, which is something else")
     levels = {
         "attributes": specified.version(row["singular"], row["hasdocument"]),
         "resourceattributes": specified.resource(row["singular"]),
@@ -169,6 +176,16 @@ def _check_names(rows: Iterable[tuple[Place, Mapping[str, Any]]], singular: int)
             if name in seen:
                 raise refusal((*place, aspect), f"another type here is called {name} already")
             seen.add(name)
+
+
+def _check_collections(plurals: Iterable[str], level: Specified, place: Place) -> None:
+    """Refuses collections whose attributes hide each other or those of the level."""
+    seen = set(level.attributes)
+    for plural in plurals:
+        names = specified.collection(plural).keys()
+        if names & seen:
+            raise refusal((*place, plural), f"its attribute {min(names & seen)} is something else already")
+        seen |= names
 
 
 def _in_order(row: Mapping[str, Any], order: Iterable[str]) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class BadXref(BadXid):
     """The value cannot be the target of a cross reference."""
 
     def problem(self, xid: str) -> Problem:
-        return MalformedXref(xid, xref=self.value, error_detail=self.detail)
+        return MalformedXref(xref=self.value, error_detail=self.detail)
 
 
 NO_VALUE: Final = "null is not a value"

@@ -17,7 +17,7 @@ from domain.model.refusals import Place, refusal
 Include = Callable[[str], Any]
 
 #: Includes that one model may resolve, and how deep they may nest: documents can be small and what they expand to not.
-_MOST: Final = 1000
+_MOST: Final = 200
 _DEEPEST: Final = 50
 
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from domain import dotpath
+from domain import dotpath, instants
 from domain.entities import Attributes
-from domain.model import targets, timestamps
+from domain.model import targets
 from domain.model.flaws import Flaw, Missing
 from domain.model.shape import Rules, Shape
 from domain.model.specified import Definitions, Specified
@@ -112,7 +112,7 @@ def _media_type(value: Any) -> Any:
 
 def _removed_after_effective(value: Any) -> Any:
     effective, removal = value.get("effective"), value.get("removal")
-    if effective and removal and timestamps.instant(removal) < timestamps.instant(effective):
+    if effective and removal and instants.key(removal) < instants.key(effective):
         raise Flaw("it is before effective", ("removal",))
     return value
 

@@ -32,6 +32,9 @@ RESOURCE_DEFAULTS: Final[dict[str, Any]] = {
 }
 
 
+#: Attributes that a document may take the place of, where a Resource type is called like one: they only describe.
+_REPLACEABLE: Final = frozenset({"name", "description", "documentation", "icon", "labels", "format"})
+
 #: First path segments that are taken, so no Group type and no Registry attribute may have these names (HTTP-4).
 OWN_PATHS: Final = ("subscriptions", "compat", "export", "capabilitiesoffered")
 #: The response header of this name carries something else, so no Version attribute may have it (EV-32).
@@ -204,6 +207,12 @@ def meta(singular: str) -> Specified:
     return Specified(attributes, served=_SERVED | {"defaultversionurl"})
 
 
+def fixed_names() -> frozenset[str]:
+    """Names on a Resource, its Versions or its meta that no name made from its type's `singular` may hide."""
+    levels = (version("", False), resource(""), meta(""))
+    return frozenset(name for level in levels for name in level.attributes) - _REPLACEABLE - {"id"}
+
+
 def collection(plural: str) -> Definitions:
     """The three attributes through which an entity shows one of its collections."""
     return _table(
@@ -220,6 +229,11 @@ _NAVIGATION: Final = _table(
 
 def _id(singular: str) -> Definition:
     return _attribute(f"{singular}id", "string", "immutable required")
+
+
+def own_names(singular: str, hasdocument: bool) -> frozenset[str]:
+    """Names that the attributes of a Resource type take from its `singular`."""
+    return frozenset({f"{singular}id", *(_document(singular) if hasdocument else ())})
 
 
 def _document(singular: str) -> Definitions:

@@ -31,11 +31,6 @@ def utc(text: str) -> str:
     return f"{moment.isoformat()}{fraction or ''}Z"
 
 
-def instant(text: str) -> tuple[str, str]:
-    """Sorts and compares timestamps of this form as instants; their plain text does not (`.5Z` is before `Z`)."""
-    return text[:19], text[20:-1].rstrip("0")
-
-
 def _offset(sign: str, hours: int, minutes: int) -> timedelta:
     if hours > 23 or minutes > 59:
         raise ValueError("its offset is out of range")

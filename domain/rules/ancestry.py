@@ -70,12 +70,16 @@ def descend(mode: str, stored: Sequence[Line], added: Sequence[Line]) -> list[Li
         return _chain(sorted([*stored, *added], key=_ORDERS[mode]))
     present = {line.id for line in (*stored, *added)}
     settled = [line if line.ancestor in present else replace(line, ancestor=line.id) for line in stored]
-    current: Line | None = None
+    named = {line.ancestor for line in (*stored, *added)}
+    latest: Line | None = None  # the last one that took the newest as its ancestor: it is the newest now
     for line in sorted(added, key=lambda line: line.id.lower()):
-        ancestor = line.ancestor or _default_ancestor(line, settled, current)
-        settled.append(replace(line, ancestor=ancestor))
-        if line.ancestor is None or (current is not None and current.id == ancestor):
-            current = settled[-1]
+        if line.ancestor is not None:
+            settled.append(line)
+            latest = None
+            continue
+        below = _below(line.id, [*settled, *added]) if line.id in named else frozenset()
+        latest = replace(line, ancestor=_newest_but(below, settled, latest) or line.id)
+        settled.append(latest)
     return settled
 
 
@@ -110,24 +114,27 @@ def _chain(ordered: Sequence[Line]) -> list[Line]:
     return [replace(line, ancestor=before.id) for line, before in zip(ordered, previous, strict=True)]
 
 
-def _default_ancestor(line: Line, settled: Sequence[Line], current: Line | None) -> str:
-    """The newest so far; never a Version that itself descends from the new one, which would close a circle."""
-    candidates = [other for other in settled if not _descends(other, line.id, settled)]
-    if current is not None and current in candidates:
-        return current.id
-    return newest("manual", candidates).id if candidates else line.id
+def _newest_but(below: frozenset[str], settled: Sequence[Line], latest: Line | None) -> str | None:
+    """The newest so far; never one that itself descends from the new Version, which would close a circle."""
+    if latest is not None and latest.id not in below:
+        return latest.id
+    candidates = [line for line in settled if line.id not in below]
+    return newest("manual", candidates).id if candidates else None
 
 
-def _descends(line: Line, ancestor: str, lines: Sequence[Line]) -> bool:
-    ancestors = {other.id: other.ancestor for other in lines}
-    seen: set[str] = set()
-    at: str | None = line.id
-    while at is not None and at not in seen:
-        seen.add(at)
-        at = ancestors.get(at)
-        if at == ancestor:
-            return True
-    return False
+def _below(id: str, lines: Sequence[Line]) -> frozenset[str]:
+    """Ids of the Versions that descend from one."""
+    children: dict[str, list[str]] = {}
+    for line in lines:
+        if line.ancestor is not None and not line.is_root:
+            children.setdefault(line.ancestor, []).append(line.id)
+    found, todo = set[str](), [id]
+    while todo:
+        for child in children.get(todo.pop(), ()):
+            if child not in found:
+                found.add(child)
+                todo.append(child)
+    return frozenset(found)
 
 
 def _semver_order(line: Line) -> Any:

@@ -11,7 +11,9 @@ from domain.problems import BadRequest
 
 def check_removable(entity: Entity, now: datetime) -> None:
     """Nothing, if the entity may be deleted now. Raises: BadRequest before the time in `deprecated.removal`."""
-    own: Attributes = entity.attributes.get("meta") or entity.attributes
+    if entity.type.count(".") == 2:
+        return  # a Version has no such attribute; an extension may have its name
+    own: Attributes = entity.attributes["meta"] if "." in entity.type else entity.attributes
     removal = (own.get("deprecated") or {}).get("removal")
     if removal and instants.key(removal) > instants.key(instants.text(now)):
         raise BadRequest(

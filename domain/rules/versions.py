@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from domain import xid as xids
 from domain.changes import ChangeSet
 from domain.drafts import ResourceDraft, VersionDraft
 from domain.problems import (
@@ -30,6 +31,8 @@ def settle(changes: ChangeSet, resource: ResourceDraft) -> None:
     """Works out one Resource's ancestors, default Version and pruning; moves the epochs that follow from it."""
     changes.load_versions(resource)
     if not resource.living():
+        if resource.wish.id is not None:
+            raise UnknownId(resource.xid, singular="version", id=resource.wish.id)
         changes.delete_resource(resource)
         return
     lines = _descend(resource)
@@ -106,7 +109,7 @@ def _point(resource: ResourceDraft, default: str, sticky: bool) -> None:
     """Points the meta at the default Version. Meta ages when members came or went or the pointer moved (ENT-53)."""
     meta = resource.meta
     if not meta.written and meta.new:
-        ids = {resource.type.singular + "id": resource.xid.rpartition("/")[2], "defaultversionid": default}
+        ids = {resource.type.singular + "id": xids.entity_id(resource.xid), "defaultversionid": default}
         meta.write({}, patch=False, kept=ids)
     before = meta.before or {}
     moved = before.get("defaultversionid") != default or before.get("defaultversionsticky") != sticky
