@@ -7,11 +7,15 @@ from typing import Annotated
 
 import typer
 
-from api.console.opening import Registry, opened
+from api.console.opening import opened
 from api.console.options import Database, PublicUrl, settings_with
 from api.console.outcome import Refused, problem_line
 from api.console.papers import Kind, Paper, command, read
 from api.console.progress import bar
+from api.wiring import Registry
+from commands.log import Store
+from domain import xid as xids
+from domain.entities import Attributes
 from domain.problems import Problem
 
 Files = Annotated[
@@ -47,10 +51,17 @@ def _read(file: Path, kind: Kind | None) -> Paper:
 def _take(registry: Registry, paper: Paper) -> str:
     """What became of a document, in words."""
     try:
-        asked = command(paper, registry.model())
+        asked = command(paper, _model(registry.store))
         recorded = registry.road.submit(asked, caller="console").result() if asked else None
     except Problem as problem:
         raise Refused(f"{paper.path}: {problem_line(problem)}") from problem
     if recorded is None or recorded.xregcorrelationid is None:
         return "nothing new"
     return f"{len(recorded.events)} events, {recorded.xregcorrelationid}"
+
+
+def _model(store: Store) -> Attributes:
+    """The `modelsource` and `model` in force."""
+    last = store.recorder.select_events(xids.MODEL, desc=True, limit=1)[0]
+    attributes: Attributes = store.mapper.to_domain_event(last).attributes
+    return attributes

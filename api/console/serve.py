@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 import uvicorn
 
+from api.app import create_app
+from api.console.opening import opened
 from api.console.options import Database, PublicUrl, settings_with
 from api.console.outcome import Misused, StoreFault
 from api.settings import Settings, hidden
@@ -27,6 +29,8 @@ def serve(
     A store that does not exist yet is made, with the models of endpoints, messages and schemas.
     """
     settings = settings_with(host=host, port=port, database=database, public_url=public_url)
+    with opened(settings):
+        pass  # a store that cannot be opened is one line here; from inside the server it would be a trace
     listening = listen(settings)
     address = "http://{}:{}".format(*listening.getsockname()[:2])
     typer.echo(f"Annals serves {settings.public_url or address} from {hidden(settings.database)}", err=True)
@@ -45,8 +49,6 @@ def listen(settings: Settings) -> socket.socket:
 
 def run(settings: Settings, listening: socket.socket) -> None:
     """Runs the server to its end. Raises: StoreFault when it could not start."""
-    from api.app import create_app
-
     config = uvicorn.Config(
         create_app(settings),
         loop="uvloop",
