@@ -69,7 +69,8 @@ def attributes(given: Any, place: Place, scope: Scope) -> Definitions:
 
 def _attribute(name: str, given: Any, place: Place, scope: Scope) -> Definition:
     row = aspects(given, ASPECTS, place)
-    if name != "*" and not CHARSETS[scope.charset].match(name):
+    # Names made from a type's own may be longer than an extension's (ENT-11).
+    if name not in scope.specified and name != "*" and not CHARSETS[scope.charset].match(name):
         raise refusal(place, f"{name!r} is not a valid attribute name")
     if row.get("name", name) != name:
         raise refusal((*place, "name"), "it differs from its key")

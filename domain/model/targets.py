@@ -42,8 +42,8 @@ def xref(value: str, types: Types) -> str:
 
 def xidtype(value: str, types: Types) -> str:
     """The value again when it names the Registry or a type that exists. Raises: Flaw."""
-    group, *rest = xids.segments(value) if value.startswith("/") else ("",)
-    if value == xids.REGISTRY or (group in types and _known_below(rest, types[group])):
+    group, *rest = xids.segments(value) or ("",)
+    if value == xids.REGISTRY or (value.startswith("/") and group in types and _known_below(rest, types[group])):
         return value
     raise Flaw("it does not name a type of this registry, such as /dirs or /dirs/files")
 
