@@ -11,6 +11,8 @@ from starlette.types import Send
 
 Headers = list[tuple[bytes, bytes]]
 
+#: Statuses whose answers have no body, and so no length.
+BODILESS: Final = (204, 304)
 JSON: Final = (b"content-type", b"application/json; charset=utf-8")
 
 
@@ -25,18 +27,25 @@ class Answer:
 
 async def send_answer(answer: Answer, send: Send, head: bool = False) -> None:
     """Sends an answer; to a HEAD request (`head`) everything but the body."""
-    headers = answer.headers
-    if isinstance(answer.body, bytes) and answer.status not in (204, 304):
-        headers = [*headers, (b"content-length", b"%d" % len(answer.body))]
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     if isinstance(answer.body, bytes):
-        await send(_part(b"" if head else answer.body, more=False))
+        await _send_whole(answer, answer.body, send, head)
         return
-    if not head:
-        async with aclosing(answer.body) as chunks:
+    async with aclosing(answer.body) as chunks:
+        await send(_start(answer.status, answer.headers))
+        if not head:
             async for chunk in chunks:
                 await send(_part(chunk, more=True))
-    await send(_part(b"", more=False))
+        await send(_part(b"", more=False))
+
+
+async def _send_whole(answer: Answer, body: bytes, send: Send, head: bool) -> None:
+    length = [] if answer.status in BODILESS else [(b"content-length", b"%d" % len(body))]
+    await send(_start(answer.status, answer.headers + length))
+    await send(_part(b"" if head else body, more=False))
+
+
+def _start(status: int, headers: Headers) -> dict[str, Any]:
+    return {"type": "http.response.start", "status": status, "headers": headers}
 
 
 def _part(body: bytes, more: bool) -> dict[str, Any]:

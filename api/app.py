@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
-from starlette.routing import Route
+from starlette.routing import Mount, Route, Router
 
+from api.problem import OWN
 from api.routes.health import LIVEZ, READYZ, Health
 from api.routes.xregistry import XRegistry
 from api.wiring import Wanted, open_registry
@@ -23,7 +24,9 @@ def create_app(settings: Wanted, *, clock: Clock | None = None, new_id: NewId | 
         registry = open_registry(settings, clock=clock, new_id=new_id)
         health = Health(registry, settings.public_url)
         xregistry = XRegistry(registry, health, settings.public_url)
-        app.router.routes.extend(_own_routes(health))
+        app.router.routes.append(
+            Mount(f"/{OWN}", Router(_own_routes(health), default=xregistry, redirect_slashes=False))
+        )
         app.router.default = xregistry
         try:
             yield
@@ -39,4 +42,4 @@ def create_app(settings: Wanted, *, clock: Clock | None = None, new_id: NewId | 
 def _own_routes(health: Health) -> list[Route]:
     """The paths below `/-/`, each with and without a slash at its end."""
     endpoints = {LIVEZ: health, READYZ: health}
-    return [Route(f"/-/{name}{end}", endpoint) for name, endpoint in endpoints.items() for end in ("", "/")]
+    return [Route(f"/{name}{end}", endpoint) for name, endpoint in endpoints.items() for end in ("", "/")]

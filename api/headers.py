@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
@@ -29,6 +30,8 @@ SCALAR: Final = frozenset(
     )
 )
 
+#: JSON text of a string that a header carries as it is.
+_PLAIN: Final = re.compile(r'"([\x21\x23\x24\x26-\x5b\x5d-\x7e]*)"\Z')
 _UNSAFE: Final = re.compile(r"[^\x21\x23\x24\x26-\x7e]+")
 _UNSAFE_TEXT: Final = re.compile(r"[^\x20-\x7e]+")
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -74,10 +77,14 @@ class HeaderTypes:
         """The headers of an entity's members, in their order; what is no scalar and no map of scalars is left out."""
         found: Headers = []
         for name, value in shown.items():
-            if value[0] == "{":
+            if name == "contenttype":
+                continue
+            if plain := _PLAIN.match(value):
+                found.append((_header_name(name), plain[1].encode()))
+            elif value[0] == "{":
                 found.extend(self._map(name, value))
-            elif value[0] != "[" and name != "contenttype":
-                found.append((f"xregistry-{name}".encode(), _header_value(value)))
+            elif value[0] != "[":
+                found.append((_header_name(name), _header_value(value)))
         return found
 
     def attributes(self, given: Iterable[tuple[str, str]], xid: str) -> dict[str, Json]:
@@ -103,7 +110,7 @@ class HeaderTypes:
     def _map(self, name: str, value: str) -> Iterator[tuple[bytes, bytes]]:
         if self._types.get(name, self._types.get("*")) == "map":
             for key, item in members(value).items():
-                yield f"xregistry-{name}.{key}".encode(), _header_value(item)
+                yield _header_name(f"{name}.{key}"), _header_value(item)
 
     def _check(self, header: str) -> None:
         for name in (self._singular, f"{self._singular}base64", "contenttype"):
@@ -151,6 +158,11 @@ def _types(definitions: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"{name}.*", item
         for branch in definition.get("ifvalues", {}).values():
             yield from _types(branch.get("siblingattributes", {}))
+
+
+@lru_cache(maxsize=4096)
+def _header_name(name: str) -> bytes:
+    return f"{PREFIX}{name}".encode()
 
 
 def _header_value(value: str) -> bytes:

@@ -5,6 +5,7 @@ Spec: core 1.0-rc4, "Error Processing"; HTTP binding 1.0-rc4, "Error Processing"
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from api.answer import JSON, Answer
@@ -43,6 +44,7 @@ def problem_body(problem: Problem, request: Request) -> dict[str, Json]:
     return {**problem.extensions, **{name: value for name, value in members.items() if value}}
 
 
+@lru_cache(maxsize=64)
 def root_link(base: str) -> tuple[bytes, bytes]:
     """The Link header that every answer carries."""
     return b"link", f"<{base}>;rel=xregistry-root".encode("latin-1", "replace")

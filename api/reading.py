@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from api.answer import Answer
-from api.definitions import Definitions, Latest, read_definitions
+from api.definitions import Definitions, Latest
 from api.flags import Flags, parse_flags
 from api.inline import CONFIGURATION, NOTHING, Inline, below, parse_inline
 from api.paths import COLLECTIONS, Kind, Target, locate
@@ -48,7 +48,10 @@ class Reading:
     def _quick(self, request: Request, definitions: Definitions) -> Answer | None:
         """The answer, if one row makes it. Raises: Outdated, Problem."""
         target, flags = understood(request, definitions)
-        if target.kind in COLLECTIONS or flags.inline is not None:
+        if flags.inline is not None:
+            parse_inline(flags.inline, target, definitions.model, definitions.capabilities)
+        document = target.document and not flags.doc
+        if target.kind in COLLECTIONS or (flags.inline is not None and not document):
             return None
         view = self._readers.quick()
         row, *positions = view.entity_with_definitions(target.owner)
@@ -57,22 +60,17 @@ class Reading:
         if row is None:
             raise problems.NotFound(target.xid)
         shown = Shown(target, definitions, flags, NOTHING, (row,))
-        if shown.document:
-            return document_answer(shown, request.base, view.document)
-        return json_answer(shown, request.base, view.document)
+        return (document_answer if document else json_answer)(shown, request.base, view.document)
 
     async def _streamed(self, request: Request) -> Answer:
         def job() -> Generator[Any, None, None]:
             with self._readers.view() as view:
-                shown, row = found(request, view)
-                if shown.document:
-                    yield document_answer(shown, request.base, view.document)
-                    return
-                yield Answer(200, json_headers(shown, request.base, row))
+                shown, row = found(request, view, self._latest.current(view))
+                yield json_headers(shown, request.base, row)
                 yield from chunks(json_pieces(shown, request.base, view.document))
 
-        head, rest = await self._streams.start(job)
-        return head if head.status != 200 or head.body else Answer(head.status, head.headers, rest)
+        headers, body = await self._streams.start(job)
+        return Answer(200, headers, body)
 
 
 def understood(request: Request, definitions: Definitions) -> tuple[Target, Flags]:
@@ -82,9 +80,8 @@ def understood(request: Request, definitions: Definitions) -> tuple[Target, Flag
     return target, parse_flags(request.query, target, request.method, definitions.capabilities)
 
 
-def found(request: Request, view: View) -> tuple[Shown, Row | None]:
-    """What a GET shows, and the row of the entity that it is about. Raises: Problem."""
-    definitions = read_definitions(view)
+def found(request: Request, view: View, definitions: Definitions) -> tuple[Shown, Row | None]:
+    """What a GET shows, and the row of the entity that it is about, None for a collection. Raises: Problem."""
     target, flags = understood(request, definitions)
     inline = parse_inline(flags.inline or (), target, definitions.model, definitions.capabilities)
     row = view.entity(_entity_of(target))

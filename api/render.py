@@ -146,7 +146,17 @@ class Renderer:
         yield "{" + joined(self._meta(row, type, members(row.attributes)["meta"], versions=False)) + "}"
 
     def version(self, row: Row, type: ResourceType, inline: Inline) -> Iterator[str]:
-        yield "{" + joined(self.version_members(row, type, inline)) + "}"
+        yield self._spliced(row, type, inline) or "{" + joined(self.version_members(row, type, inline)) + "}"
+
+    def _spliced(self, row: Row, type: ResourceType, inline: Inline) -> str | None:
+        """The Version where its stored text only needs `self` and `xid` after the ids: this is what most reads ask for,
+        and a third of what taking the text apart costs."""
+        start = f'{{"{type.singular}id":"{xids.segments(row.xid)[3]}","versionid":"{row.id}",'
+        if self._look.doc or inline or not row.attributes.startswith(start):
+            return None
+        return (
+            f'{start}"self":{self._look.url(row.xid, _suffix(type))},"xid":"{row.xid}",{row.attributes[len(start) :]}'
+        )
 
     def version_members(self, row: Row, type: ResourceType, inline: Inline) -> Members:
         """All members of a Version."""

@@ -53,7 +53,7 @@ class Request:
 
 def request_of(scope: Scope, public_url: str | None = None) -> Request:
     """The request in an ASGI scope. public_url: root of the registry where it is configured."""
-    root = scope.get("root_path", "")
+    root = scope.get("app_root_path", scope.get("root_path", ""))
     raw = scope["raw_path"].decode("latin-1")
     raw = raw[len(root) :] if root and raw.startswith(root) else raw
     # Split first, decode then: an encoded slash never makes a segment.
