@@ -1,0 +1,167 @@
+"""Histories: lists of writes, drawn at random over a few names, under models with every version mode.
+
+One vocabulary serves both levels: a Step is a request, and `command` makes of it what the domain takes. Many steps are
+refused, which is wanted: what a refusal leaves behind is part of every property.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from domain.commands import Command, DeleteEntities, Method, ReplaceModel, WriteTree
+
+MODES: Final = ("manual", "createdat", "modifiedat", "semver")
+#: Version ids that every mode takes, oldest first by semantic versioning.
+VERSIONS: Final = ("1.0.0-rc.1", "1.0.0", "1.1.0", "2.0.0")
+#: Few, so that a history comes back to the same ones.
+RESOURCES: Final = ("/dirs/a/files/f1", "/dirs/a/files/f1", "/dirs/a/files/f2", "/dirs/a/notes/f1", "/dirs/b/files/f1")
+#: Equal ones, so that ids have to break ties, and ones in the future.
+TIMES: Final = ("2020-01-01T00:00:00Z", "2020-01-01T02:00:00+02:00", "2021-06-01T12:00:00.5Z", "2040-01-01T00:00:00Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One request. body: a JSON value, None for none; query: the flags, as a map."""
+
+    method: str
+    path: str
+    body: Any = None
+    query: tuple[tuple[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        flags = "&".join(f"{name}={value}" for name, value in self.query)
+        return f"{self.method} {self.path}{'?' + flags if flags else ''} {self.body!r}"
+
+
+def command(step: Step) -> Command:
+    """What the domain is asked when a Step comes in."""
+    flags: dict[str, Any] = dict(step.query)
+    if step.path == "/modelsource":
+        return ReplaceModel(step.body)
+    if step.method == "DELETE":
+        return DeleteEntities(step.path, step.body, **flags)
+    return WriteTree(step.path, step.body, Method(step.method), **flags)
+
+
+def model(
+    mode: str = "manual", maxversions: int = 0, *, one_root: bool = False, stage: str = "free", documents: bool = False
+) -> dict[str, Any]:
+    """A modelsource: `files` as the arguments say, `notes` always manual and without documents.
+
+    stage: what every Version of a file says about its `stage`: `free` nothing, `some` an enum, `must` a default too.
+    """
+    free = {"name": "*", "type": "any"}
+    stages: dict[str, Any] = {
+        "free": {"stage": {"type": "string"}},
+        "some": {"stage": {"type": "string", "enum": ["alpha", "beta"]}},
+        "must": {"stage": {"type": "string", "enum": ["alpha", "beta"], "required": True, "default": "alpha"}},
+    }
+    files = {
+        "singular": "file",
+        "hasdocument": documents,
+        "versionmode": mode,
+        "maxversions": maxversions,
+        "attributes": stages[stage] | {"*": free},
+    }
+    files |= {"singleversionroot": True} if one_root or mode != "manual" else {}
+    notes = {"singular": "note", "hasdocument": False, "attributes": {"*": free}}
+    return {"groups": {"dirs": {"singular": "dir", "resources": {"files": files, "notes": notes}}}}
+
+
+def models(documents: bool = False) -> SearchStrategy[dict[str, Any]]:
+    """Modelsources that differ in how Versions are ordered, counted and described."""
+    return st.builds(
+        model,
+        st.sampled_from(MODES),
+        st.sampled_from((0, 0, 0, 1, 2, 3)),
+        one_root=st.booleans(),
+        stage=st.sampled_from(("free", "free", "some", "must")),
+        documents=st.just(documents),
+    )
+
+
+def histories(documents: bool = False, most: int = 20) -> SearchStrategy[list[Step]]:
+    """A model, then writes; few of them are model changes."""
+    changes = st.builds(Step, st.just("PUT"), st.just("/modelsource"), models(documents))
+    steps = st.lists(st.one_of(*_WRITES, *_WRITES, *_WRITES, *_DELETIONS, changes), min_size=6, max_size=most)
+    return st.builds(lambda first, rest: [first, *rest], changes, steps)
+
+
+def _some(names: dict[str, SearchStrategy[Any]]) -> SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional=names)
+
+
+_IDS = st.sampled_from(VERSIONS)
+_TEXTS = st.sampled_from(("x", "y", "10", "é \U0001f600"))
+_GROUPS = st.sampled_from(("/dirs/a", "/dirs/b"))
+_RESOURCES = st.sampled_from(RESOURCES)
+_WRITE = st.sampled_from(("PUT", "PATCH"))
+_FLAG = st.one_of(
+    st.just(()),
+    st.just(()),
+    st.builds(lambda value: (("setdefaultversionid", value),), st.one_of(_IDS, st.just("null"))),
+)
+_EPOCH = st.one_of(st.just(()), st.just(()), st.builds(lambda n: (("epoch", str(n)),), st.integers(1, 4)))
+
+_COMMON: Final[dict[str, SearchStrategy[Any]]] = {
+    "name": st.one_of(_TEXTS, st.none()),
+    "labels": st.one_of(st.none(), st.dictionaries(st.sampled_from(("a", "b.c")), _TEXTS, max_size=2)),
+    "createdat": st.one_of(st.sampled_from(TIMES), st.none()),
+    "epoch": st.sampled_from((1, 1, 2)),
+}
+_VERSION = _some(
+    _COMMON
+    | {
+        "modifiedat": st.sampled_from(TIMES),
+        "ancestorid": st.sampled_from((*VERSIONS, *[None] * 8)),
+        "stage": st.sampled_from(("alpha", "beta", "gamma", None)),
+        "size": st.one_of(st.integers(-3, 3), st.none()),
+    }
+)
+_META = _some(
+    {
+        "labels": _COMMON["labels"],
+        "defaultversionid": st.one_of(_IDS, st.none()),
+        "defaultversionsticky": st.booleans(),
+        "deprecated": st.sampled_from(({}, None)),
+    }
+)
+_VERSION_MAP = st.dictionaries(_IDS, _VERSION, max_size=3)
+_RESOURCE = st.builds(
+    lambda attributes, nested: attributes | nested,
+    _VERSION,
+    _some({"versionid": _IDS, "meta": _META, "versions": _VERSION_MAP}),
+)
+_GROUP = _some(_COMMON | {"files": st.dictionaries(st.sampled_from(("f1", "f2")), _RESOURCE, max_size=2)})
+
+_WRITES: Final[tuple[SearchStrategy[Step], ...]] = (
+    st.builds(Step, _WRITE, _GROUPS, _GROUP),
+    st.builds(Step, _WRITE, _RESOURCES, _RESOURCE, _FLAG),
+    st.builds(Step, _WRITE, _RESOURCES, _RESOURCE, _FLAG),
+    st.builds(Step, st.just("POST"), _RESOURCES, _VERSION, _FLAG),
+    st.builds(Step, _WRITE, _RESOURCES.map("{}/meta".format), _META),
+    st.builds(Step, st.sampled_from(("POST", "PATCH")), _RESOURCES.map("{}/versions".format), _VERSION_MAP, _FLAG),
+    st.builds(
+        lambda method, resource, id, body: Step(method, f"{resource}/versions/{id}", body),
+        _WRITE,
+        _RESOURCES,
+        _IDS,
+        _VERSION,
+    ),
+)
+_DELETIONS: Final[tuple[SearchStrategy[Step], ...]] = (
+    st.builds(
+        lambda resource, id, flags: Step("DELETE", f"{resource}/versions/{id}", None, flags), _RESOURCES, _IDS, _EPOCH
+    ),
+    st.builds(
+        lambda resource, ids: Step("DELETE", f"{resource}/versions", {id: {} for id in ids}),
+        _RESOURCES,
+        st.lists(_IDS, max_size=3),
+    ),
+    st.builds(lambda resource, flags: Step("DELETE", resource, None, flags), _RESOURCES, _EPOCH),
+    st.builds(lambda group: Step("DELETE", group), _GROUPS),
+)

@@ -1,0 +1,213 @@
+"""The catalogue of errors against the table of the specification, and every error that can be raised by some row.
+
+Rules ERR-1, ERR-2, ERR-7, ERR-10.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from domain import problems
+from domain.problems import CATALOGUE, Problem
+
+ROWS = Path(__file__).parent / "http"
+
+#: Name, status, subject and arguments; `-` is none. A subject in angle brackets is told when the error is raised.
+CORE = """
+    action_not_supported            405 <request_path>   action
+    ancestor_circular_reference     400 <resource_xid>   list
+    bad_defaultversionid            400 <request_path>   value error_detail
+    bad_details                     400 <request_path>   -
+    bad_filter                      400 <request_path>   value error_detail
+    bad_flag                        400 <request_path>   flag
+    bad_ignore                      400 <request_path>   value error_detail
+    bad_inline                      400 <request_path>   value error_detail
+    bad_request                     400 <request_path>   error_detail
+    bad_sort                        400 <request_path>   value error_detail
+    cannot_doc_xref                 400 <resource_xid>   -
+    capability_error                400 /capabilities    error_detail
+    capability_missing_value        400 /capabilities    name value
+    capability_unknown              400 /capabilities    field
+    capability_value                400 /capabilities    value field list
+    capability_wildcard             400 /capabilities    field
+    compatibility_unknown           400 <resource_xid>   compat format
+    compatibility_violation         400 <resource_xid>   compat
+    constraint_failure              400 <resource_xid>   path kind
+    data_retrieval_error            500 <path>           -
+    defaultversionid_request        400 <resource_xid>   -
+    extra_xref_attribute            400 <resource_xid>   name singular
+    format_external                 400 <version_xid>    -
+    format_unknown                  400 <version_xid>    format
+    format_violation                400 <version_xid>    format
+    groups_only                     400 <request_path>   name
+    hasdocument_violation           400 <version_xid>    plural
+    inline_noninlineable            400 <request_path>   name
+    invalid_attribute               400 <entity_xid>     name error_detail
+    malformed_id                    400 <request_url>    id error_detail
+    malformed_xid                   400 <request_url>    xid error_detail
+    malformed_xref                  400 <request_url>    xref error_detail
+    mismatched_epoch                400 <entity_xid>     bad_epoch epoch
+    mismatched_id                   400 <entity_xid>     singular invalid_id expected_id
+    mismatched_version_attribute    400 <resource_xid>   name
+    misplaced_epoch                 400 <entity_xid>     -
+    model_compliance_error          400 /model           -
+    model_error                     400 /model           error_detail
+    model_required_true             400 /model           name
+    model_scalar_default            400 /model           name
+    multiple_roots                  400 <resource_xid>   plural
+    not_available                   400 <available_type> -
+    not_found                       404 <entity_xid>     -
+    one_resource                    400 <entity_xid>     list
+    parsing_data                    400 -                error_detail
+    readonly                        400 <entity_xid>     -
+    required_attribute_missing      400 <entity_xid>     list
+    resources_only                  400 <group_xid>      name
+    server_busy                     503 <request_path>   -
+    server_error                    500 <request_path>   -
+    setdefaultversionsticky_false   400 <resource_xid>   -
+    sort_noncollection              400 <request_path>   -
+    too_large                       406 <request_path>   -
+    too_many_versions               400 <request_path>   -
+    unknown_attribute               400 <entity_xid>     name
+    unknown_group_type              400 <entity_xid>     name
+    unknown_id                      400 <entity_xid>     singular id
+    unknown_resource_type           400 <entity_xid>     group name
+    unsupported_specversion         400 <request_path>   specversion list
+    versionid_not_allowed           400 <resource_xid>   plural
+"""
+HTTP = """
+    api_not_found                   404 <request_path>   -
+    details_required                405 <resource_xid>   -
+    extra_xregistry_header          400 <request_path>   name error_detail
+    header_error                    400 <request_path>   name error_detail
+    missing_body                    400 <request_path>   -
+    missing_versions                400 <request_path>   -
+"""
+
+#: Errors that no request can bring about yet, by what they belong to.
+UNREACHED = {
+    "filters and sorting": {"bad_filter", "bad_sort", "sort_noncollection"},
+    "cross references": {"cannot_doc_xref", "extra_xref_attribute", "malformed_xref"},
+    "formats": {
+        "compatibility_unknown",
+        "compatibility_violation",
+        "format_external",
+        "format_unknown",
+        "format_violation",
+    },
+    "rules across Versions and Groups": {"constraint_failure", "mismatched_version_attribute", "readonly"},
+    "the specversion flag": {"unsupported_specversion"},
+    "the server, not the request": {"data_retrieval_error", "server_busy", "server_error", "too_large"},
+}
+
+
+class Row(NamedTuple):
+    """One line of the tables above."""
+
+    name: str
+    status: int
+    subject: str
+    arguments: set[str]
+    document: str
+
+    @classmethod
+    def of(cls, line: str, document: str) -> Row:
+        name, status, subject, *arguments = line.split()
+        return cls(name, int(status), subject, set(arguments) - {"-"}, document)
+
+
+TABLE = [
+    Row.of(line, document)
+    for text, document in ((CORE, problems.SPEC), (HTTP, problems.HTTP))
+    for line in text.strip().splitlines()
+]
+
+
+def test_the_catalogue_has_the_66_types_of_the_specification() -> None:
+    # ERR-10: one table of error types, complete and without strangers
+    assert [len(text.strip().splitlines()) for text in (CORE, HTTP)] == [60, 6]
+    assert sorted(CATALOGUE) == sorted(row.name for row in TABLE)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
+def test_a_type_says_what_the_table_says(row: Row) -> None:
+    # ERR-1, ERR-10: status, document, subject and arguments are those of the table
+    kind = CATALOGUE[row.name]
+    assert kind.status == row.status
+    assert kind.uri() == f"{row.document}#{row.name}"
+    assert kind.placeholders() == row.arguments
+    assert kind.about == _about(row.subject)
+
+
+@pytest.mark.parametrize("kind", CATALOGUE.values(), ids=CATALOGUE.keys())
+def test_a_title_names_its_subject_and_all_its_arguments(kind: type[Problem]) -> None:
+    # ERR-1, ERR-2: placeholders are names, every value shows in the title, the subject is no argument
+    names = re.findall(r"<([^>]*)>", kind.title)
+    assert all(re.fullmatch(r"[a-z][a-z0-9_]{0,62}", name) for name in names)
+    values = {name: f"the {name}" for name in kind.placeholders()}
+    problem = kind(None if kind.about is not None else "/a/b", **values)
+    told = problem.text("/the/request")
+    assert "subject" not in values
+    assert all(value in told for value in values.values())
+    assert not re.search(r"<[a-z_]+>", told)
+
+
+@pytest.mark.parametrize("kind", CATALOGUE.values(), ids=CATALOGUE.keys())
+def test_arguments_that_are_missing_or_too_many_are_refused(kind: type[Problem]) -> None:
+    # ERR-10: the one constructor fails when arguments and placeholders differ
+    subject = None if kind.about is not None else "/a/b"
+    values = dict.fromkeys(kind.placeholders(), "x")
+    with pytest.raises(TypeError):
+        kind(subject, **values, extra="x")
+    with pytest.raises(TypeError):
+        kind("/a/b" if subject is None else None, **values)
+    for name in values:
+        with pytest.raises(TypeError):
+            kind(subject, **{key: value for key, value in values.items() if key != name})
+
+
+def test_arguments_are_told_as_strings() -> None:
+    # ERR-1: numbers and booleans become strings, as JSON writes them
+    problem = problems.MismatchedEpoch("/dirs/d1", bad_epoch=9, epoch=True)
+    assert problem.arguments == {"bad_epoch": "9", "epoch": "true"}
+
+
+def test_no_conflict_is_a_409_or_a_412() -> None:
+    # ERR-7: epochs and ids that do not agree are plain 400s
+    assert not {kind.status for kind in CATALOGUE.values()} & {409, 412}
+
+
+def test_every_type_that_can_be_raised_has_a_row_that_raises_it() -> None:
+    # ERR-10: the rows of the HTTP tables reach every error type but those named above
+    unreached = set().union(*UNREACHED.values())
+    assert _raised() >= set(CATALOGUE) - unreached
+    assert not _raised() & unreached
+
+
+def _about(subject: str) -> str | None:
+    if subject in (problems.REQUEST_PATH, problems.REQUEST_URL):
+        return subject
+    if subject == "-":
+        return problems.NO_SUBJECT
+    return None if subject.startswith("<") else subject
+
+
+def _raised() -> set[str]:
+    return {type for path in sorted(ROWS.glob("*.yaml")) for type in _types(yaml.safe_load(path.read_text()))}
+
+
+def _types(value: Any) -> Iterator[str]:
+    """The types of all `problem` members anywhere in a table."""
+    if isinstance(value, dict):
+        problem = value.get("problem")
+        if isinstance(problem, dict) and isinstance(problem.get("type"), str):
+            yield problem["type"]
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _types(each)
