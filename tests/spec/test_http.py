@@ -1,0 +1,116 @@
+"""Runs the tables in http/: each row is a story told to a new registry over HTTP, on SQLite and on PostgreSQL.
+
+    - id: ENT-31a               one or more rule ids, with a letter where a rule has several rows
+      rule: in a few words of our own
+      model: dirs               the name of a modelsource in models.yaml; `dirs` where it is left out
+      given: [[PUT, /dirs/d1, {}]]        requests before: [method, path, body, headers], all to succeed
+      when: [GET, /dirs/D1]
+      then: {status: 404}       see below
+      also: [{when: ..., then: ...}]      the story goes on
+
+Bodies that are text or bytes (`!!binary`) are sent as they are, others as JSON with that Content-Type.
+`then` has: `status`; `headers`, these and exactly so, null for none; `metadata`, all `xRegistry-` headers of a
+document; `body`, the whole JSON body, or `text` or `base64`; `only`, just these members of it; instead of these,
+`problem: {type, subject, args}` for a whole error answer (title, status and a subject that is the request's are
+implied, and an `error_detail` is free); `log: unchanged` where an accepted request records nothing. The short forms in
+bodies are in `expected.py`. After a request that is refused or that reads, the log and the read model are always as
+before (P-15/40).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+import yaml
+
+from tests.spec.expected import KEYS, expectation, said
+from tests.spec.harness import BASE, Answer, Registry, Request, emptied, serving
+from tests.stores import postgres_server
+
+__all__ = ["postgres_server"]
+
+ROW = {"id", "rule", "model", "given", "when", "then", "also"}
+READS = ("GET", "HEAD", "OPTIONS")
+TABLES = Path(__file__).with_name("http")
+
+
+class Loader(yaml.CSafeLoader):
+    """YAML whose timestamps stay text, as in JSON."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def _load(path: Path) -> Any:
+    return yaml.load(path.read_text(), Loader)
+
+
+MODELS = _load(TABLES / "models.yaml")
+ROWS = [row for path in sorted(TABLES.glob("*.yaml")) if path.stem != "models" for row in _load(path)]
+
+
+@pytest.fixture(scope="module")
+def postgres_schema(postgres_server: str) -> Iterator[str]:
+    """The URL of a schema that serves one story after the other."""
+    schema = f"http{uuid4().hex}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+        yield f"{postgres_server}?options=-csearch_path%3D{schema}"
+        connection.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty store, on each database in turn."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'annals.db'}"
+    url = str(request.getfixturevalue("postgres_schema"))
+    emptied(url)
+    return url
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[f"{row['id']}: {row['rule']}" for row in ROWS])
+def test_row(row: dict[str, Any], store: str) -> None:
+    assert set(row) <= ROW
+    asyncio.run(_story(row, store))
+
+
+def test_ids_are_said_once() -> None:
+    ids = [row["id"] for row in ROWS]
+    assert sorted(ids) == sorted(set(ids))
+
+
+async def _story(row: dict[str, Any], store: str) -> None:
+    model = MODELS[row.get("model", "dirs")]
+    async with serving(store, model) as registry:
+        for given in row.get("given", []):
+            answer = await registry.ask(Request(*given))
+            assert 200 <= answer.status < 300, (given, answer)
+        for step in [row, *row.get("also", [])]:
+            await _step(registry, Request(*step["when"]), step["then"], model)
+
+
+async def _step(registry: Registry, request: Request, then: dict[str, Any], model: Any) -> None:
+    assert set(then) <= KEYS
+    before = registry.kept()
+    answer = await registry.ask(request)
+    expected = expectation(then, model, registry.moment.number, request)
+    assert said(answer, expected) == expected, request
+    assert f"<{BASE}>;rel=xregistry-root" in answer.headers.get("link", "")
+    if answer.status >= 400 or request.method in READS or then.get("log") == "unchanged":
+        assert registry.kept() == before
+    _is_complete(answer, then)
+
+
+def _is_complete(answer: Answer, then: dict[str, Any]) -> None:
+    """A row that gets JSON says what is in it."""
+    if answer.headers.get("content-type", "").startswith("application/json") and answer.content:
+        assert {"body", "only", "problem", "text", "base64"} & set(then)
