@@ -84,7 +84,7 @@ def write(changes: ChangeSet, value: Json, *, patch: bool) -> None:
     check_modes(changes, after["versionmodes"])
     store(changes, after, tuple(differing))
     registry = changes.registry()
-    registry.listed.add("capabilities")
+    registry.listed |= {"capabilities"}
     registry.touch()
 
 

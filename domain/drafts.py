@@ -7,6 +7,7 @@ ResourceDraft holds a meta and Versions together, because they are settled toget
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from domain import instants
@@ -27,6 +28,8 @@ class Draft:
     went). pinned: the request gave a `modifiedat` that stands. listed: names that `changed` has whatever their values.
     """
 
+    __slots__ = ("_attributes", "before", "level", "listed", "now", "pinned", "touched", "written", "xid")
+
     def __init__(self, xid: str, level: Level, before: Attributes | None, now: str) -> None:
         self.xid = xid
         self.level = level
@@ -35,7 +38,7 @@ class Draft:
         self.written = False
         self.touched = False
         self.pinned = False
-        self.listed: set[str] = set()
+        self.listed: frozenset[str] = frozenset()
         self._attributes: Attributes | None = None
 
     @property
@@ -120,6 +123,8 @@ class Draft:
 class GroupDraft(Draft):
     """The registry or a Group: a Draft that counts the members of its collections."""
 
+    __slots__ = ("deleted", "entity", "gained")
+
     def __init__(self, xid: str, level: Level, entity: Entity | None, now: str) -> None:
         super().__init__(xid, level, entity.attributes if entity else None, now)
         self.entity = entity
@@ -139,6 +144,8 @@ class GroupDraft(Draft):
 
 class VersionDraft(Draft):
     """One Version. document: SHA-256 of its bytes. ordered: its ordering time in `modifiedat` mode (ENT-101)."""
+
+    __slots__ = ("ancestor", "document", "entity", "gone", "id", "ordered")
 
     def __init__(self, xid: str, level: Level, entity: Entity | None, now: str) -> None:
         super().__init__(xid, level, entity.attributes if entity else None, now)
@@ -160,11 +167,42 @@ class VersionDraft(Draft):
         return {name: value for name, value in found.items() if value is not None}
 
 
+@dataclass(frozen=True, slots=True)
+class DefaultWish:
+    """What a request says about a Resource's default Version (ENT-82, ENT-83).
+
+    sticky: None leaves it as it is. id: the Version named; None: the newest, or the present one where `keep` says so.
+    """
+
+    sticky: bool | None = None
+    id: str | None = None
+    keep: bool = True
+
+
+#: The wish of a request that says nothing about the default Version.
+SILENT: Final = DefaultWish()
+
+
 class ResourceDraft:
     """A Resource: its meta, and those of its Versions that matter to the request.
 
     complete: `versions` holds all of them. wish: what the request says about the default Version.
     """
+
+    __slots__ = (
+        "complete",
+        "counter",
+        "deleted",
+        "entity",
+        "group",
+        "membership_changed",
+        "meta",
+        "type",
+        "unsettled",
+        "versions",
+        "wish",
+        "xid",
+    )
 
     def __init__(self, xid: str, group: GroupType, type: ResourceType, entity: Entity | None, now: str) -> None:
         self.xid = xid
@@ -175,7 +213,7 @@ class ResourceDraft:
         self.versions: dict[str, VersionDraft] = {}
         self.complete = entity is None
         self.counter: int = entity.private.get("counter", 0) if entity else 0
-        self.wish = DefaultWish()
+        self.wish = SILENT
         self.membership_changed = False
         self.unsettled = False  # its Versions' order, roots or default have to be worked out again
         self.deleted = False
@@ -190,15 +228,3 @@ class ResourceDraft:
 
     def living(self) -> list[VersionDraft]:
         return [version for version in self.versions.values() if version.gone is None]
-
-
-class DefaultWish:
-    """What a request says about a Resource's default Version (ENT-82, ENT-83).
-
-    sticky: None leaves it as it is. id: the Version named; None: the newest, or the present one where `keep` says so.
-    """
-
-    def __init__(self, sticky: bool | None = None, id: str | None = None, keep: bool = True) -> None:
-        self.sticky = sticky
-        self.id = id
-        self.keep = keep

@@ -6,7 +6,7 @@ Spec: core 1.0-rc4, "Resource Processing Algorithm", "Default Version of a Resou
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from domain import xid as xids
@@ -97,7 +97,8 @@ def write_meta(resource: ResourceDraft, body: Json, how: Manner) -> None:
         given["defaultversionsticky"] = resource.wish.sticky or None  # naming a Version makes it sticky (ENT-82)
     given.pop("defaultversionid", None)
     resource.meta.write(how.given(given), patch=how.patch, kept=_meta_ids(resource))
-    resource.wish.sticky = bool(resource.meta.attributes.get("defaultversionsticky"))
+    sticky = bool(resource.meta.attributes.get("defaultversionsticky"))
+    resource.wish = replace(resource.wish, sticky=sticky)
     resource.unsettled = True
 
 
