@@ -55,6 +55,7 @@ def run(settings: Settings, listening: socket.socket) -> None:
         http="httptools",
         log_level=settings.log_level,
         access_log=False,
+        server_header=False,
         timeout_graceful_shutdown=10,
     )
     server = uvicorn.Server(config)
