@@ -32,10 +32,22 @@ SCALAR: Final = frozenset(
 
 #: JSON text of a string that a header carries as it is.
 _PLAIN: Final = re.compile(r'"([\x21\x23\x24\x26-\x5b\x5d-\x7e]*)"\Z')
-_UNSAFE: Final = re.compile(r"[^\x21\x23\x24\x26-\x7e]+")
-_UNSAFE_TEXT: Final = re.compile(r"[^\x20-\x7e]+")
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPED: Final = re.compile(r"\\(.)")
+
+
+class _Percent(dict[int, str]):
+    """For `str.translate`: a character as it is where it is ASCII and not refused, else its UTF-8 percent-encoded."""
+
+    def __init__(self, low: int, refused: str = "") -> None:
+        super().__init__((code, chr(code)) for code in range(low, 0x7F) if chr(code) not in refused)
+
+    def __missing__(self, code: int) -> str:
+        return "".join(f"%{byte:02X}" for byte in chr(code).encode("utf-8"))
+
+
+_VALUE: Final = _Percent(0x21, refused='"%')
+_TEXT: Final = _Percent(0x20)
 
 
 class BadHeader(ValueError):
@@ -44,12 +56,12 @@ class BadHeader(ValueError):
 
 def encode(value: str) -> str:
     """A value as a header carries it: printable ASCII without space, quote and percent sign."""
-    return _UNSAFE.sub(_percent, value)
+    return value.translate(_VALUE)
 
 
 def encode_text(value: str) -> str:
     """The value of a header of HTTP's own, such as a media type or a URL: only what no header may hold is encoded."""
-    return _UNSAFE_TEXT.sub(_percent, value)
+    return value.translate(_TEXT)
 
 
 def decode(value: str) -> str:
@@ -62,15 +74,11 @@ def decode(value: str) -> str:
         raise BadHeader("it does not decode to UTF-8") from None
 
 
-def _percent(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in found[0].encode("utf-8"))
-
-
 class HeaderTypes:
     """How a Resource type's attributes travel in headers: as scalars, as maps of scalars, or not at all."""
 
     def __init__(self, type: ResourceType) -> None:
-        self._singular = type.singular
+        self.type = type
         self._types: dict[str, str] = dict(_types(type.version.definitions))
 
     def headers(self, shown: Members) -> Headers:
@@ -113,7 +121,7 @@ class HeaderTypes:
                 yield _header_name(f"{name}.{key}"), _header_value(item)
 
     def _check(self, header: str) -> None:
-        for name in (self._singular, f"{self._singular}base64", "contenttype"):
+        for name in (self.type.singular, f"{self.type.singular}base64", "contenttype"):
             if header == name:
                 detail = "the Content-Type header says it" if name == "contenttype" else "the body is the document"
                 raise problems.ExtraXregistryHeader(name=PREFIX + header, error_detail=detail)

@@ -15,7 +15,7 @@ from api.documents import Documents, document_member
 from api.inline import CONFIGURATION, NOTHING, Inline
 from api.members import Members, joined, members, string
 from domain import xid as xids
-from domain.model import GroupType, Model, ResourceType
+from domain.model import GroupType, ResourceType
 from projections.entities.rows import Row
 
 #: What the document view leaves out of a Version.
@@ -72,21 +72,21 @@ class Ahead:
 
 
 Entity = Callable[[Row], Iterator[str]]
+GroupTypes = Mapping[str, GroupType]
 
 
 class Renderer:
     """JSON text of entities, in pieces. rows: what is nested in them, in tree order."""
 
-    def __init__(self, model: Model, look: Look, documents: Documents, rows: Ahead) -> None:
-        self._model = model
+    def __init__(self, look: Look, documents: Documents, rows: Ahead) -> None:
         self._look = look
         self._documents = documents
         self._rows = rows
 
-    def registry(self, row: Row, inline: Inline, configuration: Mapping[str, str]) -> Iterator[str]:
+    def registry(self, row: Row, types: GroupTypes, inline: Inline, configuration: Mapping[str, str]) -> Iterator[str]:
         """configuration: JSON text of the inlined ones of `capabilities`, `model` and `modelsource`."""
         own = members(row.attributes)
-        groups = list(self.groups(own, inline))
+        groups = list(self.groups(own, types, inline))
         leading = {"specversion": own.pop("specversion"), "registryid": own.pop("registryid")}
         shown = {**self._identified(leading, xids.REGISTRY), **own, **configuration}
         yield "{" + joined(shown)
@@ -94,11 +94,13 @@ class Renderer:
             yield from group
         yield "}"
 
-    def groups(self, own: Members, inline: Inline) -> Iterator[Iterator[str]]:
+    def groups(self, own: Members, types: GroupTypes, inline: Inline) -> Iterator[Iterator[str]]:
         """The registry's collections, each with a comma before it. Takes their counts out of `own` at once."""
-        for plural, type in self._model.groups.items():
+        for plural, type in types.items():
             count = own.pop(f"{plural}count", "0")
-            yield self._collection(xids.REGISTRY, plural, count, inline.get(plural), self._group_of(type, inline))
+            yield self._collection(
+                xids.REGISTRY, plural, count, inline.get(plural), self.group_of(type, inline.get(plural, NOTHING))
+            )
 
     def group(self, row: Row, type: GroupType, inline: Inline) -> Iterator[str]:
         own = members(row.attributes)
@@ -112,7 +114,7 @@ class Renderer:
         """A Group's collections, each with a comma before it, in tree order. Takes counts out of `own` at once."""
         for plural in sorted(type.resources):
             count = own.pop(f"{plural}count", "0")
-            entity = self._resource_of(type.resources[plural], inline.get(plural, NOTHING))
+            entity = self.resource_of(type.resources[plural], inline.get(plural, NOTHING))
             yield self._collection(row.xid, plural, count, inline.get(plural), entity)
 
     def resource(self, row: Row, type: ResourceType, inline: Inline) -> Iterator[str]:
@@ -120,7 +122,7 @@ class Renderer:
         count = shown.pop("versionscount", "0")
         yield "{" + joined(shown)
         deeper = inline.get("versions")
-        entity = self._version_of(type, deeper or NOTHING)
+        entity = self.version_of(type, deeper or NOTHING)
         yield from self._collection(row.xid, "versions", count, deeper, entity)
         yield "}"
 
@@ -178,11 +180,17 @@ class Renderer:
             before = ","
         yield "}" if before == "," else "{}"
 
-    def entity_of(self, group: GroupType | None, plural: str, inline: Inline) -> Entity:
-        """How the members of a collection are written: of a Group type's, or without one of the registry's."""
-        if group is None:
-            return self._group_of(self._model.groups[plural], inline)
-        return self._resource_of(group.resources[plural], inline.get(plural, NOTHING))
+    def group_of(self, type: GroupType, inline: Inline) -> Entity:
+        """How the members of a Group collection are written."""
+        return lambda row: self.group(row, type, inline)
+
+    def resource_of(self, type: ResourceType, inline: Inline) -> Entity:
+        """How the members of a Resource collection are written."""
+        return lambda row: self.resource(row, type, inline)
+
+    def version_of(self, type: ResourceType, inline: Inline) -> Entity:
+        """How the members of a Version collection are written."""
+        return lambda row: self.version(row, type, inline)
 
     def _collection(self, parent: str, plural: str, count: str, deeper: Inline | None, entity: Entity) -> Iterator[str]:
         xid = f"{parent}/{plural}" if parent != xids.REGISTRY else f"/{plural}"
@@ -191,15 +199,6 @@ class Renderer:
         if deeper is not None:
             yield f',"{plural}":'
             yield from self.map_of(parent, xids.type_of(xid), entity)
-
-    def _group_of(self, type: GroupType, inline: Inline) -> Entity:
-        return lambda row: self.group(row, type, inline.get(type.plural, NOTHING))
-
-    def _resource_of(self, type: ResourceType, inline: Inline) -> Entity:
-        return lambda row: self.resource(row, type, inline)
-
-    def _version_of(self, type: ResourceType, inline: Inline) -> Entity:
-        return lambda row: self.version(row, type, inline)
 
     def _meta(self, row: Row, type: ResourceType, text: str, versions: bool) -> Members:
         """versions: whether the answer includes the Resource's Versions."""

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from api.answer import JSON, Answer, Headers
 from api.definitions import Definitions
 from api.documents import Documents
 from api.flags import Flags
-from api.headers import contenttype_headers, encode_text
+from api.headers import HeaderTypes, contenttype_headers, encode_text
 from api.inline import NOTHING, Inline
 from api.members import members, string
 from api.paths import COLLECTIONS, Kind, Target
@@ -71,7 +72,7 @@ _CREATABLE: Final = (Kind.GROUP, Kind.RESOURCE, Kind.META, Kind.VERSION)
 def json_pieces(shown: Shown, base: str, documents: Documents) -> Iterator[str]:
     """The JSON text of what is shown."""
     rows = Ahead(shown.rows)
-    renderer = Renderer(shown.definitions.model, shown.look(base), documents, rows)
+    renderer = Renderer(shown.look(base), documents, rows)
     if shown.maps:
         return _maps(renderer, rows, shown)
     if shown.target.kind in COLLECTIONS:
@@ -87,20 +88,46 @@ def document_answer(shown: Shown, base: str, documents: Documents) -> Answer:
 
     One that is stored elsewhere is a redirection.
     """
-    row, type = next(iter(shown.rows)), _resource(shown.target)
-    renderer = Renderer(shown.definitions.model, Look(base), documents, Ahead(()))
-    resource = shown.target.kind is Kind.RESOURCE
+    row = next(iter(shown.rows))
+    types = shown.definitions.headers_of(_resource(shown.target))
+    found = _metadata(types, shown.target.kind is Kind.RESOURCE, row, base)
+    headers = [root_link(base), _content_location(shown, base, row.xid, found.versionid), *found.headers]
+    if found.elsewhere is not None:
+        return Answer(303, [*headers, (b"location", found.elsewhere)])
+    return Answer(200, headers, documents(row.document) if row.document else b"")
+
+
+class _Metadata(NamedTuple):
+    """A document's metadata. elsewhere: the URL of one that is not stored here."""
+
+    headers: Headers
+    versionid: str
+    elsewhere: bytes | None
+
+
+@lru_cache(maxsize=2048)
+def _metadata(types: HeaderTypes, resource: bool, row: Row, base: str) -> _Metadata:
+    """The headers of a document: a function of a row, so those of documents often read are kept.
+
+    resource: whether the row is a Resource's, which shows its default Version.
+    """
+    type = types.type
+    renderer = Renderer(Look(base), _no_documents, Ahead(()))
     attributes = (renderer.resource_members if resource else renderer.version_members)(row, type, NOTHING)
     attributes["self"] = f'"{base}{row.xid}"'
     if resource:
-        attributes["versionsurl"] = f'"{base}{row.xid}/versions"'
-        attributes["versionscount"] = attributes.pop("versionscount")
-    headers = [*contenttype_headers(attributes), root_link(base), _content_location(shown, base, row)]
-    headers += [*shown.definitions.headers_of(type).headers(attributes), (b"content-disposition", _name(row))]
+        count = attributes.pop("versionscount")
+        attributes |= {"versionsurl": f'"{base}{row.xid}/versions"', "versionscount": count}
     elsewhere = string(attributes.get(f"{type.singular}url"))
-    if elsewhere is not None:
-        return Answer(303, [*headers, (b"location", encode_text(elsewhere).encode())])
-    return Answer(200, headers, documents(row.document) if row.document else b"")
+    return _Metadata(
+        [*contenttype_headers(attributes), *types.headers(attributes), (b"content-disposition", _name(row))],
+        string(attributes["versionid"]) or "",
+        None if elsewhere is None else encode_text(elsewhere).encode(),
+    )
+
+
+def _no_documents(sha256: str) -> bytes:
+    raise AssertionError("headers hold no documents")
 
 
 def json_answer(shown: Shown, base: str, documents: Documents) -> Answer:
@@ -112,16 +139,17 @@ def json_headers(shown: Shown, base: str, row: Row | None = None) -> Headers:
     """The headers of a JSON answer. row: the entity's, where the rows must not be touched yet."""
     located: Headers = []
     if shown.target.kind in _LOCATED:
-        located.append(_content_location(shown, base, row or next(iter(shown.rows))))
+        row = row or next(iter(shown.rows))
+        version = string(members(row.attributes).get("versionid")) if shown.target.kind is Kind.RESOURCE else row.id
+        located.append(_content_location(shown, base, row.xid, version or ""))
     return [JSON, root_link(base), *located]
 
 
-def _content_location(shown: Shown, base: str, row: Row) -> tuple[bytes, bytes]:
+def _content_location(shown: Shown, base: str, xid: str, versionid: str) -> tuple[bytes, bytes]:
     """The Version that the attributes are those of, or that the request made, in the form asked for."""
-    xid = row.xid
     if shown.target.kind is Kind.RESOURCE:
         made = [one for one in shown.created if one.startswith(f"{xid}/versions/")]
-        xid = f"{xid}/versions/{string(members(row.attributes)['versionid'])}"
+        xid = f"{xid}/versions/{versionid}"
         xid = xid if xid in made or not made else made[-1]
     return b"content-location", f"{base}{xid}{details(shown.target)}".encode()
 
@@ -146,13 +174,14 @@ def _name(row: Row) -> bytes:
 
 
 def _registry(renderer: Renderer, shown: Shown) -> Entity:
-    return lambda row: renderer.registry(row, shown.inline, shown.configuration)
+    types = shown.definitions.model.groups
+    return lambda row: renderer.registry(row, types, shown.inline, shown.configuration)
 
 
 def _group(renderer: Renderer, shown: Shown) -> Entity:
     type = shown.target.group
     assert type is not None, "a Group has a type"
-    return lambda row: renderer.group(row, type, shown.inline)
+    return renderer.group_of(type, shown.inline)
 
 
 def _stored(name: str | None) -> Callable[[Renderer, Shown], Entity]:
@@ -165,11 +194,11 @@ _ENTITIES: Final[dict[Kind, Callable[[Renderer, Shown], Entity]]] = {
     **dict.fromkeys((Kind.GROUPS, Kind.GROUP), _group),
     **dict.fromkeys(
         (Kind.RESOURCES, Kind.RESOURCE),
-        lambda renderer, shown: lambda row: renderer.resource(row, _resource(shown.target), shown.inline),
+        lambda renderer, shown: renderer.resource_of(_resource(shown.target), shown.inline),
     ),
     **dict.fromkeys(
         (Kind.VERSIONS, Kind.VERSION),
-        lambda renderer, shown: lambda row: renderer.version(row, _resource(shown.target), shown.inline),
+        lambda renderer, shown: renderer.version_of(_resource(shown.target), shown.inline),
     ),
     Kind.META: lambda renderer, shown: lambda row: renderer.meta(row, _resource(shown.target)),
     Kind.CAPABILITIES: _stored(None),
@@ -182,19 +211,27 @@ def _maps(renderer: Renderer, rows: Ahead, shown: Shown) -> Iterator[str]:
     """A map of the collections that the rows belong to."""
     before = "{"
     while rows.next is not None:
-        first = rows.next
-        plural = first.type.rpartition(".")[2]
+        first = rows.next.type
+        plural = first.rpartition(".")[2]
         yield f'{before}"{plural}":'
-        entity = renderer.entity_of(shown.target.group, plural, shown.inline)
-        yield from renderer.map_of(shown.target.xid, first.type, entity)
+        yield from renderer.map_of(shown.target.xid, first, _member(renderer, shown, plural))
         before = ","
     yield "}" if before == "," else "{}"
 
 
+def _member(renderer: Renderer, shown: Shown, plural: str) -> Entity:
+    """How the members of one of an entity's collections are written."""
+    inline, group = shown.inline.get(plural, NOTHING), shown.target.group
+    if group is None:
+        return renderer.group_of(shown.definitions.model.groups[plural], inline)
+    return renderer.resource_of(group.resources[plural], inline)
+
+
 def _bare(renderer: Renderer, row: Row, shown: Shown) -> Iterator[str]:
     """The nested collections of an entity without its attributes."""
-    own, group = members(row.attributes), shown.target.group
-    nested = renderer.resources(row, own, group, shown.inline) if group else renderer.groups(own, shown.inline)
+    own, group, inline = members(row.attributes), shown.target.group, shown.inline
+    types = shown.definitions.model.groups
+    nested = renderer.resources(row, own, group, inline) if group else renderer.groups(own, types, inline)
     before = "{"
     for collection in nested:
         yield before + next(collection).removeprefix(",")
