@@ -86,9 +86,11 @@ def string_form(value: Any) -> str:
             return value
         case bool():
             return "true" if value else "false"
-        case float() if value.is_integer():
-            return text_of(Decimal(value).to_integral_value())
-        case int() | float() | Decimal():
+        case int():
+            return str(value)
+        case float() if _exact(value):
+            return str(int(value))
+        case float() | Decimal():
             return text_of(value)
     return type(value).__name__
 
@@ -115,11 +117,16 @@ def _integer(value: Any) -> Any:
     if type(value) is int:
         return value
     number = _decimal(value)
-    if isinstance(number, float) and number.is_integer():
+    if _exact(number):
         return int(number)
-    if isinstance(number, Decimal) and number == number.to_integral_value():
+    if number == Decimal(number).to_integral_value():
         return number
     raise Flaw(f"{string_form(value)} is not an integer")
+
+
+def _exact(number: float | Decimal) -> bool:
+    """Whether a float is an integer of which it holds every digit."""
+    return isinstance(number, float) and number.is_integer() and abs(number) < 2**53
 
 
 def _uinteger(value: Any) -> Any:

@@ -1,0 +1,142 @@
+"""The built-in models of endpoints, messages and schemas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from domain.model import compile_model
+from domain.model.builtin import default_source
+from domain.problems import InvalidAttribute, Problem, RequiredAttributeMissing, UnknownAttribute
+from tests.data import published
+
+MODEL = compile_model(default_source())
+TIMES = {"createdat": "2025-01-01T00:00:00Z", "modifiedat": "2025-01-01T00:00:00Z"}
+
+
+def endpoint(**attributes: Any) -> dict[str, Any]:
+    return MODEL.groups["endpoints"].level.complete({"endpointid": "e", **TIMES, **attributes}, "/endpoints/e")
+
+
+def message(**attributes: Any) -> dict[str, Any]:
+    ids = {"messageid": "m", "versionid": "1", "ancestorid": "1", **TIMES}
+    version = MODEL.groups["messagegroups"].resources["messages"].version
+    return version.complete({**ids, **attributes}, "/messagegroups/g/messages/m/versions/1")
+
+
+def test_they_say_what_the_published_models_say() -> None:
+    # CM-01, EP-41: all but the target of an endpoint's message groups
+    source = published("combined-model.json")
+    source["groups"]["endpoints"]["attributes"]["messagegroups"]["item"]["target"] = "/messagegroups"
+    assert compile_model(source).full == MODEL.full
+
+
+def test_messages_are_one_type_in_both_places() -> None:
+    # CM-02, CM-03: the same definition, which the import does not show, and the same origin
+    groups = MODEL.full["groups"]
+    assert groups["endpoints"]["resources"] == groups["messagegroups"]["resources"]
+    assert "ximportresources" not in groups["endpoints"]
+    assert MODEL.groups["endpoints"].resources["messages"].origin == "/messagegroups/messages"
+
+
+@pytest.mark.parametrize(
+    ("options", "path"),
+    [
+        ({"protocol": "MQTT/5.0", "protocoloptions": {"qos": "1"}}, "protocoloptions.qos"),
+        (
+            {"protocol": "AMQP/1.0", "protocoloptions": {"distribution-mode": "MOVE"}},
+            "protocoloptions.distribution-mode",
+        ),
+        ({"protocol": "HTTP", "protocoloptions": {"deployed": "true"}}, "protocoloptions.deployed"),
+        ({"protocol": "HTTP", "protocoloptions": {"authorization": {}}}, "protocoloptions.authorization"),
+        ({"protocol": "HTTP", "protocoloptions": {"query": {"userId": "x"}}}, "protocoloptions.query.userId"),
+        ({"usage": "consumer"}, "usage"),
+        ({"usage": ["reader"]}, "usage[0]"),
+        ({"messagegroups": ["/messagegroups/g/messages/m"]}, "messagegroups[0]"),
+        ({"envelope": "CloudEvents/1.0", "envelopeoptions": {"mode": "Binary"}}, "envelopeoptions.mode"),
+    ],
+)
+def test_endpoints_are_checked(options: dict[str, Any], path: str) -> None:
+    # EP-01, EP-14, EP-20, EP-26, EP-41, CM-11: types, enums, targets and map keys of the published tables
+    with pytest.raises(InvalidAttribute) as caught:
+        endpoint(**options)
+    assert caught.value.arguments["name"] == path
+
+
+def test_endpoint_defaults_come_with_their_object() -> None:
+    # CM-09, EP-22, EP-38: none without protocoloptions, all of them with an empty one
+    assert "protocoloptions" not in endpoint(protocol="KAFKA")
+    serializer = "org.apache.kafka.common.serialization.StringSerializer"
+    options = {"deployed": True, "acks": 1, "keyserializer": serializer, "valueserializer": serializer}
+    assert endpoint(protocol="kafka", protocoloptions={})["protocoloptions"] == options
+
+
+def test_endpoint_values_stay_as_sent() -> None:
+    # CM-06, EP-08, EP-21, EP-40, EP-42: spelling, order, negative numbers, references of any kind
+    sent = {
+        "usage": ["subscriber", "consumer"],
+        "protocol": "Kafka",
+        "protocoloptions": {"acks": -1, "deployed": False, "keyserializer": "a", "valueserializer": "b", "x": [None]},
+        "messagegroups": ["/messagegroups/none", "http://other/messagegroups/g", "#/messagegroups/g"],
+    }
+    done = endpoint(**sent)
+    assert {name: done[name] for name in sent} == sent
+
+
+def test_unknown_protocols_leave_options_alone_on_endpoints_only() -> None:
+    # CM-07, MS-06: a Group has a star, a message has none
+    options = {"protocol": "HTTP/1.1", "protocoloptions": {"Any": None}}
+    assert endpoint(**options)["protocoloptions"] == {"Any": None}
+    with pytest.raises(UnknownAttribute):
+        message(**options)
+
+
+def test_changing_the_protocol_changes_what_is_allowed() -> None:
+    # CM-08: options of one branch are not those of another
+    stored = message(protocol="NATS", protocoloptions={"subject": "a.b"})
+    with pytest.raises(UnknownAttribute) as caught:
+        message(**(stored | {"protocol": "KAFKA"}))
+    assert caught.value.arguments["name"] == "protocoloptions.subject"
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"foo": 1}, "unknown_attribute"),
+        ({"basemessage": "x"}, "unknown_attribute"),
+        ({"protocol": "NATS", "protocoloptions": {"reply-to": "x"}}, "unknown_attribute"),
+        ({"protocol": "HTTP", "protocoloptions": {"status": "200"}}, "unknown_attribute"),
+        ({"envelope": "CloudEvents/1.0", "envelopemetadata": {"id": {"required": False}}}, "invalid_attribute"),
+        ({"envelope": "CloudEvents/1.0", "envelopemetadata": {"id": {"specurl": "x"}}}, "unknown_attribute"),
+        ({"basemessageuri": "/messagegroups/g"}, "invalid_attribute"),
+        ({"basemessageuri": "/endpoints/e/messages/m"}, "invalid_attribute"),
+    ],
+)
+def test_messages_are_checked(options: dict[str, Any], problem: str) -> None:
+    # MS-02, MS-10, MS-11, MS-30, MS-40: exactly the members of the published tables
+    with pytest.raises(Problem) as caught:
+        message(**options)
+    assert caught.value.name == problem
+
+
+def test_message_defaults_are_read_back() -> None:
+    # MS-31, MS-40: those of each property object
+    done = message(envelope="CloudEvents/1.0", envelopemetadata={"type": {"value": "a.b"}, "source": {}, "ext": {}})
+    assert done["envelopemetadata"] == {
+        "type": {"type": "string", "value": "a.b", "required": True},
+        "source": {"type": "uritemplate", "required": True},
+        "ext": {"type": "string", "required": False},
+    }
+    done = message(protocol="AMQP/1.0", protocoloptions={"properties": {"subject": {"value": "x"}}})
+    assert done["protocoloptions"]["properties"]["subject"] == {"value": "x", "required": True}
+
+
+def test_schemas_need_a_format() -> None:
+    # SC-01, SC-02, SC-03: required, the same in all Versions, and the Group's where that has one
+    schemas = MODEL.groups["schemagroups"].resources["schemas"]
+    with pytest.raises(RequiredAttributeMissing) as caught:
+        schemas.version.complete({"schemaid": "s", "versionid": "1", "ancestorid": "1", **TIMES}, "/x")
+    assert caught.value.arguments["list"] == "format"
+    assert schemas.matchversions == (("format",),)
+    assert MODEL.groups["schemagroups"].constraints == {"schemas.format": {"equals": "format"}}

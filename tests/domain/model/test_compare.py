@@ -1,0 +1,47 @@
+"""What differs between two models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from domain.model import compile_model
+from domain.model.compare import Renamed, changed_types, removed_types, renamed_types
+
+FILES: dict[str, Any] = {"singular": "file", "attributes": {"a": {"type": "string"}}}
+DESCRIBED = {"attributes": {"a": {"type": "string", "description": "x"}}}
+DIRS: dict[str, Any] = {"singular": "dir", "resources": {"files": FILES}}
+BASE = compile_model({"groups": {"dirs": DIRS}})
+
+
+@pytest.mark.parametrize(
+    ("source", "types"),
+    [
+        ({"groups": {"dirs": DIRS}}, set()),
+        ({"description": "new", "groups": {"dirs": DIRS | {"icon": "http://x.y/z"}}}, set()),
+        ({"groups": {"dirs": DIRS | {"resources": {"files": FILES | DESCRIBED}}}}, set()),
+        ({"attributes": {"x": {"type": "any"}}, "groups": {"dirs": DIRS}}, {"/"}),
+        ({"groups": {"dirs": DIRS | {"attributes": {"x": {"type": "any"}}}}}, {"dirs"}),
+        ({"groups": {"dirs": DIRS | {"resources": {"files": FILES | {"maxversions": 1}}}}}, {"dirs.files"}),
+        ({"groups": {"dirs": DIRS | {"constraints": {"files.a": {"enum": ["x"]}}}}}, {"dirs", "dirs.files"}),
+        ({}, {"/", "dirs", "dirs.files"}),
+    ],
+)
+def test_changed_types(source: dict[str, Any], types: set[str]) -> None:
+    # MOD-93: what has to be held against the new model; descriptions bind nobody
+    assert changed_types(BASE, compile_model(source)) == types
+
+
+def test_how_a_definition_gets_there_does_not_matter() -> None:
+    # MOD-75: included or local, it is the same
+    include = {"dirs.json": DIRS}.__getitem__
+    assert changed_types(BASE, compile_model({"groups": {"dirs": {"$include": "dirs.json"}}}, include)) == set()
+
+
+def test_removed_and_renamed_types() -> None:
+    # MOD-1, MOD-5: a type goes, or keeps its plural and changes its singular
+    other = compile_model({"groups": {"dirs": DIRS | {"singular": "folder"}}})
+    assert renamed_types(BASE, other) == [Renamed("dirs", "dir", "folder")]
+    assert removed_types(BASE, other) == set()
+    assert removed_types(BASE, compile_model({})) == {"dirs", "dirs.files"}

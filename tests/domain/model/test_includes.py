@@ -1,0 +1,97 @@
+"""`$include`: directives of a modelsource, replaced by what they name."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.model import compile_model
+from domain.model.includes import resolve
+from domain.problems import ModelError
+
+
+def library(**documents: Any) -> Callable[[str], Any]:
+    """Reads documents by the names that their references come to: `a/b.json` is called `a_b`."""
+    return lambda name: documents[name.removesuffix(".json").replace("/", "_")]
+
+
+def test_what_is_there_wins_over_what_is_included() -> None:
+    # MOD-73: local members first, then earlier references over later ones
+    include = library(one={"a": 1, "b": 1, "c": 1}, two={"b": 2, "c": 2, "d": 2})
+    assert resolve({"a": 0, "$includes": ["one.json", "two.json"]}, include) == {"a": 0, "b": 1, "c": 1, "d": 2}
+
+
+def test_references_are_relative_to_their_document() -> None:
+    # MOD-72, CM-04: `../message/model.json` in `endpoint/model.json` is beside it, wherever that was included from
+    include = library(
+        endpoint_model={"groups": {"e": {"$include": "../message/model.json#/groups/m"}}},
+        message_model={"groups": {"m": {"singular": "x"}}},
+    )
+    assert resolve({"$include": "endpoint/model.json#/groups"}, include) == {"e": {"singular": "x"}}
+
+
+def test_references_to_the_own_document_mean_the_included_one() -> None:
+    # MOD-72: a bare fragment is relative to the document it is in
+    include = library(other={"a": {"$include": "#/b"}, "b": {"found": True}})
+    assert resolve({"$include": "other.json#/a", "b": {"found": False}}, include) == {
+        "found": True,
+        "b": {"found": False},
+    }
+
+
+def test_pointers_are_unescaped() -> None:
+    # MOD-72: RFC 6901 escapes and percent encoding
+    assert resolve({"x": {"$include": "#/a~1b/c%20d"}, "a/b": {"c d": {"e": 1}}})["x"] == {"e": 1}
+
+
+@pytest.mark.parametrize("reference", ["a.json", "a.json#/x"])
+def test_chains_that_return_are_refused(reference: str) -> None:
+    # MOD-73: through any number of documents
+    include = library(a={"x": {"$include": "b.json"}, "$include": "b.json"}, b={"$include": reference})
+    with pytest.raises(ModelError, match="includes itself"):
+        resolve({"$include": reference}, include)
+
+
+def test_small_documents_cannot_grow_without_bounds() -> None:
+    # MOD-74: each of ten members includes the next object, so ten more objects would be ten thousand million
+    source = {f"o{n}": {f"m{m}": {"$include": f"#/o{n + 1}"} for m in range(10)} for n in range(10)}
+    with pytest.raises(ModelError, match="too much"):
+        resolve({**source, "o10": {}})
+
+
+def test_what_cannot_be_read_is_a_model_error() -> None:
+    # MOD-74: whatever the reader's reason
+    with pytest.raises(ModelError, match="nope"):
+        resolve({"$include": "nope.json"}, library())
+
+
+def test_the_loose_form_of_a_fragment_is_for_files_only() -> None:
+    # CM-05: `#groups` is what one published file says; a client's model says `#/groups`
+    include = library(a={"groups": {"dirs": {"singular": "dir"}}})
+    source = {"groups": {"$include": "a.json#groups"}}
+    assert list(compile_model(source, include, loose=True).groups) == ["dirs"]
+    with pytest.raises(ModelError, match="JSON Pointer"):
+        compile_model(source, include)
+
+
+def test_the_schema_of_an_included_document_stays_behind() -> None:
+    # MOD-8: published models start with it
+    include = library(a={"$schema": "http://x.y/z", "singular": "dir"})
+    assert list(compile_model({"groups": {"dirs": {"$include": "a.json"}}}, include).groups) == ["dirs"]
+
+
+@pytest.mark.skipif("ANNALS_SPEC_DATA" not in os.environ, reason="ANNALS_SPEC_DATA: a checkout of xregistry/spec")
+@pytest.mark.parametrize("folder", ["endpoint", "message", "schema", "cloudevents"])
+def test_published_models_load_unchanged(folder: str) -> None:
+    # MOD-8, CM-04, CM-05: with the folder of the file as the base of its references
+    base = Path(os.environ["ANNALS_SPEC_DATA"]) / folder
+
+    def read(name: str) -> Any:
+        return json.loads((base / name).read_text("utf-8"))
+
+    assert compile_model(read("model.json"), read, loose=folder == "cloudevents").groups

@@ -1,0 +1,121 @@
+"""What clients may say on a level, and what a replacement keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from domain.model import Level, Model, compile_model
+
+
+def model(**files: Any) -> Model:
+    return compile_model(
+        {"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file", **files}}}}}
+    )
+
+
+def version(**attributes: Any) -> Level:
+    return model(attributes=attributes).groups["dirs"].resources["files"].version
+
+
+def test_read_only_garbage_is_dropped() -> None:
+    # ENT-15, P-15/35: whatever the value is, and ids are left to be compared
+    given = {"self": 42, "xid": [], "filescount": "x", "files": None, "filesurl": 1, "epoch": "y", "dirid": 42}
+    assert model().groups["dirs"].level.accept(given) == {"dirid": 42}
+    registry = {"registryid": 7, "specversion": 2, "model": {}, "modelsource": {}, "capabilities": 1, "dirs": {}}
+    assert model().registry.accept(registry) == {"registryid": 7}
+
+
+def test_a_version_drops_what_servers_set() -> None:
+    # ENT-15, ENT-150: navigation of the Resource included, because a client sends back what it read
+    names = ["isdefault", "formatvalidated", "compatibilityvalidatedreason", "metaurl", "meta", "versions", "file"]
+    assert version().accept(dict.fromkeys(names, "x") | {"fileurl": "u", "name": None}) == {
+        "fileurl": "u",
+        "name": None,
+    }
+
+
+def test_read_only_members_are_dropped_at_every_depth() -> None:
+    # ENT-15: in objects, items, map values, behind a star and behind ifvalues
+    secret = {"type": "object", "attributes": {"ro": {"type": "string", "readonly": True}, "rw": {"type": "any"}}}
+    level = version(
+        o=secret,
+        a={"type": "array", "item": secret},
+        m={"type": "map", "item": secret},
+        s={"type": "string", "ifvalues": {"x": {"siblingattributes": {"t": {"type": "any", "readonly": True}}}}},
+        **{"*": secret},
+    )
+    both, left = {"ro": 1, "rw": {"ro": 2}}, {"rw": {"ro": 2}}
+    given = {"o": both, "a": [both], "m": {"k": both}, "other": both, "s": "X", "t": 1}
+    assert level.accept(given) == {"o": left, "a": [left], "m": {"k": left}, "other": left, "s": "X"}
+    assert level.accept({"t": 1}, stored={"s": "x"}) == {}
+    assert level.accept({"o": 5}) == {"o": 5}
+
+
+def test_a_replacement_keeps_what_clients_cannot_set() -> None:
+    # ENT-15: a stored value of a read-only attribute outlives a PUT; server-set names are not the level's business
+    level = version(a={"type": "string", "readonly": True}, b={"type": "string"})
+    assert level.retained({"a": "x", "b": "y", "epoch": 3, "self": "u", "isdefault": True}) == {"a": "x"}
+    meta = model().groups["dirs"].resources["files"].meta
+    assert meta.retained({"readonly": True, "defaultversionid": "1"}) == {"readonly": True}
+
+
+def test_serialization_order() -> None:
+    # SER-12: the model's order, siblings beside their switch, extensions by name, then document and navigation
+    level = version(
+        p={"type": "string", "ifvalues": {"x": {"siblingattributes": {"q": {"type": "any"}}}}},
+        r={"type": "string"},
+        **{"*": {"type": "any"}},
+    )
+    names = ["versions", "meta", "fileurl", "zz", "aa", "r", "q", "p", "format", "epoch", "versionid", "fileid"]
+    attributes = dict.fromkeys(names, "x")
+    assert list(level.order(attributes)) == [
+        *["fileid", "versionid", "epoch", "format", "p", "q", "r"],
+        *["aa", "zz", "fileurl", "meta", "versions"],
+    ]
+
+
+def test_complete_is_in_serialization_order() -> None:
+    # SER-12: what `complete` gives back needs no sorting
+    level = version(**{"*": {"type": "any"}})
+    times = {"modifiedat": "2025-01-01T00:00:00Z", "createdat": "2025-01-01T00:00:00Z"}
+    given = {"zz": 1, "labels": {"b": "", "a": ""}, **times, "ancestorid": "1", "versionid": "1", "fileid": "f"}
+    done = level.complete(given, "/x")
+    assert list(done) == list(level.order(done))
+    assert list(done["labels"]) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("length", "fits"), [(4092, True), (4093, False)])
+def test_names_and_values_fit_in_a_header(length: int, fits: bool) -> None:
+    # ENT-13: 4096 bytes, not characters, for both together
+    level = compile_model({"attributes": {"abcd": {"type": "string"}}}).registry
+    times = {"modifiedat": "2025-01-01T00:00:00Z", "createdat": "2025-01-01T00:00:00Z"}
+    value = "é" * (length // 2) + "x" * (length % 2)
+    given = {"registryid": "r", **times, "abcd": value}
+    if fits:
+        assert level.complete(given, "/")["abcd"] == value
+    else:
+        with pytest.raises(Exception, match="4096"):
+            level.complete(given, "/")
+
+
+@pytest.mark.parametrize(
+    ("contenttype", "form"),
+    [
+        ("application/json", "json"),
+        ("Application/JSON; charset=utf-8", "json"),
+        ("application/vnd.x+json", "json"),
+        ("text/plain", "string"),
+        ("text/xml", "string"),
+        ("text/csv", "binary"),
+        ("application/secret+json", "binary"),
+        ("image/png", "binary"),
+        (None, "binary"),
+    ],
+)
+def test_documents_are_inlined_by_media_type(contenttype: str | None, form: str) -> None:
+    # MOD-81, MOD-82, ENT-126: parameters and case do not count; contradictions are binary; explicit entries win
+    typemap = {"text/x*": "string", "text/c*": "json", "*/csv": "string", "*/SECRET+json": "binary"}
+    files = model(typemap=typemap).groups["dirs"].resources["files"]
+    assert files.document_form(contenttype) == form

@@ -1,0 +1,61 @@
+"""Dot notation, both ways."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain import dotpath
+from domain.dotpath import Wild
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ("name", ("name",)),
+        (".name", ("name",)),
+        ("['my.name']", ("my.name",)),
+        ('["birth.date"]', ("birth.date",)),
+        ("[2]", (2,)),
+        ('["2"]', ("2",)),
+        ("stack[3]", ("stack", 3)),
+        ("employee['joe'].addresses[0].state", ("employee", "joe", "addresses", 0, "state")),
+        ("labels.a-b:c", ("labels", "a-b:c")),
+        ("a['*']", ("a", "*")),
+    ],
+)
+def test_parse(text: str, steps: tuple[str | int, ...]) -> None:
+    # FLAG-70: quoted brackets are names, unquoted ones are indexes
+    assert dotpath.parse(text) == steps
+
+
+@pytest.mark.parametrize(
+    "text", ["", ".", "a.", "a..b", "a[", "a[x]", "a['b", "a['b']c", "a]", "[-1]", "[^]", "[1:]", "a.*", "a[*]"]
+)
+def test_other_text_is_refused(text: str) -> None:
+    # FLAG-71: the editing forms belong to clients, wildcards to filters
+    with pytest.raises(ValueError):
+        dotpath.parse(text)
+
+
+def test_wildcards_are_for_those_who_ask() -> None:
+    # FLAG-70: `['*']` is a name even there
+    steps = dotpath.parse("a.*.b[*]['*']", wildcards=True)
+    assert steps == ("a", Wild.MEMBER, "b", Wild.ITEM, "*")
+    assert dotpath.text(steps) == "a.*.b[*]['*']"
+
+
+@given(st.lists(st.text(min_size=1) | st.integers(min_value=0), min_size=1))
+def test_text_is_parsed_back(steps: list[str | int]) -> None:
+    # FLAG-71: what errors name can be used as a path again, whatever the names
+    assert dotpath.parse(dotpath.text(steps)) == tuple(steps)
+
+
+def test_find() -> None:
+    # FLAG-71: a path ends at a value or nowhere
+    value = {"a": [{"b.c": 5}]}
+    assert dotpath.find(value, ("a", 0, "b.c")) == 5
+    assert dotpath.find(value, ("a", 1)) is None
+    assert dotpath.find(value, ("a", "b")) is None
+    assert dotpath.find(5, ("a",)) is None
