@@ -144,7 +144,7 @@ class SqlWorld:
         return Model.load(attributes["modelsource"], attributes["model"], origins)
 
     def _load(self, keys: set[str]) -> None:
-        wanted = sorted(keys - self._known.keys())
+        wanted = sorted(key for key in keys if key not in self._known)
         for some in sql.chunks(wanted):
             for row in sql.run(self._connection, NAMED, (sql.values(self._connection, some),)):
                 self._note(row)
