@@ -7,7 +7,7 @@ every draft into at most one event (EV-70): deleted over created over updated ov
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from domain import instants
 from domain import xid as xids
@@ -16,11 +16,15 @@ from domain.drafts import GroupDraft, ResourceDraft, VersionDraft
 from domain.entities import Attributes, Entity
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.images import Facts, group_facts, registry_facts, resource_facts, version_facts
-from domain.model import GroupType, Model, ResourceType
+from domain.model import GroupType, Level, Model, ResourceType
 from domain.problems import BadRequest, NotFound, Problem, UnknownGroupType, UnknownResourceType
 from domain.world import Context, World
 
 D = TypeVar("D", GroupDraft, ResourceDraft, VersionDraft)
+
+
+#: Shared by all events of a decision, which otherwise would each have a set of its own.
+_FIELDS: Final = set(EntityEvent.model_fields)
 
 
 class ChangeSet:
@@ -100,7 +104,7 @@ class ChangeSet:
         if found is None:
             xid = f"{resource.xid}/versions/{versionid}"
             entity = None if resource.complete else self.world.get(xid)
-            found = VersionDraft(xid, resource.type.version, entity, self.now)
+            found = VersionDraft(xid, resource.type.version, resource.was.version, entity, self.now)
             if entity is not None and entity.xid != xid:
                 raise _twins(xid, entity.xid)
             resource.versions[versionid.lower()] = found
@@ -111,7 +115,7 @@ class ChangeSet:
         if not resource.complete:
             for entity in self.world.members(resource.xid + "/versions"):
                 if entity.id.lower() not in resource.versions:
-                    draft = VersionDraft(entity.xid, resource.type.version, entity, self.now)
+                    draft = VersionDraft(entity.xid, resource.type.version, resource.was.version, entity, self.now)
                     resource.versions[entity.id.lower()] = draft
             resource.complete = True
 
@@ -171,9 +175,10 @@ class ChangeSet:
             "time": self.context.now,
         }
         if fact.gone is not None:
-            return EntityDeleted.model_construct(attributes={}, private={}, reason=fact.gone, **shared)
+            return EntityDeleted.model_construct(_FIELDS, attributes={}, private={}, reason=fact.gone, **shared)
         kind = EntityCreated if fact.new else EntityUpdated if fact.updated else EntityRefreshed
         return kind.model_construct(
+            _FIELDS,
             attributes=fact.attributes,
             private=fact.private,
             changed=fact.changed,
@@ -186,11 +191,11 @@ class ChangeSet:
     def _group_draft(self, xid: str) -> GroupDraft:
         found = self.groups.get(xids.stream(xid))
         if found is None:
-            level = self.model.registry if xid == xids.REGISTRY else self.group_type(xid).level
+            level, was = self._group_levels(xid)
             entity = self.world.get(xid)
             if entity is not None and entity.xid != xid:
                 raise _twins(xid, entity.xid)
-            found = self.groups[xids.stream(xid)] = GroupDraft(xid, level, entity, self.now)
+            found = self.groups[xids.stream(xid)] = GroupDraft(xid, level, was, entity, self.now)
         return _same_case(found, xid)
 
     def _load_resource(self, xid: str) -> ResourceDraft:
@@ -198,7 +203,17 @@ class ChangeSet:
         entity = self.world.get(xid)
         if entity is not None and entity.xid != xid:
             raise _twins(xid, entity.xid)
-        return ResourceDraft(xid, group, type, entity, self.now)
+        stored = self.world.model.groups.get(group.plural)
+        was = stored.resources.get(type.plural) if stored else None
+        return ResourceDraft(xid, type, was or type, entity, self.now)
+
+    def _group_levels(self, xid: str) -> tuple[Level, Level]:
+        """The level of the registry or of a Group, now and before this change."""
+        before = self.world.model
+        if xid == xids.REGISTRY:
+            return self.model.registry, before.registry
+        type = self.group_type(xid)
+        return type.level, before.groups[type.plural].level if type.plural in before.groups else type.level
 
 
 def names_in(tree: Attributes, xid: str, model: Model) -> Iterable[str]:

@@ -71,7 +71,10 @@ def encode(value: Json, form: str) -> bytes:
     """
     if isinstance(value, bytes):
         return value
-    return value.encode() if isinstance(value, str) and form != "json" else dumps(value)
+    if isinstance(value, str) and form != "json":
+        return value.encode()
+    # A copy, because the writer's own bytes keep the room it had reserved, several times a small document.
+    return memoryview(dumps(value)).tobytes()
 
 
 def digest(content: bytes) -> str | None:

@@ -14,7 +14,7 @@ from domain import instants
 from domain import xid as xids
 from domain.entities import Attributes, Entity
 from domain.events import Reason
-from domain.model import GroupType, Level, ResourceType
+from domain.model import Level, ResourceType
 from domain.rules.epochs import check_epoch
 
 _TOUCH: Final = frozenset({"epoch", "modifiedat"})
@@ -26,13 +26,15 @@ class Draft:
     before: its last after-image, None for a new entity. attributes: what clients can set, validated as a whole.
     written: a request reached it; touched: it counts as updated although nobody wrote it (a child came, an ancestor
     went). pinned: the request gave a `modifiedat` that stands. listed: names that `changed` has whatever their values.
+    level: what the model in force says of it; was: what the model said under which `before` was written.
     """
 
-    __slots__ = ("_attributes", "before", "level", "listed", "now", "pinned", "touched", "written", "xid")
+    __slots__ = ("_attributes", "before", "level", "listed", "now", "pinned", "touched", "was", "written", "xid")
 
-    def __init__(self, xid: str, level: Level, before: Attributes | None, now: str) -> None:
+    def __init__(self, xid: str, level: Level, was: Level, before: Attributes | None, now: str) -> None:
         self.xid = xid
         self.level = level
+        self.was = was
         self.before = before
         self.now = now
         self.written = False
@@ -59,7 +61,7 @@ class Draft:
     def attributes(self) -> Attributes:
         if self._attributes is None:
             stored = self.before or {}
-            self._attributes = {**self.level.retained(stored), **self.level.accept(stored)}
+            self._attributes = {**self.was.retained(stored), **self.was.accept(stored)}
         return self._attributes
 
     @attributes.setter
@@ -125,8 +127,8 @@ class GroupDraft(Draft):
 
     __slots__ = ("deleted", "entity", "gained")
 
-    def __init__(self, xid: str, level: Level, entity: Entity | None, now: str) -> None:
-        super().__init__(xid, level, entity.attributes if entity else None, now)
+    def __init__(self, xid: str, level: Level, was: Level, entity: Entity | None, now: str) -> None:
+        super().__init__(xid, level, was, entity.attributes if entity else None, now)
         self.entity = entity
         self.deleted = False
         self.gained: dict[str, int] = {}
@@ -147,8 +149,8 @@ class VersionDraft(Draft):
 
     __slots__ = ("ancestor", "document", "entity", "gone", "id", "ordered")
 
-    def __init__(self, xid: str, level: Level, entity: Entity | None, now: str) -> None:
-        super().__init__(xid, level, entity.attributes if entity else None, now)
+    def __init__(self, xid: str, level: Level, was: Level, entity: Entity | None, now: str) -> None:
+        super().__init__(xid, level, was, entity.attributes if entity else None, now)
         self.entity = entity
         private = entity.private if entity else {}
         self.id = xids.entity_id(xid)
@@ -194,22 +196,22 @@ class ResourceDraft:
         "counter",
         "deleted",
         "entity",
-        "group",
         "membership_changed",
         "meta",
         "type",
         "unsettled",
         "versions",
+        "was",
         "wish",
         "xid",
     )
 
-    def __init__(self, xid: str, group: GroupType, type: ResourceType, entity: Entity | None, now: str) -> None:
+    def __init__(self, xid: str, type: ResourceType, was: ResourceType, entity: Entity | None, now: str) -> None:
         self.xid = xid
-        self.group = group
         self.type = type
+        self.was = was
         self.entity = entity
-        self.meta = Draft(xid + "/meta", type.meta, entity.attributes["meta"] if entity else None, now)
+        self.meta = Draft(xid + "/meta", type.meta, was.meta, entity.attributes["meta"] if entity else None, now)
         self.versions: dict[str, VersionDraft] = {}
         self.complete = entity is None
         self.counter: int = entity.private.get("counter", 0) if entity else 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from domain import xid as xids
+from domain.model.constraints import steps
 from domain.model.types import Model
 
 #: Aspects that describe and never bind.
@@ -52,7 +53,7 @@ def _definitions(model: Model) -> Iterator[tuple[str, Any]]:
         constraints = group.get("constraints", {})
         yield plural, (group["singular"], _attributes(group["attributes"]), constraints)
         for name, row in group["resources"].items():
-            bounds = {key: each for key, each in constraints.items() if key.partition(".")[0] == name}
+            bounds = {key: each for key, each in constraints.items() if steps(key)[0] == name}
             yield f"{plural}.{name}", (model.groups[plural].resources[name].origin, _resource(row), bounds)
 
 

@@ -38,6 +38,7 @@ class Level:
             extra=_extra(specified.attributes, types),
         )
         self.definitions = definitions
+        self.types = types
         self._shape = Shape({name: _checked_as(name, row, specified) for name, row in definitions.items()}, rules)
 
     def accept(self, given: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> Attributes:
