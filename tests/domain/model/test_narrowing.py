@@ -1,0 +1,61 @@
+"""Constraints of single Groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from domain.model import compile_model
+from domain.model.narrowing import in_force
+from domain.problems import InvalidAttribute
+
+GROUP = compile_model(
+    {
+        "groups": {
+            "dirs": {
+                "singular": "dir",
+                "attributes": {"x": {"type": "string"}, "y": {"type": "string"}},
+                "constraints": {"files.a": {"enum": ["p", "q"], "equals": "x"}},
+                "resources": {
+                    "files": {"singular": "file", "attributes": {"a": {"type": "string"}, "b": {"type": "integer"}}}
+                },
+            }
+        }
+    }
+).groups["dirs"]
+
+
+def test_a_group_inherits_what_it_does_not_say() -> None:
+    # ENT-155: absent constraints and absent aspects are those of the type
+    inherited = {("files", "a"): {"enum": ["p", "q"], "equals": "x"}}
+    assert in_force(GROUP, None, "/dirs/d") == inherited
+    assert in_force(GROUP, {"files.a": {}}, "/dirs/d") == inherited
+
+
+def test_a_group_narrows_and_adds() -> None:
+    # ENT-155: a smaller enum, a default inside it, a constraint of its own
+    given = {"files.a": {"enum": ["p"], "default": "p"}, "files.b": {"enum": [1]}}
+    assert in_force(GROUP, given, "/dirs/d") == {
+        ("files", "a"): {"enum": ["p"], "default": "p", "equals": "x"},
+        ("files", "b"): {"enum": [1]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"files.a": {"enum": ["p", "r"]}}, "constraints['files.a'].enum"),
+        ({"files.a": {"equals": "y"}}, "constraints['files.a'].equals"),
+        ({"files.a": {"default": "r"}}, "constraints['files.a'].default"),
+        ({"files.b": {"enum": ["1"]}}, "constraints['files.b'].enum[0]"),
+        ({"files.c": {"enum": ["1"]}}, "constraints['files.c']"),
+        ({"files": {"enum": ["1"]}}, "constraints.files"),
+        ({"docs.a": {"enum": ["1"]}}, "constraints['docs.a']"),
+    ],
+)
+def test_a_group_widens_nothing(given: dict[str, Any], name: str) -> None:
+    # ENT-155: the language is that of the model (MOD-60 to 63), and the type's bounds hold
+    with pytest.raises(InvalidAttribute) as caught:
+        in_force(GROUP, given, "/dirs/d")
+    assert caught.value.arguments["name"] == name
