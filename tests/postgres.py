@@ -123,7 +123,8 @@ def _unprivileged() -> str | None:
     """Who runs the server when root runs the tests."""
     if os.geteuid() != 0:
         return None
-    return next(user.pw_name for user in pwd.getpwall() if user.pw_name in ("postgres", "nobody"))
+    users = {user.pw_name for user in pwd.getpwall()}
+    return next(name for name in ("postgres", "nobody") if name in users)
 
 
 def _free_port() -> int:
