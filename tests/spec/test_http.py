@@ -8,7 +8,8 @@
       then: {status: 404}       see below
       also: [{when: ..., then: ...}]      the story goes on
 
-Bodies that are text or bytes (`!!binary`) are sent as they are, others as JSON with that Content-Type.
+Bodies that are text or bytes (`!!binary`) are sent as they are, others as JSON with that Content-Type. `!x 9` is a text
+of nine letters.
 `then` has: `status`; `headers`, these and exactly so, null for none; `metadata`, all `xRegistry-` headers of a
 document; `body`, the whole JSON body, or `text` or `base64`; `only`, just these members of it; instead of these,
 `problem: {type, subject, args}` for a whole error answer (title, status and a subject that is the request's are
@@ -41,12 +42,15 @@ TABLES = Path(__file__).with_name("http")
 
 
 class Loader(yaml.CSafeLoader):
-    """YAML whose timestamps stay text, as in JSON."""
+    """YAML whose timestamps stay text, as in JSON; `!x 9` is nine letters."""
 
     yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
         for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
     }
+
+
+Loader.add_constructor("!x", lambda loader, node: "x" * int(node.value))
 
 
 def _load(path: Path) -> Any:
