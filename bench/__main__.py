@@ -1,0 +1,80 @@
+"""Measures, prints a table and writes docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+
+from bench import exporting, importing, load, reading, rebuilding, writing
+from bench.figures import HEAD, Figure, markdown
+from bench.places import places
+
+REPORT: Final = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+SUBJECTS: Final[dict[str, ModuleType]] = {
+    "reading": reading,
+    "importing": importing,
+    "writing": writing,
+    "exporting": exporting,
+    "rebuilding": rebuilding,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("subjects", nargs="*", help=f"of {', '.join(SUBJECTS)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that all of it runs; no report")
+    wanted = parser.parse_args()
+    if unknown := set(wanted.subjects) - set(SUBJECTS):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    figures = list(_measured(wanted.subjects or list(SUBJECTS), wanted.quick))
+    Console(width=None if sys.stdout.isatty() else 200).print(_table(figures))
+    if not wanted.quick and not wanted.subjects:
+        REPORT.write_text(_report(figures))
+
+
+def _measured(subjects: list[str], quick: bool) -> Iterator[Figure]:
+    with places() as (kinds, missing):
+        if missing:
+            print(missing, file=sys.stderr)
+        for name in subjects:
+            for place in kinds:
+                for figure in SUBJECTS[name].measure(place, quick):
+                    print(" | ".join(figure.cells()), file=sys.stderr, flush=True)
+                    yield figure
+
+
+def _table(figures: list[Figure]) -> Table:
+    table = Table(*HEAD)
+    for figure in figures:
+        table.add_row(*figure.cells(), style="" if figure.met else "red")
+    return table
+
+
+def _report(figures: list[Figure]) -> str:
+    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    return "\n".join(
+        (
+            "# Benchmarks",
+            "",
+            f"Last run of `make bench`: {datetime.now(UTC):%Y-%m-%d}, {machine}, requests from {load.client()}.",
+            "",
+            "Each figure stands beside the floor that the same machine set in the same run; the ratio is what counts.",
+            "",
+            *markdown(figures),
+            "",
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
