@@ -10,8 +10,8 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 WRITING: Final = "annals_writing"
 
 _SQLITE: Final = (
-    "PRAGMA journal_mode = WAL",
     "PRAGMA busy_timeout = 60000",
+    "PRAGMA journal_mode = WAL",
     "PRAGMA foreign_keys = OFF",
     "PRAGMA cache_size = -65536",
 )

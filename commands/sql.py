@@ -6,7 +6,7 @@ Statements are written with `?`, and `{among}` for "is one of the values in the 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -18,6 +18,9 @@ from domain.jsontext import dumps
 
 #: How many rows or keys travel in one statement: enough to make round trips cheap, few enough to bound memory.
 CHUNK: Final = 1000
+
+#: How many bytes of blobs travel in one statement, unless a single row has more; PostgreSQL takes a gigabyte at most.
+BYTES: Final = 16 << 20
 
 #: What the drivers raise when a unique key is taken.
 TAKEN: Final = (sqlite3.IntegrityError, psycopg.IntegrityError)
@@ -56,16 +59,31 @@ def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
 def insert(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]], conflict: str = "") -> None:
     """Puts rows, in the order of the table's columns, into it.
 
-    conflict: an ON CONFLICT clause. One statement for each CHUNK; PostgreSQL takes the rows as one array per column,
-    because psycopg's executemany is built on pipeline mode, which has been seen to stall.
+    conflict: an ON CONFLICT clause. PostgreSQL takes a parcel of rows as one array per column, because psycopg's
+    executemany is built on pipeline mode, which has been seen to stall.
     """
     driver, dialect = _driver(connection), connection.dialect.name
     statement = _insert(table, conflict, dialect)
-    for some in chunks(rows):
-        if dialect == "sqlite":
-            driver.executemany(statement, some)
-        else:
-            driver.execute(statement, tuple(map(list, zip(*some, strict=True))))
+    if dialect == "sqlite":
+        driver.executemany(statement, rows)
+    else:
+        for parcel in parcels(rows):
+            driver.execute(statement, tuple(map(list, zip(*parcel, strict=True))))
+
+
+def parcels(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+    """The rows, at most CHUNK and at most BYTES of blobs at a time."""
+    parcel: list[tuple[Any, ...]] = []
+    size = 0
+    for row in rows:
+        weight = sum(len(value) for value in row if isinstance(value, bytes))
+        if parcel and (len(parcel) == CHUNK or size + weight > BYTES):
+            yield parcel
+            parcel, size = [], 0
+        parcel.append(row)
+        size += weight
+    if parcel:
+        yield parcel
 
 
 def _driver(connection: Connection) -> Any:

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from commands.engine import open_engine
+from commands.log import Store
+from commands.sql import BYTES, CHUNK, parcels
+
+
+def settings(store: Store, *statements: str) -> list[object]:
+    with store.writing() as tx:
+        return [tx.connection.exec_driver_sql(statement).scalar_one() for statement in statements]
+
+
+def test_commits_are_durable(store: Store) -> None:
+    """What was acknowledged survives the loss of power: the database waits for the disk."""
+    if store.engine.dialect.name == "sqlite":
+        assert settings(store, "PRAGMA journal_mode", "PRAGMA synchronous") == ["wal", 2]
+    else:
+        expected = ["on", "read committed"]
+        assert settings(store, "SHOW synchronous_commit", "SHOW transaction_isolation") == expected
+
+
+def test_durability_can_be_given_up(store_url: str) -> None:
+    store = Store(store_url, durable=False)
+    store.create()
+    query = "PRAGMA synchronous" if store.engine.dialect.name == "sqlite" else "SHOW synchronous_commit"
+    assert settings(store, query) in ([0], ["off"])
+    store.close()
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "mysql://localhost/annals"])
+def test_other_databases_are_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="a store is"):
+        open_engine(url)
+
+
+def test_a_statement_never_grows_beyond_what_a_database_takes() -> None:
+    blob = bytes(BYTES // 2)
+    heavy = [("a", blob), ("b", blob), ("c", b"1"), ("d", blob * 3), ("e", blob)]
+    assert [[name for name, _ in parcel] for parcel in parcels(heavy)] == [["a", "b"], ["c"], ["d"], ["e"]]
+    assert [len(parcel) for parcel in parcels([("x", b"")] * (CHUNK + 1))] == [CHUNK, 1]
