@@ -1,0 +1,209 @@
+"""Rebuilds: the same tables from the log alone, beside readers and writers, and after a death half-way."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import inspect
+
+from projections.entities import rebuild as rebuilding
+from projections.entities.rebuild import Diverged, rebuild
+from projections.entities.tables import tables
+from tests.projections.registry import Registry
+
+OWN = {table.name for table in tables()}
+
+XIDS = st.sampled_from(
+    ("/", "/model", "/dirs/a", "/dirs/A", "/dirs/a/files/f", "/dirs/a/files/f/versions/1", "/dirs/a-b", "/dirs/b")
+)
+SCALARS = st.none() | st.booleans() | st.integers(-5, 5) | st.floats(-2, 2) | st.text(max_size=3)
+VALUES = SCALARS | st.lists(SCALARS, max_size=2) | st.dictionaries(st.text(max_size=2), SCALARS, max_size=2)
+META = st.fixed_dictionaries({"createdat": st.just("2026-01-01T00:00:00Z")}, optional={"x": VALUES})
+ATTRIBUTES = st.fixed_dictionaries(
+    {}, optional={"name": VALUES, "labels": VALUES, "createdat": st.text(), "meta": META}
+)
+INTERACTIONS = st.lists(st.dictionaries(XIDS, st.none() | ATTRIBUTES, min_size=1, max_size=3), max_size=8)
+
+
+def record(registry: Registry, interaction: dict[str, dict[str, Any] | None]) -> None:
+    """Records what can happen: one event to a stream, deletions of what lives."""
+    by_stream = {xid.lower(): (xid, attributes) for xid, attributes in interaction.items()}
+    possible = [
+        (registry.history.alive[stream].xid if stream in registry.history.alive else xid, attributes)
+        for stream, (xid, attributes) in by_stream.items()
+        if attributes is not None or stream in registry.history.alive
+    ]
+    if possible:
+        registry.record(*possible)
+
+
+# P-14: replaying the log from empty gives what was there, byte for byte
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(INTERACTIONS)
+def test_any_history_is_rebuilt_as_it_was(interactions: list[dict[str, dict[str, Any] | None]]) -> None:
+    with tempfile.TemporaryDirectory() as directory, Registry(f"sqlite:///{directory}/annals.db") as registry:
+        for interaction in interactions:
+            record(registry, interaction)
+        before = registry.tables()
+        assert before == registry.expected()
+        rebuild(registry.store)
+        assert registry.tables() == before
+
+
+@pytest.fixture
+def filled(registry: Registry) -> Registry:
+    """Some entities, changed and deleted ones among them."""
+    registry.record(("/", {"registryid": "r"}), ("/model", {"model": {}}))
+    for n in range(40):
+        registry.record(("/", {"registryid": "r", "dirscount": n}), (f"/dirs/d{n}", {"dirid": f"d{n}", "n": n}))
+    registry.record(("/dirs/d3", None), ("/dirs/d4", {"dirid": "d4", "labels": {"a.b": "c"}}))
+    return registry
+
+
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many batches from a short log."""
+    monkeypatch.setattr(rebuilding, "BATCH", 7)
+
+
+def left_overs(registry: Registry) -> set[str]:
+    """Tables of the read model that are not the live ones."""
+    names = inspect(registry.store.engine).get_table_names()
+    return {name for name in names if name.startswith(tuple(OWN))} - OWN
+
+
+# P-14
+@pytest.mark.usefixtures("small_batches")
+def test_twice_over(filled: Registry) -> None:
+    before, seen = filled.tables(), list[tuple[int, int]]()
+    for _ in range(2):
+        report = rebuild(filled.store, lambda done, total: seen.append((done, total)))
+        assert filled.tables() == before == filled.expected()
+        assert (report.events, report.position) == (len(filled.history.recorded),) * 2
+    assert seen[-1] == (report.position, report.position)
+    assert not left_overs(filled)
+    filled.record(("/dirs/d5", {"dirid": "d5", "n": "new"}), ("/dirs/d6", None))
+    assert filled.tables() == filled.expected()
+    assert filled.readers.quick().position() == filled.store.tip().position
+
+
+def test_an_empty_log(registry: Registry) -> None:
+    assert rebuild(registry.store).events == 0
+    registry.record(("/", {"registryid": "r"}))
+    assert registry.tables() == registry.expected()
+
+
+def test_a_lost_or_damaged_read_model_comes_back(filled: Registry) -> None:
+    with filled.store.writing() as tx:
+        tx.connection.exec_driver_sql("DROP TABLE attribute")
+        tx.connection.exec_driver_sql("UPDATE entity SET attributes = '{}'")
+    rebuild(filled.store)
+    assert filled.tables() == filled.expected()
+
+
+# Writes at every stage of a rebuild, also after its last look at the log, are in the tables that it swaps in.
+@pytest.mark.usefixtures("small_batches")
+@pytest.mark.parametrize("stage", ["begin", "fill", "index", "check"])
+def test_writes_during_a_rebuild(filled: Registry, monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
+    finish = getattr(rebuilding.Rebuild, stage)
+
+    def then_write(self: rebuilding.Rebuild) -> None:
+        finish(self)
+        for n in range(5):
+            filled.record(("/", {"registryid": stage, "n": n}), (f"/dirs/{stage}{n}", {"dirid": f"{stage}{n}"}))
+
+    monkeypatch.setattr(rebuilding.Rebuild, stage, then_write)
+    rebuild(filled.store)
+    assert filled.tables() == filled.expected()
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_reads_go_on_and_stay_whole(filled: Registry) -> None:
+    done, wrong = Event(), list[int]()
+    expected = len(filled.tables()[0]) - 2
+
+    def read() -> None:
+        while not done.is_set():
+            with filled.readers.view() as view:
+                found = sum(1 for _ in view.subtree("/"))
+            if found != expected or not filled.readers.quick().entity("/dirs/d7"):
+                wrong.append(found)
+
+    readers = [Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for _ in range(5):
+        rebuild(filled.store)
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert not wrong
+
+
+def test_a_snapshot_outlives_a_rebuild(filled: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebuilding, "PAUSE", 0.01)
+    view = filled.readers.view()
+    rows = view.__enter__().subtree("/")
+    first = next(rows)
+    thread = Thread(target=rebuild, args=(filled.store,))
+    thread.start()
+    thread.join(0.5)
+    filled.record(("/dirs/late", {"dirid": "late"}))
+    assert [first.xid, *(row.xid for row in rows)].count("/dirs/late") == 0
+    view.__exit__(None, None, None)
+    thread.join()
+    assert filled.tables() == filled.expected()
+    assert not left_overs(filled)
+
+
+# A log whose state hash the rows do not reach is damaged: the old rows go on being served.
+def test_a_damaged_log_is_not_served(filled: Registry) -> None:
+    before = filled.tables()
+    with filled.store.writing() as tx:
+        tx.connection.exec_driver_sql("DELETE FROM log WHERE stream = '/dirs/d7'")
+    with pytest.raises(Diverged):
+        rebuild(filled.store)
+    assert filled.tables() == before
+
+
+DIES = """
+import os, signal, sys
+from commands.log import Store
+from projections.entities import rebuild as rebuilding
+
+rebuilding.BATCH = 7
+def die(self): os.kill(os.getpid(), signal.SIGKILL)
+def die_late(self, connection, position):
+    take_over(self, connection, position)
+    die(self)
+take_over = rebuilding.Rebuild._take_over
+if sys.argv[2] == "fill":
+    rebuilding.rebuild(Store(sys.argv[1]), lambda done, total: done > 20 and die(None))
+elif sys.argv[2] == "swap":
+    rebuilding.Rebuild._take_over = die_late
+else:
+    rebuilding.Rebuild.check = die
+rebuilding.rebuild(Store(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("stage", ["fill", "check", "swap"])
+def test_a_killed_rebuild_shows_nothing(filled: Registry, stage: str) -> None:
+    before = filled.tables()
+    died = subprocess.run([sys.executable, "-c", DIES, filled.url, stage], cwd=Path.cwd(), check=False)
+    assert died.returncode == -signal.SIGKILL
+    assert left_overs(filled)
+    assert filled.tables() == before
+    filled.record(("/dirs/after", {"dirid": "after"}))
+    rebuild(filled.store)
+    assert filled.tables() == filled.expected()
+    assert not left_overs(filled)
