@@ -30,7 +30,8 @@ class WriteTree:
 
     xid: an entity (`/`, `/dirs/d1`, `.../files/f1`, `.../f1/meta`, `.../versions/v1`) or a collection (`/dirs`,
         `/dirs/d1/files`, `.../f1/versions`). Its types exist in the model: the caller has answered 404 otherwise.
-    tree: the parsed JSON object; for a document write the attributes that its headers gave.
+    tree: the parsed JSON object, handed over: deciding takes nested collections apart, because an import of many
+        entities would otherwise be held twice; for a document write the attributes that its headers gave.
     document: bytes of a document write (a Resource or Version whose body is its document), else None. `tree` then has
         `contenttype`, None where the request had no content type, and a map is complete where it is present.
     mediatype: media type of the request, taken over as `contenttype` where ENT-123 says so.

@@ -5,7 +5,7 @@ Spec: core 1.0-rc4, "Resource Processing Algorithm", "Default Version of a Resou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -47,9 +47,10 @@ def write_resource(changes: ChangeSet, xid: str, body: Mapping[str, Json], how: 
     for name in NAVIGATION:
         given.pop(name, None)
     entries = map_of_objects(versions, "versions", xid)
-    for versionid, entry in entries.items():
+    targets = _targets(resource, given, meta, entries)
+    for versionid, entry in taken(entries):
         write_version(changes, resource, versionid, entry, how)
-    for target in _targets(resource, given, meta, entries):
+    for target in targets:
         write_version(changes, resource, target, given, how, document)
     if meta is not None:
         write_meta(resource, meta, how)
@@ -112,6 +113,12 @@ def next_version_id(changes: ChangeSet, resource: ResourceDraft) -> str:
             taken = changes.world.get(f"{resource.xid}/versions/{versionid}")  # type: ignore[assignment]
         if taken is None:
             return versionid
+
+
+def taken(entries: dict[str, dict[str, Json]]) -> Iterator[tuple[str, dict[str, Json]]]:
+    """The entries of a request's map, each taken out of it, so that what is done needs no memory any more."""
+    for key in list(entries):
+        yield key, entries.pop(key)
 
 
 def map_of_objects(value: Json, name: str, xid: str) -> dict[str, dict[str, Json]]:

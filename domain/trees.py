@@ -23,8 +23,12 @@ from domain.problems import (
     ResourcesOnly,
     TooManyVersions,
 )
-from domain.resources import OF_RESOURCE, Manner, map_of_objects, write_meta, write_resource, write_version
+from domain.resources import OF_RESOURCE, Manner, map_of_objects, taken, write_meta, write_resource, write_version
 from domain.rules.ids import check_id, take_id
+
+
+#: Nested collections of a body: entries by id, by plural.
+Collections = dict[str, dict[str, dict[str, Json]]]
 
 
 def write_tree(changes: ChangeSet, command: WriteTree) -> None:
@@ -73,29 +77,25 @@ def write_group(changes: ChangeSet, xid: str, body: Mapping[str, Json], how: Man
     _write_resources(changes, xid, members, how)
 
 
-def _write_groups(changes: ChangeSet, members: Mapping[str, Mapping[str, Json]], how: Manner) -> list[str]:
+def _write_groups(changes: ChangeSet, members: Collections, how: Manner) -> list[str]:
     named = []
     for plural, entries in members.items():
-        for id, entry in entries.items():
+        for id, entry in taken(entries):
             named.append(xids.join(plural, check_id(id)))
             write_group(changes, named[-1], entry, how)
     return named
 
 
-def _write_resources(
-    changes: ChangeSet, group: str, members: Mapping[str, Mapping[str, Json]], how: Manner
-) -> list[str]:
+def _write_resources(changes: ChangeSet, group: str, members: Collections, how: Manner) -> list[str]:
     named = []
     for plural, entries in members.items():
-        for id, entry in entries.items():
+        for id, entry in taken(entries):
             named.append(f"{group}/{plural}/{check_id(id)}")
             write_resource(changes, named[-1], entry, how, None)
     return named
 
 
-def _take_collections(
-    given: dict[str, Json], plurals: Mapping[str, object], xid: str
-) -> dict[str, dict[str, dict[str, Json]]]:
+def _take_collections(given: dict[str, Json], plurals: Mapping[str, object], xid: str) -> Collections:
     """Takes nested collections out of a body; their URLs and counts mean nothing in a request (ENT-150)."""
     found = {}
     for plural in plurals:
@@ -181,7 +181,7 @@ def _version_collection(changes: ChangeSet, command: WriteTree, how: Manner) -> 
     resource = changes.resource(xid)
     if resource.new and not entries:
         raise MissingVersions()
-    for versionid, entry in entries.items():
+    for versionid, entry in taken(entries):
         changes.processed.append(write_version(changes, resource, versionid, entry, how).xid)
 
 

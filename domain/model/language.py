@@ -75,9 +75,10 @@ def _attribute(name: str, given: Any, place: Place, scope: Scope) -> Definition:
     if row.get("name", name) != name:
         raise refusal((*place, "name"), "it differs from its key")
     _check_common(row, place, scope)
+    nested = _nested(name, row, place, scope)
     for rule in _RULES:
         rule(name, row, place, scope)
-    return _written({**row, "name": name, **_nested(name, row, place, scope)})
+    return _written({**row, "name": name, **nested})
 
 
 def _item(given: Any, place: Place, scope: Scope) -> Definition:

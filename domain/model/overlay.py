@@ -44,11 +44,12 @@ def _overlaid(specified: Definition, given: Any, place: Place) -> Definition:
     row: Definition = {**specified, **given}
     if row["type"] != specified["type"]:
         raise refusal(place, f"its type is {specified['type']} and cannot change")
-    for flag in ("required", "readonly"):
+    for flag in ("required", "readonly", "immutable"):
         if specified.get(flag) and row[flag] is not True:
             raise refusal((*place, flag), "it is true and cannot become false")
-    if "default" in specified and row["default"] is None:
-        raise refusal((*place, "default"), "it can change but not go")
+    for aspect in ("default", "enum"):
+        if aspect in specified and row[aspect] in (None, []):
+            raise refusal((*place, aspect), "it can change but not go")
     if specified.get("attributes"):
         row["attributes"] = merged(specified["attributes"], given.get("attributes") or {}, (*place, "attributes"))
     if specified.get("item") and given.get("item"):

@@ -31,11 +31,6 @@ def scalar(kind: str, types: Types, target: str | None = None) -> Check:
     return _text(kind, _parser(kind, types, target))
 
 
-def is_scalar(kind: str) -> bool:
-    """Whether `kind` names a scalar data type."""
-    return kind in SCALARS
-
-
 def one_of(values: Sequence[Any], fold: bool = False) -> Check:
     """The check of a strict `enum`. fold: case does not matter."""
     allowed = [folded(value) if fold else value for value in values]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -31,6 +32,7 @@ class MemoryRegistry:
 
     def do(self, command: Command) -> Decision:
         """Decides a command and takes its events in. Raises: Problem, and then nothing has changed."""
+        command = deepcopy(command)  # a tree is handed over with its command, and tests use theirs again
         moment = START + timedelta(seconds=self.interactions + 1)
         decision = decide(command, self.world, Context(moment, f"c{self.interactions + 1}"))
         self.interactions += 1

@@ -18,7 +18,9 @@ from domain.model.values import string_form
 from domain.problems import Problem
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "o", "m", "x_1", "X", "labels", "name"])
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+# As JSON texts are read: integers beyond 64 bits are Decimals.
+INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.integers(min_value=2**63).map(Decimal)
+SCALARS = st.none() | st.booleans() | INTEGERS | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(NAMES, inner), max_leaves=8)
 
 SIBLING = {"b": {"type": "integer", "required": True, "default": 3}}
