@@ -106,7 +106,7 @@ def _group(plural: str, given: Any, resources: imports.Resources, types: Types) 
     _check_collections(checked, specified.group(row["singular"], ()), (*place, "resources"))
     attributes = _level(level, row.get("attributes"), (*place, "attributes"), types)
     versions = {name: each["attributes"] for name, each in checked.items()}
-    bounds = constraints.checked(row.get("constraints", {}), attributes, versions, types, (*place, "constraints"))
+    bounds = constraints.checked(row.pop("constraints", {}), attributes, versions, types, (*place, "constraints"))
     row |= {"attributes": attributes, "resources": checked}
     if bounds:
         row["constraints"] = bounds
