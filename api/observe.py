@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Final
+from collections.abc import MutableMapping
+from typing import Any, Final
 
 import structlog
 
 from api.request import Request
 
-_LOG: Final = structlog.stdlib.get_logger("annals.http")
 _STANDARD: Final = logging.getLogger("annals.http")
+
+
+def _line(logger: Any, level: str, event: MutableMapping[str, Any]) -> tuple[tuple[str], dict[str, Any]]:
+    """One line of words and values for the standard logger, which adds a traceback of its own."""
+    error = event.pop("exc_info", None)
+    text = str(event.pop("event"))
+    return (" ".join([text, *(f"{name}={value}" for name, value in event.items())]),), {"exc_info": error}
+
+
+_LOG: Final = structlog.wrap_logger(_STANDARD, processors=[_line], wrapper_class=structlog.stdlib.BoundLogger)
 
 
 def started() -> float:

@@ -63,7 +63,8 @@ def request_of(scope: Scope, public_url: str | None = None) -> Request:
         raw = unquote(raw)
     details = bool(segments) and segments[-1].endswith(DETAILS)
     if details:
-        segments = (*segments[:-1], segments[-1].removesuffix(DETAILS))
+        last = segments[-1].removesuffix(DETAILS)
+        segments = (*segments[:-1], last) if last else segments[:-1]
     base = public_url if public_url is not None else _base(scope) + root
     return Request(scope["method"], raw or "/", segments, details, scope["query_string"], scope["headers"], base)
 
