@@ -26,7 +26,6 @@ from domain.problems import (
 from domain.resources import OF_RESOURCE, Manner, map_of_objects, taken, write_meta, write_resource, write_version
 from domain.rules.ids import check_id, take_id
 
-
 #: Nested collections of a body: entries by id, by plural.
 Collections = dict[str, dict[str, dict[str, Json]]]
 
