@@ -165,39 +165,46 @@ class Writing:
         """
         if not decision.events:
             return Recorded((), decision.processed, None, self.tip.position, context.now)
-        encoded = [_encoded(event) for event in decision.events]
         documents = list(decision.documents.items())
         sql.insert(self.connection, tables.document, documents, "ON CONFLICT DO NOTHING")
-        replaced = self._replaced(decision.events)
-        rows = self._insert(encoded)
-        sql.insert(self.connection, tables.head, list(map(_head, encoded, rows)), _MOVE_HEAD)
-        hashes = [one.hash for one in encoded]
-        self._close(context, command, rows, proof.moved(self.tip.state, replaced, hashes))
-        for one, row in zip(encoded, rows, strict=True):
-            self.world.take(one.event, row.position, one.hash)
-        events = tuple((row.position, one.event) for row, one in zip(rows, encoded, strict=True))
-        return Recorded(events, decision.processed, context.xregcorrelationid, self.tip.position, context.now)
+        self.world.prefetch(event.xid for event in decision.events)
+        facts = self._facts(context, command, len(decision.events))
+        chain, state = proof.Chain(self.tip.chain, facts), self.tip.state
+        for start, some in enumerate(sql.chunks(decision.events)):
+            state = self._insert(some, self.tip.position + start * sql.CHUNK, chain, state)
+        closed = facts._replace(chain=chain.digest(state), state=state)
+        sql.insert(self.connection, tables.interaction, [closed])
+        self.tip = Tip(closed.last, context.now, closed.chain, closed.state)
+        events = tuple(enumerate(decision.events, facts.first))
+        return Recorded(events, decision.processed, context.xregcorrelationid, closed.last, context.now)
 
-    def _replaced(self, events: Sequence[EntityEvent]) -> list[bytes]:
-        self.world.prefetch(event.xid for event in events)
-        before = [self.world.known(event.xid) for event in events]
-        for event, known in zip(events, before, strict=True):
-            if event.revision != known.revision + 1:
-                raise IntegrityError(f"{event.stream} stands at {known.revision}, its next event says {event.revision}")
-        return [known.hash for known in before]
+    def _insert(self, events: Sequence[EntityEvent], after: int, chain: proof.Chain, state: bytes) -> bytes:
+        """Writes some of an interaction's events and their heads; gives the state hash after them.
 
-    def _insert(self, encoded: Sequence[_Encoded]) -> list[LogRow]:
+        A part at a time, so that the bytes of an import need not lie in memory beside its events.
+        """
+        replaced = [self._followed(event) for event in events]
+        encoded = [_encoded(event) for event in events]
         stored = [one.stored for one in encoded]
-        positions = self.store.recorder.insert_events(stored, connection=self.connection, after=self.tip.position)
-        return [
-            LogRow(position, one.event.stream, one.event.revision, one.event.TOPIC, one.stored.state)
-            for position, one in zip(positions, encoded, strict=True)
-        ]
+        positions = self.store.recorder.insert_events(stored, connection=self.connection, after=after)
+        rows = list(map(_row, positions, encoded))
+        sql.insert(self.connection, tables.head, list(map(_head, encoded, rows)), _MOVE_HEAD)
+        for one, row in zip(encoded, rows, strict=True):
+            chain.add(row)
+            self.world.take(one.event, row.position, one.hash)
+        return proof.moved(state, replaced, [one.hash for one in encoded])
 
-    def _close(self, context: Context, command: Command, rows: Sequence[LogRow], state: bytes) -> None:
-        facts = Interaction(
-            last=rows[-1].position,
-            first=rows[0].position,
+    def _followed(self, event: EntityEvent) -> bytes:
+        """The hash of the entity that an event replaces."""
+        known = self.world.known(event.xid)
+        if event.revision != known.revision + 1:
+            raise IntegrityError(f"{event.stream} stands at {known.revision}, its next event says {event.revision}")
+        return known.hash
+
+    def _facts(self, context: Context, command: Command, events: int) -> Interaction:
+        return Interaction(
+            last=self.tip.position + events,
+            first=self.tip.position + 1,
             xregcorrelationid=context.xregcorrelationid,
             folded=context.xregcorrelationid.casefold(),
             time=text_of(context.now),
@@ -205,14 +212,8 @@ class Writing:
             command=_storable(describe(command)),
             registry_url=self.store.public_url,
             chain=proof.NOTHING,
-            state=state,
+            state=proof.NOTHING,
         )
-        chain = proof.Chain(self.tip.chain, facts)
-        for row in rows:
-            chain.add(row)
-        closed = facts._replace(chain=chain.digest())
-        sql.insert(self.connection, tables.interaction, [closed])
-        self.tip = Tip(closed.last, context.now, closed.chain, closed.state)
 
 
 class _Encoded(NamedTuple):
@@ -225,6 +226,11 @@ def _encoded(event: EntityEvent) -> _Encoded:
     whole = image(event)
     stored = StoredEvent(event.stream, event.revision, event.TOPIC, state(event, whole))
     return _Encoded(event, stored, b"" if isinstance(event, EntityDeleted) else proof.entity_hash(whole))
+
+
+def _row(position: int, encoded: _Encoded) -> LogRow:
+    event = encoded.event
+    return LogRow(position, event.stream, event.revision, event.TOPIC, encoded.stored.state)
 
 
 def _head(encoded: _Encoded, row: LogRow) -> tuple[Any, ...]:

@@ -58,20 +58,23 @@ def moved(state: bytes, gone: Iterable[bytes], come: Iterable[bytes]) -> bytes:
 
 
 class Chain:
-    """Works out the chain hash of an interaction from the one before it; its own `chain` is not looked at."""
+    """Works out the chain hash of an interaction from the one before it: its facts, its events, its state hash.
+
+    The interaction's own hashes are not looked at.
+    """
 
     def __init__(self, previous: bytes, interaction: Interaction) -> None:
         self._digest = sha256(previous)
         self._part(dumps(interaction[:-2]))
-        self._part(interaction.state)
 
     def add(self, row: LogRow) -> None:
         """Takes in the interaction's next event."""
         self._part(dumps(row[:-1]))
         self._part(row.state)
 
-    def digest(self) -> bytes:
-        """The chain hash, once every event is in."""
+    def digest(self, state: bytes) -> bytes:
+        """The chain hash, once every event is in. state: the state hash after them."""
+        self._part(state)
         return self._digest.digest()
 
     def _part(self, part: bytes) -> None:

@@ -97,7 +97,7 @@ class _Walk:
             yield from self._contents(stored, [row for row, _ in page])
         if position != stored.last:
             yield Finding(position + 1, "events are missing")
-        if chain.digest() != stored.chain:
+        if chain.digest(stored.state) != stored.chain:
             yield Finding(stored.first, "the chain hash differs: the interaction or its events were changed")
         if state != stored.state:
             yield Finding(stored.first, "the state hash differs")
