@@ -116,8 +116,6 @@ def _default_is_of_one_resource(given: Given, target: Target, method: str) -> No
         raise problems.BadFlag(flag="setdefaultversionid")
     if value == "":
         raise problems.BadDefaultversionid(value=value, error_detail="a versionid is needed")
-    if value == "request" and not (target.kind is Kind.RESOURCE and method == "POST"):
-        raise problems.BadFlag(flag="setdefaultversionid")
 
 
 _CHECKS: Final[tuple[Callable[[Given, Target, str], None], ...]] = (

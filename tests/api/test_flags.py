@@ -76,8 +76,7 @@ def test_ignore() -> None:
         ("/dirs/d/files/f", "collections", "GET", problems.BadFlag),
         ("/dirs/d/files", "setdefaultversionid=1", "POST", problems.BadFlag),  # FLAG-40: several Resources
         ("/dirs/d/files/f", "setdefaultversionid=", "PUT", problems.BadDefaultversionid),  # FLAG-40
-        ("/dirs/d/files/f", "setdefaultversionid=request", "PUT", problems.BadFlag),  # FLAG-41: POST only
-        ("/dirs/d/files/f/versions", "setdefaultversionid=request", "POST", problems.BadFlag),
+        ("/dirs/d/files/f", "setdefaultversionid=1", "GET", problems.BadFlag),  # FLAG-40: writes only
     ],
 )
 def test_flags_where_they_do_not_belong(path: str, query: str, method: str, problem: type[problems.Problem]) -> None:
