@@ -90,7 +90,8 @@ class Rebuild:
         """Makes the empty tables; what rebuilds that died left behind goes."""
         with self._transaction() as connection:
             tables().create(connection)
-            _drop_left_overs(connection)
+        self._drop_left_overs()
+        with self._transaction() as connection:
             self._tables.create_bare(connection)
 
     def fill(self) -> None:
@@ -132,8 +133,7 @@ class Rebuild:
         else:
             raise TimeoutError("readers do not let go of the tables")
         self._advance(reached, reached)
-        with self._transaction() as connection:
-            _drop_left_overs(connection)
+        self._drop_left_overs()
 
     def _catch_up(self, connection: Connection) -> int:
         reached = self.position
@@ -152,6 +152,15 @@ class Rebuild:
         positions.move(db, Entities.name, position)
         positions.forget(db, self._name)
 
+    def _drop_left_overs(self) -> None:
+        # A transaction for each, because SQLite takes its time to free the pages of a large table.
+        for name in filter(_LEFT_OVER.match, inspect(self._store.engine).get_table_names()):
+            with self._transaction() as connection:
+                connection.exec_driver_sql(f"DROP TABLE {name}")
+        names = f"{Entities.name}_r"
+        with self._transaction() as connection:
+            database.over(connection).run("DELETE FROM projection WHERE substr(name, 1, ?) = ?", (len(names), names))
+
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         # Not the write lock: on PostgreSQL nobody else touches these tables, and on SQLite the file has its own.
@@ -162,13 +171,6 @@ class Rebuild:
         self.events += position - self.position
         self.position = position
         self._progress(min(position, total), total)
-
-
-def _drop_left_overs(connection: Connection) -> None:
-    for name in filter(_LEFT_OVER.match, inspect(connection).get_table_names()):
-        connection.exec_driver_sql(f"DROP TABLE {name}")
-    names = f"{Entities.name}_r"
-    database.over(connection).run("DELETE FROM projection WHERE substr(name, 1, ?) = ?", (len(names), names))
 
 
 def _state_of_rows(connection: Connection, own: Tables) -> bytes:
