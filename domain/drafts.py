@@ -60,8 +60,7 @@ class Draft:
     @property
     def attributes(self) -> Attributes:
         if self._attributes is None:
-            stored = self.before or {}
-            self._attributes = {**self.was.retained(stored), **self.was.accept(stored)}
+            self._attributes = self.was.settable(self.before or {})
         return self._attributes
 
     @attributes.setter
@@ -74,7 +73,7 @@ class Draft:
         given: ids and server-set names taken out. kept: what a full replacement keeps beside read-only values: ids and
         the like. Raises: what Level.complete raises, MismatchedEpoch.
         """
-        accepted = self._checked(given)
+        accepted = self._checked(given, patch)
         base = {**self.attributes} if patch else {**self.level.retained(self.before or {}), **self._birth()}
         merged = {**base, **(kept or {}), **accepted, **self._times(accepted)}
         erased = frozenset(name for name, value in accepted.items() if value is None)
@@ -104,9 +103,10 @@ class Draft:
         """The names that every update lists (EV-43)."""
         return _TOUCH if self.written or self.touched else frozenset()
 
-    def _checked(self, given: Mapping[str, Any]) -> Attributes:
+    def _checked(self, given: Mapping[str, Any], patch: bool) -> Attributes:
         check_epoch(self.xid, given.get("epoch"), None if self.before is None else self.before["epoch"])
-        return self.level.accept({name: value for name, value in given.items() if name != "epoch"})
+        own = {name: value for name, value in given.items() if name != "epoch"}
+        return self.level.accept(own, self.attributes if patch else None)
 
     def _birth(self) -> Attributes:
         return {"createdat": self.before["createdat"]} if self.before else {}

@@ -53,6 +53,10 @@ class Level:
             # Two siblings that contradict each other: `complete` refuses them and names them.
             return dict(given)
 
+    def settable(self, stored: Attributes) -> Attributes:
+        """A stored entity's attributes without what only the server sets: what `complete` takes and gives back."""
+        return self._shape.settable(stored)
+
     def retained(self, stored: Attributes) -> Attributes:
         """The stored values that a full replacement keeps: those of read-only attributes that the model defines."""
         return self._shape.readonly(stored)

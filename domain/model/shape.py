@@ -118,6 +118,11 @@ class Shape:
             kept |= {name: shape._star_accept(kept[name]) for name in kept.keys() - shape._names}
         return kept
 
+    def settable(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+        """The stored values that requests or defaults can have brought."""
+        served = self._rules.served
+        return {name: value for name, value in stored.items() if name not in served}
+
     def readonly(self, stored: Mapping[str, Any]) -> dict[str, Any]:
         """Those of the stored values that clients cannot write and requests do not make."""
         shape = self.active(stored)
