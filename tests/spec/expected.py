@@ -3,7 +3,8 @@
 Short forms in rows, at any depth:
 - `$now`: the time of this request; `$t3`: of request 3 of the story; `$start`: before the first.
 - `{$xid: /dirs/d1, name: x}`: a whole entity as the first request of the story makes it: its ids, URLs, epoch 1, both
-  timestamps `$t1`, no members in its collections. Further members are added or differ; `null` takes one away.
+  timestamps `$t1`, no members in its collections (the registry: as it was before). Further members are added or
+  differ; `null` takes one away.
 """
 
 from __future__ import annotations
@@ -138,7 +139,10 @@ def _entity(members: dict[str, Any], model: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _registry(xid: str, segments: Any, members: Any, groups: Mapping[str, Any]) -> dict[str, Any]:
-    own = {"specversion": "1.0-rc4", "registryid": REGISTRYID, "self": f"{BASE}/", "createdat": _time("start", 0)}
+    # It is older than the first request, and its model made the second epoch.
+    start = _time("start", 0)
+    own = {"specversion": "1.0-rc4", "registryid": REGISTRYID, "self": f"{BASE}/"}
+    own |= {"epoch": 2, "createdat": start, "modifiedat": start}
     return {**own, **_collections("", groups)}
 
 
