@@ -14,7 +14,7 @@ from domain.commands import IGNORES
 from domain.images import Facts
 from domain.jsontext import Json, dumps
 from domain.problems import (
-    BadRequest,
+    ActionNotSupported,
     CapabilityError,
     CapabilityMissingValue,
     CapabilityUnknown,
@@ -80,7 +80,7 @@ def write(changes: ChangeSet, value: Json, *, patch: bool) -> None:
     differing = sorted(name for name in after if after[name] != before.get(name))
     if not differing:
         return
-    require_mutable(changes, "capabilities")
+    require_mutable(changes, "capabilities", patch=patch)
     check_modes(changes, after["versionmodes"])
     store(changes, after, tuple(differing))
     registry = changes.registry()
@@ -195,10 +195,11 @@ _CHECKS: Final[dict[str, Callable[[str, Json], Json]]] = {
 }
 
 
-def require_mutable(changes: ChangeSet, name: str) -> None:
-    """Raises: BadRequest where the capabilities before the request do not let clients change this (ENT-68)."""
+def require_mutable(changes: ChangeSet, name: str, *, patch: bool) -> None:
+    """Raises: ActionNotSupported where the capabilities before the request say that this is fixed (ENT-68, C-7)."""
     if not current(changes)["available"].get(name, {}).get("mutable", False):
-        raise BadRequest(error_detail=f'"{name}" cannot be changed: the "available" capability says it is not mutable')
+        detail = f'"{name}" is not mutable, says the "available" capability'
+        raise ActionNotSupported(action="PATCH" if patch else "PUT", detail=detail)
 
 
 def check_modes(changes: ChangeSet, modes: list[str]) -> None:

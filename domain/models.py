@@ -21,15 +21,16 @@ from domain.world import World
 _OFFENDERS = 20  # as many are named in an error; more would help nobody
 
 
-def replace(changes: ChangeSet, source: Json) -> None:
+def replace(changes: ChangeSet, source: Json, *, patch: bool = False) -> None:
     """Puts a new model in force for the rest of the change; stored entities are held against it at its end.
 
-    Nothing happens where the source says the same. Raises: the model problems.
+    patch: whether it came in a PATCH of the registry; it replaces the model all the same (MOD-90). Nothing happens
+    where the source says the same. Raises: the model problems, ActionNotSupported.
     """
     previous = changes.model
     if source == previous.source:
         return
-    capabilities.require_mutable(changes, "modelsource")
+    capabilities.require_mutable(changes, "modelsource", patch=patch)
     changes.model = compile_model(source)
     modes = changes.roots.get(xids.CAPABILITIES)
     try:

@@ -53,7 +53,7 @@ def write_registry(changes: ChangeSet, body: Mapping[str, Json], how: Manner) ->
     if "modelsource" in given:
         value = given.pop("modelsource")
         if "modelsource" not in how.ignore:
-            models.replace(changes, value if value is not None else {})
+            models.replace(changes, value if value is not None else {}, patch=how.patch)
     given.pop("model", None)
     changes.world.prefetch(names_in(given, xids.REGISTRY, changes.model))
     registry = changes.registry()

@@ -64,7 +64,7 @@ class XRegistry:
         except NotAllowed as refused:
             return problem_answer(refused.problem, request, refused.allow)
         except Problem as problem:
-            return problem_answer(problem, request)
+            return problem_answer(problem, request, self._allow(request) if problem.status == 405 else None)
         except Disconnected:
             raise
         except Exception as error:
@@ -82,10 +82,13 @@ class XRegistry:
             return self._options(request)
         return await self._writing.answer(request, await body_of(receive))
 
-    def _options(self, request: Request) -> Answer:
+    def _allow(self, request: Request) -> str:
         definitions = self._latest.current(self._readers.quick())
         target = locate(request.segments, definitions.model, request.details)
-        methods = allowed(target.kind, definitions.capabilities).encode()
+        return allowed(target.kind, definitions.capabilities)
+
+    def _options(self, request: Request) -> Answer:
+        methods = self._allow(request).encode()
         headers = [root_link(request.base), (b"allow", methods), (b"access-control-allow-methods", methods)]
         return Answer(200, headers)
 
