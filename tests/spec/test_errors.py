@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import yaml
 
 from domain import problems
 from domain.problems import CATALOGUE, Problem
-
-ROWS = Path(__file__).parent / "http"
+from tests.spec.test_http import ROWS
 
 #: Name, status, subject and arguments; `-` is none. A subject in angle brackets is told when the error is raised.
 CORE = """
@@ -199,7 +196,7 @@ def _about(subject: str) -> str | None:
 
 
 def _raised() -> set[str]:
-    return {type for path in sorted(ROWS.glob("*.yaml")) for type in _types(yaml.safe_load(path.read_text()))}
+    return {type for row in ROWS for type in _types(row)}
 
 
 def _types(value: Any) -> Iterator[str]:
