@@ -66,6 +66,8 @@ def _postgresql(url: URL, durable: bool) -> Engine:
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: object) -> None:
         connection.execute(f"SET synchronous_commit = {'on' if durable else 'off'}")
+        # A plan kept from the days of an empty table scans the whole of a grown one until statistics are gathered.
+        connection.execute("SET plan_cache_mode = force_custom_plan")
         connection.commit()
 
     return engine

@@ -21,6 +21,14 @@ def test_commits_are_durable(store: Store) -> None:
         assert settings(store, "SHOW synchronous_commit", "SHOW transaction_isolation") == expected
 
 
+def test_plans_follow_the_size_of_the_tables(postgres_url: str) -> None:
+    """A store grows from nothing within seconds; a plan that scans its empty tables must not outlive that."""
+    store = Store(postgres_url)
+    store.create()
+    assert settings(store, "SHOW plan_cache_mode") == ["force_custom_plan"]
+    store.close()
+
+
 def test_durability_can_be_given_up(store_url: str) -> None:
     store = Store(store_url, durable=False)
     store.create()
