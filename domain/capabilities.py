@@ -117,7 +117,7 @@ def updated(before: Mapping[str, Json], value: Json, *, patch: bool) -> dict[str
             raise CapabilityUnknown(field=name)
     checked = {name: _CHECKS[name](name, item) for name, item in given.items() if item is not None}
     reset = {name: DEFAULTS[name] for name in given if given[name] is None}
-    base = before if patch else DEFAULTS
+    base = before if patch and value is not None else DEFAULTS
     return {name: {**base, **reset, **checked}[name] for name in DEFAULTS}
 
 

@@ -158,8 +158,8 @@ class ChangeSet:
         for draft in self.groups.values():
             if draft.xid == xids.REGISTRY:
                 yield from registry_facts(draft, self.model, self.world.model)
-            elif draft.deleted or draft.updated:
-                yield from group_facts(draft, self.group_type(draft.xid) if not draft.deleted else None)
+            else:
+                yield from group_facts(draft, None if draft.deleted else self.group_type(draft.xid))
         for resource in self.resources.values():
             yield from resource_facts(resource)
             for version in resource.versions.values():

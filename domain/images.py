@@ -46,11 +46,13 @@ def registry_facts(draft: GroupDraft, model: Model, previous: Model) -> Iterator
 
 
 def group_facts(draft: GroupDraft, type: GroupType | None) -> Iterator[Facts]:
-    """A Group that is new, updated or deleted. type: None for a deleted one."""
+    """A Group that is new, updated, refreshed or deleted. type: None for a deleted one."""
     if type is None:
         yield Facts(draft.xid, draft.before["epoch"] if draft.before else 0, gone="deleted")
         return
     image = draft.image(**draft.counts(type.resources))
+    if not draft.updated and image == draft.before:
+        return
     counts = {f"{plural}count" for plural in type.resources}
     changed = (_differing(draft.before, image) - counts) | draft.listed
     yield _fact(draft, image, {}, changed)

@@ -16,6 +16,7 @@ from domain.jsontext import Json
 from domain.model import GroupType, Model, compile_model
 from domain.model.compare import changed_types
 from domain.problems import CapabilityError, HasdocumentViolation, ModelComplianceError, ModelError, Problem
+from domain.resources import check_order
 from domain.world import World
 
 _OFFENDERS = 20  # as many are named in an error; more would help nobody
@@ -109,6 +110,7 @@ def _comply_resource(changes: ChangeSet, xid: str) -> None:
     for version in resource.living():
         if not resource.type.hasdocument and _has_document(version, resource):
             raise HasdocumentViolation(version.xid, plural=resource.type.plural)
+        check_order(resource.type, version)
         version.comply()
     resource.unsettled = True
 

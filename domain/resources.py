@@ -14,6 +14,7 @@ from domain.changes import ChangeSet
 from domain.documents import contenttype, encode, take_document
 from domain.drafts import DefaultWish, ResourceDraft, VersionDraft
 from domain.jsontext import Json
+from domain.model import ResourceType
 from domain.problems import BadRequest, InvalidAttribute, VersionidNotAllowed
 from domain.rules.ancestry import is_semver
 from domain.rules.ids import check_id, check_version_id, take_id
@@ -155,14 +156,16 @@ def _admit(changes: ChangeSet, resource: ResourceDraft, draft: VersionDraft, cho
     """Lets a new Version in, and marks what that changes (ENT-77, ENT-102)."""
     if chosen and not resource.type.setversionid:
         raise VersionidNotAllowed(resource.xid, plural=resource.type.plural)
-    if resource.type.versionmode == "semver" and not is_semver(draft.id):
-        raise InvalidAttribute(
-            draft.xid,
-            name="versionid",
-            error_detail='with the versionmode "semver" it has to be a semantic version such as 1.0.0',
-        )
+    check_order(resource.type, draft)
     changes.load_versions(resource)
     resource.membership_changed = resource.unsettled = True
+
+
+def check_order(type: ResourceType, draft: VersionDraft) -> None:
+    """Raises: InvalidAttribute for an id that cannot take part in the order of its `versionmode` (ENT-102)."""
+    if type.versionmode == "semver" and not is_semver(draft.id):
+        detail = 'with the versionmode "semver" it has to be a semantic version such as 1.0.0'
+        raise InvalidAttribute(draft.xid, name="versionid", error_detail=detail)
 
 
 def _write_attributes(

@@ -6,6 +6,7 @@ Spec: core 1.0-rc4, "Updating Nested Registry Collections"; HTTP binding 1.0-rc4
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from domain import capabilities, models
@@ -20,8 +21,12 @@ from domain.problems import (
     DefaultversionidRequest,
     GroupsOnly,
     MissingVersions,
+    Problem,
     ResourcesOnly,
     TooManyVersions,
+    UnknownAttribute,
+    UnknownGroupType,
+    UnknownResourceType,
 )
 from domain.resources import OF_RESOURCE, Manner, map_of_objects, taken, write_meta, write_resource, write_version
 from domain.rules.ids import check_id, take_id
@@ -60,7 +65,10 @@ def write_registry(changes: ChangeSet, body: Mapping[str, Json], how: Manner) ->
     members = _take_collections(given, changes.model.groups, xids.REGISTRY)
     id = registry.before["registryid"] if registry.before else given.get("registryid")
     take_id(given, "registry", str(id), xids.REGISTRY)
-    registry.write(how.given(given), patch=how.patch, kept={"registryid": id})
+    try:
+        registry.write(how.given(given), patch=how.patch, kept={"registryid": id})
+    except UnknownAttribute as unknown:
+        raise _unknown_type(unknown, given, lambda name: UnknownGroupType(xids.REGISTRY, name=name)) from None
     _write_groups(changes, members, how)
 
 
@@ -72,8 +80,20 @@ def write_group(changes: ChangeSet, xid: str, body: Mapping[str, Json], how: Man
     type = changes.group_type(xid)
     members = _take_collections(given, type.resources, xid)
     take_id(given, type.singular, xids.entity_id(xid), xid)
-    group.write(how.given(given), patch=how.patch, kept={type.singular + "id": xids.entity_id(xid)})
+    try:
+        group.write(how.given(given), patch=how.patch, kept={type.singular + "id": xids.entity_id(xid)})
+    except UnknownAttribute as unknown:
+        named = partial(UnknownResourceType, xid, group=type.plural)
+        raise _unknown_type(unknown, given, lambda name: named(name=name)) from None
     _write_resources(changes, xid, members, how)
+
+
+def _unknown_type(unknown: Problem, given: Mapping[str, Json], typed: Callable[[str], Problem]) -> Problem:
+    """An unknown attribute that holds a map of objects was meant as a collection of a type (HTTP-21)."""
+    name = unknown.arguments["name"]
+    value = given.get(name)
+    meant = isinstance(value, dict) and value and all(isinstance(entry, dict) for entry in value.values())
+    return typed(name) if meant else unknown
 
 
 def _write_groups(changes: ChangeSet, members: Collections, how: Manner) -> list[str]:
