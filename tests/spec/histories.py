@@ -25,7 +25,7 @@ TIMES: Final = ("2020-01-01T00:00:00Z", "2020-01-01T02:00:00+02:00", "2021-06-01
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One request. body: a JSON value, None for none; query: the flags, as a map."""
+    """One request. body: a JSON value, None for none, bytes for a document; query: the flags."""
 
     method: str
     path: str
@@ -44,15 +44,24 @@ def command(step: Step) -> Command:
         return ReplaceModel(step.body)
     if step.method == "DELETE":
         return DeleteEntities(step.path, step.body, **flags)
+    if isinstance(step.body, bytes):
+        return WriteTree(step.path, {"contenttype": None}, Method(step.method), document=step.body, **flags)
     return WriteTree(step.path, step.body, Method(step.method), **flags)
 
 
 def model(
-    mode: str = "manual", maxversions: int = 0, *, one_root: bool = False, stage: str = "free", documents: bool = False
+    mode: str = "manual",
+    maxversions: int = 0,
+    *,
+    one_root: bool = False,
+    stage: str = "free",
+    documents: bool = False,
+    more: bool = False,
 ) -> dict[str, Any]:
     """A modelsource: `files` as the arguments say, `notes` always manual and without documents.
 
     stage: what every Version of a file says about its `stage`: `free` nothing, `some` an enum, `must` a default too.
+    more: there are types that nobody uses, which come and go with the models.
     """
     free = {"name": "*", "type": "any"}
     stages: dict[str, Any] = {
@@ -69,7 +78,9 @@ def model(
     }
     files |= {"singleversionroot": True} if one_root or mode != "manual" else {}
     notes = {"singular": "note", "hasdocument": False, "attributes": {"*": free}}
-    return {"groups": {"dirs": {"singular": "dir", "resources": {"files": files, "notes": notes}}}}
+    resources = {"files": files, "notes": notes} | ({"pens": {"singular": "pen"}} if more else {})
+    dirs = {"singular": "dir", "resources": resources}
+    return {"groups": {"dirs": dirs} | ({"boxes": {"singular": "box"}} if more else {})}
 
 
 def models(documents: bool = False) -> SearchStrategy[dict[str, Any]]:
@@ -81,13 +92,15 @@ def models(documents: bool = False) -> SearchStrategy[dict[str, Any]]:
         one_root=st.booleans(),
         stage=st.sampled_from(("free", "free", "some", "must")),
         documents=st.just(documents),
+        more=st.booleans(),
     )
 
 
 def histories(documents: bool = False, most: int = 20) -> SearchStrategy[list[Step]]:
     """A model, then writes; few of them are model changes."""
     changes = st.builds(Step, st.just("PUT"), st.just("/modelsource"), models(documents))
-    steps = st.lists(st.one_of(*_WRITES, *_WRITES, *_WRITES, *_DELETIONS, changes), min_size=6, max_size=most)
+    writes = (*_WRITES, *_WRITES, *_WRITES, *_DELETIONS, changes, *([_DOCUMENT] * 3 if documents else []))
+    steps = st.lists(st.one_of(*writes), min_size=6, max_size=most)
     return st.builds(lambda first, rest: [first, *rest], changes, steps)
 
 
@@ -164,4 +177,13 @@ _DELETIONS: Final[tuple[SearchStrategy[Step], ...]] = (
     ),
     st.builds(lambda resource, flags: Step("DELETE", resource, None, flags), _RESOURCES, _EPOCH),
     st.builds(lambda group: Step("DELETE", group), _GROUPS),
+)
+
+#: Writes of a body that is the document, to types that have them.
+_DOCUMENT: Final[SearchStrategy[Step]] = st.builds(
+    Step,
+    st.sampled_from(("PUT", "POST")),
+    st.sampled_from([path for path in RESOURCES if "/files/" in path]),
+    st.sampled_from((b"", b"text", b"\x00\xff", b'{"a": 1.50}')),
+    _FLAG,
 )

@@ -25,9 +25,7 @@ from domain.world import Decision, MemoryWorld
 from tests.domain.registry import MemoryRegistry
 from tests.spec.histories import VERSIONS, Step, command, histories
 
-FEW = settings(
-    max_examples=60, deadline=None, suppress_health_check=list(HealthCheck)
-)
+FEW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @dataclass(frozen=True)
