@@ -7,7 +7,7 @@ last one stays. What is new in whole is written without looking.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from sqlalchemy import Connection
@@ -24,8 +24,10 @@ from projections.positions import move
 
 Recorded = Sequence[tuple[int, EntityEvent]]
 
+#: How many events become rows together: enough for bulk statements, few enough that an import's leaves fit in memory.
+TOGETHER: Final = 2000
 #: Streams that no filter reaches.
-UNINDEXED = frozenset((xids.MODEL, xids.CAPABILITIES))
+UNINDEXED: Final = frozenset((xids.MODEL, xids.CAPABILITIES))
 
 
 class Entities:
@@ -46,12 +48,16 @@ class Entities:
         if not recorded:
             return
         db = database.over(connection)
+        for start in range(0, len(recorded), TOGETHER):
+            self._apply(db, recorded[start : start + TOGETHER])
+        move(db, self._position, recorded[-1][0])
+
+    def _apply(self, db: Database, recorded: Recorded) -> None:
         work = Work()
         before = self._before(db, recorded)
         for key, events in _by_stream(recorded).items():
             work.add(before.get(key), events)
         self._write(db, work)
-        move(db, self._position, recorded[-1][0])
 
     def _before(self, db: Database, recorded: Recorded) -> dict[str, Row]:
         known: set[str] = set()
