@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -103,9 +102,10 @@ def a_refusal_leaves_no_trace(moment: Moment) -> None:
 
 
 def what_changed_has_one_event(moment: Moment) -> None:
-    # EV-70, EV-77: one event for each entity that differs, none for the others, in tree order, revisions without gaps
+    # EV-70, EV-77, EV-34: one event for each entity that differs, in tree order, revisions without gaps, one id for all
     events = moment.decision.events if moment.decision else ()
     assert [event.xid for event in events] == sorted({event.xid for event in events}, key=xids.order)
+    assert {event.xregcorrelationid for event in events} <= {f"c{moment.registry.interactions}"}
     before, after = moment.before, moment.after
     differing = {
         key
@@ -157,15 +157,12 @@ INVARIANTS: list[Callable[[Moment], None]] = [
 ]
 
 
-@pytest.mark.parametrize("holds", INVARIANTS, ids=lambda holds: holds.__name__)
-def test_after_every_step(holds: Callable[[Moment], None]) -> None:
-    @FEW
-    @given(histories())
-    def run(history: list[Step]) -> None:
-        for moment in moments(history):
+@settings(FEW, max_examples=120)
+@given(histories())
+def test_what_holds_after_every_step(history: list[Step]) -> None:
+    for moment in moments(history):
+        for holds in INVARIANTS:
             holds(moment)
-
-    run()
 
 
 @FEW
