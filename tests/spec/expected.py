@@ -141,9 +141,8 @@ def _entity(members: dict[str, Any], model: Mapping[str, Any]) -> dict[str, Any]
 def _registry(xid: str, segments: Any, members: Any, groups: Mapping[str, Any]) -> dict[str, Any]:
     # It is older than the first request, and its model made the second epoch.
     start = _time("start", 0)
-    own = {"specversion": "1.0-rc4", "registryid": REGISTRYID, "self": f"{BASE}/"}
-    own |= {"epoch": 2, "createdat": start, "modifiedat": start}
-    return {**own, **_collections("", groups)}
+    ids = {"specversion": "1.0-rc4", "registryid": REGISTRYID, "self": f"{BASE}/"}
+    return {**ids, "epoch": 2, "createdat": start, "modifiedat": start, **_collections("", groups)}
 
 
 def _group(xid: str, segments: list[str], members: Any, groups: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from sqlalchemy import Engine, create_engine, inspect
+from sqlalchemy import Engine, MetaData, Table, create_engine
 
 from api.app import create_app
 from api.settings import Settings
@@ -105,7 +105,7 @@ class Registry:
 @asynccontextmanager
 async def serving(database: str, model: Mapping[str, Any] | None = None) -> AsyncIterator[Registry]:
     """The registry of a database at midnight, with a model of its own if one is given (that is a second epoch)."""
-    moment, engine = Moment(), create_engine(database.replace("postgresql:", "postgresql+psycopg:", 1))
+    moment, engine = Moment(), _engine(database)
     settings = Settings(database=database, public_url=BASE, registryid=REGISTRYID)
     app = create_app(settings, clock=moment.clock, new_id=moment.new_id)
     try:
@@ -119,13 +119,56 @@ async def serving(database: str, model: Mapping[str, Any] | None = None) -> Asyn
         engine.dispose()
 
 
+class Stage:
+    """One database for many stories, one after the other, each with the model that it names.
+
+    What is stored at midnight is made once for each model and put back later, which is most of a short story's time.
+    """
+
+    def __init__(self, database: str, models: Mapping[str, Mapping[str, Any]]) -> None:
+        self.database = database
+        self._engine = _engine(database)
+        self._models = models
+        self._tables = MetaData()
+        self._midnights: dict[str, dict[Table, list[Any]]] = {}
+
+    async def set(self, model: str) -> None:
+        """Brings the database to midnight."""
+        if model in self._midnights:
+            self._restore(self._midnights[model])
+            return
+        self._restore({})
+        async with serving(self.database, self._models[model]):
+            pass
+        self._tables.reflect(self._engine)
+        with self._engine.connect() as connection:
+            tables = self._tables.sorted_tables
+            self._midnights[model] = {table: [*connection.execute(table.select())] for table in tables}
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def _restore(self, midnight: Mapping[Table, list[Any]]) -> None:
+        with self._engine.begin() as connection:
+            for table in self._tables.sorted_tables:
+                connection.execute(table.delete())
+            for table, rows in midnight.items():
+                if rows:
+                    connection.execute(table.insert(), [dict(row._mapping) for row in rows])
+
+
 def emptied(database: str) -> None:
     """Takes all rows out of a store's tables, so that one schema serves many stories."""
-    engine = create_engine(database.replace("postgresql:", "postgresql+psycopg:", 1))
+    engine, tables = _engine(database), MetaData()
+    tables.reflect(engine)
     with engine.begin() as connection:
-        for table in inspect(connection).get_table_names():
-            connection.exec_driver_sql(f'DELETE FROM "{table}"')
+        for table in tables.sorted_tables:
+            connection.execute(table.delete())
     engine.dispose()
+
+
+def _engine(database: str) -> Engine:
+    return create_engine(database.replace("postgresql:", "postgresql+psycopg:", 1))
 
 
 def _scope(request: Request) -> dict[str, Any]:

@@ -31,7 +31,7 @@ import pytest
 import yaml
 
 from tests.spec.expected import KEYS, expectation, said
-from tests.spec.harness import BASE, Answer, Registry, Request, emptied, serving
+from tests.spec.harness import BASE, Answer, Registry, Request, Stage, serving
 from tests.stores import postgres_server
 
 __all__ = ["postgres_server"]
@@ -62,29 +62,34 @@ ROWS = [row for path in sorted(TABLES.glob("*.yaml")) if path.stem != "models" f
 
 
 @pytest.fixture(scope="module")
-def postgres_schema(postgres_server: str) -> Iterator[str]:
-    """The URL of a schema that serves one story after the other."""
+def sqlite_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    stage = Stage(f"sqlite:///{tmp_path_factory.mktemp('http') / 'annals.db'}", MODELS)
+    yield stage
+    stage.close()
+
+
+@pytest.fixture(scope="module")
+def postgresql_stage(postgres_server: str) -> Iterator[Stage]:
     schema = f"http{uuid4().hex}"
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {schema}")
-        yield f"{postgres_server}?options=-csearch_path%3D{schema}"
+        stage = Stage(f"{postgres_server}?options=-csearch_path%3D{schema}", MODELS)
+        yield stage
+        stage.close()
         connection.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty store, on each database in turn."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'annals.db'}"
-    url = str(request.getfixturevalue("postgres_schema"))
-    emptied(url)
-    return url
+def stage(request: pytest.FixtureRequest) -> Stage:
+    """Each database in turn."""
+    found: Stage = request.getfixturevalue(f"{request.param}_stage")
+    return found
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['id']}: {row['rule']}" for row in ROWS])
-def test_row(row: dict[str, Any], store: str) -> None:
+def test_row(row: dict[str, Any], stage: Stage) -> None:
     assert set(row) <= ROW
-    asyncio.run(_story(row, store))
+    asyncio.run(_story(row, stage))
 
 
 def test_ids_are_said_once() -> None:
@@ -92,14 +97,15 @@ def test_ids_are_said_once() -> None:
     assert sorted(ids) == sorted(set(ids))
 
 
-async def _story(row: dict[str, Any], store: str) -> None:
-    model = MODELS[row.get("model", "dirs")]
-    async with serving(store, model) as registry:
+async def _story(row: dict[str, Any], stage: Stage) -> None:
+    model = row.get("model", "dirs")
+    await stage.set(model)
+    async with serving(stage.database) as registry:
         for given in row.get("given", []):
             answer = await registry.ask(Request(*given))
             assert 200 <= answer.status < 300, (given, answer)
         for step in [row, *row.get("also", [])]:
-            await _step(registry, Request(*step["when"]), step["then"], model)
+            await _step(registry, Request(*step["when"]), step["then"], MODELS[model])
 
 
 async def _step(registry: Registry, request: Request, then: dict[str, Any], model: Any) -> None:
