@@ -13,9 +13,8 @@ from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from api.answer import Headers
-from api.members import Members, members, string
 from domain import problems
-from domain.jsontext import InvalidJson, Json, loads
+from domain.jsontext import InvalidJson, Json, dumps, loads
 from domain.model import ResourceType
 
 PREFIX: Final = "xregistry-"
@@ -30,8 +29,8 @@ SCALAR: Final = frozenset(
     )
 )
 
-#: JSON text of a string that a header carries as it is.
-_PLAIN: Final = re.compile(r'"([\x21\x23\x24\x26-\x5b\x5d-\x7e]*)"\Z')
+#: A string that a header carries as it is.
+_PLAIN: Final = re.compile(r"[\x21\x23\x24\x26-\x7e]*\Z")
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPED: Final = re.compile(r"\\(.)")
 
@@ -81,17 +80,13 @@ class HeaderTypes:
         self.type = type
         self._types: dict[str, str] = dict(_types(type.version.definitions))
 
-    def headers(self, shown: Members) -> Headers:
-        """The headers of an entity's members, in their order; what is no scalar and no map of scalars is left out."""
+    def headers(self, shown: Mapping[str, Json]) -> Headers:
+        """The headers of attributes, in their order; what is no scalar and no map of scalars is left out."""
         found: Headers = []
         for name, value in shown.items():
-            if name == "contenttype":
-                continue
-            if plain := _PLAIN.match(value):
-                found.append((_header_name(name), plain[1].encode()))
-            elif value[0] == "{":
+            if isinstance(value, dict):
                 found.extend(self._map(name, value))
-            elif value[0] != "[":
+            elif not isinstance(value, list) and name != "contenttype":
                 found.append((_header_name(name), _header_value(value)))
         return found
 
@@ -115,9 +110,9 @@ class HeaderTypes:
                 found[name] = None if value == NULL else _value(kind, value, xid, name)
         return found
 
-    def _map(self, name: str, value: str) -> Iterator[tuple[bytes, bytes]]:
+    def _map(self, name: str, value: Mapping[str, Json]) -> Iterator[tuple[bytes, bytes]]:
         if self._types.get(name, self._types.get("*")) == "map":
-            for key, item in members(value).items():
+            for key, item in value.items():
                 yield _header_name(f"{name}.{key}"), _header_value(item)
 
     def _check(self, header: str) -> None:
@@ -136,9 +131,9 @@ class HeaderTypes:
             entries[key] = _value(self._types.get(f"{name}.*", "string"), value, xid, f"{name}.{key}")
 
 
-def contenttype_headers(shown: Members) -> Headers:
+def contenttype_headers(shown: Mapping[str, Json]) -> Headers:
     """The Content-Type header of a document, none where no `contenttype` is stored."""
-    contenttype = string(shown.get("contenttype"))
+    contenttype = shown.get("contenttype")
     return [] if contenttype is None else [(b"content-type", encode_text(contenttype).encode())]
 
 
@@ -173,9 +168,10 @@ def _header_name(name: str) -> bytes:
     return f"{PREFIX}{name}".encode()
 
 
-def _header_value(value: str) -> bytes:
-    text = string(value)
-    return (value if text is None else encode(text)).encode()
+def _header_value(value: Json) -> bytes:
+    if isinstance(value, str):
+        return (value if _PLAIN.match(value) else encode(value)).encode()
+    return dumps(value)
 
 
 def _decoded(header: str, raw: str) -> str:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+import orjson
+
 from domain.jsontext import Json, dumps, loads
 
 #: Members of an object by name, in order; values are JSON text.
@@ -34,6 +36,19 @@ def members(text: str) -> Members:
             value = text[start:at]
         found[name] = value
     return found
+
+
+def exact(text: str) -> dict[str, Json]:
+    """The attributes of a stored text, every number as it was sent.
+
+    The fast reader keeps integers of 64 bits; where it made a double, the exact one reads again.
+    """
+    found: dict[str, Json] = orjson.loads(text)
+    return loads(text) if any(map(_rounded, found.values())) else found
+
+
+def _rounded(value: Json) -> bool:
+    return isinstance(value, float) or (isinstance(value, dict) and any(map(_rounded, value.values())))
 
 
 def joined(parts: Mapping[str, str]) -> str:

@@ -16,11 +16,12 @@ from api.documents import Documents
 from api.flags import Flags
 from api.headers import HeaderTypes, contenttype_headers, encode_text
 from api.inline import NOTHING, Inline
-from api.members import members, string
+from api.members import exact, members, string
 from api.paths import COLLECTIONS, Kind, Target
 from api.problem import root_link
 from api.render import Ahead, Entity, Look, Renderer
 from domain import xid as xids
+from domain.jsontext import Json
 from domain.model import ResourceType
 from projections.entities.rows import Row
 
@@ -111,23 +112,26 @@ def _metadata(types: HeaderTypes, resource: bool, row: Row, base: str) -> _Metad
 
     resource: whether the row is a Resource's, which shows its default Version.
     """
-    type = types.type
-    renderer = Renderer(Look(base), _no_documents, Ahead(()))
-    attributes = (renderer.resource_members if resource else renderer.version_members)(row, type, NOTHING)
-    attributes["self"] = f'"{base}{row.xid}"'
-    if resource:
-        count = attributes.pop("versionscount")
-        attributes |= {"versionsurl": f'"{base}{row.xid}/versions"', "versionscount": count}
-    elsewhere = string(attributes.get(f"{type.singular}url"))
+    own = _shown(row, types.type, base, resource)
+    elsewhere = own.get(f"{types.type.singular}url")
     return _Metadata(
-        [*contenttype_headers(attributes), *types.headers(attributes), (b"content-disposition", _name(row))],
-        string(attributes["versionid"]) or "",
+        [*contenttype_headers(own), *types.headers(own), (b"content-disposition", _name(row))],
+        own["versionid"],
         None if elsewhere is None else encode_text(elsewhere).encode(),
     )
 
 
-def _no_documents(sha256: str) -> bytes:
-    raise AssertionError("headers hold no documents")
+def _shown(row: Row, type: ResourceType, base: str, resource: bool) -> dict[str, Json]:
+    """What headers show of a row, in the order of a JSON answer."""
+    own = exact(row.attributes)
+    ids = {name: own.pop(name) for name in (f"{type.singular}id", "versionid")}
+    url = base + row.xid
+    shown = {**ids, "self": url, "xid": row.xid, **own}
+    if resource:
+        del shown["meta"]
+        count = shown.pop("versionscount")
+        shown |= {"metaurl": f"{url}/meta", "versionsurl": f"{url}/versions", "versionscount": count}
+    return shown
 
 
 def json_answer(shown: Shown, base: str, documents: Documents) -> Answer:
