@@ -41,10 +41,13 @@ def members(text: str) -> Members:
 def exact(text: str) -> dict[str, Json]:
     """The attributes of a stored text, every number as it was sent.
 
-    The fast reader keeps integers of 64 bits; where it made a double, the exact one reads again.
+    The fast reader keeps integers of 64 bits; where it made a double, or could not, the exact one reads again.
     """
-    found: dict[str, Json] = orjson.loads(text)
-    return loads(text) if any(map(_rounded, found.values())) else found
+    try:
+        found: dict[str, Json] = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return dict(loads(text))
+    return dict(loads(text)) if any(map(_rounded, found.values())) else found
 
 
 def _rounded(value: Json) -> bool:

@@ -54,13 +54,17 @@ class Reading:
         if target.kind in COLLECTIONS or (flags.inline is not None and not document):
             return None
         view = self._readers.quick()
-        row, *positions = view.entity_with_definitions(target.owner)
+        content = b""
+        if document:
+            row, *positions, content = view.entity_with_document(target.owner)
+        else:
+            row, *positions = view.entity_with_definitions(target.owner)
         if tuple(positions) != definitions.positions:
             raise Outdated
         if row is None:
             raise problems.NotFound(target.xid)
         shown = Shown(target, definitions, flags, NOTHING, (row,))
-        return (document_answer if document else json_answer)(shown, request.base, view.document)
+        return (document_answer if document else json_answer)(shown, request.base, lambda _: content)
 
     async def _streamed(self, request: Request) -> Answer:
         def job() -> Generator[Any, None, None]:

@@ -93,10 +93,15 @@ class ChangeSet:
 
     def existing(self, xid: str) -> Entity:
         """A living entity, by its exact xid. Raises: NotFound."""
-        entity = self.world.get(xid)
-        if entity is None or entity.xid != xid:
+        entity = self.find(xid)
+        if entity is None:
             raise NotFound(xid)
         return entity
+
+    def find(self, xid: str) -> Entity | None:
+        """A living entity, by its exact xid."""
+        entity = self.world.get(xid)
+        return entity if entity is not None and entity.xid == xid else None
 
     def version(self, resource: ResourceDraft, versionid: str) -> VersionDraft:
         """The draft of one Version, which may be new."""

@@ -13,7 +13,7 @@ from domain.changes import ChangeSet
 from domain.commands import DeleteEntities
 from domain.entities import Entity
 from domain.jsontext import Json
-from domain.problems import BadFlag, BadRequest, MisplacedEpoch
+from domain.problems import BadFlag, BadRequest, MisplacedEpoch, NotFound
 from domain.rules.epochs import check_epoch, parse_epoch
 from domain.rules.ids import take_id
 from domain.rules.removal import check_removable
@@ -52,8 +52,8 @@ def _single(changes: ChangeSet, command: DeleteEntities) -> Entity:
 def _collection(changes: ChangeSet, command: DeleteEntities) -> list[Entity]:
     """The members that go. Unknown ones are passed over; a missing owner is a missing target (ENT-161)."""
     owner = xids.parent(command.xid + "/x")
-    if owner is not None and owner != xids.REGISTRY:
-        changes.existing(owner)
+    if owner is not None and owner != xids.REGISTRY and changes.find(owner) is None:
+        raise NotFound(command.xid)
     if command.targets is None:
         return list(changes.world.members(command.xid))
     changes.world.prefetch(f"{command.xid}/{id}" for id in command.targets if xids.ID.match(id))
@@ -66,8 +66,8 @@ def _listed(changes: ChangeSet, command: DeleteEntities, id: str, entry: Json) -
     if not isinstance(entry, dict):
         raise BadRequest(error_detail=f'the entry "{id}" for "{command.xid}" has to be an object')
     take_id(dict(entry), _singular(changes, xid), id, xid)
-    entity = changes.world.get(xid) if xids.ID.match(id) else None
-    if entity is None or entity.xid != xid:
+    entity = changes.find(xid) if xids.ID.match(id) else None
+    if entity is None:
         return None
     epoch = _epoch(entity, entry)
     if "epoch" not in command.ignore:

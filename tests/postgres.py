@@ -54,16 +54,13 @@ def binaries() -> Path:
     """The directory with `initdb` and `pg_ctl`. Raises: NoPostgres."""
     debian = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name), reverse=True)
     specs = (find_spec(name) for name in WHEELS)
-    wheels = [Path(spec.submodule_search_locations[0], "pginstall", "bin") for spec in specs if _is_package(spec)]
+    places = [place for spec in specs if spec for place in spec.submodule_search_locations or ()]
+    wheels = [Path(place, "pginstall", "bin") for place in places]
     on_path = [Path(found).parent for found in (shutil.which("pg_ctl"),) if found]
     for directory in (*debian, *on_path, *wheels):
         if (directory / "initdb").exists():
             return directory
     raise NoPostgres(HOW_TO_GET_ONE)
-
-
-def _is_package(spec) -> bool:
-    return spec is not None and bool(spec.submodule_search_locations)
 
 
 @contextmanager

@@ -28,6 +28,10 @@ _DEFINITIONS: Final = ", ".join(_SINCE.format(tree_key(name)) for name in (MODEL
 _WITH_DEFINITIONS: Final = (
     f"SELECT entity.*, {_DEFINITIONS} FROM (SELECT 1) AS always LEFT JOIN entity ON entity.tree_key = ?"
 )
+_WITH_DOCUMENT: Final = (
+    f"SELECT entity.*, {_DEFINITIONS}, document.bytes FROM (SELECT 1) AS always"
+    " LEFT JOIN entity ON entity.tree_key = ? LEFT JOIN document ON document.sha256 = entity.document"
+)
 _SUBTREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key > ? AND tree_key < ?{{}} ORDER BY tree_key"
 _LOCKED: Final = tuple(table.name for table in tables())
 _DOCUMENT: Final = "SELECT bytes FROM document WHERE sha256 = ?"
@@ -61,6 +65,12 @@ class View:
         """`entity` and `definitions` in one statement."""
         found = self._db.one(_WITH_DEFINITIONS, (tree_key(xid),))
         return _exact(found[:_WIDTH], xid), found[_WIDTH] or 0, found[_WIDTH + 1] or 0
+
+    def entity_with_document(self, xid: str) -> tuple[Row | None, int, int, bytes]:
+        """`entity_with_definitions` and the entity's document, empty where there is none, in one statement."""
+        found = self._db.one(_WITH_DOCUMENT, (tree_key(xid),))
+        model, capabilities, content = found[_WIDTH:]
+        return _exact(found[:_WIDTH], xid), model or 0, capabilities or 0, bytes(content or b"")
 
     def entities(self, xids: Sequence[str]) -> list[Row]:
         """Those of the named entities that live, in the order asked for."""

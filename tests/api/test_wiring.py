@@ -8,7 +8,7 @@ from domain.commands import Method, WriteTree
 
 
 def test_a_lost_read_model_is_made_anew(store_url: str) -> None:
-    """P-14: what readers see comes from the log alone, so a registry without its read model opens with the same rows."""
+    """P-14: what readers see comes from the log alone, so a registry that lost its read model shows the same rows."""
     settings = Settings(database=store_url, public_url="http://registry")
     registry = open_registry(settings)
     registry.road.submit(WriteTree("/schemagroups/g1", {"name": "kept"}, Method.PUT)).result()
