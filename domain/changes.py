@@ -7,7 +7,7 @@ every draft into at most one event (EV-70): deleted over created over updated ov
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from domain import instants
 from domain import xid as xids
@@ -21,10 +21,6 @@ from domain.problems import BadRequest, NotFound, Problem, UnknownGroupType, Unk
 from domain.world import Context, World
 
 D = TypeVar("D", GroupDraft, ResourceDraft, VersionDraft)
-
-
-#: Shared by all events of a decision, which otherwise would each have a set of its own.
-_FIELDS: Final = set(EntityEvent.model_fields)
 
 
 class ChangeSet:
@@ -180,10 +176,9 @@ class ChangeSet:
             "time": self.context.now,
         }
         if fact.gone is not None:
-            return EntityDeleted.model_construct(_FIELDS, attributes={}, private={}, reason=fact.gone, **shared)
+            return EntityDeleted(attributes={}, private={}, reason=fact.gone, **shared)
         kind = EntityCreated if fact.new else EntityUpdated if fact.updated else EntityRefreshed
-        return kind.model_construct(
-            _FIELDS,
+        return kind(
             attributes=fact.attributes,
             private=fact.private,
             changed=fact.changed,

@@ -81,6 +81,7 @@ class Shape:
         self._names = frozenset(codecs) | rules.served
         self._readonly = frozenset(name for name, row in definitions.items() if row.get("readonly"))
         self._dropped = (self._readonly | rules.served) - rules.compared
+        self._keepable = tuple(name for name in definitions if name in self._readonly - rules.served)
         self._before = [name for name in definitions if name not in rules.last and name != "*"]
         self._placed = frozenset((*self._before, *rules.last))
 
@@ -126,7 +127,7 @@ class Shape:
     def readonly(self, stored: Mapping[str, Any]) -> dict[str, Any]:
         """Those of the stored values that clients cannot write and requests do not make."""
         shape = self.active(stored)
-        return {name: stored[name] for name in shape._before if name in shape._keepable() and name in stored}
+        return {name: stored[name] for name in shape._keepable if name in stored}
 
     def order(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """The same members: those of the model in its order, then the others by name, then those that come last."""
@@ -176,9 +177,6 @@ class Shape:
                 raise Flaw("it is not a valid attribute name", (name,))
         if self._star:
             _fill([Row(name, self._star, None, False) for name in names], attributes, done, missing)
-
-    def _keepable(self) -> frozenset[str]:
-        return self._readonly - self._rules.served
 
 
 def codec(name: str, definition: Definition, rules: Rules) -> Codec:
