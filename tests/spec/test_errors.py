@@ -147,7 +147,7 @@ def test_a_title_names_its_subject_and_all_its_arguments(kind: type[Problem]) ->
     # ERR-1, ERR-2: placeholders are names, every value shows in the title, the subject is no argument
     names = re.findall(r"<([^>]*)>", kind.title)
     assert all(re.fullmatch(r"[a-z][a-z0-9_]{0,62}", name) for name in names)
-    values = {name: f"the {name}" for name in kind.placeholders()}
+    values: dict[str, Any] = {name: f"the {name}" for name in kind.placeholders()}
     problem = kind(None if kind.about is not None else "/a/b", **values)
     told = problem.text("/the/request")
     assert "subject" not in values
@@ -159,7 +159,7 @@ def test_a_title_names_its_subject_and_all_its_arguments(kind: type[Problem]) ->
 def test_arguments_that_are_missing_or_too_many_are_refused(kind: type[Problem]) -> None:
     # ERR-10: the one constructor fails when arguments and placeholders differ
     subject = None if kind.about is not None else "/a/b"
-    values = dict.fromkeys(kind.placeholders(), "x")
+    values: dict[str, Any] = dict.fromkeys(kind.placeholders(), "x")
     with pytest.raises(TypeError):
         kind(subject, **values, extra="x")
     with pytest.raises(TypeError):

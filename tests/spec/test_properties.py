@@ -22,7 +22,7 @@ from domain.events import EntityDeleted
 from domain.problems import Problem
 from domain.world import Decision, MemoryWorld
 from tests.domain.registry import MemoryRegistry
-from tests.spec.histories import VERSIONS, Step, command, histories
+from tests.spec.histories import TEXTS, VERSIONS, Step, command, histories
 
 FEW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -181,7 +181,7 @@ def test_the_log_alone_gives_the_registry_again(history: list[Step]) -> None:
 
 
 @FEW
-@given(st.text())
+@given(TEXTS)
 def test_a_header_value_comes_back_as_it_went(value: str) -> None:
     # P-13, HTTP-60, HTTP-61: encoding and decoding a header value is the identity, and what travels is plain ASCII
     travelling = encode(value)

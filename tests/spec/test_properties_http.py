@@ -19,7 +19,7 @@ from api.headers import encode
 from commands.log import Store
 from projections.entities.rebuild import rebuild
 from tests.spec.harness import BASE, Registry, Request, emptied, serving
-from tests.spec.histories import Step, histories
+from tests.spec.histories import TEXTS, Step, histories
 from tests.stores import postgres_server
 
 __all__ = ["postgres_server"]
@@ -29,7 +29,7 @@ Holds = Callable[[Registry, str], Awaitable[None]]
 #: What a Resource shows of its own; the rest is its default Version's.
 OF_RESOURCE = {"fileid", "noteid", "xid", "meta", "versions", "versionscount"}
 EXAMPLES = {"sqlite": 20, "postgresql": 4}
-UNHURRIED = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+UNHURRIED: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 @pytest.fixture(params=EXAMPLES)
@@ -144,7 +144,7 @@ PROPERTIES: list[Holds] = [
 
 
 @settings(max_examples=60, **UNHURRIED)
-@given(st.lists(st.text(max_size=40).filter(lambda value: value != "null"), min_size=1, max_size=8))
+@given(st.lists(TEXTS.filter(lambda value: value != "null"), min_size=1, max_size=8))
 def test_any_text_travels_in_a_header(values: list[str]) -> None:
     # P-13: what a header brings is what JSON shows, and what a header shows again
     async def run(url: str) -> None:
