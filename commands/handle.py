@@ -15,11 +15,15 @@ from sqlalchemy import Connection
 from commands.log import Recorded, Store, Writing
 from domain.commands import Command
 from domain.events import EntityEvent
+from domain.refusals import Forbidden
+from domain.roles import ANONYMOUS, Caller, Role
 from domain.world import Context, Decision, World
 
 Decide = Callable[[Command, World, Context], Decision]
 #: Builds what the caller will be told, inside the savepoint: when it fails, the command is undone (ENT-4).
 Answer = Callable[[Writing, Recorded], Any]
+#: Refuses a command that its caller wants carried out in some state of the registry only, by raising.
+Condition = Callable[[Writing], None]
 Outcome = Recorded | Exception
 
 #: How many commands share a transaction at most, so that the first of them does not wait for ever.
@@ -35,12 +39,18 @@ class InlineProjection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A command, who asks, and where the outcome goes."""
+    """A command, who asks and on which condition, and where the outcome goes. caller: a mere name is a writer's."""
 
     command: Command
-    caller: str = "anonymous"
+    caller: Caller | str = ANONYMOUS
     answer: Answer | None = None
+    condition: Condition | None = None
     future: Future[Recorded] = field(default_factory=Future)
+
+    @property
+    def who(self) -> Caller:
+        """The caller with roles."""
+        return Caller(self.caller, Role.WRITER) if isinstance(self.caller, str) else self.caller
 
 
 def handle(
@@ -56,8 +66,13 @@ def handle(
 
 
 def record(tx: Writing, asked: Waiting, inline: Sequence[InlineProjection], decide: Decide) -> Recorded:
-    """What one command came to, recorded, projected and answered."""
-    context = tx.context(asked.caller)
+    """What one command came to, recorded, projected and answered.
+
+    Raises: Forbidden; what the condition or the decision raises.
+    """
+    context = tx.context(asked.who.name, _role(asked.who, asked.command))
+    if asked.condition:
+        asked.condition(tx)
     recorded = tx.append(decide(asked.command, tx.world, context), context, asked.command)
     if recorded.events:
         for projection in inline:
@@ -78,12 +93,18 @@ class Road:
         self._thread = Thread(target=self._run, name="annals-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, command: Command, caller: str = "anonymous", answer: Answer | None = None) -> Future[Recorded]:
+    def submit(
+        self,
+        command: Command,
+        caller: Caller | str = ANONYMOUS,
+        answer: Answer | None = None,
+        condition: Condition | None = None,
+    ) -> Future[Recorded]:
         """What the command will have come to, once it is durable; the future raises what refused it.
 
         Raises: RuntimeError after `close`.
         """
-        asked = Waiting(command, caller, answer)
+        asked = Waiting(command, caller, answer, condition)
         with self._gate:
             if self._closed:
                 raise RuntimeError("the store is being closed")
@@ -124,6 +145,14 @@ class Road:
                 break
             batch.append(asked)
         return batch
+
+
+def _role(caller: Caller, command: Command) -> Role:
+    """The caller's role at what a command names. Raises: Forbidden where the caller may not ask for it."""
+    role = caller.role_for(command)
+    if role is None or not caller.may_ask(command):
+        raise Forbidden(caller=caller.name)
+    return role
 
 
 def _tell(future: Future[Recorded], outcome: Outcome) -> None:

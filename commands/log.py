@@ -23,6 +23,7 @@ from commands.world import ModelCache, SqlWorld
 from domain import xid as xids
 from domain.commands import Command, describe
 from domain.events import EntityDeleted, EntityEvent
+from domain.roles import Role
 from domain.world import Context, Decision
 
 T = TypeVar("T")
@@ -134,10 +135,10 @@ class Writing:
         self.world = world
         self.tip = _tip(connection)
 
-    def context(self, caller: str = "anonymous") -> Context:
+    def context(self, caller: str = "anonymous", role: Role = Role.WRITER) -> Context:
         """A new interaction's time, never before the last one's, and its correlation id."""
         now = self.store.clock()
-        return Context(max(now, self.tip.time or now), self.store.new_id(), caller)
+        return Context(max(now, self.tip.time or now), self.store.new_id(), caller, role)
 
     def attempt(self, work: Callable[[], T]) -> T | Exception:
         """What the work gives, or the exception that undid it; its neighbours in the transaction stay as they are.

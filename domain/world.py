@@ -12,15 +12,17 @@ from domain.entities import Entity
 from domain.events import EntityEvent
 from domain.evolve import evolve
 from domain.model import Model, compile_model
+from domain.roles import Role
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What one interaction shares: its time, its correlation id and who asked."""
+    """What one interaction shares: its time, its correlation id, who asked and with which role at what is asked for."""
 
     now: datetime
     xregcorrelationid: str
     caller: str = "anonymous"
+    role: Role = Role.WRITER
 
 
 @dataclass(frozen=True, slots=True)

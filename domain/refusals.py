@@ -1,0 +1,52 @@
+"""Refusals that the specifications leave to plain HTTP, in the form of their error types.
+
+Their `type` is `/-/docs#<name>`, below the registry's own root.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from domain.problems import REQUEST_PATH, Problem
+
+#: Where these types are explained, relative to the root of the registry.
+DOCUMENT: Final = "/-/docs"
+
+
+class Refusal(Problem):
+    """A problem whose type is this program's own."""
+
+    document = DOCUMENT
+    about = REQUEST_PATH
+
+
+class Unauthorized(Refusal):
+    """`unauthorized`, HTTP 401: nobody, or nobody known, asks."""
+
+    name = "unauthorized"
+    status = 401
+    title = 'For "<subject>", a valid bearer token is needed: <error_detail>.'
+
+
+class Forbidden(Refusal):
+    """`forbidden`, HTTP 403: the caller is known, and has no role that allows this."""
+
+    name = "forbidden"
+    status = 403
+    title = 'The caller "<caller>" is not allowed to do this: <subject>.'
+
+
+class PreconditionFailed(Refusal):
+    """`precondition_failed`, HTTP 412: what a conditional header asks for is not so. Never about epochs (ERR-7)."""
+
+    name = "precondition_failed"
+    status = 412
+    title = 'For "<subject>", the condition in the HTTP header "<name>" does not hold: <error_detail>.'
+
+
+class BodyTooLarge(Refusal):
+    """`body_too_large`, HTTP 413: the request holds more than the server takes."""
+
+    name = "body_too_large"
+    status = 413
+    title = 'For "<subject>", the body of the request is larger than <max_size> bytes.'
