@@ -7,8 +7,10 @@ from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route, Router
+from starlette.types import ASGIApp
 
 from api.problem import OWN
+from api.routes.docs import DOCS, OPENAPI, Described
 from api.routes.health import LIVEZ, READYZ, Health
 from api.routes.xregistry import XRegistry
 from api.wiring import Wanted, open_registry
@@ -24,9 +26,10 @@ def create_app(settings: Wanted, *, clock: Clock | None = None, new_id: NewId | 
         registry = open_registry(settings, clock=clock, new_id=new_id)
         health = Health(registry, settings.public_url)
         xregistry = XRegistry(registry, health, settings.public_url)
-        app.router.routes.append(
-            Mount(f"/{OWN}", Router(_own_routes(health), default=xregistry, redirect_slashes=False))
-        )
+        described = Described(registry, settings.public_url)
+        own = Router(_own_routes(health, described), default=xregistry, redirect_slashes=False)
+        # No Group type can have a name with a dot, so this alias is always free.
+        app.router.routes += [Mount(f"/{OWN}", own), Route(f"/{OPENAPI}", described)]
         app.router.default = xregistry
         try:
             yield
@@ -39,7 +42,7 @@ def create_app(settings: Wanted, *, clock: Clock | None = None, new_id: NewId | 
     return app
 
 
-def _own_routes(health: Health) -> list[Route]:
+def _own_routes(health: Health, described: Described) -> list[Route]:
     """The paths below `/-/`, each with and without a slash at its end."""
-    endpoints = {LIVEZ: health, READYZ: health}
+    endpoints: dict[str, ASGIApp] = {LIVEZ: health, READYZ: health, OPENAPI: described, DOCS: described}
     return [Route(f"/{name}{end}", endpoint) for name, endpoint in endpoints.items() for end in ("", "/")]

@@ -1,0 +1,105 @@
+"""The OpenAPI document of a model under some capabilities.
+
+Spec: OpenAPI 3.1; paths and statuses as the HTTP binding 1.0-rc4 has them, "Registry HTTP APIs".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from api.capabilities import Capabilities
+from api.openapi import flags
+from api.openapi.operations import document_response, header_parameters, operation
+from api.openapi.own import OWN_PATHS
+from api.openapi.places import Place, places
+from api.openapi.problems import problem_responses, problem_schemas
+from api.openapi.schemas import CAPABILITIES, MODEL, MODELSOURCE, Schema, model_schemas, object_of
+from api.paths import allowed, area
+from domain.capabilities import AVAILABLE, OFFERED
+from domain.model import Model
+from domain.model.specified import SPECVERSION
+
+DESCRIPTION: Final = (
+    "Made from the model and the capabilities in force; a change of either changes this document. "
+    "Every path answers HEAD and OPTIONS as well. Paths may end with a slash. "
+    "Values of `xRegistry-` headers are percent-encoded UTF-8; a map of texts travels as one header "
+    "`xRegistry-<map>.<key>` for each of its keys."
+)
+_TEXT: Final[Schema] = {"type": "string"}
+_ID: Final[Schema] = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._~:@-]{0,127}$"}
+_HEADERS: Final[dict[str, tuple[str, bool]]] = {
+    "Link": ("The root of the registry, with the relation `xregistry-root`.", True),
+    "Location": ("Where the new entity is, or where a document is.", True),
+    "Content-Location": ("The Version that the answer is about.", True),
+    "xRegistry-xregcorrelationid": ("The id of what the request recorded; absent where that was nothing.", False),
+}
+
+
+def document(model: Model, capabilities: Capabilities, base: str) -> dict[str, Any]:
+    """The whole document. base: absolute URL of the registry. Cost: O(attributes of the model)."""
+    known = [place for place in places(model) if area(place.kind) in capabilities.available]
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Annals", "version": SPECVERSION, "description": DESCRIPTION},
+        "servers": [{"url": base}],
+        "tags": _tags(model),
+        "paths": {**{place.path: _path_item(place, capabilities) for place in known}, **OWN_PATHS},
+        "components": {
+            "schemas": {**_own_schemas(), **model_schemas(model), **problem_schemas()},
+            "parameters": {**flags.parameters(capabilities), **_document_headers(known)},
+            "headers": {name: _header(*row) for name, row in _HEADERS.items()},
+            "responses": {**_documents(known), **problem_responses()},
+        },
+    }
+
+
+def _tags(model: Model) -> list[Schema]:
+    described = {plural: row.get("description") for plural, row in model.full["groups"].items()}
+    groups = [{"name": name, **({"description": says} if says else {})} for name, says in described.items()]
+    return [{"name": "registry"}, *groups, {"name": "server", "description": "Paths of this server's own."}]
+
+
+def _path_item(place: Place, capabilities: Capabilities) -> Schema:
+    """What the path takes now: a registry that is not mutable shows nothing that writes."""
+    methods = set(allowed(place.kind, capabilities).split(", "))
+    ids = [{"name": name, "in": "path", "required": True, "schema": _ID} for name in place.ids]
+    return {
+        **({"parameters": ids} if ids else {}),
+        **{method.lower(): operation(place, method, capabilities) for method in place.methods if method in methods},
+    }
+
+
+def _document_headers(known: list[Place]) -> dict[str, Schema]:
+    return {name: row for place in known if place.document for name, row in header_parameters(place).items()}
+
+
+def _documents(known: list[Place]) -> dict[str, Schema]:
+    return {name: row for place in known if place.document for name, row in document_response(place).items()}
+
+
+def _header(says: str, required: bool) -> Schema:
+    return {"description": says, "required": required, "schema": _TEXT}
+
+
+def _own_schemas() -> dict[str, Schema]:
+    aspects: Schema = {"type": "object", "additionalProperties": {"type": "object"}}
+    members: Schema = {"attributes": aspects, "groups": aspects}
+    return {
+        CAPABILITIES: _capabilities(),
+        MODEL: {"type": "object", "properties": members, "required": list(members)},
+        MODELSOURCE: {"type": "object", "properties": members},
+    }
+
+
+def _capabilities() -> Schema:
+    """The schema of the capabilities: what this server offers, each of it optional."""
+    mutable = {"type": "object", "properties": {"mutable": {"type": "boolean"}}, "additionalProperties": False}
+    offered = {name: _choice(values) for name, values in OFFERED.items()}
+    available = object_of(dict.fromkeys(AVAILABLE, mutable))
+    return object_of({"available": available, "compatibilities": {"type": "object"}, **offered})
+
+
+def _choice(values: tuple[Any, ...]) -> Schema:
+    if all(isinstance(value, bool) for value in values) and values:
+        return {"type": "boolean", "enum": list(values)}
+    return {"type": "array", "items": {"enum": ["*", *values]}}

@@ -1,0 +1,237 @@
+"""The OpenAPI document as one HTML page: no script, nothing from elsewhere, readable on a phone as well."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from itertools import groupby
+from typing import Any, Final
+
+from api.openapi.html import Html, joined, tag
+from domain.jsontext import dumps
+from domain.problems import CATALOGUE, Problem
+
+STYLE: Final = """
+:root { color-scheme: light dark; --line: #8884; --soft: #8882; --link: #0b57d0; --quiet: #5f6368 }
+@media (prefers-color-scheme: dark) { :root { --link: #8ab4f8; --quiet: #9aa0a6 } }
+* { box-sizing: border-box }
+body { margin: 0 auto; max-width: 60rem; padding: 1rem; font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere }
+h1 { margin: 0 } h2 { margin: 2.5rem 0 .5rem; border-bottom: 2px solid var(--line) } h3 { margin: 1.5rem 0 .5rem }
+a { color: var(--link) } code { font: .9em ui-monospace, monospace }
+nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; padding: 0; list-style: none }
+h4 { margin: 0; padding: .45rem .7rem; background: var(--soft) }
+details, .path { border: 1px solid var(--line); border-radius: .4rem; margin: .5rem 0 }
+.path > details { border: 0; margin: 0 }
+summary { cursor: pointer; padding: .45rem .7rem } details > div { padding: 0 .7rem .7rem }
+summary:hover { background: var(--soft) } p { margin: .4rem 0 } .quiet { color: var(--quiet) }
+.method { display: inline-block; min-width: 4.2rem; font: bold .8rem ui-monospace, monospace }
+dl { margin: .4rem 0; display: grid; grid-template-columns: minmax(8rem, 16rem) 1fr; gap: .25rem 1rem }
+dt { font: .9em/1.6 ui-monospace, monospace } dd { margin: 0 }
+:target { background: var(--soft); outline: 2px solid var(--link) }
+@media (max-width: 40rem) { dl { grid-template-columns: 1fr; gap: 0 } dd { margin: 0 0 .5rem 1rem } }
+"""
+#: Allows the page's own style and nothing else.
+POLICY: Final = (
+    f"default-src 'none'; style-src 'sha256-{b64encode(sha256(STYLE.encode()).digest()).decode()}'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+_METHODS: Final = ("get", "put", "patch", "post", "delete")
+_SECTIONS: Final = {"paths": "Paths", "parameters": "Parameters", "schemas": "Schemas", "problems": "Problems"}
+_PROBLEMS: Final = ("Problem", "OwnProblem")
+
+
+def page(document: Mapping[str, Any]) -> str:
+    """The page. document: an OpenAPI document of ours."""
+    info, base = document["info"], document["servers"][0]["url"]
+    body = (
+        tag("h1", info["title"]),
+        tag("p", "The xRegistry ", info["version"], " API of ", tag("a", base, href=f"{base}/"), class_="quiet"),
+        tag("p", _text(info["description"])),
+        tag("p", tag("a", "openapi.json", href=f"{base}/-/openapi.json"), " has the same for programs."),
+        _contents(),
+        _section("paths", *_paths(document)),
+        _section("parameters", *_parameters(document["components"]["parameters"])),
+        _section("schemas", *_schemas(document["components"]["schemas"])),
+        _section("problems", *_problems()),
+    )
+    return f"<!doctype html>\n{_html(info['title'], *body)}\n"
+
+
+def _html(title: str, *body: Html) -> Html:
+    head = tag(
+        "head",
+        Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+        tag("title", f"{title}: the API"),
+        tag("style", Html(STYLE)),
+    )
+    return tag("html", head, tag("body", *body), lang="en")
+
+
+def _contents() -> Html:
+    links = (tag("li", tag("a", says, href=f"#{name}")) for name, says in _SECTIONS.items())
+    return tag("nav", tag("ul", *links))
+
+
+def _section(name: str, *children: Html) -> Html:
+    return tag("section", tag("h2", _SECTIONS[name], id=name), *children)
+
+
+def _paths(document: Mapping[str, Any]) -> Iterable[Html]:
+    """The paths by tag, in the order of the document."""
+    described = {each["name"]: each.get("description", "") for each in document["tags"]}
+    for name, group in groupby(document["paths"].items(), key=lambda row: _tag_of(row[1])):
+        yield tag("h3", name)
+        if described[name]:
+            yield tag("p", described[name], class_="quiet")
+        yield from (_path(path, item) for path, item in group)
+
+
+def _tag_of(item: Mapping[str, Any]) -> str:
+    return str(item["get"]["tags"][0])
+
+
+def _path(path: str, item: Mapping[str, Any]) -> Html:
+    operations = (_operation(method, item[method]) for method in _METHODS if method in item)
+    return tag("div", tag("h4", tag("code", path)), *operations, class_="path")
+
+
+def _operation(method: str, operation: Mapping[str, Any]) -> Html:
+    head = tag("summary", tag("span", method.upper(), class_="method"), " ", operation["summary"])
+    body = []
+    if names := [each["$ref"].rpartition("/")[2] for each in operation.get("parameters", ())]:
+        body.append(tag("p", "Parameters: ", _listed(tag("a", _short(name), href=f"#p-{name}") for name in names)))
+    if "requestBody" in operation:
+        body.append(tag("p", "Takes: ", _content(operation["requestBody"])))
+    body.append(tag("dl", *_responses(operation["responses"])))
+    return tag("details", head, tag("div", *body))
+
+
+def _responses(responses: Mapping[str, Any]) -> Iterable[Html]:
+    for status, response in responses.items():
+        if "$ref" not in response:
+            yield joined(tag("dt", status), tag("dd", response["description"], " ", _content(response)))
+        elif "Document-" in response["$ref"]:
+            yield joined(tag("dt", status), tag("dd", "The document."))
+    refused = [status for status, response in responses.items() if "Problem-" in response.get("$ref", "")]
+    yield joined(tag("dt", ", ".join(refused)), tag("dd", "A ", tag("a", "problem", href="#problems"), "."))
+
+
+def _content(body: Mapping[str, Any]) -> Html:
+    """Media types and shapes of a body."""
+    found = [
+        joined(tag("code", name), ": ", _shape(each["schema"])) if "schema" in each else tag("code", name)
+        for name, each in body.get("content", {}).items()
+    ]
+    return _listed(found)
+
+
+def _parameters(parameters: Mapping[str, Any]) -> Iterable[Html]:
+    rows = [
+        joined(tag("dt", row["name"], id=f"p-{name}"), tag("dd", _parameter(name, row)))
+        for name, row in parameters.items()
+    ]
+    return [tag("dl", *rows)]
+
+
+def _parameter(name: str, row: Mapping[str, Any]) -> Html:
+    where = "in the query" if row["in"] == "query" else f"header of {name.rpartition('.')[0]}"
+    quiet = tag("span", f"{where}; ", _shape(row["schema"]), class_="quiet")
+    return joined(_text(row.get("description", "")), " ", quiet)
+
+
+def _schemas(schemas: Mapping[str, Any]) -> Iterable[Html]:
+    """What entities look like; the forms of requests only leave out what is read-only."""
+    for name, schema in schemas.items():
+        if not name.startswith(_PROBLEMS) and not name.endswith("-write"):
+            head = tag("summary", tag("code", name))
+            yield tag("details", head, tag("div", _members(schema)), id=f"s-{name}")
+
+
+def _members(schema: Mapping[str, Any]) -> Html:
+    required = set(schema.get("required", ()))
+    rows = [
+        joined(tag("dt", name), tag("dd", _member(each, name in required)))
+        for name, each in schema.get("properties", {}).items()
+    ]
+    others = schema.get("additionalProperties", False) is not False
+    choices = [choice for hint in schema.get("allOf", ()) for choice in hint["anyOf"]]
+    return joined(
+        tag("dl", *rows),
+        *([tag("p", "Others are allowed.", class_="quiet")] if others else ()),
+        *(_choice(choice) for choice in choices if "const" in next(iter(choice["properties"].values()))),
+    )
+
+
+def _choice(choice: Mapping[str, Any]) -> Html:
+    """What is there when an attribute has some value."""
+    (name, value), *siblings = choice["properties"].items()
+    head = tag("summary", "where ", tag("code", name), " is ", tag("code", _json(value["const"])))
+    return tag("details", head, tag("div", _members({**choice, "properties": dict(siblings)})))
+
+
+def _member(schema: Mapping[str, Any], required: bool) -> Html:
+    notes = ["required"] if required else []
+    notes += ["read-only"] if schema.get("readOnly") else []
+    notes += [f"default {_json(schema['default'])}"] if "default" in schema else []
+    nested = _members(schema) if schema.get("properties") else Html("")
+    quiet = tag("span", "".join(f" · {note}" for note in notes), class_="quiet")
+    return joined(_shape(schema), quiet, " ", schema.get("description", ""), nested)
+
+
+def _shape(schema: Mapping[str, Any]) -> Html:
+    """A schema in a few words, with links to those that have names."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2].removesuffix("-write")
+        return tag("a", name, href="#problems" if name.startswith(_PROBLEMS) else f"#s-{name}")
+    if "anyOf" in schema:
+        return joined(_shape(schema["anyOf"][0]), ", or its collections")
+    if schema.get("type") == "array":
+        return joined("list of ", _shape(schema.get("items", {})))
+    members = schema.get("additionalProperties")
+    if schema.get("type") == "object" and members is False and "properties" in schema:
+        return joined("object with ", _listed(tag("code", name) for name in schema["properties"]))
+    if schema.get("type") == "object" and isinstance(members, dict) and "properties" not in schema:
+        return joined("map of ", _shape(members))
+    return joined(_words(schema))
+
+
+def _words(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return "one of " + ", ".join(map(_json, schema["enum"]))
+    if "const" in schema:
+        return "no value"
+    kind = schema.get("type", "any value")
+    name = kind if isinstance(kind, str) else kind[0]
+    return f"{name} ({schema['format']})" if "format" in schema else name
+
+
+def _problems() -> Iterable[Html]:
+    """Every problem type, with an anchor of its name."""
+    yield tag("p", "The part of a problem's type behind the # is its name here.", class_="quiet")
+    kinds = sorted(CATALOGUE.values(), key=lambda kind: kind.name)
+    yield tag("dl", *(joined(tag("dt", kind.name, id=kind.name), tag("dd", _problem(kind))) for kind in kinds))
+
+
+def _problem(kind: type[Problem]) -> Html:
+    return joined(tag("b", str(kind.status)), " ", kind.title, " ", tag("a", "Its type", href=kind.uri()))
+
+
+def _listed(pieces: Iterable[Html]) -> Html:
+    found = list(pieces)
+    return joined(*(joined(piece, ", ") for piece in found[:-1]), *found[-1:])
+
+
+def _text(says: str) -> Html:
+    """Text in which backticks mark code."""
+    return joined(*(tag("code", part) if odd % 2 else part for odd, part in enumerate(says.split("`"))))
+
+
+def _json(value: Any) -> str:
+    """A value as JSON has it, texts without their quotes."""
+    return value if isinstance(value, str) else dumps(value).decode()
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]

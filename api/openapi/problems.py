@@ -1,0 +1,105 @@
+"""Refusals: a schema for each error type, a response for each status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any, Final
+
+from domain.problems import CATALOGUE, NO_SUBJECT, Problem
+
+Schema = dict[str, Any]
+
+PROBLEM: Final = "Problem"
+#: How problems below `/-/` look.
+OWN: Final = "OwnProblem"
+
+_STRING: Final[Schema] = {"type": "string"}
+_MEMBERS: Final[dict[str, Schema]] = {
+    "type": {"type": "string", "format": "uri"},
+    "title": _STRING,
+    "subject": {"type": "string", "description": "What is wrong: an xid, or the path or URL of the request."},
+    "args": {"type": "object", "additionalProperties": _STRING},
+    "detail": _STRING,
+    "instance": _STRING,
+    "source": _STRING,
+}
+
+
+def problem_schemas() -> dict[str, Schema]:
+    """The schemas of all error types, and of what they have in common."""
+    common: Schema = {"type": "object", "properties": _MEMBERS, "required": ["type", "title"]}
+    status: Schema = {"properties": {"status": {"type": "integer"}}, "required": ["status"]}
+    own: Schema = {"allOf": [_reference(PROBLEM), status]}
+    return {PROBLEM: common, OWN: own, **{_name(kind): _schema(kind) for kind in CATALOGUE.values()}}
+
+
+def problem_responses() -> dict[str, Schema]:
+    """The refusals of all statuses by the names of their components."""
+    found = {_response(status): _refusal(status) for status in statuses()}
+    return found | {_response(status, own=True): _own(status) for status in statuses()}
+
+
+def statuses() -> list[int]:
+    """The statuses of all error types."""
+    return sorted({kind.status for kind in CATALOGUE.values()})
+
+
+def refusals(wanted: Iterable[int] | None = None, own: bool = False) -> dict[str, Schema]:
+    """The refusals of an operation. own: as below `/-/`."""
+    return {
+        str(status): {"$ref": f"#/components/responses/{_response(status, own)}"} for status in wanted or statuses()
+    }
+
+
+def _schema(kind: type[Problem]) -> Schema:
+    required = ["args"] if kind.placeholders() else []
+    if kind.about != NO_SUBJECT:
+        required.append("subject")
+    properties: dict[str, Schema] = {"type": {"const": kind.uri()}}
+    if kind.placeholders():
+        properties["args"] = {"required": sorted(kind.placeholders())}
+    return {
+        "title": kind.name,
+        "description": kind.title,
+        "allOf": [_reference(PROBLEM), {"properties": properties, "required": required}],
+    }
+
+
+def _refusal(status: int) -> Schema:
+    kinds = sorted((kind for kind in CATALOGUE.values() if kind.status == status), key=lambda kind: kind.name)
+    schema: Schema = {
+        "oneOf": [_reference(_name(kind)) for kind in kinds],
+        "discriminator": {
+            "propertyName": "type",
+            "mapping": {kind.uri(): _reference(_name(kind))["$ref"] for kind in kinds},
+        },
+    }
+    return _with_body(status, "application/json", schema)
+
+
+def _own(status: int) -> Schema:
+    return _with_body(status, "application/problem+json", _reference(OWN))
+
+
+def _with_body(status: int, media_type: str, schema: Schema) -> Schema:
+    headers: Schema = {"Link": {"$ref": "#/components/headers/Link"}}
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = {"required": True, "schema": _STRING}
+    return {
+        "description": HTTPStatus(status).phrase,
+        "headers": headers,
+        "content": {media_type: {"schema": schema}},
+    }
+
+
+def _name(kind: type[Problem]) -> str:
+    return f"{PROBLEM}.{kind.name}"
+
+
+def _response(status: int, own: bool = False) -> str:
+    return f"{OWN if own else PROBLEM}-{status}"
+
+
+def _reference(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}

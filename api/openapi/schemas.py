@@ -1,0 +1,207 @@
+"""JSON Schemas of what the model defines: one for each level as answers show it, one as requests may give it.
+
+Names of types have no capitals and no `-`, so those of the registry's own schemas have one and meet none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from domain.jsontext import InvalidJson, loads
+from domain.model import GroupType, Model, ResourceType
+from domain.model.specified import Definition, Definitions
+
+Schema = dict[str, Any]
+
+REGISTRY: Final = "Registry"
+CAPABILITIES: Final = "Capabilities"
+MODEL: Final = "Model"
+MODELSOURCE: Final = "ModelSource"
+#: Ends the name of the schema that requests have to keep to.
+WRITE: Final = "-write"
+#: Members that a Resource and its meta have in every view; the others depend on `doc` and on `xref`.
+_ALWAYS: Final = ("self", "xid")
+_DEEPER: Final = {"capabilities": CAPABILITIES, "model": MODEL, "modelsource": MODELSOURCE}
+
+_TEXT: Final[Schema] = {"type": "string"}
+_XID: Final[Schema] = {"type": "string", "pattern": "^/"}
+_URI: Final[Schema] = {"type": "string", "format": "uri"}
+_REFERENCE: Final[Schema] = {"type": "string", "format": "uri-reference"}
+_SCALARS: Final[dict[str, Schema]] = {
+    "boolean": {"type": "boolean"},
+    "string": _TEXT,
+    "integer": {"type": "integer"},
+    "uinteger": {"type": "integer", "minimum": 0},
+    "decimal": {"type": "number"},
+    "timestamp": {"type": "string", "format": "date-time"},
+    "uri": _REFERENCE,
+    "uriabsolute": _URI,
+    "urirelative": _REFERENCE,
+    "url": _REFERENCE,
+    "urlabsolute": _URI,
+    "urlrelative": _REFERENCE,
+    "uritemplate": {"type": "string", "format": "uri-template"},
+    "xid": _XID,
+    "xidtype": _XID,
+    "any": {},
+}
+
+
+def reference(name: str) -> Schema:
+    """A pointer to one of the schemas of the document."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def map_of(name: str) -> Schema:
+    """A collection: entities by their ids."""
+    return {"type": "object", "additionalProperties": reference(name)}
+
+
+def object_of(properties: Mapping[str, Schema]) -> Schema:
+    """An object with no members but these, none of them required."""
+    return {"type": "object", "properties": dict(properties), "additionalProperties": False}
+
+
+def model_schemas(model: Model) -> dict[str, Schema]:
+    """The schemas of all levels by name: `dirs`, `dirs.files`, `dirs.files.meta`, `dirs.files.versions`."""
+    registry = model.registry.definitions
+    plurals = {plural: plural for plural in model.groups}
+    found = _both(REGISTRY, registry, plurals, _required(registry))
+    for plural, group in model.groups.items():
+        found |= _group(plural, group, model.full["groups"][plural]["resources"])
+    return found
+
+
+def attribute(definition: Definition) -> Schema:
+    """The schema of one attribute's values."""
+    kind = definition["type"]
+    schema = {**_SCALARS[kind]} if kind in _SCALARS else _COMPLEX[kind](definition)
+    if definition.get("enum") and definition.get("strict", True) and not definition.get("fold") and kind in _SCALARS:
+        schema["enum"] = definition["enum"]
+    for name, keyword in (("description", "description"), ("default", "default"), ("readonly", "readOnly")):
+        if definition.get(name) not in (None, False) or (name == "default" and name in definition):
+            schema[keyword] = definition[name]
+    return schema
+
+
+def level(definitions: Definitions) -> Schema:
+    """The schema of an object with these attributes; what `ifvalues` adds is a choice of `anyOf`."""
+    named = {name: attribute(row) for name, row in definitions.items() if name != "*"}
+    hints = [_branches(name, row) for name, row in definitions.items() if row.get("ifvalues")]
+    schema: Schema = {"type": "object", "properties": named}
+    if "*" in definitions:
+        schema["additionalProperties"] = attribute(definitions["*"])
+    elif not hints:
+        schema["additionalProperties"] = False
+    if hints:
+        schema["allOf"] = hints
+    return schema
+
+
+def _group(plural: str, group: GroupType, full: Mapping[str, Any]) -> dict[str, Schema]:
+    nested = {name: f"{plural}.{name}" for name in group.resources}
+    found = _both(plural, group.level.definitions, nested, _required(group.level.definitions))
+    for name, resource in group.resources.items():
+        found |= _resource(f"{plural}.{name}", resource, full[name]["resourceattributes"])
+    return found
+
+
+def _resource(name: str, resource: ResourceType, navigation: Definitions) -> dict[str, Schema]:
+    always = (f"{resource.singular}id", *_ALWAYS)
+    meta, versions = f"{name}.meta", f"{name}.versions"
+    version = {key: row for key, row in resource.version.definitions.items() if key == "*" or key not in navigation}
+    nested = {"versions": versions}
+    found = _both(name, {**version, **navigation}, nested, always, {"meta": meta})
+    found |= _both(meta, resource.meta.definitions, {}, always)
+    return found | _both(versions, resource.version.definitions, {}, _required(resource.version.definitions))
+
+
+def _both(
+    name: str,
+    definitions: Definitions,
+    collections: Mapping[str, str],
+    required: Iterable[str],
+    members: Mapping[str, str] = {},
+) -> dict[str, Schema]:
+    """Both schemas of a level. collections, members: names of the schemas of what is nested, by attribute."""
+    deeper = {**{name: target for name, target in _DEEPER.items() if name in definitions}, **members}
+    nested = {key: map_of(target) for key, target in collections.items()}
+    answered = level(definitions)
+    answered["properties"] |= nested | {key: reference(target) for key, target in deeper.items()}
+    answered["required"] = list(required)
+    written = _writable(definitions)
+    written["properties"] |= {
+        **{key: map_of(target + WRITE) for key, target in collections.items()},
+        **{key: reference(target + WRITE if target in members.values() else target) for key, target in deeper.items()},
+    }
+    return {name: answered, name + WRITE: written}
+
+
+def _writable(definitions: Definitions) -> Schema:
+    """A level as requests give it: nothing is required, null deletes, what is read-only is ignored."""
+    schema = level(definitions)
+    schema["properties"] = {
+        name: {"readOnly": True} if definitions[name].get("readonly") else _or_null(each)
+        for name, each in schema["properties"].items()
+    }
+    schema["properties"]["$schema"] = _TEXT
+    return schema
+
+
+def _or_null(schema: Schema) -> Schema:
+    if not schema.keys() & {"type", "enum"}:
+        return schema
+    nullable = {**schema, "type": [schema["type"], "null"]}
+    if "enum" in schema:
+        nullable["enum"] = [*schema["enum"], None]
+    return nullable
+
+
+def _required(definitions: Definitions) -> list[str]:
+    return [name for name, row in definitions.items() if row.get("required") and name != "*"]
+
+
+def _branches(name: str, definition: Definition) -> Schema:
+    """A choice for each key of `ifvalues`, and one for all other values, so that no valid entity is left out.
+
+    Keys are compared without regard to case, which JSON Schema cannot say: other spellings fall to the last choice.
+    """
+    keys = {key: _value(key, definition["type"]) for key in definition["ifvalues"]}
+    choices = [_branch(name, keys[key], branch["siblingattributes"]) for key, branch in definition["ifvalues"].items()]
+    return {"anyOf": [*choices, {"properties": {name: {"not": {"enum": list(keys.values())}}}}]}
+
+
+def _branch(name: str, value: Any, siblings: Definitions) -> Schema:
+    schema = level(siblings)
+    schema.pop("additionalProperties", None)
+    schema["properties"] = {name: {"const": value}, **schema["properties"]}
+    return schema
+
+
+def _value(key: str, kind: str) -> Any:
+    """A key of `ifvalues`, which is always text, as a value of its attribute."""
+    if kind not in ("boolean", "integer", "uinteger", "decimal"):
+        return key
+    try:
+        return loads(key)
+    except InvalidJson:
+        return key
+
+
+def _array(definition: Definition) -> Schema:
+    item = attribute(definition["item"])
+    if definition.get("enum") and definition.get("strict", True):
+        item["enum"] = definition["enum"]
+    return {"type": "array", "items": item}
+
+
+def _map(definition: Definition) -> Schema:
+    return {"type": "object", "additionalProperties": attribute(definition["item"])}
+
+
+def _object(definition: Definition) -> Schema:
+    return level(definition.get("attributes", {}))
+
+
+_COMPLEX: Final = {"array": _array, "map": _map, "object": _object}

@@ -1,0 +1,239 @@
+"""The OpenAPI document of the live model, and its readable form."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from api.capabilities import Capabilities
+from api.openapi.document import document
+from api.openapi.html import tag
+from api.openapi.operations import SUMMARIES
+from api.openapi.schemas import attribute
+from api.paths import METHODS, Kind
+from domain.capabilities import INITIAL
+from domain.model import compile_model
+from domain.model.builtin import default_source
+from domain.problems import CATALOGUE
+from tests.api.conftest import BASE, MODEL, Api
+
+Json = Any
+ALL = Capabilities.of(INITIAL)
+
+
+@pytest.fixture
+def described(api: Api) -> Json:
+    return api.get("/-/openapi.json")
+
+
+def schema(document: Json, name: str) -> Draft202012Validator:
+    """A validator for one of a document's schemas."""
+    return Draft202012Validator({"$ref": f"#/components/schemas/{name}", "components": document["components"]})
+
+
+def test_it_is_openapi(described: Json) -> None:
+    # OpenAPI 3.1, for a small model and for the one that a new registry has
+    assert list(OpenAPIV31SpecValidator(described).iter_errors()) == []
+    built_in = document(compile_model(default_source()), ALL, BASE)
+    assert list(OpenAPIV31SpecValidator(built_in).iter_errors()) == []
+
+
+def test_it_has_every_path_and_method(api: Api, described: Json) -> None:
+    # core 4.2: what OPTIONS says of a path is what the document says of it
+    assert described["servers"] == [{"url": BASE}]
+    api.done("PUT", "/dirs/d/files/f$details", {})
+    ids = {"{dirid}": "d", "{fileid}": "f", "{versionid}": "1", "{noteid}": "n"}
+    for path, item in described["paths"].items():
+        asked = re.sub(r"{\w+}", lambda found: ids[found[0]], path)
+        allow = set(api.send("OPTIONS", asked).headers["allow"].split(", ")) - {"HEAD", "OPTIONS"}
+        if item["get"]["responses"]["200"].get("$ref", "").startswith("#/components/responses/Document-"):
+            allow -= {"PATCH"}  # of a document, only the metadata can be changed in part
+        assert {method.upper() for method in item if method != "parameters"} == allow, path
+    counts = {"the registry": 5, "dirs": 2, "files, with documents": 7, "notes": 5, "our own": 4}
+    assert len(described["paths"]) == sum(counts.values())
+
+
+def test_operations_have_names_of_their_own() -> None:
+    # also where types of different levels share names, or take those of the registry
+    odd = {"singular": "version", "resources": {"model": {"singular": "version_"}, "registry": {"singular": "metax"}}}
+    found = document(compile_model({"groups": {"problem": odd, "registries": {"singular": "registry"}}}), ALL, BASE)
+    assert list(OpenAPIV31SpecValidator(found).iter_errors()) == []
+    names = [row["operationId"] for item in found["paths"].values() for key, row in item.items() if key != "parameters"]
+    assert len(names) == len(set(names))
+
+
+def test_it_follows_the_model_and_the_capabilities(api: Api) -> None:
+    # a change of either shows in the next answer
+    api.done("PUT", "/modelsource", {"groups": {**MODEL["groups"], "boxes": {"singular": "box"}}})
+    assert "/boxes/{boxid}" in api.get("/-/openapi.json")["paths"]
+    assert "/boxes/{boxid}" in api.send("GET", "/-/docs").text
+    api.done("PATCH", "/capabilities", {"flags": ["doc"]})
+    found = api.get("/-/openapi.json")
+    assert [name for name in found["components"]["parameters"] if "." not in name] == ["doc"]
+    available = {name: {"mutable": name == "capabilities"} for name in ("capabilities", "entities", "model")}
+    api.done("PATCH", "/capabilities", {"available": available})
+    found = api.get("/-/openapi.json")
+    assert set(found["paths"]["/boxes"]) == {"get"}
+    assert "/export" not in found["paths"]
+
+
+def test_answers_fit_their_schemas(api: Api, described: Json) -> None:
+    # every view of an entity, with and without what can be nested in it
+    api.done("PUT", "/dirs/d/files/f$details", {"size": 3, "file": {"a": 1}, "labels": {"a": "b"}})
+    api.done("POST", "/dirs/d/files/f$details", {"fileurl": "http://elsewhere/x", "other": [1]})
+    api.done("PUT", "/dirs/d/notes/n", {"name": "n"})
+    paths = {
+        "Registry": "/",
+        "dirs": "/dirs/d",
+        "dirs.files": "/dirs/d/files/f$details",
+        "dirs.files.meta": "/dirs/d/files/f/meta",
+        "dirs.files.versions": "/dirs/d/files/f/versions/1$details",
+        "dirs.notes": "/dirs/d/notes/n",
+        "Capabilities": "/capabilities",
+        "Model": "/model",
+        "ModelSource": "/modelsource",
+    }
+    for name, path in paths.items():
+        for flags in ("", "?inline", "?doc", "?doc&inline"):
+            assert [error.message for error in schema(described, name).iter_errors(api.get(path + flags))] == []
+            if not name[0].isupper():
+                assert schema(described, f"{name}-write").is_valid(api.get(path + flags))
+    refused = api.send("GET", "/nope").json()
+    assert schema(described, "Problem.not_found").is_valid(refused)
+    assert schema(described, "OwnProblem").is_valid(api.send("GET", "/-/nope").json())
+
+
+def test_a_schema_tells_right_from_wrong(described: Json) -> None:
+    # types, nulls in requests only, members that the model does not have
+    good = schema(described, "dirs-write")
+    assert good.is_valid({"name": None, "self": 42, "files": {"f": {"size": 1, "meta": {"xref": None}}}})
+    assert not good.is_valid({"name": 1})
+    assert not good.is_valid({"nope": 1})
+    assert not good.is_valid({"files": {"f": {"size": "1"}}})
+    assert not schema(described, "dirs").is_valid({"dirid": "d"})
+
+
+@pytest.mark.parametrize(
+    ("definition", "good", "bad"),
+    [
+        ({"type": "uinteger"}, 0, -1),
+        ({"type": "decimal"}, 1.5, "1.5"),
+        ({"type": "boolean"}, False, 0),
+        ({"type": "xid"}, "/dirs/d", "dirs"),
+        ({"type": "string", "enum": ["a"], "strict": True}, "a", "b"),
+        ({"type": "string", "enum": ["a"], "strict": False}, "b", 1),
+        ({"type": "array", "item": {"type": "integer"}}, [1], ["1"]),
+        ({"type": "map", "item": {"type": "string"}}, {"a": "b"}, {"a": 1}),
+        ({"type": "object", "attributes": {"a": {"type": "integer"}}}, {"a": 1}, {"b": 1}),
+        ({"type": "object", "attributes": {"*": {"type": "string"}}}, {"b": "1"}, {"b": 1}),
+    ],
+)
+def test_types_of_attributes(definition: Json, good: Json, bad: Json) -> None:
+    # MOD 2.2: each type, enumerations as far as they bind
+    validator = Draft202012Validator(attribute(definition))
+    assert (validator.is_valid(good), validator.is_valid(bad)) == (True, False)
+
+
+def test_what_a_value_switches_on() -> None:
+    # MOD-20: siblings are typed where the value is, and every other spelling or value stays valid
+    kinds = {"type": "string", "ifvalues": {"big": {"siblingattributes": {"size": {"type": "integer"}}}}}
+    count = {"type": "integer", "ifvalues": {"1": {"siblingattributes": {"one": {"type": "string"}}}}}
+    validator = Draft202012Validator(attribute({"type": "object", "attributes": {"kind": kinds, "count": count}}))
+    assert validator.is_valid({"kind": "big", "size": 1, "count": 1, "one": "x"})
+    assert not validator.is_valid({"kind": "big", "size": "1"})
+    assert not validator.is_valid({"count": 1, "one": 2})
+    assert validator.is_valid({"kind": "BIG", "size": 1})
+    assert validator.is_valid({})
+
+
+def test_every_problem_is_described(described: Json) -> None:
+    # ERR-10: a schema for each type of the catalogue, and the statuses of all operations refuse with them
+    schemas = described["components"]["schemas"]
+    assert {name for name in schemas if name.startswith("Problem.")} == {f"Problem.{name}" for name in CATALOGUE}
+    statuses = {str(kind.status) for kind in CATALOGUE.values()}
+    for path, item in described["paths"].items():
+        for method, row in item.items():
+            if method != "parameters" and not path.startswith("/-/"):
+                assert statuses <= row["responses"].keys(), (method, path)
+
+
+def test_documents_travel_with_headers(described: Json) -> None:
+    # HTTP-41: an attribute that is a scalar is a header in both directions, whatever is none is not
+    put = described["paths"]["/dirs/{dirid}/files/{fileid}"]["put"]
+    names = {each["$ref"].rpartition(".")[2] for each in put["parameters"] if "xregistry-" in each["$ref"]}
+    assert {"xregistry-size", "xregistry-name", "xregistry-fileurl"} <= names
+    assert not {"xregistry-tags", "xregistry-file", "xregistry-epoch_", "xregistry-contenttype"} & names
+    shown = described["components"]["responses"]["Document-dirs.files"]["headers"]
+    assert {"xRegistry-self", "xRegistry-size"} <= shown.keys()
+
+
+def test_the_alias(api: Api) -> None:
+    # HTTP-4: the same at the root
+    assert api.get("/openapi.json") == api.get("/-/openapi.json")
+    assert api.send("PUT", "/openapi.json", {}).status_code == 405
+    assert api.send("DELETE", "/-/docs").headers["content-type"] == "application/problem+json"
+
+
+class Page(HTMLParser):
+    """What a page holds that a browser would load, run or jump to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.ids: list[str] = []
+        self.jumps: set[str] = set()
+        self.attributes: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.tags.add(tag)
+        self.attributes |= set(given)
+        self.ids += [given["id"] or ""] if "id" in given else []
+        if (given.get("href") or "").startswith("#"):
+            self.jumps.add((given["href"] or "")[1:])
+
+
+def test_the_page_needs_nothing_from_elsewhere(api: Api) -> None:
+    # one file, no script, and a policy that allows its own style only
+    answer = api.send("GET", "/-/docs")
+    found = Page(answer.text)
+    assert not found.tags & {"script", "link", "img", "iframe", "object", "form", "base"}
+    assert not found.attributes & {"src", "style", "onclick", "onload", "srcset"}
+    [style] = re.findall(r"<style>(.*?)</style>", answer.text, re.S)
+    hashed = b64encode(sha256(style.encode()).digest()).decode()
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith(f"default-src 'none'; style-src 'sha256-{hashed}';")
+    assert not re.search(r"url\(|@import", style)
+
+
+def test_the_page_has_an_anchor_for_whatever_is_pointed_to(api: Api) -> None:
+    # the types of problems lead to `/-/docs#<name>`; no two things have one id
+    found = Page(api.send("GET", "/-/docs").text)
+    assert set(CATALOGUE) <= set(found.ids)
+    assert len(found.ids) == len(set(found.ids))
+    assert found.jumps <= set(found.ids)
+
+
+@pytest.mark.parametrize(("text", "shown"), [("<script>alert(1)</script>", "&lt;script&gt;"), ("a & b", "a &amp; b")])
+def test_what_a_model_says_is_text(api: Api, text: str, shown: str) -> None:
+    # a description of a type or an attribute cannot become markup
+    about = {"type": "string", "description": text, "required": True, "default": text}
+    source = {"groups": {"dirs": {"singular": "dir", "description": text, "attributes": {"about": about}}}}
+    api.done("PUT", "/modelsource", source)
+    page = api.send("GET", "/-/docs").text
+    assert shown in page
+    assert text not in page
+    assert tag("a", text, href='"><b>') == f'<a href="&quot;&gt;&lt;b&gt;">{tag("i", text)[3:-4]}</a>'
+
+
+def test_all_kinds_of_paths_are_summed_up() -> None:
+    # a kind or a method that is added later is described too
+    assert {kind: set(methods) for kind, methods in METHODS.items()} == {kind: set(SUMMARIES[kind]) for kind in Kind}
