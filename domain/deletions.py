@@ -16,8 +16,10 @@ from domain.jsontext import Json
 from domain.problems import BadFlag, BadRequest, MisplacedEpoch, NotFound
 from domain.rules.epochs import check_epoch, parse_epoch
 from domain.rules.ids import take_id
+from domain.rules.readonly import check_writable, is_skipped
 from domain.rules.removal import check_removable
 from domain.trees import wish_default
+from domain.xrefs import check_no_pointer
 
 
 def delete_entities(changes: ChangeSet, command: DeleteEntities) -> None:
@@ -26,9 +28,12 @@ def delete_entities(changes: ChangeSet, command: DeleteEntities) -> None:
     Raises: NotFound, MismatchedEpoch, MismatchedId, MisplacedEpoch, BadRequest.
     """
     depth = len(xids.segments(command.xid))
+    if depth > 4:
+        _check_versions(changes, command)
     if command.setdefaultversionid is not None and depth < 5:
         raise BadFlag(flag="setdefaultversionid")
     entities = _collection(changes, command) if depth % 2 else [_single(changes, command)]
+    entities = [entity for entity in entities if not _is_kept(changes, command, entity)]
     for entity in entities:
         _check_removable(changes, entity)
     for entity in entities:
@@ -38,6 +43,23 @@ def delete_entities(changes: ChangeSet, command: DeleteEntities) -> None:
             raise BadFlag(flag="setdefaultversionid")
         resource = xids.join(*xids.segments(command.xid)[:4])
         wish_default(changes.existing_resource(resource), command.setdefaultversionid)
+
+
+def _check_versions(changes: ChangeSet, command: DeleteEntities) -> None:
+    """What a DELETE of Versions needs of their Resource: neither a pointer (ENT-135) nor read-only (ENT-140)."""
+    xid = xids.join(*xids.segments(command.xid)[:4])
+    check_writable(changes, xid, command.ignore)
+    if changes.find(xid) is not None:
+        check_no_pointer(changes.resource(xid))
+
+
+def _is_kept(changes: ChangeSet, command: DeleteEntities, entity: Entity) -> bool:
+    """Whether a read-only Resource in a collection is passed over. Raises: Readonly, BadFlag (ENT-140)."""
+    if entity.type.count(".") != 1:
+        return False
+    if command.xid == entity.xid:
+        check_writable(changes, entity.xid, command.ignore)
+    return is_skipped(changes, entity.xid, command.ignore)
 
 
 def _single(changes: ChangeSet, command: DeleteEntities) -> Entity:
@@ -98,6 +120,7 @@ def _check_removable(changes: ChangeSet, entity: Entity) -> None:
     if entity.type.count(".") == 0:
         for child in changes.world.subtree(entity.xid):
             if child.type.count(".") == 1:
+                is_skipped(changes, child.xid, frozenset())
                 check_removable(child, changes.context.now)
 
 

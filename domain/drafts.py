@@ -88,6 +88,18 @@ class Draft:
         if not self.written:
             self.attributes = {**self.attributes, "modifiedat": self.now}
 
+    def follow(self) -> None:
+        """Becomes the meta of a pointer, which has no attributes of its own but its times (ENT-132)."""
+        birth = self.before["createdat"] if self.before else self.now
+        self.attributes = {"createdat": birth, "modifiedat": self.now}
+        self.written = True
+
+    def release(self, shown: int) -> None:
+        """Becomes an ordinary meta again. shown: the epoch that readers saw meanwhile, which the next one exceeds."""
+        assert self.before is not None, "a pointer is stored"
+        self.before = {**self.before, "epoch": max(self.before["epoch"], shown)}
+        self.attributes = {name: value for name, value in self.attributes.items() if name != "xref"}
+
     def comply(self) -> None:
         """Validates what is stored against a new model; values that a default fills in make it an update (MOD-12)."""
         completed = self.level.complete(self.attributes, self.xid)
@@ -144,16 +156,31 @@ class GroupDraft(Draft):
         return {f"{plural}count": before.get(f"{plural}count", 0) + self.gained.get(plural, 0) for plural in plurals}
 
 
-class VersionDraft(Draft):
-    """One Version. document: SHA-256 of its bytes. ordered: its ordering time in `modifiedat` mode (ENT-101)."""
+#: What checks of formats and compatibility leave on a Version (ENT-110).
+VALIDATED: Final = (
+    "formatvalidated",
+    "formatvalidatedreason",
+    "compatibilityvalidated",
+    "compatibilityvalidatedreason",
+)
 
-    __slots__ = ("ancestor", "document", "entity", "gone", "id", "ordered")
+
+class VersionDraft(Draft):
+    """One Version.
+
+    document: SHA-256 of its bytes. ordered: its ordering time in `modifiedat` mode (ENT-101). validated: what checks of
+    its format and compatibility found.
+    """
+
+    __slots__ = ("ancestor", "document", "entity", "gone", "id", "ordered", "validated")
 
     def __init__(self, xid: str, level: Level, was: Level, entity: Entity | None, now: str) -> None:
         super().__init__(xid, level, was, entity.attributes if entity else None, now)
         self.entity = entity
         private = entity.private if entity else {}
         self.id = xids.entity_id(xid)
+        shown = entity.attributes if entity else {}
+        self.validated: dict[str, Any] = {name: shown[name] for name in VALIDATED if name in shown}
         self.document: str | None = private.get("document")
         self.ordered: str | None = private.get("ordered")
         self.ancestor: str | None = None  # as a request states it; None: not stated
@@ -188,7 +215,9 @@ SILENT: Final = DefaultWish()
 class ResourceDraft:
     """A Resource: its meta, and those of its Versions that matter to the request.
 
-    complete: `versions` holds all of them. wish: what the request says about the default Version.
+    complete: `versions` holds all of them. xref: the Resource that it stands for, and then it has no Versions.
+    readonly: what its meta says. listed: names that `changed` has whatever their values. wish: what the request says
+    about the default Version.
     """
 
     __slots__ = (
@@ -196,14 +225,17 @@ class ResourceDraft:
         "counter",
         "deleted",
         "entity",
+        "listed",
         "membership_changed",
         "meta",
+        "readonly",
         "type",
         "unsettled",
         "versions",
         "was",
         "wish",
         "xid",
+        "xref",
     )
 
     def __init__(self, xid: str, type: ResourceType, was: ResourceType, entity: Entity | None, now: str) -> None:
@@ -211,9 +243,12 @@ class ResourceDraft:
         self.type = type
         self.was = was
         self.entity = entity
-        self.meta = Draft(xid + "/meta", type.meta, was.meta, entity.attributes["meta"] if entity else None, now)
+        self.meta = Draft(xid + "/meta", type.meta, was.meta, _meta_of(entity) if entity else None, now)
+        self.xref: str | None = entity.attributes["meta"].get("xref") if entity else None
+        self.readonly: bool = entity.attributes["meta"].get("readonly", False) if entity else False
         self.versions: dict[str, VersionDraft] = {}
-        self.complete = entity is None
+        self.complete = entity is None or self.xref is not None
+        self.listed: frozenset[str] = frozenset()
         self.counter: int = entity.private.get("counter", 0) if entity else 0
         self.wish = SILENT
         self.membership_changed = False
@@ -226,7 +261,13 @@ class ResourceDraft:
 
     @property
     def default_before(self) -> str | None:
-        return self.entity.attributes["versionid"] if self.entity else None
+        return self.entity.attributes.get("versionid") if self.entity else None
 
     def living(self) -> list[VersionDraft]:
         return [version for version in self.versions.values() if version.gone is None]
+
+
+def _meta_of(entity: Entity) -> Attributes:
+    """A stored meta as drafts see it: that of a pointer with the times and the epoch that no answer shows."""
+    meta: Attributes = entity.attributes["meta"]
+    return {**meta, **entity.private["own"], "epoch": entity.epoch} if "xref" in meta else meta

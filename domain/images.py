@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from domain import xid as xids
 from domain.drafts import Draft, GroupDraft, ResourceDraft, VersionDraft
 from domain.entities import Attributes, Entity
 from domain.events import Reason
@@ -75,8 +76,8 @@ def resource_facts(resource: ResourceDraft) -> Iterator[Facts]:
     if resource.deleted:
         yield Facts(resource.xid, resource.meta.epoch, gone="deleted")
         return
-    default = resource.versions.get(resource.meta.attributes["defaultversionid"].lower())
-    image, private = _resource_image(resource, default)
+    default = resource.versions.get(str(resource.meta.attributes.get("defaultversionid")).lower())
+    image, private = _pointer_image(resource) if resource.xref is not None else _resource_image(resource, default)
     before = resource.entity
     updated = resource.meta.updated or (default is not None and default.updated)
     if updated or before is None or before.attributes != image or before.private != private:
@@ -107,7 +108,7 @@ def _fact(draft: Draft, image: Attributes, private: dict[str, Any], changed: set
 
 
 def _version_image(draft: VersionDraft, resource: ResourceDraft) -> Attributes:
-    return draft.image(isdefault=draft.id == resource.meta.attributes["defaultversionid"])
+    return draft.image(isdefault=draft.id == resource.meta.attributes["defaultversionid"], **draft.validated)
 
 
 def _resource_image(resource: ResourceDraft, default: VersionDraft | None) -> tuple[Attributes, dict[str, Any]]:
@@ -121,13 +122,17 @@ def _resource_image(resource: ResourceDraft, default: VersionDraft | None) -> tu
         shown = {name: value for name, value in before.attributes.items() if name not in _OF_RESOURCE}
         private = {"document": before.document}
     count = len(resource.living()) if resource.complete or before is None else before.attributes["versionscount"]
-    image = {**shown, "meta": resource.meta.image(readonly=_readonly(resource)), "versionscount": count}
+    image = {**shown, "meta": resource.meta.image(readonly=resource.readonly), "versionscount": count}
     private["counter"] = resource.counter or None
     return image, {name: value for name, value in private.items() if value is not None}
 
 
-def _readonly(resource: ResourceDraft) -> bool:
-    return bool(resource.meta.before and resource.meta.before.get("readonly"))
+def _pointer_image(resource: ResourceDraft) -> tuple[Attributes, dict[str, Any]]:
+    """A Resource that stands for another one: ids and the pointer; its times and its counter wait in private."""
+    id = {resource.type.singular + "id": xids.entity_id(resource.xid)}
+    own = {name: resource.meta.attributes[name] for name in ("createdat", "modifiedat")}
+    image = {**id, "meta": {**id, "xref": resource.xref}}
+    return image, {"own": own, **({"counter": resource.counter} if resource.counter else {})}
 
 
 def _resource_changes(
@@ -140,7 +145,7 @@ def _resource_changes(
     changed |= _document_changed(resource.entity, private, resource)
     if default is not None and not default.new:
         changed |= default.touched_names()
-    if before["versionid"] != image["versionid"]:
+    if before.get("versionid") != image.get("versionid"):
         changed |= (before.keys() | image.keys()) - _OF_RESOURCE - {resource.type.singular + "id"}
         if private.get("document") or resource.entity.document:
             changed.add(resource.type.singular)
@@ -149,7 +154,7 @@ def _resource_changes(
         changed |= _META_TOUCH
     if resource.membership_changed:
         changed |= {"versions", "versionscount"}
-    return changed
+    return changed | resource.listed
 
 
 def _document_changed(before: Entity | None, private: dict[str, Any], resource: ResourceDraft) -> set[str]:

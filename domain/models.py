@@ -105,6 +105,8 @@ def _comply(changes: ChangeSet, xid: str) -> None:
 
 def _comply_resource(changes: ChangeSet, xid: str) -> None:
     resource = changes.resource(xid)
+    if resource.xref is not None:
+        return  # it holds nothing that a model could refuse
     changes.load_versions(resource)
     resource.meta.comply()
     for version in resource.living():

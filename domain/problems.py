@@ -138,7 +138,7 @@ BadRequest = _problem(
     "bad_request",
     400,
     REQUEST_PATH,
-    "<error_detail>",
+    "<error_detail>.",
 )
 BadSort = _problem(
     "bad_sort",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from domain import xid as xids
+from domain import xrefs
 from domain.changes import ChangeSet
 from domain.documents import contenttype, encode, take_document
 from domain.drafts import DefaultWish, ResourceDraft, VersionDraft
@@ -18,6 +19,7 @@ from domain.model import ResourceType
 from domain.problems import BadRequest, InvalidAttribute, VersionidNotAllowed
 from domain.rules.ancestry import is_semver
 from domain.rules.ids import check_id, check_version_id, take_id
+from domain.rules.readonly import set_readonly
 
 #: What a Resource shows of itself beside its nested entities; requests may carry it, and it means nothing (ENT-150).
 NAVIGATION: Final = ("self", "shortself", "xid", "metaurl", "versionsurl", "versionscount")
@@ -44,17 +46,23 @@ def write_resource(changes: ChangeSet, xid: str, body: Mapping[str, Json], how: 
     check_id(xids.entity_id(xid))
     resource = changes.resource(xid)
     take_id(given, resource.type.singular, xids.entity_id(xid), xid)
-    meta, versions = given.pop("meta", None), given.pop("versions", None)
+    meta, versions = _object(given.pop("meta", None), xid), given.pop("versions", None)
     for name in NAVIGATION:
         given.pop(name, None)
     entries = map_of_objects(versions, "versions", xid)
+    pointer = xrefs.pointed(resource, meta, how.patch)
+    if pointer is not None:
+        xrefs.point(changes, resource, pointer, {**given, **({"versions": entries} if entries else {})}, meta)
+        return
+    if resource.xref is not None:
+        xrefs.release(changes, resource)
     targets = _targets(resource, given, meta, entries)
     for versionid, entry in taken(entries):
         write_version(changes, resource, versionid, entry, how)
     for target in targets:
         write_version(changes, resource, target, given, how, document)
     if meta is not None:
-        write_meta(resource, meta, how)
+        write_meta(changes, resource, meta, how)
 
 
 def write_version(
@@ -82,16 +90,12 @@ def write_version(
     return draft
 
 
-def write_meta(resource: ResourceDraft, body: Json, how: Manner) -> None:
+def write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, Json], how: Manner) -> None:
     """Writes a meta; what it says about the default Version is worked out when the Resource settles."""
-    if not isinstance(body, dict):
-        raise InvalidAttribute(resource.xid, name="meta", error_detail="it has to be an object")
     given = dict(body)
     take_id(given, resource.type.singular, xids.entity_id(resource.xid), resource.meta.xid)
-    if given.pop("xref", None) is not None:
-        raise BadRequest(
-            error_detail=f'"{resource.meta.xid}" cannot have an "xref": cross references are not available'
-        )
+    given.pop("xref", None)
+    set_readonly(changes, resource, given.pop("readonly", None), how.patch)
     ignored = {"defaultversionid", "defaultversionsticky"} & how.ignore
     given = {name: value for name, value in given.items() if name not in ignored}
     resource.wish = _wish(resource, given, how.patch)
@@ -102,6 +106,12 @@ def write_meta(resource: ResourceDraft, body: Json, how: Manner) -> None:
     sticky = bool(resource.meta.attributes.get("defaultversionsticky"))
     resource.wish = replace(resource.wish, sticky=sticky)
     resource.unsettled = True
+
+
+def _object(meta: Json, xid: str) -> dict[str, Json] | None:
+    if meta is not None and not isinstance(meta, dict):
+        raise InvalidAttribute(xid, name="meta", error_detail="it has to be an object")
+    return meta
 
 
 def next_version_id(changes: ChangeSet, resource: ResourceDraft) -> str:

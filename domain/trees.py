@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from domain import capabilities, models
+from domain import capabilities, models, xrefs
 from domain import xid as xids
 from domain.changes import ChangeSet, names_in
 from domain.commands import Method, WriteTree
@@ -30,6 +30,8 @@ from domain.problems import (
 )
 from domain.resources import OF_RESOURCE, Manner, map_of_objects, taken, write_meta, write_resource, write_version
 from domain.rules.ids import check_id, take_id
+from domain.rules.readonly import check_writable, is_skipped, sets_readonly
+from domain.xrefs import check_no_pointer
 
 #: Nested collections of a body: entries by id, by plural.
 Collections = dict[str, dict[str, dict[str, Json]]]
@@ -109,8 +111,10 @@ def _write_resources(changes: ChangeSet, group: str, members: Collections, how: 
     named = []
     for plural, entries in members.items():
         for id, entry in taken(entries):
-            named.append(f"{group}/{plural}/{check_id(id)}")
-            write_resource(changes, named[-1], entry, how, None)
+            xid = f"{group}/{plural}/{check_id(id)}"
+            if not is_skipped(changes, xid, how.ignore):
+                named.append(xid)
+                write_resource(changes, xid, entry, how, None)
     return named
 
 
@@ -172,6 +176,7 @@ def _resource_collection(changes: ChangeSet, command: WriteTree, how: Manner) ->
 def _resource(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
     _, type = changes.resource_type(command.xid)
     _check_parents(command.xid)
+    check_writable(changes, command.xid, command.ignore)
     if command.method is not Method.POST:
         write_resource(changes, command.xid, _rootless(command, type.singular), how, command.document)
         changes.processed.append(command.xid)
@@ -179,25 +184,42 @@ def _resource(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
     given = {name: value for name, value in command.tree.items() if name not in OF_RESOURCE}
     if "id" in command.ignore:
         given.pop(type.singular + "id", None)
-    version = write_version(changes, changes.resource(command.xid), None, given, how, command.document)
+    resource = changes.resource(command.xid)
+    check_no_pointer(resource)
+    version = write_version(changes, resource, None, given, how, command.document)
     changes.processed.append(version.xid)
 
 
 def _meta(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
     xid = command.xid.removesuffix("/meta")
     _check_parents(xid)
+    if not sets_readonly(changes, command.tree):
+        check_writable(changes, xid, command.ignore)
     resource = changes.resource(xid)
-    if resource.new:
-        write_version(changes, resource, _first_version(command.tree), {}, how)
-    write_meta(resource, _rootless(command, resource.type.singular), how)
+    _write_meta(changes, resource, _rootless(command, resource.type.singular), how)
     changes.processed.append(command.xid)
+
+
+def _write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, Json], how: Manner) -> None:
+    """A meta by itself; a Resource that has no Version yet, or none of its own, gets a first one."""
+    pointer = xrefs.pointed(resource, body, how.patch)
+    if pointer is not None:
+        xrefs.point(changes, resource, pointer, {}, body)
+        return
+    if resource.xref is not None:
+        xrefs.release(changes, resource)
+    if not resource.living() and resource.complete:
+        write_version(changes, resource, _first_version(body), {}, how)
+    write_meta(changes, resource, body, how)
 
 
 def _version_collection(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
     xid = command.xid.removesuffix("/versions")
     entries = map_of_objects(dict(command.tree), "versions", xid)
     _check_parents(xid)
+    check_writable(changes, xid, command.ignore)
     resource = changes.resource(xid)
+    check_no_pointer(resource)
     if resource.new and not entries:
         raise MissingVersions()
     for versionid, entry in taken(entries):
@@ -207,7 +229,9 @@ def _version_collection(changes: ChangeSet, command: WriteTree, how: Manner) -> 
 def _version(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
     xid, versionid = command.xid.split("/versions/")
     _check_parents(xid)
+    check_writable(changes, xid, command.ignore)
     resource = changes.resource(xid)
+    check_no_pointer(resource)
     tree = _rootless(command, resource.type.singular, "version")
     changes.processed.append(write_version(changes, resource, versionid, tree, how, command.document).xid)
 
@@ -258,6 +282,7 @@ def set_default(changes: ChangeSet, command: WriteTree) -> None:
     if len(parts) < 4:
         raise BadFlag(flag="setdefaultversionid")
     resource = changes.resource(xids.join(*parts[:4]))
+    check_no_pointer(resource, "defaultversionid")
     if value == "request":
         value = _requested(changes, command, resource)
     wish_default(resource, value)

@@ -23,7 +23,7 @@ from domain.rules.ancestry import Line
 def resources_settle(changes: ChangeSet) -> None:
     """Settles every Resource that the change reached; one that lost its last Version goes (ENT-108)."""
     for resource in list(changes.resources.values()):
-        if not resource.deleted and (resource.new or resource.unsettled):
+        if not resource.deleted and resource.xref is None and (resource.new or resource.unsettled):
             settle(changes, resource)
 
 

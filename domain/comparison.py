@@ -1,0 +1,62 @@
+"""How values of attributes compare in filters and sorts.
+
+Texts compare without regard to case, timestamps by their instant, numbers as numbers, `false` before `true`. Values of
+different kinds have an order too, so that a sort always gives the same one: nothing, numbers, then texts and booleans.
+Spec: core 1.0-rc4, "Filter Flag", "Sort Flag".
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any, Final
+
+Number = int | float | Decimal
+
+#: From here on doubles skip integers, and equal doubles do not make equal numbers.
+EXACT: Final = 2.0**53
+
+_TIMESTAMP: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:(\.\d*?)0*)?Z\Z", re.ASCII)
+
+
+def text_order(text: str) -> str:
+    """A text folded so that code point order of the results is the order of texts.
+
+    A timestamp in UTC sorts by its instant: its `Z` becomes `!`, which is below the dot of a fraction. NUL, which
+    PostgreSQL cannot hold, and the character that escapes it keep their order.
+    """
+    if text[-1:] == "Z" and (timestamp := _TIMESTAMP.match(text)):
+        seconds, fraction = timestamp.groups()
+        return f"{seconds.lower()}{fraction if fraction and fraction != '.' else ''}!"
+    return folded(text)
+
+
+def folded(text: str) -> str:
+    """A text, or a part of one, as `text_order` has it where it is no timestamp."""
+    found = text.casefold()
+    if "\0" in found or "\1" in found:
+        found = found.replace("\1", "\1\2").replace("\0", "\1\1")
+    return found
+
+
+def number_sign(one: Number, other: Number) -> int:
+    """-1, 0 or 1 as one number is less than, equal to or more than another; as doubles where those are exact."""
+    first, second = float(one), float(other)
+    if first == second and abs(second) >= EXACT:
+        return (Decimal(one) > Decimal(other)) - (Decimal(one) < Decimal(other))
+    return (first > second) - (first < second)
+
+
+def sort_key(value: Any, limit: int) -> tuple[int, float, str]:
+    """Sorts values as collections are sorted; what is no scalar counts as missing, the lowest of all.
+
+    limit: characters of a text that count; texts that share them are level.
+    """
+    match value:
+        case bool():
+            return 2, 0.0, "true" if value else "false"
+        case str():
+            return 2, 0.0, text_order(value)[:limit]
+        case int() | float() | Decimal():
+            return 1, float(value), ""
+    return 0, 0.0, ""

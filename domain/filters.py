@@ -1,0 +1,440 @@
+"""Filter and sort expressions as small syntax trees.
+
+A filter is an OR of conjunctions. Each expression of a conjunction speaks of one entity type: the hierarchy steps of
+its path (plural names, `versions`) lead there, the rest is the path of an attribute; `meta` is part of its Resource.
+Spec: core 1.0-rc4, "Filter Flag", "Sort Flag", "Dot-Notation in Filters".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from enum import Enum
+from functools import cached_property
+from typing import Any, Final
+
+from domain import dotpath, problems
+from domain import xid as xids
+from domain.comparison import folded, text_order
+from domain.dotpath import Step, Wild
+from domain.model import Model
+from domain.model.level import Level
+from domain.model.timestamps import utc
+from domain.model.values import SCALARS
+
+EXCLUDE_ALL: Final = "excludeall"
+
+_NUMERIC: Final = frozenset(("decimal", "integer", "uinteger"))
+_NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,6})?\Z")
+_STAR: Final = re.compile(r"(\\\*)|(\*)")
+_NAME: Final = re.compile(r"[\w:.*\-]+\Z")
+#: A path up to the leftmost operator outside of brackets, quotes inside brackets respected.
+_EXPRESSION: Final = re.compile(
+    r"""(?P<path>(?:[^\[=!<>]|!(?!=)|\[(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^'"\]]*)\])*)"""
+    r"(?:(?P<operator>!=|<>|<=|>=|=|<|>)(?P<value>.*))?\Z",
+    re.DOTALL,
+)
+
+
+class Operator(Enum):
+    """What an expression asks of its attribute; the values are the signs that the comparison may have."""
+
+    PRESENT = "present"
+    ABSENT = "absent"
+    EQUAL = (0,)
+    DIFFERENT = "different"
+    LESS = (-1,)
+    AT_MOST = (-1, 0)
+    MORE = (1,)
+    AT_LEAST = (1, 0)
+
+    @property
+    def negative(self) -> bool:
+        """Whether an entity without the attribute matches."""
+        return self in (Operator.ABSENT, Operator.DIFFERENT)
+
+    @property
+    def positive(self) -> Operator:
+        """The operator that this one negates, or itself."""
+        return {Operator.ABSENT: Operator.PRESENT, Operator.DIFFERENT: Operator.EQUAL}.get(self, self)
+
+
+_OPERATORS: Final = {
+    "=": Operator.EQUAL,
+    "!=": Operator.DIFFERENT,
+    "<>": Operator.DIFFERENT,
+    "<": Operator.LESS,
+    "<=": Operator.AT_MOST,
+    ">": Operator.MORE,
+    ">=": Operator.AT_LEAST,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """A value as it compares with each kind of leaf; None for the kinds that it cannot be.
+
+    pieces: the folded texts between the wildcards of a pattern; a single one where there is none.
+    """
+
+    pieces: tuple[str, ...] = ()
+    text: str | None = None
+    number: Decimal | None = None
+    boolean: bool | None = None
+
+    @property
+    def pattern(self) -> bool:
+        """Whether there are wildcards."""
+        return len(self.pieces) > 1
+
+    def regex(self) -> re.Pattern[str]:
+        """Matches the `text_order` of what the pattern means."""
+        return re.compile(".*".join(map(re.escape, self.pieces)) + r"\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """An attribute that is made from an entity's xid. absolute: it is a URL. suffix: what follows the xid."""
+
+    absolute: bool
+    suffix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """One condition on the entities of one type.
+
+    path: of the attribute, in the entity as it is stored (`("meta", "epoch")` for a Resource's own epoch).
+    scalar: whether the model says that the attribute is a scalar. source: the attribute, operator and value as given.
+    derived: how the attribute is made, where it is not stored.
+    """
+
+    type: str
+    path: tuple[Step, ...]
+    operator: Operator
+    sought: Sought
+    scalar: bool
+    source: str
+    derived: Derived | None = None
+
+    @property
+    def wild(self) -> bool:
+        """Whether the path has `.*` or `[*]`."""
+        return any(isinstance(step, Wild) for step in self.path)
+
+
+@dataclass(frozen=True)
+class Conjunction:
+    """Expressions joined by AND, along one branch of the tree. type: of the deepest of them, whose entities it picks."""
+
+    expressions: tuple[Expression, ...]
+
+    @cached_property
+    def type(self) -> str:
+        return max((each.type for each in self.expressions), key=depth)
+
+    def of(self, type: str) -> tuple[Expression, ...]:
+        """The expressions about one type."""
+        return tuple(each for each in self.expressions if each.type == type)
+
+
+#: Conjunctions joined by OR; none of them: nothing matches.
+Filter = tuple[Conjunction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """The order of a collection: by a scalar attribute, those without it lowest, then by id in the same direction.
+
+    path: empty where the order is that of the ids.
+    """
+
+    path: tuple[str | int, ...]
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where paths start: at the entities of a type (`/` for the registry), or at the meta of Resources."""
+
+    type: str
+    meta: bool = False
+
+
+def depth(type: str) -> int:
+    """0 for the registry, 1 for Groups, 2 for Resources, 3 for Versions."""
+    return 0 if type == xids.REGISTRY else type.count(".") + 1
+
+
+def is_above(type: str, other: str) -> bool:
+    """Whether entities of a type can own those of another, or are of the same."""
+    return type in (xids.REGISTRY, other) or other.startswith(f"{type}.")
+
+
+def parse_filter(alternatives: Sequence[Sequence[str]], scope: Scope, model: Model) -> Filter:
+    """The filter that lists of expressions make: AND within a list, OR between lists.
+
+    Raises: BadFilter.
+    """
+    given = [text for texts in alternatives for text in texts]
+    if EXCLUDE_ALL in given:
+        if len(given) > 1:
+            raise problems.BadFilter(value=",".join(given), error_detail=f"{EXCLUDE_ALL} stands alone")
+        return ()
+    conjunctions = (
+        Conjunction(tuple(_expression(text, scope, model) for text in texts)) for texts in alternatives if texts
+    )
+    return tuple(dict.fromkeys(each for each in conjunctions if _on_one_branch(each)))
+
+
+def parse_sort(text: str, scope: Scope, model: Model) -> Sort:
+    """The order that a `sort` asks for. Raises: BadSort."""
+    key, equals, word = text.partition("=")
+    if equals and word not in ("asc", "desc"):
+        raise _bad_sort(text, "the order is either asc or desc")
+    try:
+        path = dotpath.parse(key)
+    except ValueError as error:
+        raise _bad_sort(text, str(error)) from None
+    if path[0] in _collections(scope.type, model):
+        raise _bad_sort(text, f'"{path[0]}" is a nested collection')
+    if _follows_id(path, scope.type, model):
+        return Sort((), word == "desc")
+    definition = _definition(path, scope.type, model)
+    if definition is _UNKNOWN and len(path) == 1:
+        raise _bad_sort(text, f'there is no attribute "{path[0]}"')
+    if definition and definition["type"] not in SCALARS | {"any"}:
+        raise _bad_sort(text, "the attribute is not a scalar")
+    return Sort(tuple(step for step in path if not isinstance(step, Wild)), word == "desc")
+
+
+def residual(conjunctions: Sequence[Conjunction], type: str) -> list[str]:
+    """The conjunctions as they read from the entities of a deeper type on; what is above it has been decided."""
+    return [
+        ",".join(_from(each, type) for each in one.expressions if is_above(type, each.type))
+        for one in conjunctions
+        if is_above(type, one.type)
+    ]
+
+
+def _from(expression: Expression, type: str) -> str:
+    steps = expression.type.split(".")[depth(type) :]
+    return ".".join((*steps, expression.source))
+
+
+def _on_one_branch(conjunction: Conjunction) -> bool:
+    return all(is_above(each.type, conjunction.type) for each in conjunction.expressions)
+
+
+def _expression(text: str, scope: Scope, model: Model) -> Expression:
+    found = _EXPRESSION.match(text)
+    if found is None:
+        raise _bad_filter(text, "a bracket is not closed")
+    try:
+        path = dotpath.parse(found["path"], wildcards=True)
+    except ValueError as error:
+        raise _bad_filter(text, str(error)) from None
+    if bad := next((step for step in path if isinstance(step, str) and not _NAME.match(step)), None):
+        raise _bad_filter(text, f"no attribute can have the name {bad!r}")
+    type, rest = _placed(path, scope, model, text)
+    definition = _definition(rest, type, model)
+    kind = definition["type"] if definition else None
+    operator, sought = _asked(found["operator"], found["value"], kind, text)
+    source = f"{dotpath.text(rest)}{found['operator'] or ''}{found['value'] or ''}"
+    return Expression(type, rest, operator, sought, kind in SCALARS, source, _derived(type, rest, model))
+
+
+def _placed(path: tuple[Step, ...], scope: Scope, model: Model, text: str) -> tuple[str, tuple[Step, ...]]:
+    """The entity type that a path leads to, and the rest of it."""
+    if scope.meta:
+        return scope.type, ("meta", *path)
+    type, rest = scope.type, path
+    while rest[0] in _collections(type, model):
+        type = str(rest[0]) if type == xids.REGISTRY else f"{type}.{rest[0]}"
+        rest = rest[1:]
+        if not rest:
+            raise _bad_filter(text, f'"{path[-1]}" is a collection, not an attribute')
+    return type, rest
+
+
+def _derived(type: str, path: Sequence[Step], model: Model) -> Derived | None:
+    names = {**_SHARED, **{f"{plural}url": Derived(True, f"/{plural}") for plural in _collections(type, model)}}
+    if depth(type) < depth("groups.resources"):
+        return names.get(str(path[0])) if len(path) == 1 else None
+    group, resource = type.split(".")[:2]
+    details = "$details" if model.groups[group].resources[resource].hasdocument else ""
+    names["self"] = Derived(True, details)
+    if depth(type) == depth("groups.resources"):
+        names["metaurl"] = Derived(True, "/meta")
+        names["meta.self"], names["meta.xid"] = Derived(True, "/meta"), Derived(False, "/meta")
+    return names.get(".".join(map(str, path)))
+
+
+_SHARED: Final = {"self": Derived(True), "xid": Derived(False)}
+
+
+def _follows_id(path: Sequence[Step], type: str, model: Model) -> bool:
+    """Whether an attribute orders the entities of a collection as their ids do."""
+    match type.split("."):
+        case [group]:
+            name = f"{model.groups[group].singular}id"
+        case [group, resource]:
+            name = f"{model.groups[group].resources[resource].singular}id"
+        case _:
+            name = "versionid"
+    return path == (name,) or _derived(type, path, model) is not None
+
+
+def _collections(type: str, model: Model) -> Sequence[str]:
+    match type.split("."):
+        case [xids.REGISTRY]:
+            return tuple(model.groups)
+        case [group]:
+            return tuple(model.groups[group].resources)
+        case [_, _]:
+            return ("versions",)
+    return ()
+
+
+def _asked(operator: str | None, value: str | None, kind: str | None, text: str) -> tuple[Operator, Sought]:
+    if operator is None or value is None:
+        return Operator.PRESENT, Sought()
+    asked = _OPERATORS[operator]
+    equality = asked in (Operator.EQUAL, Operator.DIFFERENT)
+    present, absent = (
+        (Operator.PRESENT, Operator.ABSENT) if asked is Operator.EQUAL else (Operator.ABSENT, Operator.PRESENT)
+    )
+    if not equality and (value == "null" or _has_star(value)):
+        raise _bad_filter(text, f"{operator} takes neither null nor wildcards")
+    if value == "null":
+        return absent, Sought()
+    if equality and value and not value.strip("*"):
+        return present, Sought()
+    if kind is not None and kind not in SCALARS | {"any"}:
+        raise _bad_filter(text, "the attribute is not a scalar, so it has no value to compare")
+    return asked, _sought(value, kind)
+
+
+def _sought(value: str, kind: str | None) -> Sought:
+    pieces = _pieces(value)
+    if len(pieces) > 1:
+        return Sought(pieces=tuple(map(folded, pieces)))
+    plain = pieces[0]
+    known = kind if kind in SCALARS else None
+    return Sought(
+        pieces=(folded(plain),),
+        text=_text(plain, known) if known is None or known not in _NUMERIC | {"boolean"} else None,
+        number=_number(plain) if known is None or known in _NUMERIC else None,
+        boolean={"true": True, "false": False}.get(plain) if known in (None, "boolean") else None,
+    )
+
+
+def _pieces(value: str) -> tuple[str, ...]:
+    """The texts between the wildcards, escapes taken off."""
+    pieces = [""]
+    at = 0
+    for star in _STAR.finditer(value):
+        pieces[-1] += value[at : star.start()] + ("*" if star[1] else "")
+        if star[2]:
+            pieces.append("")
+        at = star.end()
+    pieces[-1] += value[at:]
+    return tuple(pieces)
+
+
+def _has_star(value: str) -> bool:
+    return any(star[2] for star in _STAR.finditer(value))
+
+
+def _text(value: str, kind: str | None) -> str:
+    if kind == "timestamp":
+        try:
+            return text_order(utc(value.replace(" ", "+")))
+        except (ValueError, OverflowError):
+            pass
+    return text_order(value)
+
+
+def _number(value: str) -> Decimal | None:
+    if not _NUMBER.match(value):
+        return None
+    try:
+        return Decimal(value)
+    except InvalidOperation:
+        return None
+
+
+#: The definition of an attribute that the model knows nothing about.
+_UNKNOWN: Final[dict[str, Any]] = {}
+
+
+def _definition(path: Sequence[Step], type: str, model: Model) -> dict[str, Any]:
+    """What the model says about an attribute; empty where it says nothing."""
+    level, steps = _level(path, type, model)
+    found = {"type": "object", "attributes": level}
+    for step in steps:
+        found = _inside(found, step)
+    return found
+
+
+def _level(path: Sequence[Step], type: str, model: Model) -> tuple[dict[str, Any], Sequence[Step]]:
+    """The definitions of the level that a path starts in, and the path within it."""
+    match type.split("."):
+        case [xids.REGISTRY]:
+            return _definitions(model.registry), path
+        case [group]:
+            return _definitions(model.groups[group].level), path
+        case [group, resource] if path[0] == "meta":
+            inner = _definitions(model.groups[group].resources[resource].meta)
+            return {"meta": {"type": "object", "attributes": inner}}, path
+        case [group, resource]:
+            return _definitions(model.groups[group].resources[resource].version) | _RESOURCE, path
+        case [group, resource, _]:
+            return _definitions(model.groups[group].resources[resource].version), path
+    return {}, path
+
+
+_RESOURCE: Final = {
+    "metaurl": {"type": "url"},
+    "versionsurl": {"type": "url"},
+    "versionscount": {"type": "uinteger"},
+}
+
+
+def _definitions(level: Level) -> dict[str, Any]:
+    return dict(level.definitions)
+
+
+def _inside(definition: dict[str, Any], step: Step) -> dict[str, Any]:
+    match definition.get("type"), step:
+        case "object", str():
+            attributes: dict[str, Any] = definition.get("attributes", {})
+            return attributes.get(step) or _sibling(attributes, step) or attributes.get("*", _UNKNOWN)
+        case ("map", str() | Wild.MEMBER) | ("array", int() | Wild.ITEM):
+            item: dict[str, Any] = definition["item"]
+            return item
+        case "any", _:
+            return definition
+    return _UNKNOWN
+
+
+def _sibling(attributes: dict[str, Any], name: str) -> dict[str, Any]:
+    """An attribute that some value of another would bring: known, but of no type that can be relied on."""
+    for row in attributes.values():
+        for block in row.get("ifvalues", {}).values():
+            siblings = block.get("siblingattributes", {})
+            if name in siblings or "*" in siblings or _sibling(siblings, name):
+                return {"type": "any"}
+    return _UNKNOWN
+
+
+def _bad_filter(text: str, detail: str) -> problems.Problem:
+    return problems.BadFilter(value=text, error_detail=detail)
+
+
+def _bad_sort(text: str, detail: str) -> problems.Problem:
+    return problems.BadSort(value=text, error_detail=detail)
+
+

@@ -1,0 +1,212 @@
+"""Cross references and read-only Resources as events: given writes, when one more, then what is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from domain.commands import DeleteEntities, Method, WriteTree
+from domain.decide import decide
+from domain.problems import Problem
+from domain.roles import Role
+from domain.world import Context
+from tests.domain.registry import START, MemoryRegistry, changed, said
+
+MODEL = {
+    "groups": {
+        "shelves": {
+            "singular": "shelf",
+            "resources": {"books": {"singular": "book", "hasdocument": False}, "scans": {"singular": "scan"}},
+        },
+        "carts": {"singular": "cart", "ximportresources": ["/shelves/books"]},
+    }
+}
+B1, B2 = "/shelves/s1/books/b1", "/shelves/s1/books/b2"
+POINTER = {"meta": {"xref": B1}}
+
+
+@pytest.fixture
+def registry() -> MemoryRegistry:
+    """b1 with two Versions."""
+    made = MemoryRegistry(MODEL)
+    made.put(B1, {"versions": {"v1": {}, "v2": {"name": "two"}}})
+    return made
+
+
+def refused(registry: MemoryRegistry, xid: str, tree: Mapping[str, Any], method: Method = Method.PUT) -> Problem:
+    before = len(registry.log)
+    with pytest.raises(Problem) as problem:
+        registry.do(WriteTree(xid, tree, method))
+    assert len(registry.log) == before
+    return problem.value
+
+
+def test_a_pointer_is_created_without_versions(registry: MemoryRegistry) -> None:
+    # ENT-130, ENT-131, EV-121 (T100): only the Resource comes into being, and it holds ids and the pointer
+    decision = registry.put(B2, POINTER)
+    assert said(decision) == {"/shelves/s1": "updated", B2: "created"}
+    assert registry.get(B2).attributes == {"bookid": "b2", "meta": {"bookid": "b2", "xref": B1}}
+
+
+def test_a_resource_becomes_a_pointer_and_its_versions_go(registry: MemoryRegistry) -> None:
+    # ENT-132, EV-122 (T101): local Versions and attributes are forgotten for good
+    registry.put(B2, {"versions": {"v1": {"name": "own"}, "v2": {}}})
+    decision = registry.put(B2, POINTER)
+    assert said(decision) == {B2: "updated", f"{B2}/versions/v1": "deleted", f"{B2}/versions/v2": "deleted"}
+    assert changed(decision, B2) >= {"meta.xref", "meta.epoch", "meta.modifiedat", "versions", "versionscount", "name"}
+
+
+def test_a_pointer_moves(registry: MemoryRegistry) -> None:
+    # EV-127 (T106): another target is one update of the source
+    registry.put("/shelves/s1/books/b3", {})
+    registry.put(B2, POINTER)
+    decision = registry.put(B2, {"meta": {"xref": "/shelves/s1/books/b3"}})
+    assert said(decision) == {B2: "updated"}
+    assert changed(decision, B2) == {"meta.xref", "meta.epoch", "meta.modifiedat"}
+
+
+def test_a_pointer_becomes_ordinary_again(registry: MemoryRegistry) -> None:
+    # ENT-136, EV-123 (T102), P-15/30: the epoch exceeds what was seen, the birth is the source's, the counter goes on
+    registry.put(B2, {})
+    born = registry.meta(B2)["createdat"]
+    registry.put(B2, POINTER)
+    for _ in range(5):
+        registry.patch(f"{B1}/meta", {})
+    assert registry.meta(B1)["epoch"] == 6
+    decision = registry.patch(f"{B2}/meta", {"xref": None})
+    assert said(decision) == {B2: "updated", f"{B2}/versions/2": "created"}
+    meta = registry.meta(B2)
+    assert (meta["epoch"], meta["createdat"], meta["modifiedat"]) == (7, born, registry.now)
+    assert "xref" not in meta
+
+
+def test_put_of_a_meta_without_a_pointer_ends_it(registry: MemoryRegistry) -> None:
+    # ENT-136: a full replacement of meta drops the pointer; Resource-level attributes make the default Version
+    registry.put(B2, POINTER)
+    registry.put(B2, {"name": "mine", "meta": {}})
+    assert registry.get(B2).attributes["name"] == "mine"
+    assert list(registry.versions(B2)) == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("tree", "name"),
+    [
+        ({"name": "x", **POINTER}, "name"),
+        ({"versions": {"v1": {}}, **POINTER}, "versions"),
+        ({"meta": {"xref": B1, "labels": {}}}, "labels"),
+        ({"meta": {"xref": B1, "epoch": 1}}, "epoch"),
+    ],
+)
+def test_nothing_stands_beside_a_pointer(registry: MemoryRegistry, tree: dict[str, Any], name: str) -> None:
+    # ENT-131: ids, the pointer and what answers carry, nothing else
+    problem = refused(registry, B2, tree)
+    assert (problem.name, problem.subject, problem.arguments["name"]) == ("extra_xref_attribute", B2, name)
+
+
+def test_what_answers_carry_is_dropped_before(registry: MemoryRegistry) -> None:
+    # ENT-131: an exported pointer can be imported
+    registry.put(B2, {"bookid": "b2", "self": "#/", "xid": B2, "metaurl": "#/meta", "versionscount": 0, **POINTER})
+    assert registry.meta(B2)["xref"] == B1
+
+
+@pytest.mark.parametrize(
+    "pointer",
+    ["b1", "/shelves/s1", f"{B1}/meta", f"{B1}/versions/v1", "/shelves/s1/books", "/none/s/books/b", 7, B2],
+)
+def test_a_pointer_names_another_resource_of_a_known_type(registry: MemoryRegistry, pointer: Any) -> None:
+    # ENT-130: the xid of a Resource
+    assert refused(registry, B2, {"meta": {"xref": pointer}}).name == "malformed_xref"
+
+
+def test_only_the_same_type_counts(registry: MemoryRegistry) -> None:
+    # ENT-130: an imported type is the same, one that merely looks alike is not
+    registry.put("/carts/c1/books/b1", POINTER)
+    registry.put(B2, {"meta": {"xref": "/carts/c1/books/none"}})
+    assert refused(registry, "/shelves/s1/scans/p1", POINTER).name == "malformed_xref"
+
+
+@pytest.mark.parametrize(
+    ("method", "xid", "tree"),
+    [
+        (Method.PATCH, B2, {"name": "x"}),
+        (Method.PATCH, f"{B2}/meta", {"labels": {}}),
+        (Method.POST, B2, {}),
+        (Method.PUT, f"{B2}/versions/v9", {}),
+        (Method.POST, f"{B2}/versions", {"v9": {}}),
+    ],
+)
+def test_nothing_is_written_through_a_pointer(
+    registry: MemoryRegistry, method: Method, xid: str, tree: dict[str, Any]
+) -> None:
+    # ENT-135: the target never changes through its source
+    registry.put(B2, POINTER)
+    assert refused(registry, xid, tree, method).name == "extra_xref_attribute"
+
+
+@pytest.mark.parametrize("xid", [f"{B2}/versions", f"{B2}/versions/v1"])
+def test_nothing_is_deleted_through_a_pointer(registry: MemoryRegistry, xid: str) -> None:
+    # ENT-135: a DELETE of Versions neither
+    registry.put(B2, POINTER)
+    with pytest.raises(Problem) as problem:
+        registry.delete(xid)
+    assert problem.value.name == "extra_xref_attribute"
+
+
+def test_target_and_source_go_by_themselves(registry: MemoryRegistry) -> None:
+    # EV-124 to EV-126 (T103 to T105): events are about what is stored here
+    registry.put(B2, POINTER)
+    assert B2 not in said(registry.patch(B1, {"name": "new"}))
+    assert B2 not in said(registry.delete(B1))
+    assert said(registry.delete(B2)) == {"/shelves/s1": "updated", B2: "deleted"}
+
+
+def as_admin(registry: MemoryRegistry, command: Any) -> None:
+    decision = decide(command, registry.world, Context(START, "admin", role=Role.ADMIN))
+    registry.world.extend(decision.events, decision.documents)
+    registry.log.extend(decision.events)
+
+
+def test_readonly_is_an_admins_to_set(registry: MemoryRegistry) -> None:
+    # ENT-140: others' values are dropped
+    registry.patch(f"{B1}/meta", {"readonly": True})
+    assert registry.meta(B1)["readonly"] is False
+    as_admin(registry, WriteTree(f"{B1}/meta", {"readonly": True}, Method.PATCH))
+    assert registry.meta(B1)["readonly"] is True
+
+
+@pytest.mark.parametrize(
+    ("method", "xid", "tree"),
+    [
+        (Method.PUT, B1, {}),
+        (Method.PATCH, f"{B1}/meta", {}),
+        (Method.POST, B1, {}),
+        (Method.PUT, f"{B1}/versions/v1", {}),
+        (Method.POST, "/shelves/s1/books", {"b1": {}}),
+        (Method.PATCH, "/shelves/s1", {"books": {"b1": {}}}),
+    ],
+)
+def test_nobody_writes_into_a_readonly_resource(
+    registry: MemoryRegistry, method: Method, xid: str, tree: dict[str, Any]
+) -> None:
+    # ENT-140: nor to it, nor to its meta and Versions; C-9: ignoring that works in maps only
+    as_admin(registry, WriteTree(f"{B1}/meta", {"readonly": True}, Method.PATCH))
+    problem = refused(registry, xid, tree, method)
+    assert (problem.name, problem.subject) == ("readonly", B1)
+    ignoring = WriteTree(xid, tree, method, ignore=frozenset({"readonly"}))
+    if xid.startswith(B1):
+        with pytest.raises(Problem) as flagged:
+            registry.do(ignoring)
+        assert flagged.value.name == "bad_flag"
+    else:
+        assert B1 not in said(registry.do(ignoring))
+
+
+@pytest.mark.parametrize("xid", [B1, f"{B1}/versions", f"{B1}/versions/v1", "/shelves/s1/books", "/shelves/s1"])
+def test_nobody_deletes_from_a_readonly_resource(registry: MemoryRegistry, xid: str) -> None:
+    # ENT-140: by itself, from inside, with its collection or with its Group
+    as_admin(registry, WriteTree(f"{B1}/meta", {"readonly": True}, Method.PATCH))
+    with pytest.raises(Problem) as problem:
+        registry.do(DeleteEntities(xid))
+    assert problem.value.name == "readonly"
