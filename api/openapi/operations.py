@@ -84,6 +84,8 @@ _POSTED: Final = {Kind.REGISTRY: "maps", Kind.GROUP: "maps", Kind.RESOURCE: "ver
 _CREATABLE: Final = frozenset((Kind.GROUP, Kind.RESOURCE, Kind.META, Kind.VERSION))
 #: Kinds that are read as they are written.
 _UNIFORM: Final = frozenset((Kind.CAPABILITIES, Kind.MODELSOURCE))
+#: Kinds that `collections` is for.
+_NESTING: Final = frozenset((Kind.REGISTRY, Kind.EXPORT, Kind.GROUP))
 _LOCATED: Final = frozenset((Kind.RESOURCE, Kind.VERSION))
 
 
@@ -188,7 +190,7 @@ def _successes(place: Place, method: str) -> dict[str, Schema]:
     found = {"200": {**_answer("What is there now.", *headers), **content}}
     if _may_create(place, method):
         found["201"] = {**_answer("What is new.", "Location", *headers), **content}
-    return found
+    return found | _pruned(place, method)
 
 
 def _documents(place: Place, method: str) -> dict[str, Schema]:
@@ -199,13 +201,21 @@ def _documents(place: Place, method: str) -> dict[str, Schema]:
     found = {"200": shown, "303": elsewhere}
     if _may_create(place, method):
         found["201"] = shown
-    return found
+    return found | _pruned(place, method)
+
+
+def _pruned(place: Place, method: str) -> dict[str, Schema]:
+    """The answer where the Version of a request is the oldest of more than there may be."""
+    is_version = place.kind is Kind.VERSION or (place.kind is Kind.RESOURCE and method == "POST")
+    if method == "GET" or not is_version or not _resource(place).maxversions:
+        return {}
+    return {"204": _answer("The Version is older than all that may be kept, so it is gone again.", "Link")}
 
 
 def _answered(place: Place, method: str) -> Schema:
     """What an answer shows: what was asked for, or with `collections` just what is nested in it."""
     whole = _shape(place, method)
-    if method == "POST" or not place.nested:
+    if method == "POST" or place.kind not in _NESTING:
         return whole
     names = {name: map_of(schema) for name, schema in place.nested}
     urls = {f"{name}url": {"type": "string"} for name in names}
@@ -251,5 +261,5 @@ def _document_name(place: Place, versions: bool = False) -> str:
 
 
 def _resource(place: Place) -> ResourceType:
-    assert place.resource is not None, "only Resources and Versions have documents"
+    assert place.resource is not None, "only Resources and Versions come here"
     return place.resource
