@@ -1,0 +1,42 @@
+"""One HTTP request as bytes on a socket, and its answer: no client that tidies up in between."""
+
+from __future__ import annotations
+
+import socket
+from http.client import HTTPResponse
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+CRLF = b"\r\n"
+
+
+class Answer(NamedTuple):
+    """What came back; status 0 where the server closed the connection without a word."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
+def request(method: str, path: str | bytes, body: bytes = b"", *headers: bytes) -> bytes:
+    """The bytes of a request that is right but for what is put into it."""
+    target = path.encode() if isinstance(path, str) else path
+    given = [b"Host: registry", b"Connection: close", *headers]
+    if body and not any(header.lower().startswith(b"transfer-encoding") for header in headers):
+        given.append(b"Content-Length: %d" % len(body))
+    return CRLF.join([b"%s %s HTTP/1.1" % (method.encode(), target), *given, b"", body])
+
+
+def exchange(url: str, sent: bytes, hang_up: bool = False) -> Answer:
+    """The answer to some bytes. hang_up: whether the client says that no more will come."""
+    parts = urlsplit(url)
+    with socket.create_connection((parts.hostname, parts.port), timeout=10) as connection:
+        connection.sendall(sent)
+        if hang_up:
+            connection.shutdown(socket.SHUT_WR)
+        answer = HTTPResponse(connection, method=sent.split(b" ", 1)[0].decode("latin-1"))
+        try:
+            answer.begin()
+            return Answer(answer.status, answer.getheader("content-type", ""), answer.read())
+        except (ConnectionError, ValueError):
+            return Answer(0, "", b"")
