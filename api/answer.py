@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from starlette.types import Send
 
@@ -16,13 +17,24 @@ BODILESS: Final = (204, 304)
 JSON: Final = (b"content-type", b"application/json; charset=utf-8")
 
 
+class Compressor(Protocol):
+    """One body on its way."""
+
+    def compress(self, data: bytes, /) -> bytes: ...
+    def flush(self) -> bytes: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response: headers by lower-case name, and a body that is either all here or still coming in."""
+    """A response: headers by lower-case name, and a body that is either all here or still coming in.
+
+    compressor: for a body that is coming in and is to be compressed as it is sent.
+    """
 
     status: int
     headers: Headers
     body: bytes | AsyncGenerator[bytes, None] = b""
+    compressor: Compressor | None = None
 
 
 async def send_answer(answer: Answer, send: Send, head: bool = False) -> None:
@@ -34,14 +46,20 @@ async def send_answer(answer: Answer, send: Send, head: bool = False) -> None:
         await send(_start(answer.status, answer.headers))
         if not head:
             async for chunk in chunks:
-                await send(_part(chunk, more=True))
-        await send(_part(b"", more=False))
+                if part := await _compressed(chunk, answer.compressor):
+                    await send(_part(part, more=True))
+        await send(_part(answer.compressor.flush() if answer.compressor and not head else b"", more=False))
 
 
 async def _send_whole(answer: Answer, body: bytes, send: Send, head: bool) -> None:
     length = [] if answer.status in BODILESS else [(b"content-length", b"%d" % len(body))]
     await send(_start(answer.status, answer.headers + length))
     await send(_part(b"" if head else body, more=False))
+
+
+async def _compressed(chunk: bytes, compressor: Compressor | None) -> bytes:
+    """The next bytes to send, perhaps none yet."""
+    return await asyncio.to_thread(compressor.compress, chunk) if compressor else chunk
 
 
 def _start(status: int, headers: Headers) -> dict[str, Any]:

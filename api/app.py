@@ -2,35 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Final
 
 from starlette.applications import Starlette
-from starlette.routing import Mount, Route, Router
-from starlette.types import ASGIApp
 
-from api.problem import OWN
+from api.callers import Everybody, Gate, Tokens, fixed_tokens
+from api.cors import Cors
+from api.front import Front, Manners, Place
+from api.jwt import Claims, IssuedTokens, Keys
+from api.metrics import Metrics
+from api.proxies import Proxies
+from api.routes import discovery
 from api.routes.docs import DOCS, OPENAPI, Described
 from api.routes.health import LIVEZ, READYZ, Health
+from api.routes.metrics import METRICS, Measured
 from api.routes.xregistry import XRegistry
-from api.wiring import Wanted, open_registry
+from api.settings import Settings
+from api.wiring import Registry, open_registry
 from commands.clock import Clock
 from commands.correlation import NewId
+from domain.roles import Caller
+
+#: Names below `/-/` that are answered, and those of them that the root has as well while the model leaves them free.
+OWN: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI, DOCS))
+ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
 
 
-def create_app(settings: Wanted, *, clock: Clock | None = None, new_id: NewId | None = None) -> Starlette:
-    """The ASGI application of one registry; its lifespan opens and closes the store."""
+def create_app(
+    settings: Settings, *, clock: Clock | None = None, new_id: NewId | None = None, caller: Caller | None = None
+) -> Starlette:
+    """The ASGI application of one registry; its lifespan opens and closes the store.
+
+    caller: who asks, where that needs no token. Raises: ValueError for tokens that cannot be read.
+    """
+    gate = Everybody(caller) if caller else Gate(*_tokens(settings))
+    metrics = Metrics(OWN)
+    manners = Manners(
+        settings.public_url, Proxies(settings.trusted_proxies), gate, Cors(settings.cors_origins), metrics
+    )
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        registry = open_registry(settings, clock=clock, new_id=new_id)
-        health = Health(registry, settings.public_url)
-        xregistry = XRegistry(registry, health, settings.public_url)
-        described = Described(registry, settings.public_url)
-        own = Router(_own_routes(health, described), default=xregistry, redirect_slashes=False)
-        # No Group type can have a name with a dot, so this alias is always free.
-        app.router.routes += [Mount(f"/{OWN}", own), Route(f"/{OPENAPI}", described)]
-        app.router.default = xregistry
+        registry = open_registry(settings, clock=clock, new_id=new_id, observer=metrics)
+        metrics.follow(lambda: (registry.store.tip().position, registry.readers.quick().position()))
+        xregistry = XRegistry(registry, settings.max_body)
+        found = Place(discovery.Discovery(settings.other_registries), open=True)
+        fixed = dict.fromkeys(discovery.PATHS, found)
+        app.router.default = Front(xregistry, _own_places(registry, metrics), ALIASES, fixed, manners)
         try:
             yield
         finally:
@@ -42,7 +62,22 @@ def create_app(settings: Wanted, *, clock: Clock | None = None, new_id: NewId | 
     return app
 
 
-def _own_routes(health: Health, described: Described) -> list[Route]:
-    """The paths below `/-/`, each with and without a slash at its end."""
-    endpoints: dict[str, ASGIApp] = {LIVEZ: health, READYZ: health, OPENAPI: described, DOCS: described}
-    return [Route(f"/{name}{end}", endpoint) for name, endpoint in endpoints.items() for end in ("", "/")]
+def _own_places(registry: Registry, metrics: Metrics) -> Mapping[str, Place]:
+    """What answers below `/-/`."""
+    health, described = Health(registry), Described(registry)
+    return {
+        LIVEZ: Place(health, open=True),
+        READYZ: Place(health, open=True),
+        METRICS: Place(Measured(metrics)),
+        OPENAPI: Place(described),
+        DOCS: Place(described),
+    }
+
+
+def _tokens(settings: Settings) -> list[Tokens]:
+    """The kinds of tokens that name callers; none where everybody is the same."""
+    found: list[Tokens] = [fixed_tokens(settings.tokens)] if settings.tokens else []
+    if settings.jwt_keys:
+        claims = Claims(settings.jwt_issuer, settings.jwt_audience, settings.jwt_role_claim, settings.jwt_groups_claim)
+        found.append(IssuedTokens(Keys(settings.jwt_keys), claims))
+    return found

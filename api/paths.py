@@ -22,6 +22,7 @@ class Kind(Enum):
 
     REGISTRY = "registry"
     CAPABILITIES = "capabilities"
+    CAPABILITIESOFFERED = "capabilitiesoffered"
     MODEL = "model"
     MODELSOURCE = "modelsource"
     EXPORT = "export"
@@ -35,14 +36,19 @@ class Kind(Enum):
 
 
 #: Paths below the root that no Group type may take.
-FIXED: Final = {kind.value: kind for kind in (Kind.CAPABILITIES, Kind.MODEL, Kind.MODELSOURCE, Kind.EXPORT)}
-#: Those of them that this registry does not serve.
-NOT_SERVED: Final = frozenset(("capabilitiesoffered", ".xregistry", ".well-known"))
+FIXED: Final = {
+    kind.value: kind
+    for kind in (Kind.CAPABILITIES, Kind.CAPABILITIESOFFERED, Kind.MODEL, Kind.MODELSOURCE, Kind.EXPORT)
+}
+OFFERED: Final = Kind.CAPABILITIESOFFERED.value
+#: Paths with something of discovery at their end, and nothing else.
+NOT_SERVED: Final = frozenset((".xregistry", ".well-known"))
 COLLECTIONS: Final = frozenset((Kind.GROUPS, Kind.RESOURCES, Kind.VERSIONS))
 
 METHODS: Final[dict[Kind, tuple[str, ...]]] = {
     Kind.REGISTRY: ("GET", "PUT", "PATCH", "POST"),
     Kind.CAPABILITIES: ("GET", "PUT", "PATCH"),
+    Kind.CAPABILITIESOFFERED: ("GET",),
     Kind.MODEL: ("GET",),
     Kind.MODELSOURCE: ("GET", "PUT"),
     Kind.EXPORT: ("GET",),

@@ -35,7 +35,7 @@ def problem_body(problem: Problem, request: Request) -> dict[str, Json]:
     """The members of the error; empty ones left out."""
     subject = _subject(problem, request)
     members: dict[str, Json] = {
-        "type": problem.uri(),
+        "type": uri if (uri := problem.uri()).startswith("https:") else request.base + uri,
         "title": problem.text(subject),
         "subject": subject,
         "args": problem.arguments,

@@ -6,10 +6,13 @@ from collections.abc import Generator, Iterator
 from itertools import chain
 from typing import Any
 
+from api import conditional
 from api.answer import Answer
 from api.definitions import Definitions, Latest
 from api.flags import Flags, parse_flags
 from api.inline import CONFIGURATION, NOTHING, Inline, below, parse_inline
+from api.listing import filter_of, listing
+from api.narrowing import Narrowing
 from api.paths import COLLECTIONS, Kind, Target, locate
 from api.render import chunks, configuration
 from api.request import Request
@@ -29,8 +32,10 @@ class Outdated(Exception):
 class Reading:
     """Answers to GET: single entities in the event loop, whole trees and collections from a snapshot in a thread."""
 
-    def __init__(self, readers: Readers, latest: Latest, streams: Streams) -> None:
+    def __init__(self, readers: Readers, latest: Latest, streams: Streams, pagelimit: int = 0) -> None:
+        """pagelimit: members of a page at most, 0 for any number."""
         self._readers = readers
+        self._pagelimit = pagelimit
         self._latest = latest
         self._streams = streams
 
@@ -51,7 +56,7 @@ class Reading:
         if flags.inline is not None:
             parse_inline(flags.inline, target, definitions.model, definitions.capabilities)
         document = target.document and not flags.doc
-        if target.kind in COLLECTIONS or (flags.inline is not None and not document):
+        if target.kind in COLLECTIONS or ((flags.inline is not None or flags.filter is not None) and not document):
             return None
         view = self._readers.quick()
         content = b""
@@ -63,14 +68,34 @@ class Reading:
             raise Outdated
         if row is None:
             raise problems.NotFound(target.xid)
+        if flags.filter is not None:
+            return self._filtered(request, target, flags, definitions, row)
+        tag = conditional.row_tag(row, request, definitions.positions)
+        conditional.check(request, tag)
         shown = Shown(target, definitions, flags, NOTHING, (row,))
-        return (document_answer if document else json_answer)(shown, request.base, lambda _: content)
+        answer = (document_answer if document else json_answer)(shown, request.base, lambda _: content)
+        return conditional.tagged(answer, tag)
+
+    def _filtered(self, request: Request, target: Target, flags: Flags, definitions: Definitions, row: Row) -> Answer:
+        """A document, if its entity survives a filter. No entity tag: other entities decide as well."""
+        view = self._readers.quick()
+        shown = Shown(
+            target,
+            definitions,
+            flags,
+            NOTHING,
+            (row,),
+            narrowing=narrowed(view, request, target, flags, definitions, row),
+        )
+        return document_answer(shown, request.base, view.document)
 
     async def _streamed(self, request: Request) -> Answer:
         def job() -> Generator[Any, None, None]:
             with self._readers.view() as view:
-                shown, row = found(request, view, self._latest.current(view))
-                yield json_headers(shown, request.base, row)
+                shown, row = found(request, view, self._latest.current(view), self._pagelimit)
+                tag = conditional.log_tag(view.position(), request, shown.definitions.positions)
+                conditional.check(request, tag)
+                yield [*json_headers(shown, request.base, row), *conditional.tag_headers(tag)]
                 yield from chunks(json_pieces(shown, request.base, view.document))
 
         headers, body = await self._streams.start(job)
@@ -84,7 +109,7 @@ def understood(request: Request, definitions: Definitions) -> tuple[Target, Flag
     return target, parse_flags(request.query, target, request.method, definitions.capabilities)
 
 
-def found(request: Request, view: View, definitions: Definitions) -> tuple[Shown, Row | None]:
+def found(request: Request, view: View, definitions: Definitions, pagelimit: int = 0) -> tuple[Shown, Row | None]:
     """What a GET shows, and the row of the entity that it is about, None for a collection. Raises: Problem."""
     target, flags = understood(request, definitions)
     inline = parse_inline(flags.inline or (), target, definitions.model, definitions.capabilities)
@@ -92,22 +117,54 @@ def found(request: Request, view: View, definitions: Definitions) -> tuple[Shown
     if row is None:
         raise problems.NotFound(target.xid)
     if target.kind in COLLECTIONS:
-        type = xids.type_of(target.xid)
-        rows = view.subtree(target.xid, {type, *below(type, inline)})
-        return Shown(target, definitions, flags, inline, rows), None
+        return _collection(request, view, target, flags, definitions, inline, row, pagelimit), None
     texts = configured(view, inline) if target.kind in (Kind.REGISTRY, Kind.EXPORT) else {}
-    rows = chain((row,), nested(view, row, inline, definitions))
-    return Shown(target, definitions, flags, inline, rows, texts), row
+    narrowing = narrowed(view, request, target, flags, definitions, row)
+    rows = chain((row,), nested(view, row, inline, definitions, narrowing))
+    return Shown(target, definitions, flags, inline, rows, texts, narrowing=narrowing), row
 
 
-def nested(view: View, row: Row, inline: Inline, definitions: Definitions) -> Iterator[Row]:
+def nested(
+    view: View, row: Row, inline: Inline, definitions: Definitions, narrowing: Narrowing | None = None
+) -> Iterator[Row]:
     """The rows that are inlined below an entity, in the order in which it shows them."""
+    subtree = narrowing.below(row) if narrowing else view.subtree
     if row.xid != xids.REGISTRY:
-        return view.subtree(row.xid, set(below(row.type, inline)))
+        return subtree(row.xid, set(below(row.type, inline)))
     groups = (plural for plural in definitions.model.groups if plural in inline)
-    return chain.from_iterable(
-        view.subtree(f"/{plural}", {plural, *below(plural, inline[plural])}) for plural in groups
-    )
+    return chain.from_iterable(subtree(f"/{plural}", {plural, *below(plural, inline[plural])}) for plural in groups)
+
+
+def narrowed(
+    view: View, request: Request, target: Target, flags: Flags, definitions: Definitions, row: Row
+) -> Narrowing | None:
+    """What a filter leaves of a single entity, None without one. Raises: BadFilter, NotFound where nothing is left."""
+    filter = filter_of(flags, target, definitions.model)
+    if filter is None:
+        return None
+    selection = view.selection(row.xid, filter, request.base)
+    if not selection.survives(row):
+        raise problems.NotFound(target.xid)
+    return Narrowing(selection)
+
+
+def _collection(
+    request: Request,
+    view: View,
+    target: Target,
+    flags: Flags,
+    definitions: Definitions,
+    inline: Inline,
+    owner: Row,
+    pagelimit: int,
+) -> Shown:
+    type = xids.type_of(target.xid)
+    types = set(below(type, inline))
+    pages = pagelimit if definitions.capabilities.pagination else 0
+    if not pages and flags.filter is flags.sort is flags.limit is flags.cursor is None:
+        return Shown(target, definitions, flags, inline, view.subtree(target.xid, {type, *types}))
+    listed = listing(view, request, target, flags, definitions.model, owner, types, pages)
+    return Shown(target, definitions, flags, inline, listed.rows, narrowing=listed.narrowing, links=listed.links)
 
 
 def configured(view: View, inline: Inline) -> dict[str, str]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
-from starlette.types import Receive, Scope
+from starlette.types import Scope
+
+from api.proxies import HOST, Proxies
+from domain.roles import ANONYMOUS, Caller
 
 DETAILS: Final = "$details"
 READS: Final = frozenset(("GET", "HEAD", "OPTIONS"))
-
-#: What a Host header may hold: it becomes part of URLs in JSON text and in headers.
-_HOST: Final = re.compile(r"[A-Za-z0-9._~\-:\[\]]+\Z")
+#: No proxy is trusted.
+_NONE: Final = Proxies(None)
 
 
 class Disconnected(Exception):
@@ -25,7 +26,8 @@ class Disconnected(Exception):
 class Request:
     """path: decoded, below the registry's root, as errors name it. segments: the same in parts, `$details` taken off.
 
-    base: absolute URL of the registry's root, without a trailing `/`.
+    base: absolute URL of the registry's root, without a trailing `/`. raw: the path as it was sent, a character for
+    each byte. caller: who asks, once that is known.
     """
 
     method: str
@@ -35,6 +37,8 @@ class Request:
     query: bytes
     headers: list[tuple[bytes, bytes]]
     base: str
+    raw: str = ""
+    caller: Caller = ANONYMOUS
 
     @property
     def reads(self) -> bool:
@@ -51,11 +55,11 @@ class Request:
         return next((value.decode("latin-1") for key, value in self.headers if key == name), None)
 
 
-def request_of(scope: Scope, public_url: str | None = None) -> Request:
+def request_of(scope: Scope, public_url: str | None = None, proxies: Proxies = _NONE) -> Request:
     """The request in an ASGI scope. public_url: root of the registry where it is configured."""
     root = scope.get("app_root_path", scope.get("root_path", ""))
     raw = scope["raw_path"].decode("latin-1")
-    raw = raw[len(root) :] if root and raw.startswith(root) else raw
+    sent = raw = raw[len(root) :] if root and raw.startswith(root) else raw
     # Split first, decode then: an encoded slash never makes a segment.
     segments = tuple(raw.rstrip("/").split("/")[1:])
     if "%" in raw:
@@ -65,25 +69,14 @@ def request_of(scope: Scope, public_url: str | None = None) -> Request:
     if details:
         last = segments[-1].removesuffix(DETAILS)
         segments = (*segments[:-1], last) if last else segments[:-1]
-    base = public_url if public_url is not None else _base(scope) + root
-    return Request(scope["method"], raw or "/", segments, details, scope["query_string"], scope["headers"], base)
-
-
-async def body_of(receive: Receive) -> bytes:
-    """The whole request body. Raises: Disconnected."""
-    parts: list[bytes] = []
-    while True:
-        message: Any = await receive()
-        if message["type"] == "http.disconnect":
-            raise Disconnected
-        parts.append(message.get("body", b""))
-        if not message.get("more_body"):
-            return b"".join(parts)
+    base = public_url if public_url is not None else (proxies.root(scope) or _base(scope)) + root
+    query, headers = scope["query_string"], scope["headers"]
+    return Request(scope["method"], raw or "/", segments, details, query, headers, base, sent)
 
 
 def _base(scope: Scope) -> str:
     host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
-    if not _HOST.match(host):
+    if not HOST.match(host):
         host = ":".join(_address(scope))
     return f"{scope['scheme']}://{host}"
 

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from api.answer import Answer
 from api.capabilities import Capabilities
 from api.paths import METHODS, Target, allowed, area
+from api.problem import root_link
 from api.request import READS, Request
 from domain import problems
+from domain import xid as xids
 from domain.problems import Problem
+from domain.refusals import Forbidden
+from domain.roles import Role
+
+#: What a caller may know who may see single Groups only: which Groups and attributes there can be.
+_DEFINITIONS: Final = frozenset(("capabilities", "capabilitiesoffered", "model", "modelsource"))
+_WRITERS: Final = frozenset((Role.WRITER, Role.ADMIN))
+_READS: Final = "GET, HEAD, OPTIONS"
+_ALLOWED: Final = (b"access-control-allow-methods", _READS.encode())
 
 
 class NotAllowed(Exception):
@@ -30,3 +43,30 @@ def check_request(request: Request, target: Target, capabilities: Capabilities) 
     if request.method == "PATCH" and target.document:
         methods = allowed(target.kind, capabilities).replace(", PATCH", "")
         raise NotAllowed(problems.DetailsRequired(target.xid), methods)
+
+
+def check_caller(request: Request) -> None:
+    """Raises: Forbidden where the caller may do this nowhere, NotFound in a Group that the caller may not see.
+
+    A writer of single Groups passes: what a body names is looked at when the command is carried out.
+    """
+    caller = request.caller
+    if caller.role in _WRITERS or (request.reads and caller.role is not None):
+        return
+    if not request.reads:
+        if not any(role in _WRITERS for role in caller.groups.values()):
+            raise Forbidden(caller=caller.name)
+    elif not caller.groups or len(request.segments) < 2:
+        if not caller.groups or not _DEFINITIONS.issuperset(request.segments[:1] or (xids.REGISTRY,)):
+            raise Forbidden(caller=caller.name)
+    elif not caller.reads(xid := xids.join(*request.segments)):
+        raise problems.NotFound(xid)
+
+
+def options_of_reads(request: Request) -> Answer | None:
+    """The answer to OPTIONS on a path that is only read, None to a read. Raises: NotAllowed."""
+    if request.method == "OPTIONS":
+        return Answer(200, [root_link(request.base), (b"allow", _READS.encode()), _ALLOWED])
+    if request.method not in READS:
+        raise NotAllowed(problems.ActionNotSupported(action=request.method), _READS)
+    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -10,6 +10,9 @@ from pydantic import AfterValidator, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
+
+from api import callers, cors, proxies
+from api.limits import MAX_BODY
 
 PREFIX: Final = "ANNALS_"
 
@@ -40,6 +43,21 @@ def _root(url: str | None) -> str | None:
     return url.rstrip("/")
 
 
+def _parsed(parse: Callable[[str], object]) -> AfterValidator:
+    """Refuses a text that cannot be parsed; the text is what is kept."""
+
+    def check(text: str | None) -> str | None:
+        if text:
+            parse(text)
+        return text or None
+
+    return AfterValidator(check)
+
+
+def _urls(text: str) -> tuple[str, ...]:
+    return tuple(str(_root(part.strip())) for part in text.split(",") if part.strip())
+
+
 class Settings(BaseSettings):
     """How one process of the registry runs. Each field is `ANNALS_<FIELD>` in the environment and in `.env`."""
 
@@ -55,8 +73,31 @@ class Settings(BaseSettings):
     public_url: Annotated[str | None, AfterValidator(_root)] = Field(
         None, description="root of the registry as clients see it; without it answers follow the Host header"
     )
+    trusted_proxies: Annotated[str | None, _parsed(proxies.networks)] = Field(
+        None, description="addresses and networks of proxies whose forwarded headers are believed, with commas"
+    )
+    registries: Annotated[str | None, _parsed(_urls)] = Field(
+        None, description="URLs of further registries that discovery names, with commas"
+    )
+    cors_origins: Annotated[str | None, _parsed(cors.listed)] = Field(
+        None, description="origins whose pages may use the registry, with commas; * for all"
+    )
+    max_body: int = Field(MAX_BODY, ge=1, description="bytes that the body of a request may have")
+    tokens: Annotated[str | None, _parsed(callers.fixed_tokens)] = Field(
+        None, description="callers by bearer token: JSON, or the path of a JSON file; without, everybody may write"
+    )
+    jwt_keys: str | None = Field(None, description="keys of who issues JWTs: a URL or the path of a JWKS file")
+    jwt_issuer: str | None = Field(None, description="`iss` that JWTs have to have")
+    jwt_audience: str | None = Field(None, description="`aud` that JWTs have to have")
+    jwt_role_claim: str = Field("role", description="claim with the caller's role; dots lead into objects")
+    jwt_groups_claim: str = Field("xregistry_groups", description="claim with further roles by the xid of a Group")
     registryid: str = Field("annals", description="registryid that a new store gets; an existing one keeps its own")
     log_level: str = Field("info", description="least level of log lines: debug, info, warning, error")
+
+    @property
+    def other_registries(self) -> tuple[str, ...]:
+        """The URLs in `registries`."""
+        return _urls(self.registries or "")
 
 
 class Shown(NamedTuple):
@@ -71,7 +112,7 @@ def shown(settings: Settings) -> Iterator[Shown]:
     """Every setting under its environment name, passwords hidden."""
     for name, field in Settings.model_fields.items():
         value = getattr(settings, name)
-        text = "" if value is None else hidden(value) if name == "database" else str(value)
+        text = "" if value is None else _HIDDEN.get(name, str)(value)
         yield Shown(PREFIX + name.upper(), text, field.description or "")
 
 
@@ -80,3 +121,10 @@ def hidden(database: str) -> str:
     url = make_url(database)
     secrets = {name: "***" for name in url.query if "password" in name.lower()}
     return url.update_query_dict(secrets).render_as_string(hide_password=True).replace("%2A", "*")
+
+
+def _without_tokens(setting: str) -> str:
+    return "***" if setting.lstrip().startswith("{") else setting
+
+
+_HIDDEN: Final[dict[str, Callable[[str], str]]] = {"database": hidden, "tokens": _without_tokens}

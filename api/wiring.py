@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from commands.clock import Clock, utc_now
 from commands.correlation import NewId
-from commands.handle import Road
+from commands.handle import Observer, Road
 from commands.log import Recorded, Store, Writing
 from domain.commands import CreateRegistry
 from domain.model.builtin import default_source
@@ -42,14 +42,16 @@ class Registry:
         self.store.close()
 
 
-def open_registry(settings: Wanted, *, clock: Clock | None = None, new_id: NewId | None = None) -> Registry:
-    """The registry of the settings, made where there is none yet."""
+def open_registry(
+    settings: Wanted, *, clock: Clock | None = None, new_id: NewId | None = None, observer: Observer | None = None
+) -> Registry:
+    """The registry of the settings, made where there is none yet. observer: is told of each commit."""
     store = Store(settings.database, clock=clock or utc_now, new_id=new_id, public_url=settings.public_url or "")
     entities = Entities()
     store.create()
     with store.writing() as transaction:
         entities.create(transaction.connection)
-    registry = Registry(store, Road(store, [entities]), Readers(settings.database))
+    registry = Registry(store, Road(store, [entities], observer=observer), Readers(settings.database))
     try:
         _catch_up(registry)
         _create(registry, settings.registryid)

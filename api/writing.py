@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from api import conditional
 from api.answer import Answer, Headers
 from api.definitions import Latest
 from api.flags import Flags
@@ -53,7 +54,8 @@ class Writing:
         def shown(transaction: Transaction, recorded: Recorded) -> Shown | None:
             return self._shown(View.over(transaction.connection), request, target, flags, recorded)
 
-        recorded = await asyncio.wrap_future(self._road.submit(command, answer=shown))
+        condition = conditional.condition(request, target.owner)
+        recorded = await asyncio.wrap_future(self._road.submit(command, request.caller, shown, condition))
         return await self._told(request, recorded)
 
     def _shown(self, view: View, request: Request, target: Target, flags: Flags, recorded: Recorded) -> Shown | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
+from time import perf_counter
 from typing import Any, Final, Protocol
 
 from sqlalchemy import Connection
@@ -28,6 +29,13 @@ Outcome = Recorded | Exception
 
 #: How many commands share a transaction at most, so that the first of them does not wait for ever.
 TOGETHER: Final = 256
+
+
+class Observer(Protocol):
+    """Who is told of each transaction."""
+
+    def committed(self, commands: int, refused: int, seconds: float) -> None:
+        """One has ended; `seconds` is what it took, waiting for the lock included."""
 
 
 class InlineProjection(Protocol):
@@ -83,8 +91,15 @@ def record(tx: Writing, asked: Waiting, inline: Sequence[InlineProjection], deci
 class Road:
     """The one road into a store's log: a thread that takes whatever waits and commits it together."""
 
-    def __init__(self, store: Store, inline: Sequence[InlineProjection], decide: Decide | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        inline: Sequence[InlineProjection],
+        decide: Decide | None = None,
+        observer: Observer | None = None,
+    ) -> None:
         self._store = store
+        self._observer = observer
         self._inline = inline
         self._decide = decide or _decide()
         self._queue: SimpleQueue[Waiting | None] = SimpleQueue()
@@ -122,8 +137,16 @@ class Road:
     def _run(self) -> None:
         while batch := self._next():
             running = [asked for asked in batch if asked.future.set_running_or_notify_cancel()]
-            for asked, outcome in zip(running, self._outcomes(running), strict=True):
+            for asked, outcome in zip(running, self._observed(running), strict=True):
                 _tell(asked.future, outcome)
+
+    def _observed(self, running: Sequence[Waiting]) -> Sequence[Outcome]:
+        since = perf_counter()
+        outcomes = self._outcomes(running)
+        if self._observer and running:
+            refused = sum(isinstance(outcome, Exception) for outcome in outcomes)
+            self._observer.committed(len(outcomes), refused, perf_counter() - since)
+        return outcomes
 
     def _outcomes(self, running: Sequence[Waiting]) -> Sequence[Outcome]:
         try:

@@ -5,7 +5,7 @@ Spec: core 1.0-rc4, "Registry Capabilities". Rules CAP-1 to CAP-15.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from domain import xid as xids
@@ -28,17 +28,21 @@ SPECVERSION: Final = "1.0-rc4"
 
 #: What can be switched on. Lists name their possible members, booleans their possible values.
 OFFERED: Final[dict[str, tuple[Any, ...]]] = {
-    "flags": ("collections", "doc", "epoch", "ignore", "inline", "setdefaultversionid"),
+    "flags": (
+        *("binary", "collections", "doc", "epoch", "filter", "ignore", "inline"),
+        *("setdefaultversionid", "sort", "specversion"),
+    ),
     "formats": (),
     "ignores": IGNORES,
-    "pagination": (False,),
-    "shortself": (False,),
+    "pagination": (False, True),
+    "shortself": (False, True),
     "specversions": (SPECVERSION,),
     "versionmodes": MODES,
 }
 #: Kinds of data and whether they can be mutable.
 AVAILABLE: Final[dict[str, tuple[bool, ...]]] = {
     "capabilities": (False, True),
+    "capabilitiesoffered": (False,),
     "entities": (False, True),
     "export": (False,),
     "model": (False,),
@@ -66,8 +70,32 @@ DEFAULTS: Final[dict[str, Json]] = {
 INITIAL: Final[dict[str, Json]] = {
     **DEFAULTS,
     "available": {name: {"mutable": values[-1]} for name, values in AVAILABLE.items()},
+    "pagination": True,
     **{name: list(OFFERED[name]) for name in ("flags", "formats", "ignores", "specversions", "versionmodes")},
 }
+
+
+def offered() -> dict[str, Json]:
+    """Every capability with its type and the values that it can have (CAP-20 to CAP-22)."""
+    lists = {name: _array("string", values) for name, values in OFFERED.items() if name not in _BOOLEANS}
+    booleans = {name: {"type": "boolean", "enum": list(OFFERED[name])} for name in _BOOLEANS}
+    kinds = {
+        name: _object({"mutable": {"type": "boolean", "enum": list(values)}}) for name, values in AVAILABLE.items()
+    }
+    objects = {"available": _object(kinds), "compatibilities": _object({})}
+    found: dict[str, Json] = {**objects, **lists, **booleans}
+    return {name: found[name] for name in DEFAULTS}
+
+
+_BOOLEANS: Final = ("pagination", "shortself")
+
+
+def _array(item: str, values: Sequence[Any]) -> Json:
+    return {"type": "array", "item": {"type": item}, "enum": list(values)}
+
+
+def _object(attributes: dict[str, Any]) -> Json:
+    return {"type": "object", "attributes": attributes}
 
 
 def write(changes: ChangeSet, value: Json, *, patch: bool) -> None:

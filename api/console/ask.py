@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Scope
 from api.app import create_app
 from api.console.outcome import StoreFault
 from api.settings import Settings
+from domain.roles import CONSOLE
 
 
 async def answer(settings: Settings, path: str) -> AsyncIterator[bytes]:
@@ -18,7 +19,7 @@ async def answer(settings: Settings, path: str) -> AsyncIterator[bytes]:
 
     Raises: StoreFault when the answer is no success.
     """
-    app = create_app(settings)
+    app = create_app(settings, caller=CONSOLE)
     async with app.router.lifespan_context(app):
         messages: asyncio.Queue[Message | None] = asyncio.Queue(maxsize=4)
         asked = asyncio.create_task(_ask(app, _scope(settings, path), messages))

@@ -17,6 +17,7 @@ from commands.log import Store
 from domain import xid as xids
 from domain.entities import Attributes
 from domain.problems import Problem
+from domain.roles import CONSOLE
 
 Files = Annotated[
     list[Path], typer.Argument(metavar="FILE...", exists=True, dir_okay=False, readable=True, help="JSON documents.")
@@ -52,7 +53,7 @@ def _take(registry: Registry, paper: Paper) -> str:
     """What became of a document, in words."""
     try:
         asked = command(paper, _model(registry.store))
-        recorded = registry.road.submit(asked, caller="console").result() if asked else None
+        recorded = registry.road.submit(asked, CONSOLE).result() if asked else None
     except Problem as problem:
         raise Refused(f"{paper.path}: {problem_line(problem)}") from problem
     if recorded is None or recorded.xregcorrelationid is None:

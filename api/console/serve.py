@@ -56,6 +56,8 @@ def run(settings: Settings, listening: socket.socket) -> None:
         log_level=settings.log_level,
         access_log=False,
         server_header=False,
+        # Forwarded headers are believed as the settings say, and by nobody else.
+        proxy_headers=False,
         timeout_graceful_shutdown=10,
     )
     server = uvicorn.Server(config)

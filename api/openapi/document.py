@@ -13,7 +13,7 @@ from api.openapi.operations import document_response, header_parameters, operati
 from api.openapi.own import OWN_PATHS
 from api.openapi.places import Place, places
 from api.openapi.problems import problem_responses, problem_schemas
-from api.openapi.schemas import CAPABILITIES, MODEL, MODELSOURCE, Schema, model_schemas, object_of
+from api.openapi.schemas import CAPABILITIES, CAPABILITIESOFFERED, MODEL, MODELSOURCE, Schema, model_schemas, object_of
 from api.paths import allowed, area
 from domain.capabilities import AVAILABLE, OFFERED
 from domain.model import Model
@@ -86,6 +86,7 @@ def _own_schemas() -> dict[str, Schema]:
     members: Schema = {"attributes": aspects, "groups": aspects}
     return {
         CAPABILITIES: _capabilities(),
+        CAPABILITIESOFFERED: aspects,
         MODEL: {"type": "object", "properties": members, "required": list(members)},
         MODELSOURCE: {"type": "object", "properties": members},
     }

@@ -29,6 +29,7 @@ SUMMARIES: Final[dict[Kind, dict[str, str]]] = {
         "PUT": "Replace the capabilities",
         "PATCH": "Change some capabilities",
     },
+    Kind.CAPABILITIESOFFERED: {"GET": "Read what the capabilities can be"},
     Kind.MODEL: {"GET": "Read the model in full"},
     Kind.MODELSOURCE: {"GET": "Read the model as it was sent", "PUT": "Replace the model"},
     Kind.EXPORT: {"GET": "Read everything as one document that another registry can import"},

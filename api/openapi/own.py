@@ -46,6 +46,11 @@ OWN_PATHS: Final[dict[str, Schema]] = {
             "503": _gives("Not both.", "application/json", _STATUS),
         },
     ),
+    "/-/metrics": _get(
+        "metrics",
+        "Read figures for Prometheus",
+        {"200": _gives("They.", "text/plain", {"type": "string"})},
+    ),
     "/-/openapi.json": _get(
         "openapi",
         "Read this document",

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from api.openapi.schemas import CAPABILITIES, MODEL, MODELSOURCE, REGISTRY
+from api.openapi.schemas import CAPABILITIES, CAPABILITIESOFFERED, MODEL, MODELSOURCE, REGISTRY
 from api.paths import METHODS, Kind
 from domain.model import GroupType, Model, ResourceType
 
 _FIXED: Final = {
     Kind.REGISTRY: ("/", REGISTRY),
     Kind.CAPABILITIES: ("/capabilities", CAPABILITIES),
+    Kind.CAPABILITIESOFFERED: ("/capabilitiesoffered", CAPABILITIESOFFERED),
     Kind.MODEL: ("/model", MODEL),
     Kind.MODELSOURCE: ("/modelsource", MODELSOURCE),
     Kind.EXPORT: ("/export", REGISTRY),

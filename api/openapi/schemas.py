@@ -16,6 +16,7 @@ Schema = dict[str, Any]
 
 REGISTRY: Final = "Registry"
 CAPABILITIES: Final = "Capabilities"
+CAPABILITIESOFFERED: Final = "CapabilitiesOffered"
 MODEL: Final = "Model"
 MODELSOURCE: Final = "ModelSource"
 #: Ends the name of the schema that requests have to keep to.

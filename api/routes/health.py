@@ -5,46 +5,32 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Receive
 
-from api.answer import JSON, Answer, send_answer
-from api.problem import problem_answer, root_link
-from api.request import Request, request_of
-from api.rules import NotAllowed
+from api.answer import JSON, Answer
+from api.problem import root_link
+from api.request import Request
+from api.rules import options_of_reads
 from api.wiring import Registry
-from domain import problems
 from domain.jsontext import Json, dumps
 
 LIVEZ: Final = "livez"
 READYZ: Final = "readyz"
-#: Names at the root that mean the same, as long as the model has no such name.
-ALIASES: Final = frozenset((LIVEZ, READYZ))
 
 _ALIVE: Final = dumps({"status": "ok"})
 
 
 class Health:
-    """The ASGI application for `/-/livez` and `/-/readyz`."""
+    """The surface of `/-/livez` and `/-/readyz`."""
 
-    def __init__(self, registry: Registry, public_url: str | None = None) -> None:
+    def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._public_url = public_url
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = request_of(scope, self._public_url)
-        try:
-            answer = await self.answer(request.segments[-1], request)
-        except NotAllowed as refused:
-            answer = problem_answer(refused.problem, request, refused.allow)
-        await send_answer(answer, send, head=request.method == "HEAD")
-
-    async def answer(self, name: str, request: Request) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Answer:
         """The answer of one check: 200 or 503. Raises: NotAllowed."""
-        if request.method not in ("GET", "HEAD", "OPTIONS"):
-            raise NotAllowed(problems.ActionNotSupported(action=request.method), "GET, HEAD, OPTIONS")
-        headers = [JSON, root_link(request.base)]
-        if request.method == "OPTIONS":
-            return Answer(200, [*headers[1:], (b"allow", b"GET, HEAD, OPTIONS")])
+        if (options := options_of_reads(request)) is not None:
+            return options
+        name, headers = request.segments[-1], [JSON, root_link(request.base)]
         if name == LIVEZ:
             return Answer(200, headers, _ALIVE)
         status, report = await asyncio.to_thread(self._readiness)

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
 from api.app import create_app
+from api.settings import Settings
 from commands.handle import Road
 from commands.log import Store
 from domain.commands import CreateRegistry
@@ -48,9 +48,9 @@ MODEL: dict[str, Any] = {
 class Api:
     """One registry and its client."""
 
-    def __init__(self, database: str, public_url: str | None = BASE, ids: str = "id") -> None:
+    def __init__(self, database: str, public_url: str | None = BASE, ids: str = "id", **options: Any) -> None:
         self.ids = (f"{ids}{number}" for number in count(1))
-        settings = SimpleNamespace(database=database, public_url=public_url, registryid="reg")
+        settings = Settings(database=database, public_url=public_url, registryid="reg", **options)
         self.app = create_app(
             settings, clock=lambda: datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), new_id=lambda: next(self.ids)
         )
@@ -89,9 +89,12 @@ def create(database: str, model: dict[str, Any] = MODEL) -> None:
 
 
 @contextmanager
-def serving(database: str, public_url: str | None = BASE, ids: str = "id") -> Iterator[Api]:
-    """The registry of a database, for as long as the block lasts. ids: what its correlation ids begin with."""
-    api = Api(database, public_url, ids)
+def serving(database: str, public_url: str | None = BASE, ids: str = "id", **options: Any) -> Iterator[Api]:
+    """The registry of a database, for as long as the block lasts.
+
+    ids: what its correlation ids begin with. options: further settings.
+    """
+    api = Api(database, public_url, ids, **options)
     with api.runner:
         lifespan = api.app.router.lifespan_context(api.app)
         api.runner.run(lifespan.__aenter__())

@@ -14,6 +14,7 @@ LINK = "<http://h/r>;rel=xregistry-root"
 PATHS = {
     Kind.REGISTRY: "/",
     Kind.CAPABILITIES: "/capabilities",
+    Kind.CAPABILITIESOFFERED: "/capabilitiesoffered",
     Kind.MODEL: "/model",
     Kind.MODELSOURCE: "/modelsource",
     Kind.EXPORT: "/export",
@@ -90,7 +91,7 @@ def test_details_means_nothing_where_there_are_no_documents(filled: Api) -> None
     assert filled.get("/dirs/d/notes/n") == filled.get("/dirs/d/notes/n$details")
 
 
-@pytest.mark.parametrize("path", ["/capabilitiesoffered", "/.xregistry"])
+@pytest.mark.parametrize("path", ["/.well-known/other", "/.xregistry/more"])
 def test_what_is_not_built(api: Api, path: str) -> None:
     # HTTP-3, C-7: 404, as an API that this server does not have
     answer = api.send("GET", path)

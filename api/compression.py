@@ -1,0 +1,83 @@
+"""Answers made smaller for clients that take gzip or zstd: JSON of ours, whole or as it streams, never documents.
+
+Spec: RFC 9110, "Content Codings", "Vary".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final
+
+import zstandard
+
+from api.answer import JSON, Answer, Compressor
+
+#: Bodies below this many bytes are sent as they are: the saving would be less than a packet.
+LEAST: Final = 1024
+#: Bodies beyond this are compressed outside of the event loop.
+LARGE: Final = 1 << 16
+
+VARY: Final = (b"vary", b"accept-encoding")
+
+
+# gzip at 6 takes twice the time of 4 for 3 % less; zstd at 3 takes a fifth of gzip's and gives less than both.
+_GZIP_LEVEL: Final = 4
+_ZSTD_LEVEL: Final = 3
+_CODINGS: Final[dict[str, Callable[[], Compressor]]] = {
+    "zstd": lambda: zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compressobj(),
+    "gzip": lambda: zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 31),
+}
+
+
+async def compressed(answer: Answer, accepted: str | None) -> Answer:
+    """The same answer in the best coding that the client accepts. accepted: its Accept-Encoding header."""
+    if not _ours(answer):
+        return answer
+    headers = [*answer.headers, VARY]
+    coding = choose(accepted) if accepted and answer.status != 304 else None
+    if coding is None or (isinstance(answer.body, bytes) and len(answer.body) < LEAST):
+        return replace(answer, headers=headers)
+    headers = [*(_retagged(header, coding) for header in headers), (b"content-encoding", coding.encode())]
+    if not isinstance(answer.body, bytes):
+        return replace(answer, headers=headers, compressor=_CODINGS[coding]())
+    if len(answer.body) > LARGE:
+        return Answer(answer.status, headers, await asyncio.to_thread(_whole, answer.body, coding))
+    return Answer(answer.status, headers, _whole(answer.body, coding))
+
+
+@lru_cache(maxsize=256)
+def choose(accepted: str) -> str | None:
+    """The coding to use under an Accept-Encoding header, None for none."""
+    weights = dict(map(_weight, accepted.lower().split(",")))
+    usable = {name: weights.get(name, weights.get("*", 0.0)) for name in _CODINGS}
+    best = max(usable, key=usable.__getitem__)
+    return best if usable[best] > 0 else None
+
+
+def _weight(item: str) -> tuple[str, float]:
+    name, _, parameter = item.partition(";")
+    key, _, value = parameter.strip().partition("=")
+    try:
+        return name.strip(), float(value) if key.strip() == "q" else 1.0
+    except ValueError:
+        return name.strip(), 0.0
+
+
+def _ours(answer: Answer) -> bool:
+    """Whether the body is JSON that the registry made: documents go as they were stored."""
+    return JSON in answer.headers and not any(name == b"content-disposition" for name, _ in answer.headers)
+
+
+def _retagged(header: tuple[bytes, bytes], coding: str) -> tuple[bytes, bytes]:
+    """A strong entity tag is that of one sequence of bytes."""
+    name, value = header
+    return (name, value[:-1] + b"-" + coding.encode() + b'"') if name == b"etag" else header
+
+
+def _whole(body: bytes, coding: str) -> bytes:
+    compressor = _CODINGS[coding]()
+    return compressor.compress(body) + compressor.flush()

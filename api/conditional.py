@@ -1,0 +1,143 @@
+"""Conditional requests: entity tags, answers that need not be sent again, and writes that depend on a state.
+
+A tag has two parts. The first says which state of the registry an answer shows: the position of the entity's last
+event, or that of the log where an answer shows many entities. The second says in which form: query, model,
+capabilities, root URL. So a tag takes no look at the body, and reading it again takes one look-up.
+Spec: RFC 9110, "Conditional Requests".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from hashlib import blake2s
+from importlib.metadata import version
+from typing import Final
+
+from api.answer import Answer, Headers
+from api.base36 import base36
+from api.problem import root_link
+from api.request import Request
+from commands.log import Writing
+from domain.refusals import PreconditionFailed
+from projections.entities.rows import Row
+
+#: A cache may keep an answer, and has to ask each time whether it is still good.
+REVALIDATED: Final = (b"cache-control", b"no-cache")
+
+_TAG: Final = re.compile(r'(W/)?"([^"]*)"')
+_CODING: Final = re.compile(r"-(?:gzip|zstd)\Z")
+_IF_MATCH: Final = b"if-match"
+_IF_NONE_MATCH: Final = b"if-none-match"
+_CONDITIONS: Final = frozenset((_IF_MATCH, _IF_NONE_MATCH))
+#: Another program may write the same state in another way.
+_PROGRAM: Final = version("annals")
+
+
+class Unchanged(Exception):
+    """The client has what it asks for. tag: of that."""
+
+    def __init__(self, tag: bytes) -> None:
+        super().__init__(tag)
+        self.tag = tag
+
+
+def row_tag(row: Row, request: Request, positions: tuple[int, int]) -> bytes | None:
+    """The entity tag of an answer made of one row; None for a pointer, whose answer another entity has a part in.
+
+    positions: of the model and of the capabilities that the answer is made under.
+    """
+    return None if '"xref":' in row.attributes else _tag(base36(row.since), request, positions)
+
+
+def log_tag(position: int, request: Request, positions: tuple[int, int]) -> bytes:
+    """The entity tag of an answer whose rows belong to a position of the log."""
+    return _tag(_at(position), request, positions)
+
+
+def check(request: Request, current: bytes | None) -> None:
+    """Raises: Unchanged where the client has what a GET would answer, PreconditionFailed where it wants another one."""
+    if current is None or not _conditional(request):
+        return
+    wanted, known = request.header(_IF_MATCH), request.header(_IF_NONE_MATCH)
+    text = current.decode().strip('"')
+    if wanted is not None and not _meets(wanted, True, {_state(text)}):
+        raise PreconditionFailed(name="If-Match", error_detail="the entity is in another state")
+    if known is not None and (known.strip() == "*" or text in _opaque(known)):
+        raise Unchanged(current)
+
+
+def tagged(answer: Answer, current: bytes | None) -> Answer:
+    """An answer with its tag; a redirection has none."""
+    if current is None or answer.status != 200:
+        return answer
+    return replace(answer, headers=[*answer.headers, *tag_headers(current)])
+
+
+def tag_headers(current: bytes) -> Headers:
+    """The headers that let an answer be kept and asked for again."""
+    return [(b"etag", current), REVALIDATED]
+
+
+def not_modified(request: Request, unchanged: Unchanged) -> Answer:
+    """The answer to a client that has everything."""
+    return Answer(304, [root_link(request.base), *tag_headers(unchanged.tag)])
+
+
+def condition(request: Request, xid: str) -> Callable[[Writing], None] | None:
+    """What has to hold, under the write lock, for a write to be carried out; None where any state will do.
+
+    xid: of the entity that the request is about, a collection's owner. The condition raises: PreconditionFailed.
+    """
+    if not _conditional(request):
+        return None
+    wanted, unwanted = request.header(_IF_MATCH), request.header(_IF_NONE_MATCH)
+
+    def holds(transaction: Writing) -> None:
+        entity = transaction.world.get(xid)
+        now = {_at(transaction.tip.position)} | ({base36(entity.position)} if entity else set())
+        if wanted is not None and not _meets(wanted, entity is not None, now):
+            raise PreconditionFailed(name="If-Match", error_detail="the entity is in another state")
+        if unwanted is not None and _meets(unwanted, entity is not None, now):
+            raise PreconditionFailed(name="If-None-Match", error_detail="the entity is in that state")
+
+    return holds
+
+
+def _conditional(request: Request) -> bool:
+    return any(name in _CONDITIONS for name, _ in request.headers)
+
+
+def _meets(header: str, exists: bool, now: set[str]) -> bool:
+    return exists if header.strip() == "*" else bool(now & set(_states(header)))
+
+
+def _opaque(header: str) -> list[str]:
+    """The tags in a header, without what tells codings of the same answer apart."""
+    return [_CODING.sub("", text) for _, text in _TAG.findall(header)]
+
+
+def _states(header: str) -> list[str]:
+    """The states that the strong tags in a header name."""
+    return [_state(text) for weak, text in _TAG.findall(header) if not weak]
+
+
+def _state(text: str) -> str:
+    return text.partition(".")[0]
+
+
+def _at(position: int) -> str:
+    """The state of the whole registry."""
+    return "_" + base36(position)
+
+
+def _tag(state: str, request: Request, positions: tuple[int, int]) -> bytes:
+    return f'"{state}.{_form(request.base, request.query, request.details, positions)}"'.encode()
+
+
+@lru_cache(maxsize=1024)
+def _form(base: str, query: bytes, details: bool, positions: tuple[int, int]) -> str:
+    text = repr((_PROGRAM, base, query, details, positions))
+    return blake2s(text.encode(), digest_size=6).hexdigest()

@@ -1,0 +1,155 @@
+"""The ASGI application: every request comes in here, finds its surface, and leaves as an answer.
+
+A surface gives answers; what all answers share is done here: who asks, problems as answers, compression, headers for
+browsers, counting and log lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from starlette.types import Receive, Scope, Send
+
+from api import conditional
+from api.answer import Answer, send_answer
+from api.callers import CHALLENGE, INVALID, Gate
+from api.compression import compressed
+from api.cors import Cors
+from api.limits import check_path
+from api.metrics import Metrics
+from api.observe import answered, failed, started
+from api.problem import OWN, problem_answer
+from api.proxies import Proxies
+from api.request import Disconnected, Request, request_of
+from api.rules import NotAllowed
+from domain import problems
+from domain.problems import Problem
+from domain.refusals import Unauthorized
+
+
+class Surface(Protocol):
+    """One part of the HTTP API."""
+
+    async def answer(self, request: Request, receive: Receive) -> Answer:
+        """The answer. Raises: Problem, NotAllowed, conditional.Unchanged, Disconnected."""
+
+
+class Main(Surface, Protocol):
+    """The surface of all paths that no other one has."""
+
+    def allow(self, request: Request) -> str:
+        """The methods that a path takes."""
+
+    def is_free(self, name: str) -> bool:
+        """Whether a name at the root means nothing here."""
+
+
+class Place(NamedTuple):
+    """A path that has a surface of its own. open: whether it answers callers that nobody knows."""
+
+    surface: Surface
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How one server treats all requests. public_url: root of the registry, None to follow the request."""
+
+    public_url: str | None
+    proxies: Proxies
+    gate: Gate
+    cors: Cors
+    metrics: Metrics
+
+
+class Front:
+    """See the module.
+
+    own: places by their name below `/-/`. aliases: those of them that the root has as well, as long as the model has no
+    such name. fixed: places by their whole path.
+    """
+
+    def __init__(
+        self,
+        main: Main,
+        own: Mapping[str, Place],
+        aliases: frozenset[str],
+        fixed: Mapping[tuple[str, ...], Place],
+        manners: Manners,
+    ) -> None:
+        self._main = main
+        self._own = own
+        self._aliases = aliases
+        self._fixed = fixed
+        self._manners = manners
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await send({"type": "websocket.close"})
+            return
+        since = started()
+        request = request_of(scope, self._manners.public_url, self._manners.proxies)
+        try:
+            answer = await self._finished(await self._guarded(request, receive), request)
+        except Disconnected:
+            return
+        try:
+            await send_answer(answer, send, head=request.method == "HEAD")
+        except Exception as error:
+            # The status is out already; a connection cut short is the only way left to say that this is no answer.
+            failed(request, error)
+            raise
+        self._manners.metrics.answered(request, answer.status, since)
+        answered(request, answer.status, since)
+
+    async def _guarded(self, request: Request, receive: Receive) -> Answer:
+        """The answer, whatever happens. Raises: Disconnected."""
+        try:
+            return await self._answer(request, receive)
+        except conditional.Unchanged as unchanged:
+            return conditional.not_modified(request, unchanged)
+        except NotAllowed as refused:
+            return problem_answer(refused.problem, request, refused.allow)
+        except Unauthorized as problem:
+            return _challenged(problem_answer(problem, request), request)
+        except Problem as problem:
+            return problem_answer(problem, request, self._main.allow(request) if problem.status == 405 else None)
+        except Disconnected:
+            raise
+        except Exception as error:
+            failed(request, error)
+            return problem_answer(problems.ServerError(), request)
+
+    async def _answer(self, request: Request, receive: Receive) -> Answer:
+        if (preflight := self._manners.cors.preflight(request)) is not None:
+            return preflight
+        check_path(request)
+        place = self._place(request.segments)
+        if not place.open:
+            caller = await self._manners.gate.caller(request)
+            request = request if caller is request.caller else replace(request, caller=caller)
+        return await place.surface.answer(request, receive)
+
+    def _place(self, segments: tuple[str, ...]) -> Place:
+        """Where a path leads. Raises: ApiNotFound for one of ours that there is not."""
+        if segments[:1] == (OWN,):
+            if len(segments) < 2 or segments[1] not in self._own:
+                raise problems.ApiNotFound()
+            return self._own[segments[1]]
+        if segments in self._fixed:
+            return self._fixed[segments]
+        if len(segments) == 1 and segments[0] in self._aliases and self._main.is_free(segments[0]):
+            return self._own[segments[0]]
+        return Place(self._main)
+
+    async def _finished(self, answer: Answer, request: Request) -> Answer:
+        """The answer as it leaves. To a HEAD there is nothing to compress."""
+        accepted = request.header(b"accept-encoding") if request.method != "HEAD" else None
+        return self._manners.cors.allowed(await compressed(answer, accepted), request)
+
+
+def _challenged(answer: Answer, request: Request) -> Answer:
+    challenge = CHALLENGE if request.header(b"authorization") is None else INVALID
+    return replace(answer, headers=[*answer.headers, challenge])

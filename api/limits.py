@@ -1,0 +1,51 @@
+"""What a request may cost: bodies up to a size, paths that are text."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import unquote_to_bytes
+
+from starlette.types import Receive
+
+from api.request import Disconnected, Request
+from domain.problems import BadRequest
+from domain.refusals import BodyTooLarge
+
+MAX_BODY: Final = 256 << 20
+
+
+async def body_of(request: Request, receive: Receive, most: int = MAX_BODY) -> bytes:
+    """The whole request body. most: bytes that it may have. Raises: Disconnected, BodyTooLarge, BadRequest."""
+    if _announced(request) > most:
+        raise BodyTooLarge(max_size=most)
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message: Any = await receive()
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > most:
+            raise BodyTooLarge(max_size=most)
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+def check_path(request: Request) -> None:
+    """Raises: BadRequest for a path that is no percent-encoded UTF-8 text."""
+    if request.raw.isascii() and "%" not in request.raw:
+        return
+    try:
+        unquote_to_bytes(request.raw).decode()
+    except UnicodeDecodeError:
+        raise BadRequest(error_detail="the path is not percent-encoded UTF-8") from None
+
+
+def _announced(request: Request) -> int:
+    length = request.header(b"content-length")
+    if length is None:
+        return 0
+    if not (length.isascii() and length.isdecimal()):
+        raise BadRequest(error_detail="the Content-Length is no number")
+    return int(length)

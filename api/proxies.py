@@ -1,0 +1,104 @@
+"""The address that clients used, as proxies in front of the server tell it: only those that are trusted are believed.
+
+Spec: RFC 7239; the `X-Forwarded-` headers that came before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Final
+
+from starlette.types import Scope
+
+#: What a Host header may hold: it becomes part of URLs in JSON text and in headers.
+HOST: Final = re.compile(r"[A-Za-z0-9._~\-:\[\]]+\Z")
+_PREFIX: Final = re.compile(r"(?:/[A-Za-z0-9._~\-]+)*/?\Z")
+_PAIR: Final = re.compile(r'\s*([A-Za-z]+)=(?:"((?:[^"\\]|\\.)*)"|([^;,"\s]*))\s*(?:;|\Z)')
+
+#: What one proxy says of the request that it received: `for`, `proto`, `host`, `port`, `prefix`, as far as it does.
+Hop = dict[str, str]
+
+
+class Proxies:
+    """The proxies whose word is taken. trusted: addresses and networks, `10.0.0.0/8, ::1`."""
+
+    def __init__(self, trusted: str | None) -> None:
+        self._networks = networks(trusted or "")
+        self._trusts = lru_cache(maxsize=1024)(self._within)
+
+    def root(self, scope: Scope) -> str | None:
+        """The absolute URL of the registry's root that a request was sent to; None where no trusted proxy says."""
+        peer = scope.get("client")
+        if not self._networks or not peer or not self._trusts(peer[0]):
+            return None
+        hop = self._outermost(_hops(scope["headers"]))
+        scheme = (hop.get("proto") or str(scope["scheme"])).lower()
+        host, prefix = hop.get("host", ""), hop.get("prefix", "")
+        if not host:
+            host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
+        if not HOST.match(host) or scheme not in ("http", "https") or not _PREFIX.match(prefix):
+            return None
+        return f"{scheme}://{_with_port(host, scheme, hop.get('port', ''))}{prefix.rstrip('/')}"
+
+    def _outermost(self, hops: Sequence[Hop]) -> Hop:
+        """What the proxy says that clients talk to: the last one, or one before it that is trusted as well."""
+        found: Hop = {}
+        for hop in reversed(hops):
+            found = {**found, **hop}
+            if not self._trusts(_address(hop.get("for", ""))):
+                break
+        return found
+
+    def _within(self, address: str) -> bool:
+        try:
+            found = ip_address(address)
+        except ValueError:
+            return False
+        return any(found in network for network in self._networks)
+
+
+def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    """The networks in a list with commas. Raises: ValueError."""
+    return tuple(ip_network(part.strip(), strict=False) for part in text.split(",") if part.strip())
+
+
+def _hops(headers: Sequence[tuple[bytes, bytes]]) -> list[Hop]:
+    """One for each proxy on the way, the nearest last."""
+    forwarded = _values(headers, b"forwarded")
+    if forwarded:
+        return [_pairs(element) for element in forwarded]
+    lists = {name: _values(headers, b"x-forwarded-" + name.encode()) for name in ("for", "proto", "host", "port")}
+    prefix = _values(headers, b"x-forwarded-prefix")
+    count = max(map(len, lists.values()))
+    hops = [dict(_nth(lists, number - count)) for number in range(count)] or [{}]
+    return [{**hop, "prefix": prefix[-1]} for hop in hops] if prefix else hops
+
+
+def _nth(lists: dict[str, list[str]], index: int) -> Iterator[tuple[str, str]]:
+    """The values of one hop, counted from the end."""
+    return ((name, values[index]) for name, values in lists.items() if -index <= len(values))
+
+
+def _values(headers: Sequence[tuple[bytes, bytes]], wanted: bytes) -> list[str]:
+    text = ",".join(value.decode("latin-1") for name, value in headers if name == wanted)
+    return [part.strip() for part in text.split(",")] if text else []
+
+
+def _pairs(element: str) -> Hop:
+    return {name.lower(): quoted or plain for name, quoted, plain in _PAIR.findall(element)}
+
+
+def _address(node: str) -> str:
+    """The address in a `for`: `192.0.2.1:80` and `[::1]:80` lose their ports."""
+    if node.startswith("["):
+        return node[1:].partition("]")[0]
+    return node.partition(":")[0] if node.count(":") == 1 else node
+
+
+def _with_port(host: str, scheme: str, port: str) -> str:
+    usual = {"http": "80", "https": "443"}[scheme]
+    named = re.search(r":\d+\Z", host) is not None
+    return host if named or not port.isdecimal() or port == usual else f"{host}:{port}"
