@@ -1,4 +1,4 @@
-"""The floor under every write: the rows that it leaves, put into bare tables by hand and committed durably."""
+"""The floor under every write: the rows that it leaves, inserted by hand and committed durably."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rows_of(store: Store) -> Rows:
 def added(before: Rows, after: Rows) -> Rows:
     """The rows that are new."""
     new = {name: set(rows) - set(before.get(name, ())) for name, rows in after.items()}
-    return {name: list(rows) for name, rows in new.items() if rows}
+    return {name: sorted(rows, key=repr) for name, rows in new.items() if rows}
 
 
 def count(rows: Rows) -> int:
@@ -34,8 +34,18 @@ def count(rows: Rows) -> int:
 
 def seconds_to_insert(store: Store, rows: Rows, transactions: int = 1) -> float:
     """The time that the rows take in tables without indexes or keys, in durable transactions of equal shares."""
-    targets = _bare_tables(store, rows)
-    shares = [{name: some[turn::transactions] for name, some in rows.items()} for turn in range(transactions)]
+    return _seconds(store, _bare_tables(store, rows), rows, transactions)
+
+
+def seconds_by_hand(store: Store, rows: Rows, transactions: int) -> float:
+    """The time that the rows take in the tables of a registry, keys and indexes included, in durable transactions."""
+    kept = MetaData()
+    kept.reflect(store.engine, only=list(rows))
+    return _seconds(store, dict(kept.tables), rows, transactions)
+
+
+def _seconds(store: Store, targets: dict[str, Table], rows: Rows, transactions: int) -> float:
+    shares = [{name: _share(some, turn, transactions) for name, some in rows.items()} for turn in range(transactions)]
     with store.engine.connect() as connection:
         began = time.perf_counter()
         for share in shares:
@@ -44,11 +54,16 @@ def seconds_to_insert(store: Store, rows: Rows, transactions: int = 1) -> float:
         return time.perf_counter() - began
 
 
+def _share(rows: list[tuple[Any, ...]], turn: int, turns: int) -> list[tuple[Any, ...]]:
+    return rows[len(rows) * turn // turns : len(rows) * (turn + 1) // turns]
+
+
 def _insert(connection: Connection, targets: dict[str, Table], rows: Rows) -> None:
     for name, some in rows.items():
         # One prepared statement with all rows, the fastest that each driver has: executemany on SQLite, arrays on
-        # PostgreSQL, whose executemany is a round trip a row or a pipeline.
-        sql.insert(connection, targets[name], some)
+        # PostgreSQL, whose executemany is a round trip a row or a pipeline. The row that says how far a projection
+        # has come is there already.
+        sql.insert(connection, targets[name], some, "ON CONFLICT DO NOTHING")
 
 
 def _bare_tables(store: Store, rows: Rows) -> dict[str, Table]:

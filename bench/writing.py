@@ -13,7 +13,7 @@ from sqlalchemy import event
 from api.settings import Settings
 from api.wiring import Registry, open_registry
 from bench import samples
-from bench.bare import added, count, rows_of, seconds_to_insert
+from bench.bare import added, count, rows_of, seconds_by_hand
 from bench.figures import Figure, Want
 from bench.places import Place
 from commands.handle import Road
@@ -51,7 +51,8 @@ def _sequential(place: Place, writes: int) -> Figure:
             _write(registry.road, number)
         seconds = time.perf_counter() - began
         rows = added(before, rows_of(registry.store))
-        floor = seconds_to_insert(registry.store, rows, transactions=writes)
+    with place.fresh() as (database, _), closing(open_registry(Settings(database=database))) as empty:
+        floor = seconds_by_hand(empty.store, rows, writes)
     size = f"{writes:,} writes, {count(rows) / writes:.0f} rows each"
     return Figure(
         "Small writes, one by one",

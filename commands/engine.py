@@ -13,7 +13,7 @@ _SQLITE: Final = (
     "PRAGMA busy_timeout = 60000",
     "PRAGMA journal_mode = WAL",
     "PRAGMA foreign_keys = OFF",
-    "PRAGMA cache_size = -65536",
+    "PRAGMA cache_size = -16384",
 )
 # The table's own number keeps two registries in schemas of one database out of each other's way.
 _LOCK: Final = "SELECT pg_advisory_xact_lock('log'::regclass::oid::bigint)"
