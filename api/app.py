@@ -18,15 +18,17 @@ from api.routes import discovery
 from api.routes.docs import DOCS, OPENAPI, Described
 from api.routes.health import LIVEZ, READYZ, Health
 from api.routes.metrics import METRICS, Measured
+from api.routes.shortself import Shortened
 from api.routes.xregistry import XRegistry
 from api.settings import Settings
+from api.shortself import SHORT
 from api.wiring import Registry, open_registry
 from commands.clock import Clock
 from commands.correlation import NewId
 from domain.roles import Caller
 
 #: Names below `/-/` that are answered, and those of them that the root has as well while the model leaves them free.
-OWN: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI, DOCS))
+OWN: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI, DOCS, SHORT))
 ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
 
 
@@ -71,6 +73,7 @@ def _own_places(registry: Registry, metrics: Metrics) -> Mapping[str, Place]:
         METRICS: Place(Measured(metrics)),
         OPENAPI: Place(described),
         DOCS: Place(described),
+        SHORT: Place(Shortened(registry)),
     }
 
 

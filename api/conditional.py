@@ -49,7 +49,8 @@ def row_tag(row: Row, request: Request, positions: tuple[int, int]) -> bytes | N
 
     positions: of the model and of the capabilities that the answer is made under.
     """
-    return None if '"xref":' in row.attributes else _tag(base36(row.since), request, positions)
+    pointer = row.type.count(".") == 1 and '"xref":' in row.attributes
+    return None if pointer else _tag(base36(row.since), request, positions)
 
 
 def log_tag(position: int, request: Request, positions: tuple[int, int]) -> bytes:

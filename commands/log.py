@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import starmap
 from threading import Lock
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -22,7 +23,7 @@ from commands.recorder import LogRecorder
 from commands.world import ModelCache, SqlWorld
 from domain import xid as xids
 from domain.commands import Command, describe
-from domain.events import EntityDeleted, EntityEvent
+from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent
 from domain.roles import Role
 from domain.world import Context, Decision
 
@@ -166,17 +167,18 @@ class Writing:
         """
         if not decision.events:
             return Recorded((), decision.processed, None, self.tip.position, context.now)
+        born = tuple(starmap(_born, enumerate(decision.events, self.tip.position + 1)))
         documents = list(decision.documents.items())
         sql.insert(self.connection, tables.document, documents, "ON CONFLICT DO NOTHING")
         self.world.prefetch(event.xid for event in decision.events)
         facts = self._facts(context, command, len(decision.events))
         chain, state = proof.Chain(self.tip.chain, facts), self.tip.state
-        for start, some in enumerate(sql.chunks(decision.events)):
+        for start, some in enumerate(sql.chunks(born)):
             state = self._insert(some, self.tip.position + start * sql.CHUNK, chain, state)
         closed = facts._replace(chain=chain.digest(state), state=state)
         sql.insert(self.connection, tables.interaction, [closed])
         self.tip = Tip(closed.last, context.now, closed.chain, closed.state)
-        events = tuple(enumerate(decision.events, facts.first))
+        events = tuple(enumerate(born, facts.first))
         return Recorded(events, decision.processed, context.xregcorrelationid, closed.last, context.now)
 
     def _insert(self, events: Sequence[EntityEvent], after: int, chain: proof.Chain, state: bytes) -> bytes:
@@ -215,6 +217,13 @@ class Writing:
             chain=proof.NOTHING,
             state=proof.NOTHING,
         )
+
+
+def _born(position: int, event: EntityEvent) -> EntityEvent:
+    """The event as the log holds it: one that creates an entity says where."""
+    if not isinstance(event, EntityCreated):
+        return event
+    return event.model_copy(update={"private": {BORN: position, **event.private}})
 
 
 class _Encoded(NamedTuple):

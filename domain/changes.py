@@ -14,7 +14,7 @@ from domain import xid as xids
 from domain.documents import digest
 from domain.drafts import GroupDraft, ResourceDraft, VersionDraft
 from domain.entities import Attributes, Entity
-from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.images import Facts, group_facts, registry_facts, resource_facts, version_facts
 from domain.model import GroupType, Level, Model, ResourceType
 from domain.problems import BadRequest, NotFound, Problem, UnknownGroupType, UnknownResourceType
@@ -180,11 +180,16 @@ class ChangeSet:
         kind = EntityCreated if fact.new else EntityUpdated if fact.updated else EntityRefreshed
         return kind(
             attributes=fact.attributes,
-            private=fact.private,
+            private=fact.private if fact.new else {**self._birth(fact.xid), **fact.private},
             changed=fact.changed,
             deprecated_changed=fact.deprecated_changed,
             **shared,
         )
+
+    def _birth(self, xid: str) -> dict[str, Any]:
+        """What is known of the creation of an entity that lives on."""
+        entity = self.world.get(xid)
+        return {BORN: entity.born} if entity is not None and entity.born is not None else {}
 
     # --- loading -------------------------------------------------------------------------------------------------
 

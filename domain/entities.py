@@ -22,6 +22,7 @@ class Entity:
         of the default Version's on its Resource), `counter` (a Resource's last generated version id).
     epoch: a Resource's is that of its meta.
     revision: number of its last event in its stream; position: the same in the whole log.
+    born: position of the event that created it; None where the log does not say.
     """
 
     xid: str
@@ -31,6 +32,7 @@ class Entity:
     private: dict[str, Any] = field(default_factory=dict)
     revision: int = 0
     position: int = 0
+    born: int | None = None
 
     @property
     def id(self) -> str:

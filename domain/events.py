@@ -13,6 +13,9 @@ from pydantic import BaseModel, ConfigDict
 
 from domain import xid as xids
 
+#: The private member that says at which position of the log an entity was created; the log adds it.
+BORN: Final = "born"
+
 #: Why an entity went: by itself or with its parent, by `maxversions`, by a façade (LEG-707).
 Reason = Literal["deleted", "pruned", "forgotten"]
 

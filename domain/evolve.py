@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from domain.entities import Entity
-from domain.events import EntityDeleted, EntityEvent
+from domain.events import BORN, EntityDeleted, EntityEvent
 
 
 def evolve(event: EntityEvent, position: int = 0) -> Entity | None:
     """The entity after its event, None once deleted. After-images are complete, so what was before does not matter."""
     if isinstance(event, EntityDeleted):
         return None
+    private = dict(event.private)
+    born = private.pop(BORN, None)
     return Entity(
         xid=event.xid,
         type=event.type,
         epoch=event.epoch,
         attributes=event.attributes,
-        private=event.private,
+        private=private,
         revision=event.revision,
         position=position,
+        born=born,
     )

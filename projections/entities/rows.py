@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from domain import xid as xids
-from domain.events import EntityEvent
-from domain.jsontext import dumps
+from domain.events import BORN, EntityEvent
+from domain.jsontext import dumps, loads
 
 
 class Row(NamedTuple):
@@ -30,6 +30,12 @@ class Row(NamedTuple):
     private: str
     document: str | None
     since: int
+
+    @property
+    def born(self) -> int | None:
+        """Position of the event that created the entity; None where the log does not say."""
+        found: int | None = loads(self.private).get(BORN)
+        return found
 
 
 def row(event: EntityEvent, position: int) -> Row:

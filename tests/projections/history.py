@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from domain import xid as xids
-from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.evolve import evolve
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -40,6 +40,13 @@ class History:
                 found[event.stream] = at, event
         return found
 
+    def _private(self, attributes: dict[str, Any] | None, before: EntityEvent | None) -> dict[str, Any]:
+        """What no answer shows; the log itself would add the place of birth."""
+        if attributes is None:
+            return {}
+        born = before.private[BORN] if before else len(self.recorded) + 1
+        return {BORN: born, **({"document": attributes["doc"]} if "doc" in attributes else {})}
+
     def _append(self, xid: str, attributes: dict[str, Any] | None, refresh: bool) -> None:
         stream = xids.stream(xid)
         before = self.alive.get(stream)
@@ -52,7 +59,7 @@ class History:
             revision=revision,
             epoch=before.epoch + (kind is EntityUpdated) if before else 1,
             attributes=attributes or {},
-            private={"document": attributes["doc"]} if attributes and "doc" in attributes else {},
+            private=self._private(attributes, before),
             xregcorrelationid=f"c{len(self.ends)}",
             time=START + timedelta(seconds=len(self.ends)),
         )
