@@ -1,0 +1,126 @@
+"""docs/conformance.md, made from the tests: `python -m tests.conformance.document`.
+
+Each rule with the section that it reads, in a few words of our own, and up to three tests that show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from tests.conformance.citations import ROOT, SECTIONS, Citation, Rule, citations
+
+PLACE: Final = ROOT / "docs" / "conformance.md"
+TESTS: Final = 3
+
+_HEAD: Final = """# Conformance
+
+Every rule that a test cites, with the section of xRegistry 1.0-rc4 that it reads. Made from the tests by
+`python -m tests.conformance.document`; a test fails while this file is out of date.
+
+The ids are our own: ENT entities, MOD model, CAP capabilities, HTTP the binding, FLAG request flags, PAG pages, ERR
+errors, SER views and JSON, C places where the documents differ and how we read them, P invariants (P-15 numbered
+cases), TRAP hazards of the platform, EV and T change events, EP, MS, SC, CM and V the endpoint, message and schema
+registries. A test is a function, or a row of a table: its file and its id or words.
+"""
+_ORDER: Final = list(SECTIONS)
+
+
+def text(found: Iterable[Citation]) -> str:
+    """The whole document."""
+    cited: dict[Rule, list[Citation]] = {}
+    for each in found:
+        cited.setdefault(each.rule, []).append(each)
+    rules = sorted((rule for rule in cited if _section(rule)), key=_place)
+    parts = [_HEAD, f"{len(rules)} rules, {sum(len(cited[rule]) for rule in rules)} citations.\n"]
+    for section, members in groupby(rules, key=_heading):
+        parts.append(_table(section, {rule: cited[rule] for rule in members}))
+    parts.append(_missing(set(rules)))
+    return "\n".join(parts)
+
+
+def _table(section: str, cited: Mapping[Rule, list[Citation]]) -> str:
+    rows = [f"| {rule} | {_says(found)} | {_tests(found)} |" for rule, found in cited.items()]
+    return "\n".join([f"## {section}\n", "| Rule | In a few words | Shown by |", "|---|---|---|", *rows, ""])
+
+
+def _says(found: Iterable[Citation]) -> str:
+    """The first words that come with the rule, else what its first test is called."""
+    words = next(each.says or _called(each.test) for each in sorted(found, key=_weight))
+    return _escaped(words[0].upper() + words[1:])
+
+
+def _tests(found: Iterable[Citation]) -> str:
+    """The first tests, each once."""
+    names = dict.fromkeys(each.test for each in sorted(found, key=_weight))
+    shown = [f"`{_short(name)}`" for name in list(names)[:TESTS]]
+    more = len(names) - len(shown)
+    return "<br>".join(shown) + (f" and {more} more" if more else "")
+
+
+def _weight(citation: Citation) -> tuple[bool, bool]:
+    """What says the rule comes first, and of that what is told over HTTP."""
+    return not citation.says, "spec/http/" not in citation.test
+
+
+def _called(test: str) -> str:
+    return test.rpartition("::test_")[2].replace("_", " ")
+
+
+def _missing(shown: set[Rule]) -> str:
+    """The rules of the specification's own sections that no test cites."""
+    ids = [rule for rule in _all_rules() if rule not in shown]
+    listed = ", ".join(map(str, ids)) or "None."
+    return f"## Not shown yet\n\nRules that no test cites: {listed}\n"
+
+
+def _all_rules() -> Iterator[Rule]:
+    for prefix in _COMPLETE:
+        for span in SECTIONS[prefix]:
+            first, last = _span(span)
+            yield from (Rule(prefix, number) for number in range(first, last + 1))
+
+
+#: Prefixes whose every number is a rule.
+_COMPLETE: Final = ("ENT", "MOD", "CAP", "HTTP", "FLAG", "PAG", "ERR", "SER")
+
+
+def _section(rule: Rule) -> str | None:
+    for span, section in SECTIONS[rule.prefix].items():
+        first, last = _span(span)
+        if first <= rule.number <= last:
+            return section
+    return None
+
+
+def _span(span: str | int) -> tuple[int, int]:
+    first, _, last = str(span).partition("-")
+    return int(first), int(last or first)
+
+
+def _heading(rule: Rule) -> str:
+    return f"{rule.prefix}: {_section(rule)}"
+
+
+def _place(rule: Rule) -> tuple[int, int, int]:
+    return _ORDER.index(rule.prefix), rule.number, rule.part
+
+
+def _short(name: str) -> str:
+    """A test as code in a cell of a table."""
+    return name.removeprefix("tests/").replace("`", "'").replace("|", "\\|")
+
+
+def _escaped(words: str) -> str:
+    """Words as a cell of a table holds them."""
+    return words.replace("`", "'").replace("|", "\\|").replace("<", "&lt;")
+
+
+def main(place: Path = PLACE) -> None:
+    place.write_text(text(citations()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""The conformance document is the one that the tests make."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.conformance.citations import Rule, citations, rules_in
+from tests.conformance.document import PLACE, text
+
+
+def test_it_is_up_to_date() -> None:
+    # whoever adds a row or a comment that cites a rule makes it anew
+    assert PLACE.read_text() == text(citations()), "run: python -m tests.conformance.document"
+
+
+@pytest.mark.parametrize(
+    ("words", "rules"),
+    [
+        ("ENT-31a", [Rule("ENT", 31)]),
+        ("MOD-94a ENT-68b", [Rule("MOD", 94), Rule("ENT", 68)]),
+        ("HTTP-40 to 42", [Rule("HTTP", 40), Rule("HTTP", 41), Rule("HTTP", 42)]),
+        ("P-15/9 and trap 27", [Rule("P", 15, 9), Rule("P", 15, 27)]),
+        ("T01", [Rule("T", 1)]),
+        ("UTF-8, SHA-256", []),
+    ],
+)
+def test_how_rules_are_cited(words: str, rules: list[Rule]) -> None:
+    assert rules_in(words) == rules
+
+
+def test_it_can_be_read_alone() -> None:
+    # every test that it names is there
+    shown = PLACE.read_text()
+    for file in set(re.findall(r"`([\w/]+\.(?:py|yaml))", shown)):
+        assert (PLACE.parents[1] / "tests" / file).exists(), file
