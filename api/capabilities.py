@@ -17,6 +17,7 @@ class Capabilities:
     flags: frozenset[str] = frozenset()
     ignores: frozenset[str] = frozenset()
     available: Mapping[str, bool] = field(default_factory=lambda: AVAILABLE)
+    pagination: bool = False
 
     @classmethod
     def of(cls, capabilities: Mapping[str, Any]) -> Capabilities:
@@ -26,6 +27,7 @@ class Capabilities:
             flags=_names(capabilities, "flags"),
             ignores=_names(capabilities, "ignores"),
             available={name.lower(): bool(value.get("mutable")) for name, value in available.items()} or AVAILABLE,
+            pagination=bool(capabilities.get("pagination")),
         )
 
 

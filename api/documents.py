@@ -17,12 +17,14 @@ from domain.model import ResourceType
 Documents = Callable[[str], bytes]
 
 
-def document_member(type: ResourceType, contenttype: str | None, content: bytes) -> tuple[str, str]:
-    """Name and JSON text of the member that holds a document.
+def document_member(
+    type: ResourceType, contenttype: str | None, content: bytes, binary: bool = False
+) -> tuple[str, str]:
+    """Name and JSON text of the member that holds a document. binary: in base64, whatever it is.
 
     Bytes that are not what their media type promises go as base64, and so does an empty document.
     """
-    form = type.document_form(contenttype) if content else "binary"
+    form = type.document_form(contenttype) if content and not binary else "binary"
     text = _FORMS[form](content)
     if text is None:
         return f"{type.singular}base64", f'"{b64encode(content).decode()}"'

@@ -5,21 +5,36 @@ Spec: core 1.0-rc4, "Request Flags".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote_plus
 
 from api.capabilities import Capabilities
-from api.paths import Kind, Target
+from api.paths import COLLECTIONS, Kind, Target
+from api.request import READS
 from domain import problems
+from domain.capabilities import SPECVERSION
 
 #: Flags that this registry understands; the others are unknown parameters, and those are ignored.
-KNOWN: Final = frozenset(("collections", "doc", "epoch", "ignore", "inline", "setdefaultversionid"))
+KNOWN: Final = frozenset(
+    (
+        *("binary", "collections", "doc", "epoch", "filter", "ignore", "inline"),
+        *("setdefaultversionid", "sort", "specversion"),
+    )
+)
+#: Parameters of pagination, which are no flags: the `pagination` capability says whether they count (PAG-8).
+PAGING: Final = frozenset(("limit", "cursor"))
 #: Flags with one value, which therefore appear once.
-SINGLE: Final = ("epoch", "setdefaultversionid")
+SINGLE: Final = ("epoch", "setdefaultversionid", "sort", "specversion", "limit", "cursor")
+#: What is no entity, so that no filter can be about it.
+UNFILTERED: Final = frozenset((Kind.CAPABILITIES, Kind.MODEL, Kind.MODELSOURCE))
 #: What a request with `setdefaultversionid` may be about, as long as it is a write.
 VERSIONED: Final = frozenset((Kind.RESOURCE, Kind.META, Kind.VERSIONS, Kind.VERSION))
+_NUMBER: Final = re.compile(r"[0-9]{1,20}\Z")
+#: The patch number, which does not tell versions apart (FLAG-60).
+_PATCH: Final = re.compile(r"^([0-9]+\.[0-9]+)\.[0-9]+")
 #: `inline=*` in the words of the flag.
 EVERYTHING: Final = ("*",)
 #: What an export shows unless it is told otherwise.
@@ -28,14 +43,22 @@ EXPORTED: Final = ("*", "capabilities", "modelsource")
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """The flags of one request. inline: paths as given, None when absent. epoch: the raw value."""
+    """The flags of one request. inline: paths as given, None when absent. epoch: the raw value.
+
+    filter: expressions by AND within, by OR without; None when absent. sort: the raw value. limit, cursor: of a page.
+    """
 
     doc: bool = False
+    binary: bool = False
     collections: bool = False
     inline: tuple[str, ...] | None = None
     ignore: frozenset[str] = frozenset()
     epoch: str | None = None
     setdefaultversionid: str | None = None
+    filter: tuple[tuple[str, ...], ...] | None = None
+    sort: str | None = None
+    limit: int | None = None
+    cursor: str | None = None
 
 
 NO_FLAGS: Final = Flags()
@@ -45,22 +68,28 @@ EXPORT_FLAGS: Final = Flags(doc=True, inline=EXPORTED)
 def parse_flags(query: bytes, target: Target, method: str, capabilities: Capabilities) -> Flags:
     """The flags of a request; those that the capabilities leave out count as absent.
 
-    Raises: BadFlag, BadIgnore, BadDefaultversionid.
+    Raises: BadFlag, BadIgnore, BadDefaultversionid, SortNoncollection, UnsupportedSpecversion, BadRequest.
     """
     if not query:
         return EXPORT_FLAGS if target.kind is Kind.EXPORT else NO_FLAGS
-    given = _parameters(query, KNOWN & capabilities.flags)
+    paging = PAGING if capabilities.pagination and method in READS and target.kind in COLLECTIONS else frozenset()
+    given = _parameters(query, (KNOWN & capabilities.flags) | paging)
     for check in _CHECKS:
         check(given, target, method)
     whole = "collections" in given
     inline = given.get("inline")
     return Flags(
         doc="doc" in given or target.kind is Kind.EXPORT,
+        binary="binary" in given,
         collections=whole,
         inline=_list(inline) if inline else EVERYTHING if whole else EXPORTED if target.kind is Kind.EXPORT else None,
         ignore=_ignored(given["ignore"], capabilities.ignores) if "ignore" in given else frozenset(),
         epoch=_one(given, "epoch"),
         setdefaultversionid=_one(given, "setdefaultversionid"),
+        filter=tuple(map(_conjunction, given["filter"])) if "filter" in given else None,
+        sort=_one(given, "sort"),
+        limit=_limit(_one(given, "limit")),
+        cursor=_one(given, "cursor"),
     )
 
 
@@ -86,6 +115,18 @@ def _list(values: list[str]) -> tuple[str, ...]:
 
 def _one(given: Given, name: str) -> str | None:
     return unquote_plus(given[name][0]) if name in given else None
+
+
+def _conjunction(value: str) -> tuple[str, ...]:
+    return tuple(unquote_plus(part) for part in value.split(","))
+
+
+def _limit(value: str | None) -> int | None:
+    if value is None:
+        return None
+    if not _NUMBER.match(value) or not 0 < int(value) < 1 << 64:
+        raise problems.BadRequest(error_detail=f"the limit {value!r} is not a number from 1 to {(1 << 64) - 1}")
+    return int(value)
 
 
 def _ignored(values: list[str], supported: frozenset[str]) -> frozenset[str]:
@@ -118,8 +159,28 @@ def _default_is_of_one_resource(given: Given, target: Target, method: str) -> No
         raise problems.BadDefaultversionid(value=value, error_detail="a versionid is needed")
 
 
+def _filter_is_about_entities(given: Given, target: Target, method: str) -> None:
+    # A filter shapes answers. One on a DELETE would be taken for the choice of what goes, so it is not ignored.
+    if "filter" in given and (target.kind in UNFILTERED or method == "DELETE"):
+        raise problems.BadFlag(flag="filter")
+
+
+def _sort_is_about_a_collection(given: Given, target: Target, method: str) -> None:
+    if "sort" in given and target.kind not in COLLECTIONS:
+        raise problems.SortNoncollection()
+
+
+def _specversion_is_supported(given: Given, target: Target, method: str) -> None:
+    value = _one(given, "specversion")
+    if value is not None and _PATCH.sub(r"\1", value.lower()) != SPECVERSION:
+        raise problems.UnsupportedSpecversion(specversion=value, list=SPECVERSION)
+
+
 _CHECKS: Final[tuple[Callable[[Given, Target, str], None], ...]] = (
     _appears_once,
     _collections_has_collections,
     _default_is_of_one_resource,
+    _filter_is_about_entities,
+    _sort_is_about_a_collection,
+    _specversion_is_supported,
 )

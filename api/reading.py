@@ -161,7 +161,7 @@ def _collection(
     type = xids.type_of(target.xid)
     types = set(below(type, inline))
     pages = pagelimit if definitions.capabilities.pagination else 0
-    if not pages and flags.filter is flags.sort is flags.limit is flags.cursor is None:
+    if not pages and all(asked is None for asked in (flags.filter, flags.sort, flags.limit, flags.cursor)):
         return Shown(target, definitions, flags, inline, view.subtree(target.xid, {type, *types}))
     listed = listing(view, request, target, flags, definitions.model, owner, types, pages)
     return Shown(target, definitions, flags, inline, listed.rows, narrowing=listed.narrowing, links=listed.links)

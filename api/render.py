@@ -14,6 +14,7 @@ from typing import Final
 from api.documents import Documents, document_member
 from api.inline import CONFIGURATION, NOTHING, Inline
 from api.members import Members, joined, members, string
+from api.narrowing import Narrowing
 from domain import xid as xids
 from domain.model import GroupType, ResourceType
 from projections.entities.rows import Row
@@ -33,11 +34,14 @@ class Look:
     """How one answer shows entities. base: absolute URL of the registry.
 
     root: what xids lose in the pointers of a document view: the xid that the answer is about, empty for the registry.
+    binary: documents are in base64. narrowing: what a filter does to collections.
     """
 
     base: str
     doc: bool = False
     root: str = ""
+    binary: bool = False
+    narrowing: Narrowing | None = None
 
     def url(self, xid: str, suffix: str = "") -> str:
         """The absolute URL of an entity or collection, as JSON text. O(1): ids need no escapes."""
@@ -86,7 +90,7 @@ class Renderer:
     def registry(self, row: Row, types: GroupTypes, inline: Inline, configuration: Mapping[str, str]) -> Iterator[str]:
         """configuration: JSON text of the inlined ones of `capabilities`, `model` and `modelsource`."""
         own = members(row.attributes)
-        groups = list(self.groups(own, types, inline))
+        groups = list(self.groups(row, own, types, inline))
         leading = {"specversion": own.pop("specversion"), "registryid": own.pop("registryid")}
         shown = {**self._identified(leading, xids.REGISTRY), **own, **configuration}
         yield "{" + joined(shown)
@@ -94,13 +98,12 @@ class Renderer:
             yield from group
         yield "}"
 
-    def groups(self, own: Members, types: GroupTypes, inline: Inline) -> Iterator[Iterator[str]]:
+    def groups(self, row: Row, own: Members, types: GroupTypes, inline: Inline) -> Iterator[Iterator[str]]:
         """The registry's collections, each with a comma before it. Takes their counts out of `own` at once."""
         for plural, type in types.items():
             count = own.pop(f"{plural}count", "0")
-            yield self._collection(
-                xids.REGISTRY, plural, count, inline.get(plural), self.group_of(type, inline.get(plural, NOTHING))
-            )
+            entity = self.group_of(type, inline.get(plural, NOTHING))
+            yield self._collection(row, plural, count, inline.get(plural), entity)
 
     def group(self, row: Row, type: GroupType, inline: Inline) -> Iterator[str]:
         own = members(row.attributes)
@@ -115,7 +118,7 @@ class Renderer:
         for plural in sorted(type.resources):
             count = own.pop(f"{plural}count", "0")
             entity = self.resource_of(type.resources[plural], inline.get(plural, NOTHING))
-            yield self._collection(row.xid, plural, count, inline.get(plural), entity)
+            yield self._collection(row, plural, count, inline.get(plural), entity)
 
     def resource(self, row: Row, type: ResourceType, inline: Inline) -> Iterator[str]:
         shown = self.resource_members(row, type, inline)
@@ -123,7 +126,7 @@ class Renderer:
         yield "{" + joined(shown)
         deeper = inline.get("versions")
         entity = self.version_of(type, deeper or NOTHING)
-        yield from self._collection(row.xid, "versions", count, deeper, entity)
+        yield from self._collection(row, "versions", count, deeper, entity)
         yield "}"
 
     def resource_members(self, row: Row, type: ResourceType, inline: Inline) -> Members:
@@ -192,13 +195,15 @@ class Renderer:
         """How the members of a Version collection are written."""
         return lambda row: self.version(row, type, inline)
 
-    def _collection(self, parent: str, plural: str, count: str, deeper: Inline | None, entity: Entity) -> Iterator[str]:
-        xid = f"{parent}/{plural}" if parent != xids.REGISTRY else f"/{plural}"
-        url = self._look.reference(xid, included=deeper is not None)
+    def _collection(self, row: Row, plural: str, count: str, deeper: Inline | None, entity: Entity) -> Iterator[str]:
+        xid, asked = f"{row.xid.rstrip('/')}/{plural}", ""
+        if self._look.narrowing:
+            count, asked = self._look.narrowing.collection(row, plural, count)
+        url = self._look.reference(xid, asked, included=deeper is not None)
         yield f',"{plural}url":{url},"{plural}count":{count}'
         if deeper is not None:
             yield f',"{plural}":'
-            yield from self.map_of(parent, xids.type_of(xid), entity)
+            yield from self.map_of(row.xid, xids.type_of(xid), entity)
 
     def _meta(self, row: Row, type: ResourceType, text: str, versions: bool) -> Members:
         """versions: whether the answer includes the Resource's Versions."""
@@ -219,7 +224,7 @@ class Renderer:
     def _add_document(self, shown: Members, row: Row, type: ResourceType, inline: Inline) -> None:
         if type.singular in inline and type.hasdocument and f"{type.singular}url" not in shown:
             content = self._documents(row.document) if row.document else b""
-            name, value = document_member(type, string(shown.get("contenttype")), content)
+            name, value = document_member(type, string(shown.get("contenttype")), content, self._look.binary)
             shown[name] = value
 
 

@@ -17,6 +17,7 @@ from api.flags import Flags
 from api.headers import HeaderTypes, contenttype_headers, encode_text
 from api.inline import NOTHING, Inline
 from api.members import exact, members, string
+from api.narrowing import Narrowing
 from api.paths import COLLECTIONS, Kind, Target
 from api.problem import root_link
 from api.render import Ahead, Entity, Look, Renderer
@@ -32,7 +33,7 @@ class Shown:
 
     rows: in the order in which the answer shows them; a single entity's own row first. configuration: JSON text of
     what of the registry's configuration is inlined. maps: a map of collections, as a POST to an entity answers.
-    created: xids of what the request made.
+    created: xids of what the request made. narrowing: what a filter does to collections. links: to other pages.
     """
 
     target: Target
@@ -43,6 +44,8 @@ class Shown:
     configuration: Mapping[str, str] = field(default_factory=dict)
     maps: bool = False
     created: tuple[str, ...] = ()
+    narrowing: Narrowing | None = None
+    links: Headers = field(default_factory=list)
 
     @property
     def document(self) -> bool:
@@ -62,7 +65,8 @@ class Shown:
     def look(self, base: str) -> Look:
         """How this answer writes URLs."""
         xid = self.target.xid
-        return Look(base, self.flags.doc, "" if self.target.kind in _ROOTS else xid)
+        root = "" if self.target.kind in _ROOTS else xid
+        return Look(base, self.flags.doc, root, self.flags.binary, self.narrowing)
 
 
 _ROOTS: Final = (Kind.REGISTRY, Kind.EXPORT)
@@ -146,7 +150,7 @@ def json_headers(shown: Shown, base: str, row: Row | None = None) -> Headers:
         row = row or next(iter(shown.rows))
         version = string(members(row.attributes).get("versionid")) if shown.target.kind is Kind.RESOURCE else row.id
         located.append(_content_location(shown, base, row.xid, version or ""))
-    return [JSON, root_link(base), *located]
+    return [JSON, root_link(base), *located, *shown.links]
 
 
 def _content_location(shown: Shown, base: str, xid: str, versionid: str) -> tuple[bytes, bytes]:
@@ -235,7 +239,7 @@ def _bare(renderer: Renderer, row: Row, shown: Shown) -> Iterator[str]:
     """The nested collections of an entity without its attributes."""
     own, group, inline = members(row.attributes), shown.target.group, shown.inline
     types = shown.definitions.model.groups
-    nested = renderer.resources(row, own, group, inline) if group else renderer.groups(own, types, inline)
+    nested = renderer.resources(row, own, group, inline) if group else renderer.groups(row, own, types, inline)
     before = "{"
     for collection in nested:
         yield before + next(collection).removeprefix(",")

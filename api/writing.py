@@ -16,16 +16,21 @@ from api.definitions import Latest
 from api.flags import Flags
 from api.headers import CORRELATION
 from api.inline import Inline, below, parse_inline
+from api.listing import filter_of, sort_of
+from api.narrowing import Narrowing
 from api.parse import parse_command
 from api.paths import COLLECTIONS, Kind, Target
 from api.problem import root_link
-from api.reading import configured, nested, understood
+from api.reading import configured, narrowed, nested, understood
 from api.request import Request
 from api.shown import Shown, document_answer, json_answer
 from commands.handle import Road
 from commands.log import Recorded
 from commands.log import Writing as Transaction
 from domain.events import EntityCreated
+from domain.filters import Sort
+from projections.entities.by_document import order_of
+from projections.entities.pages import BY_ID
 from projections.entities.query import Readers, View
 from projections.entities.rows import Row
 
@@ -69,14 +74,22 @@ class Writing:
         inline = parse_inline(flags.inline or (), target, definitions.model, definitions.capabilities)
         shown = Shown(target, definitions, flags, inline, (), created=_created(recorded))
         if target.kind in COLLECTIONS:
-            return replace(shown, rows=_processed(view, recorded, lambda row: inline))
+            narrowing = _narrowing(view, request, shown)
+            sort = sort_of(flags, target, definitions.model) or BY_ID
+            rows = _processed(view, recorded, lambda row: inline, narrowing, sort)
+            return replace(shown, rows=rows, narrowing=narrowing)
         if post and target.kind in (Kind.REGISTRY, Kind.GROUP):
-            return replace(shown, rows=_processed(view, recorded, lambda row: inline.get(_plural(row), {})), maps=True)
+            narrowing = _narrowing(view, request, shown)
+            rows = _processed(view, recorded, lambda row: inline.get(_plural(row), {}), narrowing)
+            return replace(shown, rows=rows, maps=True, narrowing=narrowing)
         row = view.entity(target.owner)
         if row is None:
             return None
         texts = configured(view, inline) if target.kind is Kind.REGISTRY else {}
-        return replace(shown, rows=(row, *nested(view, row, inline, definitions)), configuration=texts)
+        narrowing = narrowed(view, request, target, flags, definitions, row)
+        rows = (row, *nested(view, row, inline, definitions, narrowing))
+        # The counts are looked up where the write is not yet committed.
+        return replace(shown, rows=rows, configuration=texts, narrowing=narrowing and narrowing.settled(rows))
 
     async def _told(self, request: Request, recorded: Recorded) -> Answer:
         headers: Headers = []
@@ -107,12 +120,33 @@ def _created(recorded: Recorded) -> tuple[str, ...]:
     return tuple(event.xid for _, event in recorded.events if isinstance(event, EntityCreated))
 
 
-def _processed(view: View, recorded: Recorded, inline_of: Callable[[Row], Inline]) -> tuple[Row, ...]:
-    """The entities that a request named and that live on, in tree order, each with what is inlined below it."""
+def _processed(
+    view: View,
+    recorded: Recorded,
+    inline_of: Callable[[Row], Inline],
+    narrowing: Narrowing | None,
+    sort: Sort = BY_ID,
+) -> tuple[Row, ...]:
+    """The entities that a request named and that live on, in order, each with what is inlined below it."""
     found: list[Row] = []
-    for row in sorted(view.entities(tuple(dict.fromkeys(recorded.processed))), key=lambda row: row.tree_key):
-        found += (row, *view.subtree(row.xid, set(below(row.type, inline_of(row)))))
+    rows = view.entities(tuple(dict.fromkeys(recorded.processed)))
+    for row in sorted(rows, key=lambda row: order_of(row, sort), reverse=sort.descending):
+        if narrowing is None or narrowing.survives(row):
+            subtree = narrowing.below(row) if narrowing else view.subtree
+            found += (row, *subtree(row.xid, set(below(row.type, inline_of(row)))))
+    if narrowing:
+        narrowing.settled(found)
     return tuple(found)
+
+
+def _narrowing(view: View, request: Request, shown: Shown) -> Narrowing | None:
+    """What a filter leaves of the members of a collection, or of several; None without one. Raises: BadFilter."""
+    filter = filter_of(shown.flags, shown.target, shown.definitions.model)
+    if filter is None:
+        return None
+    selection = view.selection(shown.target.xid, filter, request.base)
+    owner = None if shown.target.kind in COLLECTIONS else view.entity(shown.target.owner)
+    return Narrowing(selection, selection.state.into(owner, request.base) if owner else None)
 
 
 def _plural(row: Row) -> str:

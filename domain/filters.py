@@ -127,7 +127,7 @@ class Expression:
 
 @dataclass(frozen=True)
 class Conjunction:
-    """Expressions joined by AND, along one branch of the tree. type: of the deepest of them, whose entities it picks."""
+    """Expressions joined by AND, all on one branch of the tree. type: the deepest; it is whose entities are picked."""
 
     expressions: tuple[Expression, ...]
 
@@ -210,10 +210,10 @@ def parse_sort(text: str, scope: Scope, model: Model) -> Sort:
     return Sort(tuple(step for step in path if not isinstance(step, Wild)), word == "desc")
 
 
-def residual(conjunctions: Sequence[Conjunction], type: str) -> list[str]:
+def residual(conjunctions: Sequence[Conjunction], type: str) -> list[list[str]]:
     """The conjunctions as they read from the entities of a deeper type on; what is above it has been decided."""
     return [
-        ",".join(_from(each, type) for each in one.expressions if is_above(type, each.type))
+        [_from(each, type) for each in one.expressions if is_above(type, each.type)]
         for one in conjunctions
         if is_above(type, one.type)
     ]
@@ -436,5 +436,3 @@ def _bad_filter(text: str, detail: str) -> problems.Problem:
 
 def _bad_sort(text: str, detail: str) -> problems.Problem:
     return problems.BadSort(value=text, error_detail=detail)
-
-

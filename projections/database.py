@@ -16,6 +16,8 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, Table
 
+from domain.jsontext import dumps
+
 Values = Sequence[Any]
 
 #: Rows of one array parameter or one fetch.
@@ -28,7 +30,15 @@ _ARRAYS: Final = {str: "text[]", int: "bigint[]", float: "double precision[]"}
 
 
 class Database(Protocol):
-    """One connection of a driver."""
+    """One connection of a driver.
+
+    find: the SQL function that gives the place of a text in another, 1 for the first. nonascii: a condition on one
+    column, `{0}`. listing: a table expression of one list parameter, with the column `key`.
+    """
+
+    find: str
+    nonascii: str
+    listing: str
 
     def run(self, sql: str, values: Values = ()) -> None:
         """Carries out a statement that gives no rows."""
@@ -67,6 +77,10 @@ def over(connection: Connection) -> Database:
 class Sqlite:
     """SQLite; the connection keeps its prepared statements by text."""
 
+    find = "instr"
+    nonascii = "length({0}) <> length(CAST({0} AS BLOB))"
+    listing = "(SELECT value AS key FROM json_each(?))"
+
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
@@ -86,7 +100,7 @@ class Sqlite:
         return f"{column} IN (SELECT value FROM json_each(?))"
 
     def listed(self, values: Iterable[str]) -> Any:
-        return "[" + ",".join(f'"{value}"' for value in values) + "]"
+        return dumps(list(values)).decode()
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
         self._connection.executemany(_insert(table), rows)
@@ -101,6 +115,10 @@ class Sqlite:
 
 class Postgres:
     """PostgreSQL. Many rows travel as arrays or by COPY: psycopg's `executemany` is a pipeline, which can stall."""
+
+    find = "strpos"
+    nonascii = "octet_length({0}) <> length({0})"
+    listing = '(SELECT unnest(?::text[]) COLLATE "C" AS key)'
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection

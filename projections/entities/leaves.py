@@ -19,11 +19,14 @@ So an attribute is present where a leaf has its path or a path below it. What a 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
+
+from domain.comparison import text_order
+from domain.dotpath import Step
 
 #: Characters of a text key; those of a longer text are its beginning.
 TEXT_LIMIT: Final = 128
@@ -34,7 +37,6 @@ Leaf = tuple[str | None, float | None]
 PRESENT: Final[Leaf] = (None, None)
 
 _PLAIN_KEY: Final = re.compile(r"(?!\d+\Z)[^.\[\]'\"*]+\Z")
-_TIMESTAMP: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:(\.\d*?)0*)?Z\Z")
 
 
 def leaves(attributes: Mapping[str, Any]) -> dict[str, Leaf]:
@@ -49,18 +51,8 @@ def leaves(attributes: Mapping[str, Any]) -> dict[str, Leaf]:
 
 
 def text_key(text: str) -> str:
-    """The folded beginning of a text; byte order of keys is the order of texts.
-
-    A timestamp in UTC sorts by its instant: its `Z` becomes `!`, which is below the dot of a fraction. NUL, which
-    PostgreSQL cannot hold, and the character that escapes it keep their order.
-    """
-    if text[-1:] == "Z" and (timestamp := _TIMESTAMP.match(text)):
-        seconds, fraction = timestamp.groups()
-        return f"{seconds.lower()}{fraction if fraction and fraction != '.' else ''}!"
-    folded = text.casefold()
-    if "\0" in folded or "\1" in folded:
-        folded = folded.replace("\1", "\1\2").replace("\0", "\1\1")
-    return folded[:TEXT_LIMIT]
+    """The beginning of a text in the form that compares; byte order of keys is the order of texts."""
+    return text_order(text)[:TEXT_LIMIT]
 
 
 def path_key(path: str) -> str:
@@ -69,6 +61,12 @@ def path_key(path: str) -> str:
         return path
     digest = sha256(path.encode()).hexdigest()
     return f"{path[: PATH_LIMIT - len(digest) - 1]}#{digest}"
+
+
+def path_text(path: Sequence[Step]) -> str:
+    """A path of steps, none of them a wildcard, in canonical form."""
+    first, *rest = path or ("",)
+    return f"{first}" + "".join(f"[{each}]" if isinstance(each, int) else step(str(each)) for each in rest)
 
 
 @lru_cache(maxsize=4096)

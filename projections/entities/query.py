@@ -12,11 +12,15 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
+from domain.filters import Filter, Sort
 from domain.xid import CAPABILITIES, MODEL, REGISTRY, subtree, tree_key
 from projections import database
 from projections.connect import Reader, connect
 from projections.database import Database
+from projections.entities.by_index import Moment
+from projections.entities.pages import Members, moment_of
 from projections.entities.rows import Row
+from projections.entities.selection import Selection
 from projections.entities.tables import tables
 from projections.positions import position
 
@@ -86,6 +90,18 @@ class View:
             return iter(())
         sql = _SUBTREE.format(_of_types(xid, len(wanted)))
         return map(Row._make, self._db.stream(sql, (*subtree(xid), *wanted)))
+
+    def selection(self, xid: str, filter: Filter | None, base: str, moment: Moment | None = None) -> Selection:
+        """What a filter leaves below an entity or collection. base: absolute URL of the registry."""
+        return Selection(self._db, xid, filter, base, moment)
+
+    def members(self, selection: Selection, type: str, sort: Sort | None, size: int) -> Members:
+        """The members of a selection's collection, in an order. size: how many it has before any filter."""
+        return Members(self._db, selection, type, sort, size)
+
+    def moment(self, xid: str, position: int) -> Moment | None:
+        """What below a collection is not as it was at a position; None where all is."""
+        return moment_of(self._db, position, *subtree(xid))
 
     def document(self, sha256: str) -> bytes:
         """The bytes of a document. Raises: KeyError when it is not stored."""

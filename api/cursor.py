@@ -1,0 +1,68 @@
+"""Cursors: where a page of a collection begins, as an opaque text in its link.
+
+One pins the position of the log that its set belongs to, so that all pages show one state, and carries the size of the
+set, which is counted once. It fits the request that it was made for and no other.
+Spec: Pagination 0.1, "link".
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import crc32
+from dataclasses import dataclass
+from typing import Any
+
+from domain.problems import BadRequest, Problem
+from projections.entities.pages import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """position: of the log. count: members of the set. after: the place that the page begins behind, None for an end.
+
+    backwards: the page ends before the place, or at the end of the set. take: fewer members than the limit allows.
+    """
+
+    position: int
+    count: int
+    after: Place | None = None
+    backwards: bool = False
+    take: int | None = None
+
+    def text(self, request: str) -> str:
+        """The cursor of a request's set. request: whatever the set depends on."""
+        place = [*self.after.key, self.after.tree_key] if self.after else None
+        value = [crc32(request.encode()), self.position, self.count, place, self.backwards, self.take]
+        return urlsafe_b64encode(json.dumps(value, separators=(",", ":")).encode()).decode().rstrip("=")
+
+
+def parse_cursor(text: str, request: str, head: int) -> Cursor:
+    """The cursor in a link. head: position that the log has reached. Raises: BadRequest."""
+    try:
+        check, position, count, place, backwards, take = json.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        cursor = Cursor(_natural(position), _natural(count), _place(place), backwards is True, take and _natural(take))
+    except (ValueError, TypeError):
+        raise _bad() from None
+    if check != crc32(request.encode()) or cursor.position > head:
+        raise _bad()
+    return cursor
+
+
+def _place(value: Any) -> Place | None:
+    if value is None:
+        return None
+    kind, number, text, key = value
+    if kind not in (0, 1, 2) or not isinstance(text, str) or not isinstance(key, str):
+        raise ValueError("it is no place")
+    return Place((kind, float(number), text), key)
+
+
+def _natural(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError("it is no number of something")
+    return value
+
+
+def _bad() -> Problem:
+    return BadRequest(error_detail="the cursor is not one that this registry made for this request")

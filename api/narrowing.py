@@ -1,0 +1,88 @@
+"""What a filter changes in the entities that an answer shows: how many members collections have, and where they are.
+
+Spec: core 1.0-rc4, "Filter Flag".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Final
+from urllib.parse import quote
+
+from domain import xid as xids
+from domain.filters import EXCLUDE_ALL, depth, residual
+from projections.entities.rows import Row
+from projections.entities.selection import Selection, State
+
+_SAFE: Final = "=*!:/@"
+
+
+class Narrowing:
+    """Counts and residual filters of one answer. Rows are asked about in the order in which they are shown.
+
+    state: what the filter asks at the top of the answer; None: what the request's does.
+    """
+
+    def __init__(self, selection: Selection, state: State | None = None) -> None:
+        self._selection = selection
+        self._top = state or selection.state
+        self._range = selection.low, selection.high
+        self._states: dict[int, tuple[str, State]] = {}
+        self._counts: dict[str, dict[str, int]] = {}
+
+    def within(self, low: str, high: str) -> None:
+        """Tells between which keys the answer's rows are."""
+        self._range = low, high
+
+    def collection(self, owner: Row, plural: str, count: str) -> tuple[str, str]:
+        """How many members of an entity's collection survive, and the query that its URL gets. count: of all."""
+        state = self._state(owner)
+        type = plural if depth(owner.type) == 0 else f"{owner.type}.{plural}"
+        left = count if state.whole else str(self._counted(type).get(owner.tree_key, 0))
+        if left == "0":
+            return left, f"?filter={EXCLUDE_ALL}"
+        asked = [] if state.whole else residual(state.conjunctions, type)
+        return left, f"?{'&'.join(map(_parameter, asked))}" if asked else ""
+
+    def settled(self, rows: Iterable[Row]) -> Narrowing:
+        """Itself, with the sizes of the collections of some rows looked up now."""
+        for row in rows:
+            state = self._state(row)
+            if not state.whole:
+                for type in {each.type for each in state.conjunctions}:
+                    for level in range(depth(row.type) + 1, depth(type) + 1):
+                        self._counted(".".join(type.split(".")[:level]))
+        self._states.clear()
+        return self
+
+    def survives(self, row: Row) -> bool:
+        """Whether an entity at the top of the answer does, by itself or by something below it."""
+        return self._selection.survives(row, self._top)
+
+    def below(self, owner: Row) -> Callable[[str, Collection[str]], Iterator[Row]]:
+        """What survives below an entity, in place of all that is there. See `View.subtree`."""
+        state = self._state(owner)
+        return lambda xid, types: self._selection.rows(state, types, *xids.subtree(xid))
+
+    def _state(self, row: Row) -> State:
+        level = depth(row.type)
+        known = self._states.get(level)
+        if known and known[0] == row.tree_key:
+            return known[1]
+        owner = self._states.get(level - 1)
+        inside = owner is not None and (level == 1 or row.tree_key.startswith(f"{owner[0]}!"))
+        state = (owner[1] if owner and inside else self._top).into(row, self._selection.base)
+        self._states[level] = row.tree_key, state
+        return state
+
+    def _counted(self, type: str) -> dict[str, int]:
+        """The sizes of the collections of a type, by the tree keys of owners of whom only a part survives."""
+        found = self._counts.get(type)
+        if found is None:
+            deeper = tuple(each for each in self._top.conjunctions if depth(each.type) >= depth(type))
+            found = self._counts[type] = self._selection.counts(type, State(deeper), *self._range)
+        return found
+
+
+def _parameter(expressions: list[str]) -> str:
+    return "filter=" + ",".join(quote(each, safe=_SAFE) for each in expressions)

@@ -1,0 +1,96 @@
+"""Filters over rows themselves: what `by_index` asks of the `attribute` table, decided on an entity's JSON.
+
+It decides where an index cannot: on what its keys leave open, and on images that the index no longer holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Any
+
+import orjson
+
+from domain import jsontext
+from domain.comparison import number_sign, sort_key, text_order
+from domain.dotpath import Step, Wild, find
+from domain.filters import Expression, Operator, Sort, Sought
+from projections.entities.leaves import TEXT_LIMIT
+from projections.entities.rows import Row
+
+
+def matches(expression: Expression, row: Row, base: str) -> bool:
+    """Whether an entity of the expression's type meets it. base: absolute URL of the registry."""
+    found = any(_meets(expression, value) for value in _values(expression, row, base))
+    return found is not expression.operator.negative
+
+
+def order_of(row: Row, sort: Sort) -> tuple[tuple[int, float, str], str]:
+    """What an entity has as its place in an order, smallest first."""
+    if not sort.path:
+        return (0, 0.0, ""), row.tree_key
+    return sort_key(find(document(row), sort.path), TEXT_LIMIT), row.tree_key
+
+
+def document(row: Row) -> Any:
+    """The entity's attributes. Doubles do for most numbers; one beyond them is read exactly."""
+    try:
+        found = orjson.loads(row.attributes)
+    except orjson.JSONDecodeError:
+        return jsontext.loads(row.attributes)
+    return found
+
+
+def _values(expression: Expression, row: Row, base: str) -> Iterator[Any]:
+    if expression.derived:
+        start = base if expression.derived.absolute else ""
+        return iter((f"{start}{row.xid}{expression.derived.suffix}",))
+    exact = expression.sought.number is not None
+    return _reached(jsontext.loads(row.attributes) if exact else document(row), expression.path)
+
+
+def _reached(value: Any, path: Sequence[Step]) -> Iterator[Any]:
+    """Everything that is not null at the end of a path."""
+    if value is None:
+        return
+    if not path:
+        yield value
+        return
+    step, *rest = path
+    match step, value:
+        case Wild.MEMBER, dict():
+            inner = list(value.values())
+        case Wild.ITEM, list():
+            inner = value
+        case str(), dict():
+            inner = [value.get(step)]
+        case int(), list() if step < len(value):
+            inner = [value[step]]
+        case _:
+            return
+    for each in inner:
+        yield from _reached(each, rest)
+
+
+def _meets(expression: Expression, value: Any) -> bool:
+    """Whether a value meets the positive form of an expression."""
+    operator, sought = expression.operator.positive, expression.sought
+    if operator is Operator.PRESENT:
+        return True
+    if sought.pattern:
+        return isinstance(value, str) and sought.regex().match(text_order(value)) is not None
+    sign = _sign(value, sought)
+    return sign is not None and sign in operator.value
+
+
+def _sign(value: Any, sought: Sought) -> int | None:
+    """-1, 0 or 1 as a value is below, level with or above what is sought; None where they do not compare."""
+    match value:
+        case bool():
+            return None if sought.boolean is None else (value > sought.boolean) - (value < sought.boolean)
+        case str() if sought.text is not None:
+            text = text_order(value)
+            return (text > sought.text) - (text < sought.text)
+        case int() | float() | Decimal() if sought.number is not None:
+            return number_sign(value, sought.number)
+    return None

@@ -1,0 +1,369 @@
+"""Filters as SQL over the `attribute` table.
+
+A conjunction picks the entities of its deepest type that meet its expressions and whose owners meet the others: a set
+of tree keys. What survives a filter is, for each conjunction, those entities, all below them and all above them. One
+expression drives each set, by a range of an index; the others are look-ups by primary key for what it finds.
+
+Keys hold the beginnings of texts and doubles for numbers. Where that leaves an expression open, the few entities in
+doubt are read and `by_document` decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import takewhile
+from typing import Final
+
+from domain.comparison import EXACT
+from domain.dotpath import Step, Wild
+from domain.filters import Conjunction, Expression, Operator, Sought, depth, is_above
+from projections.database import Database
+from projections.entities.by_document import matches
+from projections.entities.leaves import TEXT_LIMIT, path_key, path_text, step
+from projections.entities.rows import Row
+from projections.entities.sql import ALWAYS, Sql, ancestor, between, both, either, joined
+
+COLUMNS: Final = ", ".join(Row._fields)
+#: The signs of comparison as SQL.
+_COMPARED: Final = {
+    Operator.EQUAL: "=",
+    Operator.LESS: "<",
+    Operator.AT_MOST: "<=",
+    Operator.MORE: ">",
+    Operator.AT_LEAST: ">=",
+}
+_MEMBER: Final = r"(?:\.[^.\[\]'\"*]+|\['(?:[^']|'')*'\])"
+_WILD: Final = {Wild.MEMBER: _MEMBER, Wild.ITEM: r"\[[0-9]+\]"}
+#: What both JSON and case folding leave as it is.
+_PLAIN: Final = re.compile(r"[a-z0-9 ._:-]+")
+#: The distinct paths of a type, each found by one step in an index. Texts and the rest have an index each.
+_PATHS: Final = (
+    "WITH RECURSIVE found(path) AS ("
+    " SELECT min(path) FROM attribute WHERE type = ? AND text IS {0} AND path >= ? AND path < ?"
+    " UNION ALL SELECT (SELECT min(path) FROM attribute WHERE type = ? AND text IS {0} AND path > found.path"
+    " AND path < ?) FROM found WHERE found.path IS NOT NULL)"
+    " SELECT path FROM found WHERE path IS NOT NULL"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment of the past, as what has changed since: the streams that did, and the images that they had then."""
+
+    images: Mapping[str, Row | None] = field(default_factory=dict)
+
+    def alive(self, type: str) -> list[str]:
+        """The tree keys of those that were entities of a type."""
+        return [key for key, row in self.images.items() if row is not None and row.type == type]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaves:
+    """How an expression is met in the `attribute` table, its negation left aside.
+
+    paths, values: alternatives of conditions on `a`; every value condition names one of the two partial indexes.
+    also: keys of entities that meet it and are not found this way. cost: rank as a driver, low is good.
+    """
+
+    paths: tuple[Sql, ...]
+    values: tuple[Sql, ...]
+    also: tuple[str, ...]
+    cost: int
+
+
+class Index:
+    """Compiles filters for one connection.
+
+    base: absolute URL of the registry. range: the keys that all questions are about; those of owners are not in it.
+    moment: None for the present.
+    """
+
+    def __init__(self, db: Database, base: str, range: tuple[str, str], moment: Moment | None = None) -> None:
+        self._db = db
+        self._base = base
+        self._range = range
+        self._moment = moment if moment and moment.images else None
+        self._leaves: dict[Expression, Leaves] = {}
+
+    def survivors(self, conjunctions: Sequence[Conjunction], type: str, low: str, high: str) -> Sql | None:
+        """A query for the keys of the entities of a type between two keys that a filter leaves, each once.
+
+        None where there can be none. The keys range over whole subtrees of the type that the filter starts at.
+        """
+        sets = [
+            self._set(each, type, low, high)
+            for each in conjunctions
+            if is_above(each.type, type) or is_above(type, each.type)
+        ]
+        if not sets:
+            return None
+        return (
+            sets[0] if len(sets) == 1 else joined(" UNION ", (each.within("SELECT key FROM ({}) s") for each in sets))
+        )
+
+    def _set(self, conjunction: Conjunction, type: str, low: str, high: str) -> Sql:
+        keys = self._keys(conjunction, low, high)
+        if type == conjunction.type:
+            return keys
+        if is_above(type, conjunction.type):
+            owner = ancestor("k.key", conjunction.type, depth(type), self._db.find)
+            return keys.within(f"SELECT DISTINCT {owner} AS key FROM ({{}}) AS k")
+        below = keys.within(
+            "SELECT e.tree_key AS key FROM ({}) AS k CROSS JOIN entity AS e"
+            f" WHERE e.type = '{type}' AND e.tree_key > k.key || '!' AND e.tree_key < k.key || '\"'"
+        )
+        if self._moment is None:
+            return below
+        owner = ancestor("i.key", type, depth(conjunction.type), self._db.find)
+        then = both(
+            self._list(self._moment.alive(type)).within("SELECT i.key FROM {} AS i WHERE 1 = 1"),
+            keys.within(f"{owner} IN ({{}})"),
+        )
+        return joined(" UNION ALL ", (both(below, self.unchanged("e.tree_key")), then))
+
+    def _keys(self, conjunction: Conjunction, low: str, high: str) -> Sql:
+        """The entities of a conjunction's own type that it picks."""
+        own = sorted(conjunction.of(conjunction.type), key=lambda each: self._of(each).cost)
+        driver, *others = own
+        drives = not driver.operator.negative
+        source = self._driver(driver, low, high) if drives else self.every(conjunction.type, low, high)
+        tests = [self._probe(each, "d.key") for each in (others if drives else own)]
+        for each in conjunction.expressions:
+            if each.type != conjunction.type:
+                key = ancestor("d.key", conjunction.type, depth(each.type), self._db.find)
+                tests.append(self._probe(each, key))
+        return source if not tests else both(source.within("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), *tests)
+
+    def every(self, type: str, low: str, high: str) -> Sql:
+        """A query for the keys of all entities of a type between two keys."""
+        start = Sql(f"SELECT e.tree_key AS key FROM entity AS e WHERE e.type = '{type}'")
+        now = both(start, between("e.tree_key", low, high))
+        if self._moment is None:
+            return now
+        alive = [key for key in self._moment.alive(type) if low < key < high]
+        then = self._list(alive).within("SELECT i.key FROM {} AS i")
+        return joined(" UNION ALL ", (both(now, self.unchanged("e.tree_key")), then))
+
+    def _driver(self, expression: Expression, low: str, high: str) -> Sql:
+        """The keys of the entities that meet an expression's positive form."""
+        if expression.derived:
+            test = self._derived(expression, "d.key")
+            return both(self.every(expression.type, low, high).within("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), test)
+        found = self._of(expression)
+        distinct = "DISTINCT " if expression.wild or expression.operator is Operator.PRESENT else ""
+        start = Sql(f"SELECT {distinct}a.tree_key AS key FROM attribute AS a WHERE a.type = '{expression.type}'")
+        end = both(between("a.tree_key", low, high), self.unchanged("a.tree_key"))
+        parts = [both(start, path, value, end) for path in found.paths for value in found.values]
+        if also := [key for key in found.also if low < key < high]:
+            parts.append(self._list(also).within("SELECT i.key FROM {} AS i"))
+        if len(parts) == 1:
+            return parts[0]
+        return joined(" UNION " if distinct else " UNION ALL ", parts or [Sql("SELECT '' AS key WHERE 1 = 0")])
+
+    def _probe(self, expression: Expression, key: str) -> Sql:
+        """Whether the entity with a key meets an expression."""
+        negation = "NOT " if expression.operator.negative else ""
+        if expression.derived:
+            return self._derived(expression, key).within(f"{negation}({{}})")
+        found = self._of(expression)
+        tests: list[Sql] = []
+        if found.paths and found.values:
+            leaf = both(Sql(f"a.tree_key = {key}"), either(found.paths), either(found.values))
+            there = leaf.within("EXISTS (SELECT 1 FROM attribute AS a WHERE {})")
+            tests.append(both(there, self.unchanged(key)))
+        if found.also:
+            tests.append(self._named(key, found.also))
+        return either(tests or [Sql("1 = 0")]).within(f"{negation}{{}}")
+
+    def _derived(self, expression: Expression, key: str) -> Sql:
+        derived, sought = expression.derived, expression.sought
+        assert derived is not None, "only what is made from xids comes here"
+        operator = expression.operator.positive
+        if operator is Operator.PRESENT:
+            return ALWAYS
+        start = (self._base if derived.absolute else "").casefold()
+        text = f"(CAST(? AS TEXT) || replace({key}, '!', '/') || CAST(? AS TEXT))"
+        made = (start, derived.suffix)
+        if sought.pattern:
+            return Sql(f"{text} LIKE ? ESCAPE '\\'", (*made, _like(sought.pieces)))
+        if sought.text is None:
+            return Sql("1 = 0")
+        return Sql(f"{text} {_COMPARED[operator]} ?", (*made, sought.text))
+
+    def _of(self, expression: Expression) -> Leaves:
+        """The leaves of an expression; what is in doubt is decided when they are first asked for."""
+        found = self._leaves.get(expression)
+        if found is None:
+            found = self._leaves[expression] = self._compiled(expression)
+        return found
+
+    def _compiled(self, expression: Expression) -> Leaves:
+        if expression.derived:
+            return Leaves((), (), (), 5)
+        paths = self._paths(expression)
+        sure, doubt, cost = _conditions(expression)
+        also = self._decided(expression, paths, doubt) if doubt and paths else []
+        if self._moment:
+            also = [key for key in also if key not in self._moment.images] + self._then(expression)
+        return Leaves(paths, tuple(sure), tuple(also), 9 if expression.operator.negative else cost)
+
+    def _paths(self, expression: Expression) -> tuple[Sql, ...]:
+        """The conditions on paths, as alternatives."""
+        if expression.wild:
+            found = self._wild_paths(expression)
+            return (self._named("a.path", found),) if found else ()
+        path = path_key(path_text(expression.path))
+        exact = Sql("a.path = ?", (path,))
+        if expression.operator.positive is not Operator.PRESENT or expression.scalar:
+            return (exact,)
+        return exact, Sql("a.path > ? AND a.path < ?", (f"{path}.", f"{path}/")), _items(path)
+
+    def _wild_paths(self, expression: Expression) -> list[str]:
+        """The paths in use that a path with wildcards means."""
+        fixed = path_text(tuple(takewhile(lambda each: not isinstance(each, Wild), expression.path)))
+        inner = r"(?:[.\[].*)?" if expression.operator.positive is Operator.PRESENT else ""
+        wanted = re.compile("".join(map(_pattern, enumerate(expression.path))) + inner + r"\Z", re.DOTALL)
+        low, high, type = fixed, fixed + "\U0010ffff", expression.type
+        found = [
+            row[0]
+            for null in ("NULL", "NOT NULL")
+            for row in self._db.all(_PATHS.format(null), (type, low, high, type, high))
+        ]
+        return [path for path in dict.fromkeys(found) if wanted.match(path)]
+
+    def _decided(self, expression: Expression, paths: Sequence[Sql], doubt: Sql) -> list[str]:
+        """The keys of the entities in doubt that meet the positive form of an expression."""
+        start = Sql(
+            f"SELECT DISTINCT {', '.join(f'e.{name}' for name in Row._fields)} FROM attribute AS a"
+            f" CROSS JOIN entity AS e WHERE e.tree_key = a.tree_key AND a.type = '{expression.type}'"
+        )
+        query = both(start, either(paths), doubt, between("a.tree_key", *self._range), *self._hinted(expression.sought))
+        rows = map(Row._make, self._db.stream(*query))
+        return [
+            row.tree_key for row in rows if matches(expression, row, self._base) is not expression.operator.negative
+        ]
+
+    def _hinted(self, sought: Sought) -> tuple[Sql, ...]:
+        """A condition that spares most entities in doubt about a pattern the reading: a part of it is in their JSON."""
+        parts = [part for piece in sought.pieces for part in _PLAIN.findall(piece)] if sought.pattern else []
+        if not parts:
+            return ()
+        there = Sql("lower(e.attributes) LIKE ?", (f"%{_escaped(max(parts, key=len))}%",)).within("{} ESCAPE '\\'")
+        # What is not ASCII may fold to ASCII.
+        return (either([there, Sql(self._db.nonascii.format("e.attributes"))]),)
+
+    def _then(self, expression: Expression) -> list[str]:
+        """The keys of the changed entities that met the positive form of an expression then."""
+        assert self._moment is not None, "there is no then without a moment"
+        negative = expression.operator.negative
+        return [
+            key
+            for key, row in self._moment.images.items()
+            if row and row.type == expression.type and matches(expression, row, self._base) is not negative
+        ]
+
+    def unchanged(self, column: str) -> Sql:
+        """A condition on a column of keys: what they name is now as it was at the moment."""
+        if self._moment is None:
+            return ALWAYS
+        return self._named(column, self._moment.images).within("NOT ({})")
+
+    def _named(self, column: str, values: Collection[str]) -> Sql:
+        return Sql(self._db.named(column), (self._db.listed(values),))
+
+    def _list(self, values: Collection[str]) -> Sql:
+        return Sql(self._db.listing, (self._db.listed(values),))
+
+
+def _pattern(numbered: tuple[int, Step]) -> str:
+    at, each = numbered
+    if isinstance(each, Wild):
+        return _WILD[each] if at else r"[^.\[]+" if each is Wild.MEMBER else "(?!)"
+    return re.escape(path_text([each]) if not at else f"[{each}]" if isinstance(each, int) else step(each))
+
+
+def _items(path: str) -> Sql:
+    return Sql("a.path > ? AND a.path < ?", (f"{path}[", f"{path}\\"))
+
+
+Conditions = tuple[list[Sql], Sql | None, int]
+
+
+def _conditions(expression: Expression) -> Conditions:
+    """Conditions on leaves that are sure to be met, one on those in doubt, and the rank as a driver."""
+    operator, sought = expression.operator.positive, expression.sought
+    if operator is Operator.PRESENT:
+        return [Sql("a.text IS NOT NULL"), Sql("a.text IS NULL")], None, 3
+    if sought.pattern:
+        return _like_text(sought.pieces)
+    sure: list[Sql] = []
+    doubts: list[Sql] = []
+    if sought.text is not None:
+        _add_text(sought.text, _COMPARED[operator], sure, doubts)
+    if sought.boolean is not None:
+        level = Sql("a.text IN ('false', 'true')")
+        sure.append(both(level, Sql(f"a.number {_COMPARED[operator]} ?", (float(sought.boolean),))))
+    if sought.number is not None:
+        _add_number(float(sought.number), _COMPARED[operator], sure, doubts)
+    return sure, either(doubts) if doubts else None, 0 if operator is Operator.EQUAL else 2
+
+
+def _add_text(text: str, compared: str, sure: list[Sql], doubts: list[Sql]) -> None:
+    key = text[:TEXT_LIMIT]
+    if len(key) < TEXT_LIMIT:
+        sure.append(_of_texts(Sql(f"a.text {compared} ?", (key,)), key if compared == "=" else None))
+        return
+    doubts.append(Sql("a.text = ?", (key,)))
+    if compared != "=":
+        sure.append(_of_texts(Sql(f"a.text {compared[0]} ?", (key,)), None))
+
+
+def _of_texts(condition: Sql, only: str | None) -> Sql:
+    """The condition for strings: booleans have texts too. only: the one text that is in question."""
+    if only is not None and only not in ("true", "false"):
+        return condition
+    return both(condition, Sql("(a.text NOT IN ('false', 'true') OR a.number IS NULL)"))
+
+
+def _add_number(number: float, compared: str, sure: list[Sql], doubts: list[Sql]) -> None:
+    here = Sql("a.text IS NULL")
+    if abs(number) < EXACT:
+        sure.append(both(here, Sql(f"a.number {compared} ?", (number,))))
+        return
+    doubts.append(both(here, Sql("a.number = ?", (number,))))
+    if compared != "=":
+        sure.append(both(here, Sql(f"a.number {compared[0]} ?", (number,))))
+
+
+def _like_text(pieces: tuple[str, ...]) -> Conditions:
+    """A pattern: its beginning is a range; the rest is told by the key where that is the whole text."""
+    prefix = pieces[0]
+    key = prefix[:TEXT_LIMIT]
+    start = Sql("a.text >= ? AND a.text < ?", (key, _after(key))) if key else Sql("a.text IS NOT NULL")
+    texts = _of_texts(start, None)
+    if not any(pieces[1:]) and len(prefix) <= TEXT_LIMIT:
+        return [texts], None, 1
+    short = Sql(f"length(a.text) < {TEXT_LIMIT}")
+    like = Sql("a.text LIKE ? ESCAPE '\\'", (_like(pieces),))
+    return [both(texts, like, short)], both(start, Sql(f"length(a.text) = {TEXT_LIMIT}")), 1 if key else 4
+
+
+@lru_cache(maxsize=256)
+def _after(prefix: str) -> str:
+    """The first text behind all those with a prefix."""
+    for at in range(len(prefix) - 1, -1, -1):
+        code = ord(prefix[at]) + 1
+        if code <= 0x10FFFF:
+            return prefix[:at] + chr(0xE000 if code == 0xD800 else code)
+    return "\U0010ffff" * (TEXT_LIMIT + 1)
+
+
+def _like(pieces: Sequence[str]) -> str:
+    return "%".join(map(_escaped, pieces))
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([%_\\])", r"\\\1", text)

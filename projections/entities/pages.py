@@ -1,0 +1,194 @@
+"""The members of one collection in an order, from any place in it on.
+
+A place is what sorts a member: the class, number and text of its sort key, and its tree key. Pages start behind one, so
+what comes and goes elsewhere moves nothing. In the order of ids a page is a range of keys; in that of an attribute, of
+its index: first those without a value, then numbers, then texts, or the other way round.
+Spec: core 1.0-rc4, "Sort Flag"; Pagination 0.1.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Final, NamedTuple
+
+from domain.filters import Sort
+from projections.database import Database
+from projections.entities.by_document import order_of
+from projections.entities.by_index import Moment
+from projections.entities.leaves import path_key, path_text
+from projections.entities.rows import Row
+from projections.entities.selection import Selection
+from projections.entities.sql import Sql, between, both
+
+#: Up to so many members are sorted; of a larger collection the index over all entities of its type is read in order.
+FEW: Final = 5000
+
+BY_ID: Final = Sort(())
+
+
+class Place(NamedTuple):
+    """Where a member stands in an order."""
+
+    key: tuple[int, float, str]
+    tree_key: str
+
+
+class Members:
+    """The members of a collection that survive a filter. size: how many it has about, before any filter."""
+
+    def __init__(self, db: Database, selection: Selection, type: str, sort: Sort | None, size: int) -> None:
+        self._db = db
+        self._selection = selection
+        self._type = type
+        self._sort = sort or BY_ID
+        self._size = size
+
+    def rows(self, places: Iterable[Place]) -> Iterator[Row]:
+        """The members at some places."""
+        return self._selection.by_keys(place.tree_key for place in places)
+
+    def places(self, after: Place | None = None, backwards: bool = False, limit: int | None = None) -> Iterator[Place]:
+        """The places behind one, or before it, nearest first. limit: how many are wanted at most, a hint."""
+        descending = self._sort.descending is not backwards
+        low, high = self._selection.low, self._selection.high
+        if not self._sort.path:
+            if after:
+                # What is below a member is behind it: a quotation mark is above `!` and below all that ids have.
+                low, high = (low, after.tree_key) if descending else (f'{after.tree_key}"', high)
+            return self._by_id(low, high, descending, limit)
+        return self._by_value(after, descending, limit)
+
+    def _by_id(self, low: str, high: str, descending: bool, limit: int | None) -> Iterator[Place]:
+        query = self._selection.keys(self._selection.state, self._type, low, high)
+        if query is None:
+            return
+        ordered = query.within(f"SELECT s.key FROM ({{}}) AS s ORDER BY s.key{_DIRECTION[descending]}")
+        for (key,) in self._db.stream(*_limited(ordered, limit)):
+            yield Place((0, 0.0, ""), key)
+
+    def _by_value(self, after: Place | None, descending: bool, limit: int | None) -> Iterator[Place]:
+        classes = (_MISSING, _NUMBERS, _TEXTS)
+        wanted = [one for one in (reversed(classes) if descending else classes) if _is_left(one, after, descending)]
+        now = chain.from_iterable(self._of_class(one, after, descending, limit) for one in wanted)
+        if not self._selection.moment.images:
+            return now
+        return heapq.merge(now, self._then(after, descending), reverse=descending)
+
+    def _of_class(self, kind: int, after: Place | None, descending: bool, limit: int | None) -> Iterator[Place]:
+        start = after if after and after.key[0] == kind else None
+        if kind == _MISSING:
+            if start is None and not descending and self._all_have_values():
+                return
+            query = self._without_value(start, descending)
+            for (key,) in self._db.stream(*_limited(query, limit)) if query else ():
+                yield Place((kind, 0.0, ""), key)
+            return
+        query = self._with_value(kind, start, descending)
+        for value, key in self._db.stream(*_limited(query, limit)) if query else ():
+            yield Place((kind, value, "") if kind == _NUMBERS else (kind, 0.0, value), key)
+
+    def _with_value(self, kind: int, after: Place | None, descending: bool) -> Sql | None:
+        column, condition = _COLUMNS[kind]
+        keys = self._filtered("a.tree_key")
+        if keys is None:
+            return None
+        parts = [
+            Sql(f"SELECT a.{column}, a.tree_key FROM {self._source()} AND a.path = ? AND {condition}", (self._path,)),
+            between("a.tree_key", self._selection.low, self._selection.high),
+            keys,
+            self._selection.index.unchanged("a.tree_key"),
+        ]
+        if after:
+            value, sign = after.key[1] if kind == _NUMBERS else after.key[2], "<" if descending else ">"
+            # The first condition is what an index takes as its start, the second is the whole truth.
+            parts.append(Sql(f"a.{column} {sign}= ?", (value,)))
+            parts.append(Sql(f"(a.{column}, a.tree_key) {sign} (?, ?)", (value, after.tree_key)))
+        turn = _DIRECTION[descending]
+        return both(*parts).within(f"{{}} ORDER BY a.{column}{turn}, a.tree_key{turn}")
+
+    def _without_value(self, after: Place | None, descending: bool) -> Sql | None:
+        low, high = self._selection.low, self._selection.high
+        if after:
+            low, high = (low, after.tree_key) if descending else (after.tree_key, high)
+        keys = self._filtered("e.tree_key")
+        if keys is None:
+            return None
+        start = Sql(f"SELECT e.tree_key FROM entity AS e WHERE e.type = '{self._type}'")
+        bare = Sql(f"NOT EXISTS (SELECT 1 FROM attribute AS a WHERE {_OF_ENTITY})", (self._path,))
+        query = both(start, between("e.tree_key", low, high), bare, keys, self._selection.index.unchanged("e.tree_key"))
+        return query.within(f"{{}} ORDER BY e.tree_key{_DIRECTION[descending]}")
+
+    def _all_have_values(self) -> bool:
+        """Whether no member lacks the attribute: counting the values is cheaper than looking for one without."""
+        if self._size <= FEW or not self._selection.state.whole or self._selection.moment.images:
+            return False
+        start = Sql(f"SELECT 1 FROM attribute AS a WHERE a.type = '{self._type}' AND a.path = ?", (self._path,))
+        range = between("a.tree_key", self._selection.low, self._selection.high)
+        found = (both(start, range, Sql(condition)) for _, condition in _COLUMNS.values())
+        counted = (self._db.one(*query.within("SELECT count(*) FROM ({}) AS s"))[0] for query in found)
+        return bool(sum(counted) == self._size)
+
+    def _source(self) -> str:
+        """The leaves of the members. A cross join keeps SQLite from leaving the few members for the many leaves."""
+        if self._size > FEW:
+            return f"attribute AS a WHERE a.type = '{self._type}'"
+        low, high = (key.replace("'", "''") for key in (self._selection.low, self._selection.high))
+        members = (
+            f"SELECT tree_key FROM entity WHERE type = '{self._type}' AND tree_key > '{low}' AND tree_key < '{high}'"
+        )
+        return f"({members}) AS m CROSS JOIN attribute AS a WHERE a.tree_key = m.tree_key"
+
+    def _filtered(self, column: str) -> Sql | None:
+        """A condition for what survives the filter; None where nothing does."""
+        selection = self._selection
+        if selection.state.whole:
+            return Sql("1 = 1")
+        keys = selection.keys(selection.state, self._type, selection.low, selection.high)
+        return keys.within(f"{column} IN ({{}})") if keys else None
+
+    def _then(self, after: Place | None, descending: bool) -> list[Place]:
+        """The places of changed entities, as they were."""
+        selection = self._selection
+        rows = selection.then(selection.keys(selection.state, self._type, selection.low, selection.high))
+        places = (Place(*order_of(row, self._sort)) for row in rows)
+        left = (place for place in places if after is None or (place < after if descending else place > after))
+        return sorted(left, reverse=descending)
+
+    @property
+    def _path(self) -> str:
+        return path_key(path_text(self._sort.path))
+
+
+_MISSING: Final = 0
+_NUMBERS: Final = 1
+_TEXTS: Final = 2
+_COLUMNS: Final = {
+    _NUMBERS: ("number", "a.text IS NULL AND a.number IS NOT NULL"),
+    _TEXTS: ("text", "a.text IS NOT NULL"),
+}
+_DIRECTION: Final = {False: "", True: " DESC"}
+_OF_ENTITY: Final = "a.tree_key = e.tree_key AND a.path = ? AND (a.text IS NOT NULL OR a.number IS NOT NULL)"
+
+
+def _is_left(kind: int, after: Place | None, descending: bool) -> bool:
+    """Whether members of a class may lie behind a place."""
+    return after is None or (kind <= after.key[0] if descending else kind >= after.key[0])
+
+
+def _limited(query: Sql, limit: int | None) -> Sql:
+    return query if limit is None else Sql(f"{query.text} LIMIT ?", (*query.values, limit))
+
+
+def moment_of(db: Database, position: int, low: str, high: str) -> Moment | None:
+    """What has changed between two keys since a position, as it was then; None where nothing has. O(changes since)."""
+    streams = {row[0] for row in db.all("SELECT stream FROM log WHERE position > ?", (position,))}
+    changed = [key for stream in streams if low < (key := stream.replace("/", "!")) < high]
+    if not changed:
+        return None
+    columns = ", ".join(Row._fields)
+    named = db.named("tree_key")
+    sql = f"SELECT {columns} FROM entity_history WHERE {named} AND since <= ? AND until > ?"
+    rows = db.all(sql, (db.listed(changed), position, position))
+    return Moment({**dict.fromkeys(changed), **{row[0]: Row._make(row) for row in rows}})

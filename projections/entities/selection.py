@@ -1,0 +1,178 @@
+"""What a request's filter leaves: the entities below one path, their owners and what is below them.
+
+Spec: core 1.0-rc4, "Filter Flag".
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, TypeVar
+
+from domain import xid as xids
+from domain.filters import Conjunction, Filter, depth, is_above
+from projections.database import Database
+from projections.entities.by_document import matches
+from projections.entities.by_index import COLUMNS, Index, Moment
+from projections.entities.rows import Row
+from projections.entities.sql import Sql, ancestor, between, both, joined
+
+T = TypeVar("T")
+
+#: Members of a collection whose nested entities are looked up together.
+TOGETHER: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is left to be asked below an entity that survives. whole: nothing, all of it does."""
+
+    conjunctions: Filter = ()
+    whole: bool = False
+
+    def into(self, row: Row, base: str) -> State:
+        """The state below an entity of this place; without conjunctions and not whole, it does not survive."""
+        if self.whole:
+            return self
+        left: dict[Conjunction, None] = {}
+        for each in self.conjunctions:
+            if is_above(row.type, each.type) and all(matches(one, row, base) for one in each.of(row.type)):
+                deeper = tuple(one for one in each.expressions if one.type != row.type)
+                if not deeper:
+                    return WHOLE
+                left[Conjunction(deeper)] = None
+        return State(tuple(left))
+
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing survives."""
+        return not self.whole and not self.conjunctions
+
+
+WHOLE: Final = State(whole=True)
+
+
+class Selection:
+    """The entities below a path that survive a filter. xid: of the entity or collection. filter: None for all.
+
+    base: absolute URL of the registry. moment: None for the present.
+    """
+
+    def __init__(
+        self, db: Database, xid: str, filter: Filter | None, base: str = "", moment: Moment | None = None
+    ) -> None:
+        self.low, self.high = xids.subtree(xid)
+        self.state = WHOLE if filter is None else State(filter)
+        self.base = base
+        self.moment = moment or Moment()
+        self.index = Index(db, base, (self.low, self.high), moment)
+        self._db = db
+
+    def keys(self, state: State, type: str, low: str, high: str) -> Sql | None:
+        """A query for the keys of surviving entities of a type; None where there can be none."""
+        if state.whole:
+            return self.index.every(type, low, high)
+        return self.index.survivors(state.conjunctions, type, low, high)
+
+    def survives(self, row: Row, above: State | None = None) -> bool:
+        """Whether one entity does, by itself or by something below it. above: what is asked where it is."""
+        state = (above or self.state).into(row, self.base)
+        return state.whole or any(
+            self._db.one(*query.within("SELECT key FROM ({}) AS s LIMIT 1")) is not None
+            for each in state.conjunctions
+            if (query := self.keys(State((each,)), each.type, *xids.subtree(row.xid))) is not None
+        )
+
+    def count(self, type: str) -> int:
+        """How many entities of a type survive."""
+        query = self.keys(self.state, type, self.low, self.high)
+        found: int = self._db.one(*query.within("SELECT count(*) FROM ({}) AS s"))[0] if query else 0
+        return found
+
+    def counts(self, type: str, state: State, low: str, high: str) -> dict[str, int]:
+        """How many entities of a type survive between two keys, by the tree key of their owner."""
+        query = self.keys(state, type, low, high)
+        if query is None:
+            return {}
+        owner = ancestor("s.key", type, depth(type) - 1, self._db.find) if depth(type) > 1 else "'!'"
+        grouped = query.within(f"SELECT {owner} AS owner, count(*) FROM ({{}}) AS s GROUP BY owner")
+        return dict(self._db.all(*grouped))
+
+    def rows(self, state: State, types: Collection[str], low: str, high: str) -> Iterator[Row]:
+        """The surviving entities of some types between two keys, in tree order, streamed."""
+        if state.whole:
+            return self._all(types, low, high)
+        queries = [query for type in types if (query := self.keys(state, type, low, high)) is not None]
+        if not queries:
+            return iter(())
+        keys = joined(" UNION ALL ", (query.within("SELECT key FROM ({}) AS u") for query in queries))
+        start = Sql(f"SELECT {COLUMNS} FROM entity WHERE tree_key IN ({keys.text})", keys.values)
+        query = both(start, between("tree_key", low, high), self.index.unchanged("tree_key"))
+        now = map(Row._make, self._db.stream(*query.within("{} ORDER BY tree_key")))
+        return heapq.merge(now, self.then(keys), key=lambda row: row.tree_key) if self.moment.images else now
+
+    def below(self, members: Iterable[Row], types: Collection[str]) -> Iterator[Row]:
+        """Members of the collection that the path names, in their order, each followed by what survives below it."""
+        if not types:
+            yield from members
+            return
+        for chunk in chunked(members):
+            states = [self.state.into(row, self.base) for row in chunk]
+            nested = {} if all(state.whole for state in states) else self._nested(chunk, types)
+            for row, state in zip(chunk, states, strict=True):
+                yield row
+                yield from self._all(types, *xids.subtree(row.xid)) if state.whole else nested.get(row.tree_key, ())
+
+    def by_keys(self, keys: Iterable[str]) -> Iterator[Row]:
+        """Rows by key, in the order asked for."""
+        for chunk in chunked(keys):
+            wanted = [key for key in chunk if key not in self.moment.images]
+            sql = f"SELECT {COLUMNS} FROM entity WHERE {self._db.named('tree_key')}"
+            found = {row[0]: Row._make(row) for row in self._db.all(sql, [self._db.listed(wanted)])}
+            for key in chunk:
+                row = found.get(key) or self.moment.images.get(key)
+                if row is not None:
+                    yield row
+
+    def then(self, keys: Sql | None) -> Iterator[Row]:
+        """The images of changed entities among those that a query names."""
+        if keys is None:
+            return
+        start = keys.within("SELECT u.key FROM ({}) AS u WHERE ")
+        query = Sql(start.text + self._db.named("u.key"), (*start.values, self._db.listed(self.moment.images)))
+        for (key,) in sorted(self._db.all(*query)):
+            if row := self.moment.images.get(key):
+                yield row
+
+    def _all(self, types: Collection[str], low: str, high: str) -> Iterator[Row]:
+        if not types:
+            return iter(())
+        marks = ", ".join("?" for _ in types)
+        # The concatenation hides the column from the index by type, whose ranges would have to be merged.
+        start = Sql(f"SELECT {COLUMNS} FROM entity WHERE type || '' IN ({marks})", tuple(types))
+        query = both(start, between("tree_key", low, high), self.index.unchanged("tree_key"))
+        now = map(Row._make, self._db.stream(*query.within("{} ORDER BY tree_key")))
+        if not self.moment.images:
+            return now
+        then = (image for key, image in sorted(self.moment.images.items()) if low < key < high and image)
+        return heapq.merge(now, (image for image in then if image.type in types), key=lambda each: each.tree_key)
+
+    def _nested(self, members: Sequence[Row], types: Collection[str]) -> dict[str, list[Row]]:
+        """What survives below some members, by their tree keys."""
+        keys = sorted(row.tree_key for row in members)
+        found: dict[str, list[Row]] = {key: [] for key in keys}
+        place = depth(members[0].type)
+        for row in self.rows(self.state, types, keys[0], f'{keys[-1]}"'):
+            owner = "!".join(row.tree_key.split("!")[: 2 * place + 1])
+            if owner in found:
+                found[owner].append(row)
+        return found
+
+
+def chunked(items: Iterable[T]) -> Iterator[list[T]]:
+    """The items, a few at a time."""
+    waiting = iter(items)
+    while chunk := list(islice(waiting, TOGETHER)):
+        yield chunk

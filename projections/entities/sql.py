@@ -1,0 +1,62 @@
+"""Pieces of SQL with their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from domain.filters import depth
+
+
+class Sql(NamedTuple):
+    """A text with `?` for parameters, and these in their order."""
+
+    text: str
+    values: tuple[Any, ...] = ()
+
+    def within(self, text: str) -> Sql:
+        """The piece in the place of `{}` of a text."""
+        return Sql(text.replace("{}", self.text), self.values)
+
+
+#: What is true of every row.
+ALWAYS = Sql("1 = 1")
+
+
+def joined(word: str, pieces: Iterable[Sql]) -> Sql:
+    """The pieces with a word between them."""
+    found = tuple(pieces)
+    return Sql(word.join(piece.text for piece in found), tuple(value for piece in found for value in piece.values))
+
+
+def both(*pieces: Sql) -> Sql:
+    """The conditions joined by AND."""
+    return joined(" AND ", pieces)
+
+
+def either(pieces: Iterable[Sql]) -> Sql:
+    """The conditions joined by OR, in brackets."""
+    return joined(" OR ", pieces).within("({})")
+
+
+def between(column: str, low: str, high: str) -> Sql:
+    """What lies between two keys, both left out."""
+    return Sql(f"{column} > ? AND {column} < ?", (low, high))
+
+
+def ancestor(key: str, type: str, to: int, find: str) -> str:
+    """The tree key of the Group (`to` 1) or Resource (2) that an entity of a type belongs to.
+
+    key: a column. find: the database's function. Ids have no `!`, so each ends where the next one is.
+    """
+    if to == depth(type):
+        return key
+    group, *rest = type.split(".")
+    end = _end(key, f"{len(group) + 2}", find)
+    if to == 2:
+        end = _end(key, f"({end} + {len(rest[0]) + 2})", find)
+    return f"substr({key}, 1, {end})"
+
+
+def _end(key: str, start: str, find: str) -> str:
+    return f"({start} + {find}(substr({key}, {start} + 1), '!') - 1)"
