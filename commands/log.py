@@ -20,7 +20,7 @@ from commands.engine import WRITING, lock, open_engine
 from commands.mapper import EventMapper, image, state
 from commands.proof import Interaction, LogRow
 from commands.recorder import LogRecorder
-from commands.world import ModelCache, SqlWorld
+from commands.world import ModelCache, SqlWorld, pointer
 from domain import xid as xids
 from domain.commands import Command, describe
 from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent
@@ -32,7 +32,7 @@ T = TypeVar("T")
 _TIP: Final = "SELECT last, time, chain, state FROM interaction ORDER BY last DESC LIMIT 1"
 _MOVE_HEAD: Final = (
     "ON CONFLICT (tree_key) DO UPDATE SET position = excluded.position, revision = excluded.revision,"
-    " xid = excluded.xid, live = excluded.live, hash = excluded.hash"
+    " xid = excluded.xid, live = excluded.live, hash = excluded.hash, xref = excluded.xref"
 )
 
 
@@ -254,6 +254,7 @@ def _head(encoded: _Encoded, row: LogRow) -> tuple[Any, ...]:
         xids.tree_key(owner) if owner else "",
         bool(encoded.hash),
         encoded.hash,
+        pointer(event),
     )
 
 

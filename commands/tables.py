@@ -43,7 +43,7 @@ log: Final = Table(
 )
 
 #: Where each stream stands, deleted entities included. parent: tree key of the owner, empty for the registry.
-#: hash: SHA-256 of the entity's image, empty once deleted.
+#: hash: SHA-256 of the entity's image, empty once deleted. xref: xid of the Resource that a pointer stands for.
 head: Final = Table(
     "head",
     METADATA,
@@ -55,6 +55,8 @@ head: Final = Table(
     Column("parent", _TEXT, nullable=False),
     Column("live", Boolean, nullable=False),
     Column("hash", LargeBinary, nullable=False),
+    Column("xref", _TEXT),
+    Index("head_sources", "xref", sqlite_where=text("xref IS NOT NULL"), postgresql_where=text("xref IS NOT NULL")),
     # Serves the members of a collection and, because a parent's key is a prefix, all of a type in tree order.
     Index("head_members", "type", "parent", "tree_key", sqlite_where=text("live"), postgresql_where=text("live")),
     sqlite_with_rowid=False,

@@ -25,6 +25,8 @@ OF_TYPE: Final = (
     READ + "h.type = ? AND h.live AND (h.parent, h.tree_key) > (?, ?) ORDER BY h.parent, h.tree_key LIMIT ?"
 )
 MEMBERS: Final = READ + "h.type = ? AND h.parent = ? AND h.live AND h.tree_key > ? ORDER BY h.tree_key LIMIT ?"
+_SOURCES: Final = "SELECT xid FROM head WHERE xref = ? ORDER BY tree_key"
+_POINTERS: Final = "SELECT 1 FROM head WHERE xref IS NOT NULL LIMIT 1"
 
 
 class Known(NamedTuple):
@@ -62,6 +64,7 @@ class SqlWorld:
         self._model: Model | None = None
         self._known: dict[str, Known] = {}
         self._unsettled: set[str] = set()
+        self._pointers: bool | None = None
 
     @property
     def model(self) -> Model:
@@ -97,6 +100,14 @@ class SqlWorld:
         """See World. Cost: O(entities of the type), a page at a time."""
         return self._pages(OF_TYPE, lambda last: (type, *(_place(last) if last else ("", ""))))
 
+    def sources(self, xid: str) -> Sequence[str]:
+        """See World. Cost: none where there are no pointers at all, which is asked once."""
+        if self._pointers is None:
+            self._pointers = bool(sql.run(self._connection, _POINTERS).fetchone())
+        if not self._pointers:
+            return []
+        return [row[0] for row in sql.run(self._connection, _SOURCES, (xid,))]
+
     def document(self, sha256: str) -> bytes:
         found = sql.value(self._connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,))
         if found is None:
@@ -117,6 +128,8 @@ class SqlWorld:
         self._unsettled.add(key)
         if event.xid == xids.MODEL:
             self._model = None
+        if pointer(event) is not None:
+            self._pointers = True
 
     def settle(self) -> None:
         """What was taken in stays, whatever later savepoints do."""
@@ -170,6 +183,13 @@ class SqlWorld:
             entity = evolve(self._mapper.event(topic, revision, bytes(state)), position) if hash else None
             known = self._known[key] = Known(revision, bytes(hash), entity)
         return known.entity
+
+
+def pointer(event: EntityEvent) -> str | None:
+    """The Resource that an event's entity stands for, if it is a pointer."""
+    meta = event.attributes.get("meta") if event.type.count(".") == 1 else None
+    found: str | None = meta.get("xref") if meta else None
+    return found
 
 
 def _place(xid: str) -> tuple[str, str]:

@@ -20,12 +20,21 @@ from domain.commands import (
 from domain.deletions import delete_entities
 from domain.model import compile_model
 from domain.models import entities_comply
+from domain.rules.constraints import constraints_hold
+from domain.rules.formats import formats_hold
+from domain.rules.matching import versions_match
 from domain.rules.versions import resources_settle
 from domain.trees import write_tree
 from domain.world import Context, Decision, World
 
 #: What has to hold once everything in a request is written, in this order.
-RULES: Final[tuple[Callable[[ChangeSet], None], ...]] = (entities_comply, resources_settle)
+RULES: Final[tuple[Callable[[ChangeSet], None], ...]] = (
+    entities_comply,
+    resources_settle,
+    formats_hold,
+    constraints_hold,
+    versions_match,
+)
 
 
 def decide(command: Command, world: World, context: Context) -> Decision:

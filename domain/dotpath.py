@@ -61,7 +61,7 @@ def text(steps: Sequence[str | int | Wild]) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def find(value: Any, steps: Sequence[str | int]) -> Any:
+def find(value: Any, steps: Sequence[Step]) -> Any:
     """What lies at the end of a path without wildcards; None where there is nothing."""
     for step in steps:
         if isinstance(value, dict):

@@ -20,6 +20,10 @@ from domain.rules.epochs import check_epoch
 _TOUCH: Final = frozenset({"epoch", "modifiedat"})
 
 
+#: No defaults but those of the model.
+NOTHING: Final[Mapping[tuple[str, ...], Any]] = {}
+
+
 class Draft:
     """One set of attributes with an epoch of its own.
 
@@ -67,15 +71,23 @@ class Draft:
     def attributes(self, attributes: Attributes) -> None:
         self._attributes = attributes
 
-    def write(self, given: Mapping[str, Any], *, patch: bool, kept: Attributes | None = None) -> None:
+    def write(
+        self,
+        given: Mapping[str, Any],
+        *,
+        patch: bool,
+        kept: Attributes | None = None,
+        defaults: Mapping[tuple[str, ...], Any] = NOTHING,
+    ) -> None:
         """Puts a request's attributes over the stored ones and validates the whole.
 
         given: ids and server-set names taken out. kept: what a full replacement keeps beside read-only values: ids and
-        the like. Raises: what Level.complete raises, MismatchedEpoch.
+        the like. defaults: values for paths that have none, before those of the level.
+        Raises: what Level.complete raises, MismatchedEpoch.
         """
         accepted = self._checked(given, patch)
         base = {**self.attributes} if patch else {**self.level.retained(self.before or {}), **self._birth()}
-        merged = {**base, **(kept or {}), **accepted, **self._times(accepted)}
+        merged = with_defaults({**base, **(kept or {}), **accepted, **self._times(accepted)}, defaults)
         erased = frozenset(name for name, value in accepted.items() if value is None)
         completed = self.level.complete(merged, self.xid, erased)
         self.pinned = accepted.get("modifiedat") is not None and not self._echoes(completed)
@@ -271,3 +283,19 @@ def _meta_of(entity: Entity) -> Attributes:
     """A stored meta as drafts see it: that of a pointer with the times and the epoch that no answer shows."""
     meta: Attributes = entity.attributes["meta"]
     return {**meta, **entity.private["own"], "epoch": entity.epoch} if "xref" in meta else meta
+
+
+def with_defaults(attributes: Attributes, defaults: Mapping[tuple[str, ...], Any]) -> Attributes:
+    """The attributes with defaults put where there is no value; inside objects only where these are present."""
+    filled = attributes
+    for path, value in defaults.items():
+        filled = _filled(filled, path, value)
+    return filled
+
+
+def _filled(attributes: Attributes, path: tuple[str, ...], value: Any) -> Attributes:
+    name, *rest = path
+    present = attributes.get(name)
+    if rest:
+        return {**attributes, name: _filled(present, tuple(rest), value)} if isinstance(present, dict) else attributes
+    return attributes if present is not None else {**attributes, name: value}

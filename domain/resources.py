@@ -18,6 +18,7 @@ from domain.jsontext import Json
 from domain.model import ResourceType
 from domain.problems import BadRequest, InvalidAttribute, VersionidNotAllowed
 from domain.rules.ancestry import is_semver
+from domain.rules.constraints import defaults_in
 from domain.rules.ids import check_id, check_version_id, take_id
 from domain.rules.readonly import set_readonly
 
@@ -200,7 +201,7 @@ def _write_attributes(
     ancestor = draft.ancestorid or draft.id
     kept = {type.singular + "id": xids.entity_id(resource.xid), "versionid": draft.id, "ancestorid": ancestor}
     before = draft.attributes.get("createdat") if draft.before else None
-    draft.write(how.given(given), patch=patch, kept=kept)
+    draft.write(how.given(given), patch=patch, kept=kept, defaults=defaults_in(changes, resource))
     if draft.attributes.get("createdat") != before or type.versionmode == "modifiedat":
         resource.unsettled = True
     draft.ordered = draft.attributes["modifiedat"] if type.versionmode == "modifiedat" else None

@@ -64,6 +64,9 @@ class World(Protocol):
     def of_type(self, type: str) -> Iterator[Entity]:
         """Every live entity of a type (`dirs.files`), by tree key."""
 
+    def sources(self, xid: str) -> Sequence[str]:
+        """The xids of the living Resources whose `meta.xref` names this one."""
+
     def document(self, sha256: str) -> bytes:
         """The bytes of a stored document."""
 
@@ -124,6 +127,10 @@ class MemoryWorld:
         for entity in self.subtree(xids.REGISTRY):
             if entity.type == type:
                 yield entity
+
+    def sources(self, xid: str) -> Sequence[str]:
+        found = self._entities.values()
+        return [entity.xid for entity in found if entity.attributes.get("meta", {}).get("xref") == xid]
 
     def document(self, sha256: str) -> bytes:
         return self._documents[sha256]
