@@ -1,0 +1,255 @@
+"""Filters and orders by index against the same by document, on generated registries.
+
+What survives is worked out here once more, from the rule itself: leaf sets over all entities, one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from domain import problems
+from domain import xid as xids
+from domain.filters import Conjunction, Filter, Scope, Sort, depth, parse_filter, parse_sort
+from domain.model import compile_model
+from projections.entities.by_document import matches, order_of
+from projections.entities.pages import Place
+from projections.entities.query import View
+from projections.entities.rows import Row
+from tests.projections.registry import Registry
+
+MODEL = compile_model(
+    {
+        "groups": {
+            "dirs": {
+                "singular": "dir",
+                "attributes": {"*": {"type": "any"}},
+                "resources": {
+                    "files": {"singular": "file", "attributes": {"*": {"type": "any"}}},
+                    "notes": {"singular": "note", "attributes": {"*": {"type": "any"}}},
+                },
+            }
+        }
+    }
+)
+BASE = "http://h"
+LONG = "long " * 30
+TEXTS = (
+    "",
+    "a",
+    "A",
+    "ab",
+    "b*c",
+    "ß",
+    "SS",
+    "50%_\\",
+    "true",
+    "5",
+    "\0x",
+    "Kelvin \u212a",
+    LONG,
+    LONG + "x",
+    LONG + "Y",
+)
+NUMBERS = (0, 5, -1.5, 2**53, 2**53 + 1, Decimal("9007199254740993.5"), 1e300)
+TIMES = ("2025-01-01T00:00:00Z", "2025-01-01T00:00:00.5Z", "2025-01-01T00:00:00.50Z", "2024-12-31T23:00:00Z")
+NAMES = ("p", "q", "m", "tags")
+
+scalars = st.sampled_from([*TEXTS, *NUMBERS, *TIMES, True, False])
+values = st.one_of(
+    scalars,
+    st.dictionaries(st.sampled_from(["k", "a.b", "5", "it's"]), scalars, max_size=2),
+    st.lists(scalars, max_size=2),
+    st.just({"k": {"k": "a"}}),
+)
+attributes = st.dictionaries(st.sampled_from(NAMES), values, max_size=3)
+ids = st.sampled_from(["x", "X1", "x-1", "x.2"])
+entities = st.dictionaries(
+    st.tuples(ids, st.sampled_from(["files", "notes"]), ids, ids),
+    st.tuples(attributes, attributes, attributes),
+    max_size=6,
+)
+paths = st.sampled_from(
+    [
+        "p",
+        "q",
+        "m",
+        "m.k",
+        "m.*",
+        "m['a.b']",
+        "m.*.k",
+        "tags[0]",
+        "tags[*]",
+        "tags",
+        "*.k",
+        "xid",
+        "self",
+    ]
+)
+operators = st.sampled_from(["", "=null", "!=null", "=", "!=", "<>", "<", "<=", ">", ">="])
+texts = st.one_of(
+    st.sampled_from(
+        [*TEXTS, *map(str, NUMBERS), *TIMES, "false", "9007199254740993", "/dirs/x", "http://h/dirs/X"]
+    ).map(lambda text: text.replace("*", "\\*")),
+    st.sampled_from(["*", "a*", "*b", "*long x", "long *", "*s*", "*\\**", "/dirs/x*", "*k*", LONG + "*"]),
+)
+steps = st.sampled_from(["", "files.", "notes.", "files.versions.", "files.meta."])
+
+
+@st.composite
+def expressions(draw: st.DrawFn, hops: Any = steps) -> str:
+    operator = draw(operators)
+    value = "" if operator in ("", "=null", "!=null") else draw(texts)
+    if operator[:1] in ("<", ">") and operator != "<>":
+        value = value.replace("\\*", "").replace("*", "")
+    return draw(hops) + draw(paths) + operator + value
+
+
+filters = st.lists(st.lists(expressions(), min_size=1, max_size=3), min_size=1, max_size=2)
+
+
+def tree(contents: dict[Any, Any]) -> dict[str, dict[str, Any]]:
+    """Entities by xid, owners first; ids that differ in case only meet in the first."""
+    found: dict[str, dict[str, Any]] = {}
+    for (group, plural, resource, version), (first, second, third) in contents.items():
+        parts = ["dirs", group, plural, resource, "versions", version]
+        for length, own in ((2, first), (4, {**second, "meta": third}), (6, third)):
+            found.setdefault(xids.join(*parts[:length]), own)
+    return {xid: {"id": xids.entity_id(xid), **own} for xid, own in found.items()}
+
+
+def all_rows(view: View) -> list[Row]:
+    return list(view.subtree("/"))
+
+
+def picked(conjunction: Conjunction, rows: Sequence[Row]) -> set[str]:
+    """FLAG-16: the entities of the deepest type that meet their expressions, below owners that meet theirs."""
+    by_xid = {row.xid: row for row in rows}
+
+    def meets(row: Row) -> bool:
+        owner = by_xid.get(row.parent or "")
+        return all(matches(each, row, BASE) for each in conjunction.of(row.type)) and (owner is None or meets(owner))
+
+    return {row.xid for row in rows if row.type == conjunction.type and meets(row)}
+
+
+def expected(filter: Filter, rows: Sequence[Row]) -> list[str]:
+    """FLAG-16: those, what is below them and what is above them; conjunctions are united."""
+    chosen = set().union(*(picked(each, rows) for each in filter))
+    return [
+        row.xid
+        for row in rows
+        if row.xid in chosen or any(row.xid.startswith(f"{one}/") or one.startswith(f"{row.xid}/") for one in chosen)
+    ]
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(contents=entities, asked=filters)
+def test_by_index_equals_by_document(registry: Registry, contents: dict[Any, Any], asked: list[list[str]]) -> None:
+    # FLAG-10 to 16, P-10: operators, wildcards and levels as leaf sets, the same by both compilers
+    try:
+        filter = parse_filter(asked, Scope("dirs"), MODEL)
+    except problems.BadFilter:
+        return
+    with emptied(registry, tree(contents)) as view:
+        rows = all_rows(view)
+        selection = view.selection("/dirs", filter, BASE)
+        types = ("dirs", "dirs.files", "dirs.notes", "dirs.files.versions", "dirs.notes.versions")
+        found = selection.rows(selection.state, types, selection.low, selection.high)
+        assert [row.xid for row in found] == expected(filter, rows)
+        assert selection.count("dirs") == sum(1 for xid in expected(filter, rows) if xid.count("/") == 2)
+        _counts_are_consistent(view, filter, rows)
+
+
+def _counts_are_consistent(view: View, filter: Filter, rows: Sequence[Row]) -> None:
+    """SER-15: a collection counts what it shows."""
+    left = set(expected(filter, rows))
+    selection = view.selection("/dirs", filter, BASE)
+    for type in ("dirs.files", "dirs.files.versions"):
+        counted = selection.counts(type, selection.state, selection.low, selection.high)
+        owners = [row.parent for row in rows if row.type == type and row.xid in left]
+        assert counted == {xids.tree_key(owner): owners.count(owner) for owner in owners if owner}
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    contents=entities,
+    key=st.sampled_from(["p", "q", "q.k", "m.k", "tags[0]", "xid", "dirid"]),
+    word=st.sampled_from(["", "=asc", "=desc"]),
+    size=st.integers(1, 3),
+    asked=st.none() | filters,
+)
+def test_pages_are_the_whole_in_order(
+    registry: Registry, contents: dict[Any, Any], key: str, word: str, size: int, asked: list[list[str]] | None
+) -> None:
+    # FLAG-51, PAG-7, P-11: pages put together are the sorted collection, forwards and backwards
+    try:
+        filter = parse_filter(asked, Scope("dirs"), MODEL) if asked else None
+    except problems.BadFilter:
+        return
+    sort = parse_sort(f"{key}{word}", Scope("dirs"), MODEL)
+    with emptied(registry, tree(contents)) as view:
+        rows = all_rows(view)
+        left = [row for row in rows if filter is None or row.xid in expected(filter, rows)]
+        groups = [row for row in left if row.type == "dirs"]
+        wanted = [row.xid for row in sorted(groups, key=lambda row: order_of(row, sort), reverse=sort.descending)]
+        assert _pages(view, filter, sort, size, backwards=False) == wanted
+        assert _pages(view, filter, sort, size, backwards=True) == wanted[::-1]
+
+
+def _pages(view: View, filter: Filter | None, sort: Sort, size: int, backwards: bool) -> list[str]:
+    members = view.members(view.selection("/dirs", filter, BASE), "dirs", sort, 0)
+    found: list[str] = []
+    after: Place | None = None
+    while page := list(members.places(after, backwards, size))[:size]:
+        found += [row.xid for row in members.rows(page)]
+        after = page[-1]
+    return found
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    before=entities,
+    after=entities,
+    asked=st.none() | filters,
+    sort=st.none() | st.sampled_from(["p", "p=desc", "q"]),
+)
+def test_a_moment_stays_as_it_was(
+    registry: Registry, before: dict[Any, Any], after: dict[Any, Any], asked: Any, sort: str | None
+) -> None:
+    # PAG-7: a set pinned at a position is what it was then, whatever is written after it
+    try:
+        filter = parse_filter(asked, Scope("dirs"), MODEL) if asked else None
+    except problems.BadFilter:
+        return
+    order = parse_sort(sort, Scope("dirs"), MODEL) if sort else None
+    with emptied(registry, tree(before)) as view:
+        position = view.position()
+        then = _shown(view, filter, order, None)
+    with emptied(registry, tree(after), keep=True) as view:
+        moment = view.moment("/dirs", position)
+        assert _shown(view, filter, order, moment) == then
+
+
+def _shown(view: View, filter: Filter | None, sort: Sort | None, moment: Any) -> list[tuple[str, str]]:
+    selection = view.selection("/dirs", filter, BASE, moment)
+    members = view.members(selection, "dirs", sort, 0)
+    types = ("dirs.files", "dirs.notes", "dirs.files.versions", "dirs.notes.versions")
+    return [(row.xid, row.attributes) for row in selection.below(members.rows(members.places()), types)]
+
+
+def emptied(registry: Registry, contents: dict[str, dict[str, Any]], keep: bool = False) -> Any:
+    """A view of a registry that holds some entities and nothing else. keep: those of the same xid are updated."""
+    alive = {event.xid for event in registry.history.alive.values()}
+    gone = [xid for xid in alive if not (keep and xid in contents)]
+    lower = {xid.lower() for xid in alive - set(gone)}
+    if gone:
+        registry.record(*((xid, None) for xid in gone))
+    fresh = [(xid, own) for xid, own in contents.items() if xid in alive - set(gone) or xid.lower() not in lower]
+    if fresh:
+        registry.record(*sorted(fresh, key=lambda pair: depth(xids.type_of(pair[0]))))
+    return registry.readers.view()
