@@ -14,6 +14,8 @@ Headers = list[tuple[bytes, bytes]]
 
 #: Statuses whose answers have no body, and so no length.
 BODILESS: Final = (204, 304)
+#: Chunks below this many bytes are compressed faster than a thread takes them over.
+SMALL: Final = 1 << 14
 JSON: Final = (b"content-type", b"application/json; charset=utf-8")
 
 
@@ -59,7 +61,9 @@ async def _send_whole(answer: Answer, body: bytes, send: Send, head: bool) -> No
 
 async def _compressed(chunk: bytes, compressor: Compressor | None) -> bytes:
     """The next bytes to send, perhaps none yet."""
-    return await asyncio.to_thread(compressor.compress, chunk) if compressor else chunk
+    if compressor is None:
+        return chunk
+    return compressor.compress(chunk) if len(chunk) < SMALL else await asyncio.to_thread(compressor.compress, chunk)
 
 
 def _start(status: int, headers: Headers) -> dict[str, Any]:

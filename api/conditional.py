@@ -66,8 +66,8 @@ def check(request: Request, current: bytes | None) -> None:
     text = current.decode().strip('"')
     if wanted is not None and not _meets(wanted, True, {_state(text)}):
         raise PreconditionFailed(name="If-Match", error_detail="the entity is in another state")
-    if known is not None and (known.strip() == "*" or text in _opaque(known)):
-        raise Unchanged(current)
+    if known is not None and (same := current if known.strip() == "*" else _listed(known, text)):
+        raise Unchanged(same)
 
 
 def tagged(answer: Answer, current: bytes | None) -> Answer:
@@ -115,9 +115,10 @@ def _meets(header: str, exists: bool, now: set[str]) -> bool:
     return exists if header.strip() == "*" else bool(now & set(_states(header)))
 
 
-def _opaque(header: str) -> list[str]:
-    """The tags in a header, without what tells codings of the same answer apart."""
-    return [_CODING.sub("", text) for _, text in _TAG.findall(header)]
+def _listed(header: str, current: str) -> bytes | None:
+    """The tag in a header that is the current one, in whatever coding the client has it."""
+    same = (f'"{text}"'.encode() for _, text in _TAG.findall(header) if _CODING.sub("", text) == current)
+    return next(same, None)
 
 
 def _states(header: str) -> list[str]:

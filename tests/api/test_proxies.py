@@ -1,0 +1,84 @@
+"""URLs behind a proxy: forwarded headers of trusted peers, and of nobody else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from api.proxies import Proxies
+from api.request import request_of
+from api.settings import Settings
+
+
+def base(headers: dict[str, str], *, peer: str = "10.0.0.1", trusted: str | None = "10.0.0.0/8, ::1") -> str:
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": "GET",
+        "scheme": "http",
+        "server": ("127.0.0.1", 8080),
+        "client": (peer, 1234),
+        "raw_path": b"/dirs",
+        "query_string": b"",
+        "headers": [(name.encode(), value.encode()) for name, value in {"host": "inner", **headers}.items()],
+    }
+    return request_of(scope, None, Proxies(trusted)).base
+
+
+ONE = {"x-forwarded-proto": "https", "x-forwarded-host": "reg.example"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "url"),
+    [
+        ({}, "http://inner"),
+        (ONE, "https://reg.example"),
+        (ONE | {"x-forwarded-port": "8443"}, "https://reg.example:8443"),
+        (ONE | {"x-forwarded-port": "443"}, "https://reg.example"),
+        (ONE | {"x-forwarded-prefix": "/registry/"}, "https://reg.example/registry"),
+        ({"x-forwarded-proto": "https"}, "https://inner"),
+        ({"forwarded": 'for=192.0.2.1;proto=https;host="reg.example:8443"'}, "https://reg.example:8443"),
+        ({"forwarded": "proto=https;host=reg.example", "x-forwarded-host": "other"}, "https://reg.example"),
+        ({"forwarded": "for=[2001:db8::1]:99;host=reg.example"}, "http://reg.example"),
+    ],
+)
+def test_a_trusted_proxy_is_believed(headers: dict[str, str], url: str) -> None:
+    # HTTP-1: absolute URLs are those that clients use
+    assert base(headers) == url
+
+
+@pytest.mark.parametrize("peer", ["192.0.2.9", "not an address"])
+def test_nobody_else_is(peer: str) -> None:
+    # HTTP-1: never blind trust in headers
+    assert base(ONE, peer=peer) == "http://inner"
+    assert base(ONE, trusted=None) == "http://inner"
+
+
+def test_a_chain_of_proxies() -> None:
+    # the outermost of those that are trusted counts; what a client claims before it does not
+    chain = "for=6.6.6.6;proto=http;host=evil, for=192.0.2.1;proto=https;host=reg.example, for=10.0.0.2;host=mid"
+    assert base({"forwarded": chain}) == "https://reg.example"
+    lists = {"x-forwarded-for": "192.0.2.1, 10.0.0.2", "x-forwarded-host": "reg.example, mid"}
+    assert base(lists | {"x-forwarded-proto": "https, http"}) == "https://reg.example"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x-forwarded-host": 'a"b'},
+        {"x-forwarded-host": "a/b"},
+        {"x-forwarded-proto": "javascript"},
+        {"x-forwarded-prefix": "/a b"},
+        {"x-forwarded-prefix": "//evil"},
+        {"forwarded": ",,;=;"},
+    ],
+)
+def test_nonsense_is_left_aside(headers: dict[str, str]) -> None:
+    # it would become part of URLs in bodies and headers
+    assert base(headers) == "http://inner"
+
+
+def test_networks_are_checked_at_the_start() -> None:
+    with pytest.raises(ValidationError):
+        Settings(trusted_proxies="10.0.0.0/8, proxy.example")

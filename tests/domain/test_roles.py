@@ -1,0 +1,77 @@
+"""Who may ask for which command."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.commands import Command, CreateRegistry, DeleteEntities, Method, ReplaceModel, WriteCapabilities, WriteTree
+from domain.roles import ANONYMOUS, Caller, Role
+
+WRITER = Caller("w", groups={"/dirs/d1": Role.WRITER})
+READING = Caller("r", Role.READER, {"/dirs/d1": Role.WRITER})
+
+#: Commands that a writer of /dirs/d1, and of nothing else, may ask for.
+WITHIN: list[Command] = [
+    WriteTree("/dirs/d1", {}, Method.PUT),
+    WriteTree("/dirs/D1/files/f1", {}, Method.PATCH),
+    WriteTree("/dirs", {"d1": {}}, Method.POST),
+    WriteTree("/", {"dirs": {"d1": {"files": {"f": {}}}}}, Method.POST),
+    DeleteEntities("/dirs/d1"),
+    DeleteEntities("/dirs/d1/files"),
+    DeleteEntities("/dirs", {"d1": {}}),
+    WriteTree("/dirs/d1/files/f/meta", {"xref": "/dirs/d1/files/g"}, Method.PUT),
+]
+#: Commands that reach further.
+BEYOND: list[Command] = [
+    WriteTree("/dirs/d2", {}, Method.PUT),
+    WriteTree("/dirs", {"d1": {}, "d2": {}}, Method.POST),
+    WriteTree("/dirs", {}, Method.POST),
+    WriteTree("/", {"dirs": {"d1": {}}}, Method.PATCH),
+    WriteTree("/", {"dirs": {"d1": {}}, "others": {}}, Method.POST),
+    WriteTree("/", {"dirs": {"d1": {}, "d2": {}}}, Method.POST),
+    DeleteEntities("/dirs"),
+    DeleteEntities("/dirs", {}),
+    DeleteEntities("/dirs", {"d1": {}, "d2": {}}),
+    ReplaceModel({}),
+    WriteCapabilities({}, Method.PUT),
+    CreateRegistry("r", {}),
+]
+
+
+@pytest.mark.parametrize("command", WITHIN, ids=str)
+def test_a_role_in_a_group_reaches_what_is_in_it(command: Command) -> None:
+    # Callers: a role can hold for single Groups
+    assert WRITER.may_ask(command)
+    assert WRITER.role_for(command) is Role.WRITER
+    assert READING.may_ask(command)
+
+
+@pytest.mark.parametrize("command", BEYOND, ids=str)
+def test_a_role_in_a_group_reaches_no_further(command: Command) -> None:
+    # Callers: one Group too many, and the whole command is refused
+    assert not WRITER.may_ask(command)
+    assert not READING.may_ask(command)
+
+
+@pytest.mark.parametrize("command", WITHIN + BEYOND, ids=str)
+def test_a_role_for_the_registry_holds_everywhere(command: Command) -> None:
+    # Callers: a writer changes everything, a reader nothing
+    assert ANONYMOUS.may_ask(command)
+    assert Caller("a", Role.ADMIN).role_for(command) is Role.ADMIN
+    assert not Caller("r", Role.READER).may_ask(command)
+    assert not Caller("nobody").may_ask(command)
+
+
+def test_a_pointer_shows_nothing_that_its_writer_may_not_see() -> None:
+    # Callers: who may not read a Group cannot read it through a Resource that stands for one of its own either
+    pointing = WriteTree("/dirs/d1/files/f", {"meta": {"xref": "/dirs/d2/files/g"}}, Method.PUT)
+    assert not WRITER.may_ask(pointing)
+    assert READING.may_ask(pointing)
+
+
+def test_what_a_caller_sees() -> None:
+    # Callers: the higher of the two roles counts, and only inside the Group
+    assert WRITER.reads("/dirs/d1/files") and WRITER.reads("/dirs/D1")
+    assert not WRITER.reads("/dirs/d2") and not WRITER.reads("/dirs") and not WRITER.reads("/")
+    assert READING.role_at("/dirs/d1") is Role.WRITER
+    assert READING.role_at("/dirs/d2") is Role.READER
