@@ -12,9 +12,11 @@ from api.answer import JSON, Answer
 from api.request import Request
 from domain import problems
 from domain.jsontext import Json, dumps
-from domain.problems import Problem
+from domain.problems import Problem, ServerBusy
 
 PROBLEM_JSON: Final = (b"content-type", b"application/problem+json")
+#: What waits for the write lock is done within moments.
+RETRY_AFTER: Final = (b"retry-after", b"1")
 #: The first segment of the paths that are this registry's own.
 OWN: Final = "-"
 
@@ -25,6 +27,8 @@ def problem_answer(problem: Problem, request: Request, allow: str | None = None)
     headers = [PROBLEM_JSON if own else JSON, root_link(request.base)]
     if allow is not None:
         headers.append((b"allow", allow.encode()))
+    if problem.status == ServerBusy.status:
+        headers.append(RETRY_AFTER)
     body = problem_body(problem, request)
     if own:
         body = {"type": body["type"], "status": problem.status, **body}

@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from commands.log import Recorded, Store, Writing
 from domain.commands import Command
 from domain.events import EntityEvent
+from domain.problems import ServerBusy
 from domain.refusals import Forbidden
 from domain.roles import ANONYMOUS, Caller, Role
 from domain.world import Context, Decision, World
@@ -29,6 +30,8 @@ Outcome = Recorded | Exception
 
 #: How many commands share a transaction at most, so that the first of them does not wait for ever.
 TOGETHER: Final = 256
+#: How many commands may wait at most; a longer queue would only make all of them late.
+WAITING: Final = 10_000
 
 
 class Observer(Protocol):
@@ -97,8 +100,11 @@ class Road:
         inline: Sequence[InlineProjection],
         decide: Decide | None = None,
         observer: Observer | None = None,
+        most: int = WAITING,
     ) -> None:
+        """most: how many commands may wait."""
         self._store = store
+        self._most = most
         self._observer = observer
         self._inline = inline
         self._decide = decide or _decide()
@@ -117,12 +123,14 @@ class Road:
     ) -> Future[Recorded]:
         """What the command will have come to, once it is durable; the future raises what refused it.
 
-        Raises: RuntimeError after `close`.
+        Raises: RuntimeError after `close`; ServerBusy when too many commands wait already.
         """
         asked = Waiting(command, caller, answer, condition)
         with self._gate:
             if self._closed:
                 raise RuntimeError("the store is being closed")
+            if self._queue.qsize() >= self._most:
+                raise ServerBusy()
             self._queue.put(asked)
         return asked.future
 

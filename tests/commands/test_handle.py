@@ -14,6 +14,7 @@ from commands.log import Recorded, Store, Writing
 from commands.verify import verify
 from domain.commands import Command
 from domain.events import EntityEvent
+from domain.problems import ServerBusy
 from domain.world import Context, Decision, World
 from tests.commands.facts import Refused, decide, refuse, write
 
@@ -169,3 +170,26 @@ def test_closing_drains(store: Store) -> None:
     assert [future.result().position for future in futures] == list(range(1, 301))
     with pytest.raises(RuntimeError):
         road.submit(write("/dirs/late"))
+
+
+def test_a_queue_that_is_full_refuses_more(store: Store) -> None:
+    # ERR-8: beyond what may wait a command is refused at once, and those that wait are carried out
+    let = Event()
+
+    def slow(command: Command, world: World, context: Context) -> Decision:
+        let.wait(10)
+        return decide(command, world, context)
+
+    road = Road(store, [], slow, most=2)
+    try:
+        running = road.submit(write("a"))
+        while not running.running():
+            pass
+        waiting = [road.submit(write("b")), road.submit(write("c"))]
+        with pytest.raises(ServerBusy):
+            road.submit(write("d"))
+        let.set()
+        assert [done.result().xregcorrelationid is not None for done in (running, *waiting)] == [True] * 3
+    finally:
+        let.set()
+        road.close()

@@ -63,7 +63,11 @@ def test_equals_wants_the_value_of_the_group() -> None:
     # MOD-63: present and equal where the Group has a value, anything where it has none; through objects too
     made = registry({"pens.ink": {"equals": "color"}, "pens.nib.unit": {"equals": "size.unit"}})
     made.put(PEN, {"ink": "green"})
-    assert refused(made, "/boxes/b1", {"color": "red"}) == ("constraint_failure", PEN, {"path": "ink", "kind": "equals"})
+    assert refused(made, "/boxes/b1", {"color": "red"}) == (
+        "constraint_failure",
+        PEN,
+        {"path": "ink", "kind": "equals"},
+    )
     made.put("/boxes/b2", {"color": "red", "size": {"unit": "mm"}})
     assert refused(made, "/boxes/b2/pens/p1", {"ink": "red"})[2] == {"path": "nib.unit", "kind": "equals"}
     made.put("/boxes/b2/pens/p1", {"ink": "red", "nib": {"unit": "mm"}})

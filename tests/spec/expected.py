@@ -37,6 +37,7 @@ def expectation(then: Mapping[str, Any], model: Mapping[str, Any], number: int, 
         stated |= _problem(request, **stated["problem"])
     headers = {name.lower(): value for name, value in stated.get("headers", {}).items()}
     if {"body", "only", "problem"} & set(stated):
+        # HTTP-6: JSON answers say so, with their charset
         headers.setdefault("content-type", JSON)
     return {**stated, "headers": headers}
 
