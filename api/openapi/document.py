@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from api.capabilities import Capabilities
 from api.openapi import flags
-from api.openapi.operations import document_response, header_parameters, operation
+from api.openapi.operations import CONDITIONS, document_response, header_parameters, operation
 from api.openapi.own import OWN_PATHS
 from api.openapi.places import Place, places
 from api.openapi.problems import problem_responses, problem_schemas
@@ -25,11 +25,13 @@ DESCRIPTION: Final = (
     "Values of `xRegistry-` headers are percent-encoded UTF-8; a map of texts travels as one header "
     "`xRegistry-<map>.<key>` for each of its keys."
 )
+_WHO: Final = "Needed where the server has tokens; without them everybody may read and write."
 _TEXT: Final[Schema] = {"type": "string"}
 _ID: Final[Schema] = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._~:@-]{0,127}$"}
 _HEADERS: Final[dict[str, tuple[str, bool]]] = {
     "Link": ("The root of the registry, with the relation `xregistry-root`.", True),
     "Location": ("Where the new entity is, or where a document is.", True),
+    "ETag": ("The state that the answer shows; absent where other entities have a part in it.", False),
     "Content-Location": ("The Version that the answer is about.", True),
     "xRegistry-xregcorrelationid": ("The id of what the request recorded; absent where that was nothing.", False),
 }
@@ -42,13 +44,15 @@ def document(model: Model, capabilities: Capabilities, base: str) -> dict[str, A
         "openapi": "3.1.0",
         "info": {"title": "Annals", "version": SPECVERSION, "description": DESCRIPTION},
         "servers": [{"url": base}],
+        "security": [{}, {"bearer": []}],
         "tags": _tags(model),
         "paths": {**{place.path: _path_item(place, capabilities) for place in known}, **OWN_PATHS},
         "components": {
             "schemas": {**_own_schemas(), **model_schemas(model), **problem_schemas()},
-            "parameters": {**flags.parameters(capabilities), **_document_headers(known)},
+            "parameters": {**flags.parameters(capabilities), **_conditions(), **_document_headers(known)},
             "headers": {name: _header(*row) for name, row in _HEADERS.items()},
             "responses": {**_documents(known), **problem_responses()},
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": _WHO}},
         },
     }
 
@@ -71,6 +75,11 @@ def _path_item(place: Place, capabilities: Capabilities) -> Schema:
 
 def _document_headers(known: list[Place]) -> dict[str, Schema]:
     return {name: row for place in known if place.document for name, row in header_parameters(place).items()}
+
+
+def _conditions() -> dict[str, Schema]:
+    says = "Entity tags, or `*` for any state; where what it asks for is not so, nothing is done."
+    return {name: {"name": name, "in": "header", "description": says, "schema": _TEXT} for name in CONDITIONS}
 
 
 def _documents(known: list[Place]) -> dict[str, Schema]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from api.capabilities import Capabilities
-from api.flags import KNOWN, VERSIONED
+from api.flags import KNOWN, PAGING, VERSIONED
 from api.paths import COLLECTIONS, Kind
 
 Parameter = dict[str, Any]
@@ -59,6 +59,7 @@ class Flag(NamedTuple):
 FLAGS: Final[dict[str, Flag]] = {
     "binary": Flag("Inlines documents as base64.", _shows, _SWITCH),
     "collections": Flag("Answers with the nested collections alone, inlined.", _has_collections, _SWITCH),
+    "cursor": Flag("Goes on where a page ended; it is part of the links between pages.", _reads_many, _TEXT),
     "doc": Flag("Answers with the document view, whose URLs point into the answer.", _shows, _SWITCH),
     "epoch": Flag("Deletes only what has this epoch; for a Resource it is that of its meta.", _deletes_one, _TEXT),
     "filter": Flag(
@@ -68,6 +69,9 @@ FLAGS: Final[dict[str, Flag]] = {
     ),
     "ignore": Flag("Leaves out some checks of the request; without a value, all that can be.", _writes, _TEXTS),
     "inline": Flag("Nests what belongs to an entity into the answer, by path; `*` is everything.", _shows, _TEXTS),
+    "limit": Flag(
+        "Asks for pages of at most so many entities.", _reads_many, {"schema": {"type": "integer", "minimum": 1}}
+    ),
     "setdefaultversionid": Flag(
         "Makes a Version the default one: its id, `null` for the newest, or `request` for the one in the request.",
         _is_of_one_resource,
@@ -79,8 +83,9 @@ FLAGS: Final[dict[str, Flag]] = {
 
 
 def served(capabilities: Capabilities) -> dict[str, Flag]:
-    """The flags that this server knows and the capabilities have on."""
-    return {name: flag for name, flag in FLAGS.items() if name in KNOWN & capabilities.flags}
+    """The flags that this server knows and the capabilities have on, and those of pages where there are pages."""
+    names = (KNOWN & capabilities.flags) | (PAGING if capabilities.pagination else frozenset())
+    return {name: flag for name, flag in FLAGS.items() if name in names}
 
 
 def parameters(capabilities: Capabilities) -> dict[str, Parameter]:

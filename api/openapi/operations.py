@@ -77,6 +77,8 @@ SUMMARIES: Final[dict[Kind, dict[str, str]]] = {
         "DELETE": "Delete one Version of one {1}",
     },
 }
+#: Headers that make a request depend on the entity tag of what is there.
+CONDITIONS: Final = ("If-Match", "If-None-Match")
 _VERBS: Final = {"GET": "read", "PUT": "replace", "PATCH": "change", "POST": "post", "DELETE": "delete"}
 
 #: What the body of a POST is where it is not what stands at the path.
@@ -92,7 +94,7 @@ _LOCATED: Final = frozenset((Kind.RESOURCE, Kind.VERSION))
 
 def operation(place: Place, method: str, capabilities: Capabilities) -> Operation:
     """The Operation Object of a method at a path."""
-    parameters = [_parameter(name) for name in flags.names(place.kind, method, capabilities)]
+    parameters = [_parameter(name) for name in (*flags.names(place.kind, method, capabilities), *CONDITIONS)]
     body = _body(place, method)
     if place.document and body:
         parameters += [_parameter(name) for name in header_parameters(place)]
@@ -100,7 +102,7 @@ def operation(place: Place, method: str, capabilities: Capabilities) -> Operatio
         "operationId": f"{_VERBS[method]}.{place.name}",
         "summary": _summary(place, method),
         "tags": [place.schema.partition(".")[0] if place.types[0] else "registry"],
-        **({"parameters": parameters} if parameters else {}),
+        "parameters": parameters,
         **({"requestBody": body} if body else {}),
         "responses": {**_successes(place, method), **refusals()},
     }
@@ -188,7 +190,7 @@ def _successes(place: Place, method: str) -> dict[str, Schema]:
     located = ("Content-Location",) if place.kind in _LOCATED else ()
     headers = ("Link", *located, *_recorded(method))
     content = _content(_answered(place, method))
-    found = {"200": {**_answer("What is there now.", *headers), **content}}
+    found = {"200": {**_answer("What is there now.", *headers, *_tagged(method)), **content}, **_unchanged(method)}
     if _may_create(place, method):
         found["201"] = {**_answer("What is new.", "Location", *headers), **content}
     return found | _pruned(place, method)
@@ -199,7 +201,7 @@ def _documents(place: Place, method: str) -> dict[str, Schema]:
     versioned = _document_name(place) if method != "POST" else _document_name(place, versions=True)
     shown = {"$ref": f"#/components/responses/{versioned}"}
     elsewhere = _answer("The document is elsewhere.", "Link", "Location", *_recorded(method))
-    found = {"200": shown, "303": elsewhere}
+    found = {"200": shown, "303": elsewhere, **_unchanged(method)}
     if _may_create(place, method):
         found["201"] = shown
     return found | _pruned(place, method)
@@ -211,6 +213,14 @@ def _pruned(place: Place, method: str) -> dict[str, Schema]:
     if method == "GET" or not is_version or not _resource(place).maxversions:
         return {}
     return {"204": _answer("The Version is older than all that may be kept, so it is gone again.", "Link")}
+
+
+def _unchanged(method: str) -> dict[str, Schema]:
+    return {"304": _answer("The client has it.", "Link", "ETag")} if method == "GET" else {}
+
+
+def _tagged(method: str) -> tuple[str, ...]:
+    return ("ETag",) if method == "GET" else ()
 
 
 def _answered(place: Place, method: str) -> Schema:

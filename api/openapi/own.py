@@ -1,4 +1,4 @@
-"""The paths below `/-/`, which no model changes."""
+"""The paths that no model changes: those below `/-/`, and discovery."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from api.openapi.problems import refusals
 
 Schema = dict[str, Any]
 
+#: Statuses with which these paths refuse a request.
+_REFUSED: Final = (401, 403, 404, 405, 500)
 _STATUS: Final[Schema] = {
     "type": "object",
     "properties": {
@@ -19,21 +21,29 @@ _STATUS: Final[Schema] = {
     "required": ["status"],
 }
 
+_LINK: Final[Schema] = {"Link": {"$ref": "#/components/headers/Link"}}
+_LOCATION: Final[Schema] = {"$ref": "#/components/headers/Location"}
+_REGISTRIES: Final[Schema] = {
+    "type": "object",
+    "properties": {"registries": {"type": "array", "items": {"type": "string", "format": "uri"}}},
+    "required": ["registries"],
+}
 
-def _get(name: str, summary: str, responses: Schema) -> Schema:
+
+def _get(name: str, summary: str, responses: Schema, own: bool = True) -> Schema:
+    """A path that is only read. own: whether it is below `/-/`, where problems have another form."""
     return {
         "get": {
             "operationId": f"own.{name}",
             "summary": summary,
             "tags": ["server"],
-            "responses": {**responses, **refusals((405,), own=True)},
+            "responses": {**responses, **refusals(_REFUSED, own)},
         }
     }
 
 
 def _gives(says: str, media_type: str, schema: Schema) -> Schema:
-    link = {"Link": {"$ref": "#/components/headers/Link"}}
-    return {"description": says, "headers": link, "content": {media_type: {"schema": schema}}}
+    return {"description": says, "headers": _LINK, "content": {media_type: {"schema": schema}}}
 
 
 OWN_PATHS: Final[dict[str, Schema]] = {
@@ -61,4 +71,21 @@ OWN_PATHS: Final[dict[str, Schema]] = {
         "Read this document as a page",
         {"200": _gives("The page.", "text/html", {"type": "string"})},
     ),
+    "/-/s/{token}": {
+        "parameters": [{"name": "token", "in": "path", "required": True, "schema": {"type": "string"}}],
+        **_get(
+            "short",
+            "Follow the short URL of an entity",
+            {"308": {"description": "Where the entity is.", "headers": {"Location": _LOCATION, **_LINK}}},
+        ),
+    },
+    **{
+        path: _get(
+            "discovery" if path.count("/") == 1 else "discovery-of-the-host",
+            "Discover registries",
+            {"200": _gives("Their URLs.", "application/json", _REGISTRIES)},
+            own=False,
+        )
+        for path in ("/.xregistry", "/.well-known/xregistry")
+    },
 }

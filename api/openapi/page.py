@@ -9,8 +9,9 @@ from itertools import groupby
 from typing import Any, Final
 
 from api.openapi.html import Html, joined, tag
+from api.openapi.problems import KINDS
 from domain.jsontext import dumps
-from domain.problems import CATALOGUE, Problem
+from domain.problems import Problem
 
 STYLE: Final = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8882; --link: #0b57d0; --quiet: #5f6368 }
@@ -136,7 +137,7 @@ def _parameters(parameters: Mapping[str, Any]) -> Iterable[Html]:
 
 
 def _parameter(name: str, row: Mapping[str, Any]) -> Html:
-    where = "in the query" if row["in"] == "query" else f"header of {name.rpartition('.')[0]}"
+    where = "in the query" if row["in"] == "query" else f"header of {name.rpartition('.')[0] or 'all requests'}"
     quiet = tag("span", f"{where}; ", _shape(row["schema"]), class_="quiet")
     return joined(_text(row.get("description", "")), " ", quiet)
 
@@ -210,12 +211,17 @@ def _words(schema: Mapping[str, Any]) -> str:
 def _problems() -> Iterable[Html]:
     """Every problem type, with an anchor of its name."""
     yield tag("p", "The part of a problem's type behind the # is its name here.", class_="quiet")
-    kinds = sorted(CATALOGUE.values(), key=lambda kind: kind.name)
+    kinds = sorted(KINDS, key=lambda kind: kind.name)
     yield tag("dl", *(joined(tag("dt", kind.name, id=kind.name), tag("dd", _problem(kind))) for kind in kinds))
 
 
 def _problem(kind: type[Problem]) -> Html:
-    return joined(tag("b", str(kind.status)), " ", kind.title, " ", tag("a", "Its type", href=kind.uri()))
+    return joined(tag("b", str(kind.status)), " ", kind.title, " ", _origin(kind))
+
+
+def _origin(kind: type[Problem]) -> Html:
+    """Where a type comes from."""
+    return tag("a", "Specification", href=kind.uri()) if kind.uri().startswith("https:") else joined("Ours.")
 
 
 def _listed(pieces: Iterable[Html]) -> Html:

@@ -7,13 +7,18 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from domain.problems import CATALOGUE, NO_SUBJECT, Problem
+from domain.refusals import Refusal
 
 Schema = dict[str, Any]
 
+#: Every error type: those of the specifications, and those that are this program's own.
+KINDS: Final[tuple[type[Problem], ...]] = (*CATALOGUE.values(), *Refusal.__subclasses__())
 PROBLEM: Final = "Problem"
 #: How problems below `/-/` look.
 OWN: Final = "OwnProblem"
 
+#: Headers that a status asks for.
+_DEMANDED: Final[dict[int, str]] = {HTTPStatus.UNAUTHORIZED: "WWW-Authenticate", HTTPStatus.METHOD_NOT_ALLOWED: "Allow"}
 _STRING: Final[Schema] = {"type": "string"}
 _MEMBERS: Final[dict[str, Schema]] = {
     "type": {"type": "string", "format": "uri"},
@@ -31,7 +36,7 @@ def problem_schemas() -> dict[str, Schema]:
     common: Schema = {"type": "object", "properties": _MEMBERS, "required": ["type", "title"]}
     status: Schema = {"properties": {"status": {"type": "integer"}}, "required": ["status"]}
     own: Schema = {"allOf": [_reference(PROBLEM), status]}
-    return {PROBLEM: common, OWN: own, **{_name(kind): _schema(kind) for kind in CATALOGUE.values()}}
+    return {PROBLEM: common, OWN: own, **{_name(kind): _schema(kind) for kind in KINDS}}
 
 
 def problem_responses() -> dict[str, Schema]:
@@ -42,7 +47,7 @@ def problem_responses() -> dict[str, Schema]:
 
 def statuses() -> list[int]:
     """The statuses of all error types."""
-    return sorted({kind.status for kind in CATALOGUE.values()})
+    return sorted({kind.status for kind in KINDS})
 
 
 def refusals(wanted: Iterable[int] | None = None, own: bool = False) -> dict[str, Schema]:
@@ -56,7 +61,7 @@ def _schema(kind: type[Problem]) -> Schema:
     required = ["args"] if kind.placeholders() else []
     if kind.about != NO_SUBJECT:
         required.append("subject")
-    properties: dict[str, Schema] = {"type": {"const": kind.uri()}}
+    properties: dict[str, Schema] = {"type": _type(kind)}
     if kind.placeholders():
         properties["args"] = {"required": sorted(kind.placeholders())}
     return {
@@ -66,14 +71,19 @@ def _schema(kind: type[Problem]) -> Schema:
     }
 
 
+def _type(kind: type[Problem]) -> Schema:
+    """The type of a problem; one of our own is below the registry's root, wherever that is."""
+    return {"pattern": f"{kind.uri()}$"} if issubclass(kind, Refusal) else {"const": kind.uri()}
+
+
 def _refusal(status: int) -> Schema:
-    kinds = sorted((kind for kind in CATALOGUE.values() if kind.status == status), key=lambda kind: kind.name)
+    kinds = sorted((kind for kind in KINDS if kind.status == status), key=lambda kind: kind.name)
+    if len(kinds) == 1:
+        return _with_body(status, "application/json", _reference(_name(kinds[0])))
+    mapping = {kind.uri(): _reference(_name(kind))["$ref"] for kind in kinds}
     schema: Schema = {
         "oneOf": [_reference(_name(kind)) for kind in kinds],
-        "discriminator": {
-            "propertyName": "type",
-            "mapping": {kind.uri(): _reference(_name(kind))["$ref"] for kind in kinds},
-        },
+        "discriminator": {"propertyName": "type", "mapping": mapping},
     }
     return _with_body(status, "application/json", schema)
 
@@ -84,8 +94,8 @@ def _own(status: int) -> Schema:
 
 def _with_body(status: int, media_type: str, schema: Schema) -> Schema:
     headers: Schema = {"Link": {"$ref": "#/components/headers/Link"}}
-    if status == HTTPStatus.METHOD_NOT_ALLOWED:
-        headers["Allow"] = {"required": True, "schema": _STRING}
+    if status in _DEMANDED:
+        headers[_DEMANDED[status]] = {"required": True, "schema": _STRING}
     return {
         "description": HTTPStatus(status).phrase,
         "headers": headers,
