@@ -18,6 +18,7 @@ class Capabilities:
     ignores: frozenset[str] = frozenset()
     available: Mapping[str, bool] = field(default_factory=lambda: AVAILABLE)
     pagination: bool = False
+    shortself: bool = False
 
     @classmethod
     def of(cls, capabilities: Mapping[str, Any]) -> Capabilities:
@@ -28,6 +29,7 @@ class Capabilities:
             ignores=_names(capabilities, "ignores"),
             available={name.lower(): bool(value.get("mutable")) for name, value in available.items()} or AVAILABLE,
             pagination=bool(capabilities.get("pagination")),
+            shortself=bool(capabilities.get("shortself")),
         )
 
 

@@ -15,6 +15,7 @@ from api.documents import Documents, document_member
 from api.inline import CONFIGURATION, NOTHING, Inline
 from api.members import Members, joined, members, string
 from api.narrowing import Narrowing
+from api.shortself import shortself
 from domain import xid as xids
 from domain.model import GroupType, ResourceType
 from projections.entities.rows import Row
@@ -34,7 +35,7 @@ class Look:
     """How one answer shows entities. base: absolute URL of the registry.
 
     root: what xids lose in the pointers of a document view: the xid that the answer is about, empty for the registry.
-    binary: documents are in base64. narrowing: what a filter does to collections.
+    binary: documents are in base64. narrowing: what a filter does to collections. short: entities show short URLs.
     """
 
     base: str
@@ -42,6 +43,7 @@ class Look:
     root: str = ""
     binary: bool = False
     narrowing: Narrowing | None = None
+    short: bool = False
 
     def url(self, xid: str, suffix: str = "") -> str:
         """The absolute URL of an entity or collection, as JSON text. O(1): ids need no escapes."""
@@ -92,7 +94,7 @@ class Renderer:
         own = members(row.attributes)
         groups = list(self.groups(row, own, types, inline))
         leading = {"specversion": own.pop("specversion"), "registryid": own.pop("registryid")}
-        shown = {**self._identified(leading, xids.REGISTRY), **own, **configuration}
+        shown = {**self._identified(leading, row), **own, **configuration}
         yield "{" + joined(shown)
         for group in groups:
             yield from group
@@ -108,7 +110,7 @@ class Renderer:
     def group(self, row: Row, type: GroupType, inline: Inline) -> Iterator[str]:
         own = members(row.attributes)
         resources = list(self.resources(row, own, type, inline))
-        yield "{" + joined(self._identified(_ids(own, {f"{type.singular}id": row.id}), row.xid, own))
+        yield "{" + joined(self._identified(_ids(own, {f"{type.singular}id": row.id}), row, own))
         for resource in resources:
             yield from resource
         yield "}"
@@ -135,10 +137,10 @@ class Renderer:
         meta, count = own.pop("meta"), own.pop("versionscount", "0")
         ids = _ids(own, {f"{type.singular}id": row.id})
         if self._look.doc:
-            shown = self._identified(ids, row.xid)
+            shown = self._identified(ids, row)
         else:
             ids["versionid"] = own.pop("versionid")
-            shown = self._identified(ids, row.xid, own, _suffix(type))
+            shown = self._identified(ids, row, own, _suffix(type))
             self._add_document(shown, row, type, inline)
         shown["metaurl"] = self._look.reference(f"{row.xid}/meta", included="meta" in inline)
         if "meta" in inline:
@@ -157,7 +159,7 @@ class Renderer:
         """The Version where its stored text only needs `self` and `xid` after the ids: this is what most reads ask for,
         and a third of what taking the text apart costs."""
         start = f'{{"{type.singular}id":"{xids.segments(row.xid)[3]}","versionid":"{row.id}",'
-        if self._look.doc or inline or not row.attributes.startswith(start):
+        if self._look.doc or self._look.short or inline or not row.attributes.startswith(start):
             return None
         return (
             f'{start}"self":{self._look.url(row.xid, _suffix(type))},"xid":"{row.xid}",{row.attributes[len(start) :]}'
@@ -170,7 +172,7 @@ class Renderer:
             for name in VALIDATED:
                 own.pop(name, None)
         ids = _ids(own, {f"{type.singular}id": xids.segments(row.xid)[3], "versionid": row.id})
-        shown = self._identified(ids, row.xid, own, _suffix(type))
+        shown = self._identified(ids, row, own, _suffix(type))
         self._add_document(shown, row, type, inline)
         return shown
 
@@ -210,7 +212,7 @@ class Renderer:
         own = members(text)
         ids = _ids(own, {f"{type.singular}id": row.id})
         default = string(own.get("defaultversionid"))
-        shown = self._identified(ids, f"{row.xid}/meta")
+        shown = self._identified(ids, row, below="/meta")
         for name, value in own.items():
             shown[name] = value
             if name == "defaultversionid":
@@ -218,8 +220,13 @@ class Renderer:
                 shown["defaultversionurl"] = self._look.reference(xid, _suffix(type), versions)
         return shown
 
-    def _identified(self, ids: Members, xid: str, own: Mapping[str, str] = {}, suffix: str = "") -> Members:
-        return {**ids, "self": self._look.reference(xid, suffix), "xid": f'"{xid}"', **own}
+    def _identified(
+        self, ids: Members, row: Row, own: Mapping[str, str] = {}, suffix: str = "", below: str = ""
+    ) -> Members:
+        """The members of a row's entity, or of what is `below` it, with its URLs and xid where answers have them."""
+        xid = row.xid + below
+        short = {"shortself": f'"{shortself(self._look.base, row, below)}"'} if self._look.short else {}
+        return {**ids, "self": self._look.reference(xid, suffix), **short, "xid": f'"{xid}"', **own}
 
     def _add_document(self, shown: Members, row: Row, type: ResourceType, inline: Inline) -> None:
         if type.singular in inline and type.hasdocument and f"{type.singular}url" not in shown:

@@ -21,6 +21,7 @@ from api.narrowing import Narrowing
 from api.paths import COLLECTIONS, Kind, Target
 from api.problem import root_link
 from api.render import Ahead, Entity, Look, Renderer
+from api.shortself import shortself
 from domain import xid as xids
 from domain.jsontext import Json
 from domain.model import ResourceType
@@ -66,7 +67,12 @@ class Shown:
         """How this answer writes URLs."""
         xid = self.target.xid
         root = "" if self.target.kind in _ROOTS else xid
-        return Look(base, self.flags.doc, root, self.flags.binary, self.narrowing)
+        return Look(base, self.flags.doc, root, self.flags.binary, self.narrowing, self.short)
+
+    @property
+    def short(self) -> bool:
+        """Whether entities show their short URLs, which a document view never does."""
+        return self.definitions.capabilities.shortself and not self.flags.doc
 
 
 _ROOTS: Final = (Kind.REGISTRY, Kind.EXPORT)
@@ -95,7 +101,7 @@ def document_answer(shown: Shown, base: str, documents: Documents) -> Answer:
     """
     row = next(iter(shown.rows))
     types = shown.definitions.headers_of(_resource(shown.target))
-    found = _metadata(types, shown.target.kind is Kind.RESOURCE, row, base)
+    found = _metadata(types, shown.target.kind is Kind.RESOURCE, row, base, shown.short)
     headers = [root_link(base), _content_location(shown, base, row.xid, found.versionid), *found.headers]
     if found.elsewhere is not None:
         return Answer(303, [*headers, (b"location", found.elsewhere)])
@@ -111,12 +117,12 @@ class _Metadata(NamedTuple):
 
 
 @lru_cache(maxsize=2048)
-def _metadata(types: HeaderTypes, resource: bool, row: Row, base: str) -> _Metadata:
+def _metadata(types: HeaderTypes, resource: bool, row: Row, base: str, short: bool) -> _Metadata:
     """The headers of a document: a function of a row, so those of documents often read are kept.
 
-    resource: whether the row is a Resource's, which shows its default Version.
+    resource: whether the row is a Resource's, which shows its default Version. short: with its short URL.
     """
-    own = _shown(row, types.type, base, resource)
+    own = _shown(row, types.type, base, resource, short)
     elsewhere = own.get(f"{types.type.singular}url")
     return _Metadata(
         [*contenttype_headers(own), *types.headers(own), (b"content-disposition", _name(row))],
@@ -125,12 +131,13 @@ def _metadata(types: HeaderTypes, resource: bool, row: Row, base: str) -> _Metad
     )
 
 
-def _shown(row: Row, type: ResourceType, base: str, resource: bool) -> dict[str, Json]:
+def _shown(row: Row, type: ResourceType, base: str, resource: bool, short: bool) -> dict[str, Json]:
     """What headers show of a row, in the order of a JSON answer."""
     own = exact(row.attributes)
     ids = {name: own.pop(name) for name in (f"{type.singular}id", "versionid")}
     url = base + row.xid
-    shown = {**ids, "self": url, "xid": row.xid, **own}
+    urls = {"self": url, **({"shortself": shortself(base, row)} if short else {})}
+    shown = {**ids, **urls, "xid": row.xid, **own}
     if resource:
         del shown["meta"]
         count = shown.pop("versionscount")
