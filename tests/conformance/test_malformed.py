@@ -117,7 +117,7 @@ PATHS = [
     path("ENT-30: an id with a slash", "PUT", "/schemagroups/a%2Fb", 400, "malformed_id"),
     path("ENT-30: an id with a percent sign", "PUT", "/schemagroups/a%2525b", 400, "malformed_id"),
     path("ENT-30: an id with a NUL", "PUT", "/schemagroups/a%00b", 400, "malformed_id"),
-    path("ENT-30: an id that is no UTF-8", "PUT", "/schemagroups/%ff%fe", 400, "malformed_id"),
+    path("HTTP-10: a path that is no UTF-8", "PUT", "/schemagroups/%ff%fe", 400, "bad_request"),
     path("ENT-30: an id with a line break", "PUT", "/schemagroups/a%0d%0aX-Y:%20z", 400, "malformed_id"),
     path("ENT-30: an id that ends in a line break", "PUT", "/schemagroups/a%0a", 400, "malformed_id"),
     path("ENT-30: an id of 129 characters", "PUT", f"/schemagroups/{'x' * 129}", 400, "malformed_id"),

@@ -1,0 +1,150 @@
+"""Requests made up from the OpenAPI document, good and bad, against a served registry.
+
+Whatever they are, the answer is one that the document has for the operation: status, headers, media type and schema.
+Nothing is a failure of the server's, a refusal records nothing, and the log is whole afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from commands.log import Store
+from commands.verify import verify, verify_rows
+from tests.serving import serving
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+SOURCE: dict[str, Any] = {
+    "groups": {
+        "dirs": {
+            "singular": "dir",
+            "attributes": {
+                "kind": {
+                    "type": "string",
+                    "ifvalues": {
+                        "big": {"siblingattributes": {"size": {"type": "uinteger", "required": True}}},
+                        "odd": {"siblingattributes": {"why": {"type": "map", "item": {"type": "any"}}}},
+                    },
+                },
+                "home": {"type": "xid", "target": "/dirs/files[/versions]"},
+                "shape": {"type": "object", "attributes": {"sides": {"type": "integer"}, "*": {"type": "any"}}},
+            },
+            "resources": {
+                "files": {
+                    "singular": "file",
+                    "attributes": {
+                        "*": {"type": "any"},
+                        "ratio": {"type": "decimal"},
+                        "state": {"type": "string", "enum": ["new", "old"]},
+                        "tags": {"type": "array", "item": {"type": "string"}},
+                    },
+                },
+                "notes": {"singular": "note", "hasdocument": False, "versionmode": "createdat", "maxversions": 2},
+            },
+        },
+        "boxes": {"singular": "box"},
+    }
+}
+#: Ids that requests share, so that most of them are about something that is there.
+IDS = ("a", "b", "1", "2")
+#: Members of the registry that would take the types of the other requests away.
+CONFIGURATION = ("capabilities", "modelsource")
+EXAMPLES = 12
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fuzzing")
+
+
+@pytest.fixture(scope="module")
+def client(place: Path) -> Iterator[httpx.Client]:
+    """A served registry with the model above."""
+    with serving(f"sqlite:///{place / 'annals.db'}", place) as served, httpx.Client(base_url=served.url) as client:
+        assert client.put("/modelsource", json=SOURCE).status_code == 200
+        yield client
+
+
+def operations(client: httpx.Client) -> list[Any]:
+    """The operations of the document as it is now."""
+    schema = schemathesis.openapi.from_dict(client.get("/-/openapi.json").json())
+    return [found.ok() for found in schema.get_all_operations()]
+
+
+def end_of_log(client: httpx.Client) -> int:
+    return int(client.get("/-/readyz").json()["head"])
+
+
+def checks(answer: Any) -> list[Any]:
+    """What to look at. A document whose media type nobody stated has none to look at (HTTP-43)."""
+    untyped = "xregistry-versionid" in answer.headers and "content-type" not in answer.headers
+    return [check for check in CHECKS if not (untyped and check is content_type_conformance)]
+
+
+def run(client: httpx.Client, operation: Any, examples: int, keep_model: bool = True) -> None:
+    """Sends requests of one operation, the same ones in each run."""
+    valid = operation.as_strategy(generation_mode=schemathesis.GenerationMode.POSITIVE)
+    broken = operation.as_strategy(generation_mode=schemathesis.GenerationMode.NEGATIVE)
+
+    @seed(1)
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.one_of(valid, valid, broken), st.lists(st.sampled_from(IDS), min_size=3, max_size=3))
+    def ask(case: Any, ids: list[str]) -> None:
+        for name, id in zip(case.path_parameters or (), ids, strict=False):
+            case.path_parameters[name] = id
+        if keep_model and isinstance(case.body, dict):
+            case.body = {name: value for name, value in case.body.items() if name not in CONFIGURATION}
+        before = end_of_log(client)
+        answer = case.call(base_url=str(client.base_url))
+        case.validate_response(answer, checks=checks(answer))
+        if answer.status_code >= 400:
+            assert end_of_log(client) == before
+
+    ask()
+
+
+def test_entities(client: httpx.Client) -> None:
+    for operation in operations(client):
+        if operation.path.lstrip("/") not in CONFIGURATION:
+            run(client, operation, EXAMPLES)
+
+
+def test_configuration(client: httpx.Client) -> None:
+    for operation in operations(client):
+        if operation.path in ("/", "/capabilities", "/modelsource"):
+            client.put("/modelsource", json=SOURCE)
+            run(client, operation, EXAMPLES, keep_model=False)
+
+
+def test_the_log_is_whole(client: httpx.Client, place: Path) -> None:
+    store = Store(f"sqlite:///{place / 'annals.db'}")
+    try:
+        assert [*verify(store), *verify_rows(store)] == []
+    finally:
+        store.close()
