@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
+from threading import local
 from typing import Final
 
 import zstandard
@@ -40,10 +40,10 @@ async def compressed(answer: Answer, accepted: str | None) -> Answer:
     headers = [*answer.headers, VARY]
     coding = choose(accepted) if accepted and answer.status != 304 else None
     if coding is None or (isinstance(answer.body, bytes) and len(answer.body) < LEAST):
-        return replace(answer, headers=headers)
+        return Answer(answer.status, headers, answer.body)
     headers = [*(_retagged(header, coding) for header in headers), (b"content-encoding", coding.encode())]
     if not isinstance(answer.body, bytes):
-        return replace(answer, headers=headers, compressor=_CODINGS[coding]())
+        return Answer(answer.status, headers, answer.body, _CODINGS[coding]())
     if len(answer.body) > LARGE:
         return Answer(answer.status, headers, await asyncio.to_thread(_whole, answer.body, coding))
     return Answer(answer.status, headers, _whole(answer.body, coding))
@@ -78,6 +78,18 @@ def _retagged(header: tuple[bytes, bytes], coding: str) -> tuple[bytes, bytes]:
     return (name, value[:-1] + b"-" + coding.encode() + b'"') if name == b"etag" else header
 
 
+class _Zstd(local):
+    """One compressor for each thread: making one costs ten times what it takes to compress a small answer."""
+
+    def __init__(self) -> None:
+        self.compressor = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)
+
+
+_ZSTD: Final = _Zstd()
+
+
 def _whole(body: bytes, coding: str) -> bytes:
+    if coding == "zstd":
+        return _ZSTD.compressor.compress(body)
     compressor = _CODINGS[coding]()
     return compressor.compress(body) + compressor.flush()

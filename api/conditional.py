@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2s
 from importlib.metadata import version
@@ -74,7 +73,7 @@ def tagged(answer: Answer, current: bytes | None) -> Answer:
     """An answer with its tag; a redirection has none."""
     if current is None or answer.status != 200:
         return answer
-    return replace(answer, headers=[*answer.headers, *tag_headers(current)])
+    return Answer(answer.status, [*answer.headers, *tag_headers(current)], answer.body)
 
 
 def tag_headers(current: bytes) -> Headers:
