@@ -149,9 +149,12 @@ class ChangeSet:
 
     def events(self) -> tuple[EntityEvent, ...]:
         """One event for each entity that differs from before, in the order of EV-77."""
-        facts = sorted(self._facts(), key=lambda fact: xids.order(fact.xid))
+        facts = sorted(self._facts(), key=lambda fact: xids.order(fact.xid), reverse=True)
         self.world.prefetch(fact.xid for fact in facts)
-        return tuple(self._event(fact) for fact in facts)
+        events: list[EntityEvent] = []
+        while facts:  # an event has a copy of its images, so each fact is let go as soon as it is one
+            events.append(self._event(facts.pop()))
+        return tuple(events)
 
     def _facts(self) -> Iterator[Facts]:
         yield from self.roots.values()

@@ -52,6 +52,12 @@ def leaves(attributes: Mapping[str, Any]) -> dict[str, Leaf]:
 
 def text_key(text: str) -> str:
     """The beginning of a text in the form that compares; byte order of keys is the order of texts."""
+    return _short(text) if len(text) <= TEXT_LIMIT else text_order(text)[:TEXT_LIMIT]
+
+
+@lru_cache(maxsize=1 << 14)
+def _short(text: str) -> str:
+    # Most texts of an import stand in it many times: formats, labels, the time, and each value of a default Version.
     return text_order(text)[:TEXT_LIMIT]
 
 
