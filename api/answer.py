@@ -14,8 +14,6 @@ Headers = list[tuple[bytes, bytes]]
 
 #: Statuses whose answers have no body, and so no length.
 BODILESS: Final = (204, 304)
-#: Chunks below this many bytes are compressed faster than a thread takes them over.
-SMALL: Final = 1 << 14
 JSON: Final = (b"content-type", b"application/json; charset=utf-8")
 
 
@@ -30,13 +28,28 @@ class Compressor(Protocol):
 class Answer:
     """A response: headers by lower-case name, and a body that is either all here or still coming in.
 
-    compressor: for a body that is coming in and is to be compressed as it is sent.
+    compressor: for a body that is coming in and is to be compressed as it is sent. ahead: what of it is here already.
     """
 
     status: int
     headers: Headers
     body: bytes | AsyncGenerator[bytes, None] = b""
     compressor: Compressor | None = None
+    ahead: tuple[bytes, ...] = ()
+
+
+async def gathered(answer: Answer) -> Answer:
+    """The same answer, whole where its body comes in one piece: a short one then has a length and costs no stream.
+
+    Raises: what making the first two pieces raises.
+    """
+    if isinstance(answer.body, bytes):
+        return answer
+    first = await anext(answer.body, b"")
+    second = await anext(answer.body, None)
+    if second is None:
+        return Answer(answer.status, answer.headers, first)
+    return Answer(answer.status, answer.headers, answer.body, ahead=(first, second))
 
 
 async def send_answer(answer: Answer, send: Send, head: bool = False) -> None:
@@ -47,9 +60,10 @@ async def send_answer(answer: Answer, send: Send, head: bool = False) -> None:
     async with aclosing(answer.body) as chunks:
         await send(_start(answer.status, answer.headers))
         if not head:
+            for chunk in answer.ahead:
+                await _send_chunk(chunk, answer.compressor, send)
             async for chunk in chunks:
-                if part := await _compressed(chunk, answer.compressor):
-                    await send(_part(part, more=True))
+                await _send_chunk(chunk, answer.compressor, send)
         await send(_part(answer.compressor.flush() if answer.compressor and not head else b"", more=False))
 
 
@@ -59,11 +73,11 @@ async def _send_whole(answer: Answer, body: bytes, send: Send, head: bool) -> No
     await send(_part(b"" if head else body, more=False))
 
 
-async def _compressed(chunk: bytes, compressor: Compressor | None) -> bytes:
-    """The next bytes to send, perhaps none yet."""
-    if compressor is None:
-        return chunk
-    return compressor.compress(chunk) if len(chunk) < SMALL else await asyncio.to_thread(compressor.compress, chunk)
+async def _send_chunk(chunk: bytes, compressor: Compressor | None, send: Send) -> None:
+    """Sends what a chunk comes to, which may be nothing yet."""
+    part = chunk if compressor is None else await asyncio.to_thread(compressor.compress, chunk)
+    if part:
+        await send(_part(part, more=True))
 
 
 def _start(status: int, headers: Headers) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from threading import local
 from typing import Final
@@ -40,10 +41,10 @@ async def compressed(answer: Answer, accepted: str | None) -> Answer:
     headers = [*answer.headers, VARY]
     coding = choose(accepted) if accepted and answer.status != 304 else None
     if coding is None or (isinstance(answer.body, bytes) and len(answer.body) < LEAST):
-        return Answer(answer.status, headers, answer.body)
+        return Answer(answer.status, headers, answer.body, None, answer.ahead)
     headers = [*(_retagged(header, coding) for header in headers), (b"content-encoding", coding.encode())]
     if not isinstance(answer.body, bytes):
-        return Answer(answer.status, headers, answer.body, _CODINGS[coding]())
+        return replace(answer, headers=headers, compressor=_CODINGS[coding]())
     if len(answer.body) > LARGE:
         return Answer(answer.status, headers, await asyncio.to_thread(_whole, answer.body, coding))
     return Answer(answer.status, headers, _whole(answer.body, coding))

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from starlette.types import Receive, Scope, Send
 
 from api import conditional
-from api.answer import Answer, send_answer
+from api.answer import Answer, gathered, send_answer
 from api.callers import CHALLENGE, INVALID, Gate
 from api.compression import compressed
 from api.cors import Cors
@@ -130,7 +130,8 @@ class Front:
         if not place.open:
             caller = await self._manners.gate.caller(request)
             request = request if caller is request.caller else replace(request, caller=caller)
-        return await place.surface.answer(request, receive)
+        answer = await place.surface.answer(request, receive)
+        return answer if request.method == "HEAD" else await gathered(answer)
 
     def _place(self, segments: tuple[str, ...]) -> Place:
         """Where a path leads. Raises: ApiNotFound for one of ours that there is not."""

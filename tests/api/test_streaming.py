@@ -90,13 +90,28 @@ def test_a_failure_half_way_ends_the_connection(api: Api, monkeypatch: pytest.Mo
         messages.append(message)
 
     def broken(*_: Any) -> Generator[bytes, None, None]:
-        yield stored
+        yield from (stored, stored)
         raise RuntimeError
 
     monkeypatch.setattr("api.reading.chunks", broken)
     with pytest.raises(RuntimeError):
         api.runner.run(api.app(scope("/dirs/d/notes"), receive, send))
-    assert [message.get("more_body") for message in messages] == [None, True]
+    assert [message.get("more_body") for message in messages] == [None, True, True]
+
+
+def test_a_failure_at_the_start_is_told(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    # ENT-7: as long as nothing is sent, the status says it
+    def broken(*_: Any) -> Generator[bytes, None, None]:
+        yield b"{"
+        raise RuntimeError
+
+    monkeypatch.setattr("api.reading.chunks", broken)
+    assert api.send("GET", "/dirs").status_code == 500
+
+
+def test_a_short_answer_has_a_length(api: Api) -> None:
+    # one that fits into one piece is no stream
+    assert api.done("GET", "/dirs").headers["content-length"] == "2"
 
 
 async def _first_chunk(api: Api) -> bytes:
