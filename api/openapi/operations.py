@@ -104,7 +104,7 @@ def operation(place: Place, method: str, capabilities: Capabilities) -> Operatio
         "tags": [place.schema.partition(".")[0] if place.types[0] else "registry"],
         "parameters": parameters,
         **({"requestBody": body} if body else {}),
-        "responses": {**_successes(place, method), **refusals()},
+        "responses": dict(sorted({**_successes(place, method), **refusals()}.items())),
     }
 
 
@@ -148,6 +148,8 @@ def _header_schemas(place: Place, answered: bool) -> dict[str, Schema]:
 
 def _summary(place: Place, method: str) -> str:
     said = SUMMARIES[place.kind][method].format(*place.types)
+    if method == "DELETE":
+        return said
     if place.document:
         return f"{said}: the document"
     return f"{said}: the metadata" if place.details else said
@@ -235,7 +237,8 @@ def _answered(place: Place, method: str) -> Schema:
 
 
 def _may_create(place: Place, method: str) -> bool:
-    return place.kind in _CREATABLE and (method in ("PUT", "PATCH") or _POSTED.get(place.kind) == "version")
+    posted = method == "POST" and _POSTED.get(place.kind) == "version"
+    return place.kind in _CREATABLE and (method in ("PUT", "PATCH") or posted)
 
 
 def _recorded(method: str) -> tuple[str, ...]:

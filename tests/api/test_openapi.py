@@ -67,6 +67,22 @@ def test_it_has_every_path_and_method(api: Api, described: Json) -> None:
     assert len(described["paths"]) == sum(counts.values())
 
 
+def test_only_some_requests_make_something_new(described: Json) -> None:
+    # core 4.2: 201 belongs to PUT, PATCH and to the POST of a Version
+    made = {
+        (method, path.count("/"))
+        for path, item in described["paths"].items()
+        for method, row in item.items()
+        if method != "parameters" and "201" in row["responses"]
+    }
+    assert made == {
+        ("put", 2),
+        ("patch", 2),
+        ("post", 4),
+        *((m, depth) for m in ("put", "patch") for depth in (4, 5, 6)),
+    }
+
+
 def test_operations_have_names_of_their_own() -> None:
     # also where types of different levels share names, or take those of the registry
     odd = {"singular": "version", "resources": {"model": {"singular": "version_"}, "registry": {"singular": "metax"}}}
