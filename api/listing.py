@@ -23,6 +23,7 @@ from domain.model import Model
 from projections.entities.pages import BY_ID, Members, Place
 from projections.entities.query import View
 from projections.entities.rows import Row
+from projections.entities.xref import resource_types
 
 #: Members of a page at most: a page is held in memory.
 MOST: Final = 1000
@@ -54,6 +55,11 @@ def scope_of(target: Target) -> Scope:
     return Scope(xids.REGISTRY if target.kind is Kind.EXPORT else xids.type_of(target.xid))
 
 
+def pointing(target: Target, model: Model) -> list[str]:
+    """The types of the Resources at or below a path: those that may stand for others."""
+    return resource_types({plural: group.resources for plural, group in model.groups.items()}, _path(target))
+
+
 def listing(
     view: View,
     request: Request,
@@ -76,6 +82,10 @@ def listing(
     return Listing(found.selection.below(found.members.rows(places), types), links, found.narrowing)
 
 
+def _path(target: Target) -> str:
+    return xids.REGISTRY if target.kind is Kind.EXPORT else target.xid
+
+
 class _Set:
     """All that a request for a collection is about, whichever page it wants."""
 
@@ -87,7 +97,7 @@ class _Set:
         self._cursor = parse_cursor(flags.cursor, self._identity, head) if flags.cursor is not None else None
         position = self._cursor.position if self._cursor else head
         filter, self._sort = filter_of(flags, target, model), sort_of(flags, target, model)
-        moment = view.moment(target.xid, position) if position < head else None
+        moment = view.moment(target.xid, pointing(target, model), position if position < head else None)
         type = xids.type_of(target.xid)
         size = int(members(owner.attributes).get(f"{type.rpartition('.')[2]}count", "0"))
         self.selection = view.selection(target.xid, filter, request.base, moment)

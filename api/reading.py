@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from itertools import chain
 from typing import Any
 
@@ -11,7 +11,7 @@ from api.answer import Answer
 from api.definitions import Definitions, Latest
 from api.flags import Flags, parse_flags
 from api.inline import CONFIGURATION, NOTHING, Inline, below, parse_inline
-from api.listing import filter_of, listing
+from api.listing import filter_of, listing, pointing
 from api.narrowing import Narrowing
 from api.paths import COLLECTIONS, Kind, Target, locate
 from api.render import chunks, configuration
@@ -23,6 +23,7 @@ from domain import problems
 from domain import xid as xids
 from projections.entities.query import Readers, View
 from projections.entities.rows import Row
+from projections.entities.xref import without_pointed, xref_of
 
 
 class Outdated(Exception):
@@ -66,8 +67,8 @@ class Reading:
             row, *positions = view.entity_with_definitions(target.owner)
         if tuple(positions) != definitions.positions:
             raise Outdated
-        if row is None:
-            raise problems.NotFound(target.xid)
+        if row is None or xref_of(row):
+            return self._pointed(request, target, flags, definitions)
         if flags.filter is not None:
             return self._filtered(request, target, flags, definitions, row)
         tag = conditional.row_tag(row, request, definitions.positions)
@@ -75,6 +76,18 @@ class Reading:
         shown = Shown(target, definitions, flags, NOTHING, (row,))
         answer = (document_answer if document else json_answer)(shown, request.base, lambda _: content)
         return conditional.tagged(answer, tag)
+
+    def _pointed(self, request: Request, target: Target, flags: Flags, definitions: Definitions) -> Answer | None:
+        """The answer about a Resource that stands for another, or a Version of such a one; the document, if asked for.
+
+        Raises: NotFound for what is not there either way, CannotDocXref.
+        """
+        row = entity_shown(self._readers.quick(), target, flags)
+        if row is None:
+            raise problems.NotFound(target.xid)
+        if not target.document or flags.doc:
+            return None
+        return self._filtered(request, target, flags, definitions, row)
 
     def _filtered(self, request: Request, target: Target, flags: Flags, definitions: Definitions, row: Row) -> Answer:
         """A document, if its entity survives a filter. No entity tag: other entities decide as well."""
@@ -113,22 +126,50 @@ def found(request: Request, view: View, definitions: Definitions, pagelimit: int
     """What a GET shows, and the row of the entity that it is about, None for a collection. Raises: Problem."""
     target, flags = understood(request, definitions)
     inline = parse_inline(flags.inline or (), target, definitions.model, definitions.capabilities)
-    row = view.entity(_entity_of(target))
+    row = entity_shown(view, target, flags)
     if row is None:
         raise problems.NotFound(target.xid)
     if target.kind in COLLECTIONS:
         return _collection(request, view, target, flags, definitions, inline, row, pagelimit), None
     texts = configured(view, inline) if target.kind in (Kind.REGISTRY, Kind.EXPORT) else {}
     narrowing = narrowed(view, request, target, flags, definitions, row)
-    rows = chain((row,), nested(view, row, inline, definitions, narrowing))
+    below_it = nested(tree(view, target, flags, definitions), row, inline, definitions, narrowing)
+    rows = chain((row,), without_pointed(below_it) if flags.doc else below_it)
     return Shown(target, definitions, flags, inline, rows, texts, narrowing=narrowing), row
 
 
+Subtree = Callable[[str, Collection[str]], Iterator[Row]]
+
+
+def entity_shown(view: View, target: Target, flags: Flags) -> Row | None:
+    """The row of the entity that has to be there, as it reads: a collection's owner, or what `Target.owner` says.
+
+    Raises: CannotDocXref for Versions of a Resource that stands for another, in a document view.
+    """
+    row = view.shown(_entity_of(target))
+    if flags.doc and row is not None and target.kind in (Kind.VERSIONS, Kind.VERSION):
+        resource = xids.join(*xids.segments(target.xid)[:4])
+        if xref_of(view.entity(resource)):
+            raise problems.CannotDocXref(resource)
+    return row
+
+
+def tree(view: View, target: Target, flags: Flags, definitions: Definitions) -> Subtree:
+    """What lists the entities below a path: `View.subtree`, or the same with what stands for others filled in."""
+    if flags.doc:
+        return view.subtree
+    moment = view.moment(target.xid, pointing(target, definitions.model))
+    if moment is None:
+        return view.subtree
+    selection = view.selection(target.xid, None, "", moment)
+    return lambda xid, types: selection.rows(selection.state, types, *xids.subtree(xid))
+
+
 def nested(
-    view: View, row: Row, inline: Inline, definitions: Definitions, narrowing: Narrowing | None = None
+    subtree: Subtree, row: Row, inline: Inline, definitions: Definitions, narrowing: Narrowing | None = None
 ) -> Iterator[Row]:
     """The rows that are inlined below an entity, in the order in which it shows them."""
-    subtree = narrowing.below(row) if narrowing else view.subtree
+    subtree = narrowing.below(row) if narrowing else subtree
     if row.xid != xids.REGISTRY:
         return subtree(row.xid, set(below(row.type, inline)))
     groups = (plural for plural in definitions.model.groups if plural in inline)
@@ -142,7 +183,8 @@ def narrowed(
     filter = filter_of(flags, target, definitions.model)
     if filter is None:
         return None
-    selection = view.selection(row.xid, filter, request.base)
+    moment = view.moment(row.xid, pointing(target, definitions.model))
+    selection = view.selection(row.xid, filter, request.base, moment)
     if not selection.survives(row):
         raise problems.NotFound(target.xid)
     return Narrowing(selection)
@@ -162,9 +204,11 @@ def _collection(
     types = set(below(type, inline))
     pages = pagelimit if definitions.capabilities.pagination else 0
     if not pages and all(asked is None for asked in (flags.filter, flags.sort, flags.limit, flags.cursor)):
-        return Shown(target, definitions, flags, inline, view.subtree(target.xid, {type, *types}))
+        subtree = tree(view, target, flags, definitions)
+        return Shown(target, definitions, flags, inline, subtree(target.xid, {type, *types}))
     listed = listing(view, request, target, flags, definitions.model, owner, types, pages)
-    return Shown(target, definitions, flags, inline, listed.rows, narrowing=listed.narrowing, links=listed.links)
+    rows = without_pointed(listed.rows) if flags.doc else listed.rows
+    return Shown(target, definitions, flags, inline, rows, narrowing=listed.narrowing, links=listed.links)
 
 
 def configured(view: View, inline: Inline) -> dict[str, str]:

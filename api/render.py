@@ -123,6 +123,9 @@ class Renderer:
             yield self._collection(row, plural, count, inline.get(plural), entity)
 
     def resource(self, row: Row, type: ResourceType, inline: Inline) -> Iterator[str]:
+        if self._bare(row):
+            yield "{" + joined(self.pointer_members(row, type, inline)) + "}"
+            return
         shown = self.resource_members(row, type, inline)
         count = shown.pop("versionscount", "0")
         yield "{" + joined(shown)
@@ -147,6 +150,22 @@ class Renderer:
             shown["meta"] = "{" + joined(self._meta(row, type, meta, versions="versions" in inline)) + "}"
         shown["versionscount"] = count
         return shown
+
+    def pointer_members(self, row: Row, type: ResourceType, inline: Inline) -> Members:
+        """A Resource that stands for another, and shows nothing of it."""
+        shown = self._identified(_ids({}, {f"{type.singular}id": row.id}), row, suffix=_suffix(type))
+        shown["metaurl"] = self._look.reference(f"{row.xid}/meta", included="meta" in inline)
+        if "meta" in inline:
+            shown["meta"] = "{" + joined(self._meta(row, type, members(row.attributes)["meta"], versions=False)) + "}"
+        return shown
+
+    def _bare(self, row: Row) -> bool:
+        """Whether only the ids of a Resource are shown: a pointer to nothing, or one in a document view."""
+        return (
+            '"xref":' in row.attributes
+            and "xref" in members(members(row.attributes)["meta"])
+            and (self._look.doc or "versionid" not in members(row.attributes))
+        )
 
     def meta(self, row: Row, type: ResourceType) -> Iterator[str]:
         """The meta of a Resource, by itself. row: the Resource's."""
@@ -210,6 +229,8 @@ class Renderer:
     def _meta(self, row: Row, type: ResourceType, text: str, versions: bool) -> Members:
         """versions: whether the answer includes the Resource's Versions."""
         own = members(text)
+        if self._look.doc and "xref" in own:
+            own = {"xref": own["xref"]}
         ids = _ids(own, {f"{type.singular}id": row.id})
         default = string(own.get("defaultversionid"))
         shown = self._identified(ids, row, below="/meta")

@@ -102,14 +102,15 @@ def document_answer(shown: Shown, base: str, documents: Documents) -> Answer:
     row = next(iter(shown.rows))
     types = shown.definitions.headers_of(_resource(shown.target))
     found = _metadata(types, shown.target.kind is Kind.RESOURCE, row, base, shown.short)
-    headers = [root_link(base), _content_location(shown, base, row.xid, found.versionid), *found.headers]
+    located = [_content_location(shown, base, row.xid, found.versionid)] if found.versionid else []
+    headers = [root_link(base), *located, *_narrowed(found.headers, shown, row)]
     if found.elsewhere is not None:
         return Answer(303, [*headers, (b"location", found.elsewhere)])
     return Answer(200, headers, documents(row.document) if row.document else b"")
 
 
 class _Metadata(NamedTuple):
-    """A document's metadata. elsewhere: the URL of one that is not stored here."""
+    """A document's metadata. versionid: empty where there is no Version. elsewhere: URL of one not stored here."""
 
     headers: Headers
     versionid: str
@@ -126,7 +127,7 @@ def _metadata(types: HeaderTypes, resource: bool, row: Row, base: str, short: bo
     elsewhere = own.get(f"{types.type.singular}url")
     return _Metadata(
         [*contenttype_headers(own), *types.headers(own), (b"content-disposition", _name(row))],
-        own["versionid"],
+        own.get("versionid", ""),
         None if elsewhere is None else encode_text(elsewhere).encode(),
     )
 
@@ -134,15 +135,31 @@ def _metadata(types: HeaderTypes, resource: bool, row: Row, base: str, short: bo
 def _shown(row: Row, type: ResourceType, base: str, resource: bool, short: bool) -> dict[str, Json]:
     """What headers show of a row, in the order of a JSON answer."""
     own = exact(row.attributes)
-    ids = {name: own.pop(name) for name in (f"{type.singular}id", "versionid")}
+    ids = {name: own.pop(name) for name in (f"{type.singular}id", "versionid") if name in own}
     url = base + row.xid
     urls = {"self": url, **({"shortself": shortself(base, row)} if short else {})}
     shown = {**ids, **urls, "xid": row.xid, **own}
     if resource:
         del shown["meta"]
-        count = shown.pop("versionscount")
-        shown |= {"metaurl": f"{url}/meta", "versionsurl": f"{url}/versions", "versionscount": count}
+        count = shown.pop("versionscount", None)
+        shown["metaurl"] = f"{url}/meta"
+        if count is not None:
+            shown |= {"versionsurl": f"{url}/versions", "versionscount": count}
     return shown
+
+
+def _narrowed(headers: Headers, shown: Shown, row: Row) -> Headers:
+    """The headers with what a filter leaves of a Resource's Versions."""
+    if shown.narrowing is None or shown.target.kind is not Kind.RESOURCE:
+        return headers
+    given = dict(headers)
+    count, asked = shown.narrowing.collection(row, "versions", given.get(_COUNT, b"0").decode())
+    changed = {_COUNT: count.encode(), _URL: given.get(_URL, b"") + asked.encode()}
+    return [(name, changed.get(name, value)) for name, value in headers]
+
+
+_COUNT: Final = b"xregistry-versionscount"
+_URL: Final = b"xregistry-versionsurl"
 
 
 def json_answer(shown: Shown, base: str, documents: Documents) -> Answer:
@@ -156,7 +173,8 @@ def json_headers(shown: Shown, base: str, row: Row | None = None) -> Headers:
     if shown.target.kind in _LOCATED:
         row = row or next(iter(shown.rows))
         version = string(members(row.attributes).get("versionid")) if shown.target.kind is Kind.RESOURCE else row.id
-        located.append(_content_location(shown, base, row.xid, version or ""))
+        if version:
+            located.append(_content_location(shown, base, row.xid, version))
     return [JSON, root_link(base), *located, *shown.links]
 
 

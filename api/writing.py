@@ -16,12 +16,12 @@ from api.definitions import Latest
 from api.flags import Flags
 from api.headers import CORRELATION
 from api.inline import Inline, below, parse_inline
-from api.listing import filter_of, sort_of
+from api.listing import filter_of, pointing, sort_of
 from api.narrowing import Narrowing
 from api.parse import parse_command
 from api.paths import COLLECTIONS, Kind, Target
 from api.problem import root_link
-from api.reading import configured, narrowed, nested, understood
+from api.reading import Subtree, configured, narrowed, nested, tree, understood
 from api.request import Request
 from api.shown import Shown, document_answer, json_answer
 from commands.handle import Road
@@ -33,6 +33,7 @@ from projections.entities.by_document import order_of
 from projections.entities.pages import BY_ID
 from projections.entities.query import Readers, View
 from projections.entities.rows import Row
+from projections.entities.xref import without_pointed, xref_of
 
 #: Bodies beyond this many bytes are parsed, and answers of more rows than this written, outside of the event loop.
 LARGE_BODY: Final = 1 << 15
@@ -73,21 +74,23 @@ class Writing:
             target = target.version(recorded.processed[0])
         inline = parse_inline(flags.inline or (), target, definitions.model, definitions.capabilities)
         shown = Shown(target, definitions, flags, inline, (), created=_created(recorded))
+        subtree = tree(view, target, flags, definitions)
         if target.kind in COLLECTIONS:
             narrowing = _narrowing(view, request, shown)
             sort = sort_of(flags, target, definitions.model) or BY_ID
-            rows = _processed(view, recorded, lambda row: inline, narrowing, sort)
-            return replace(shown, rows=rows, narrowing=narrowing)
+            rows = _processed(view, recorded, lambda row: inline, subtree, narrowing, sort)
+            return replace(shown, rows=_of_view(rows, flags), narrowing=narrowing)
         if post and target.kind in (Kind.REGISTRY, Kind.GROUP):
             narrowing = _narrowing(view, request, shown)
-            rows = _processed(view, recorded, lambda row: inline.get(_plural(row), {}), narrowing)
-            return replace(shown, rows=rows, maps=True, narrowing=narrowing)
-        row = view.entity(target.owner)
+            rows = _processed(view, recorded, lambda row: inline.get(_plural(row), {}), subtree, narrowing)
+            return replace(shown, rows=_of_view(rows, flags), maps=True, narrowing=narrowing)
+        row = view.shown(target.owner)
         if row is None:
             return None
         texts = configured(view, inline) if target.kind is Kind.REGISTRY else {}
         narrowing = narrowed(view, request, target, flags, definitions, row)
-        rows = (row, *nested(view, row, inline, definitions, narrowing))
+        below_it = nested(subtree, row, inline, definitions, narrowing)
+        rows = (row, *(without_pointed(below_it) if flags.doc else below_it))
         # The counts are looked up where the write is not yet committed.
         return replace(shown, rows=rows, configuration=texts, narrowing=narrowing and narrowing.settled(rows))
 
@@ -124,19 +127,25 @@ def _processed(
     view: View,
     recorded: Recorded,
     inline_of: Callable[[Row], Inline],
+    subtree: Subtree,
     narrowing: Narrowing | None,
     sort: Sort = BY_ID,
 ) -> tuple[Row, ...]:
     """The entities that a request named and that live on, in order, each with what is inlined below it."""
     found: list[Row] = []
-    rows = view.entities(tuple(dict.fromkeys(recorded.processed)))
+    stored = view.entities(tuple(dict.fromkeys(recorded.processed)))
+    rows = [(view.shown(row.xid) or row) if xref_of(row) else row for row in stored]
     for row in sorted(rows, key=lambda row: order_of(row, sort), reverse=sort.descending):
         if narrowing is None or narrowing.survives(row):
-            subtree = narrowing.below(row) if narrowing else view.subtree
-            found += (row, *subtree(row.xid, set(below(row.type, inline_of(row)))))
+            inside = narrowing.below(row) if narrowing else subtree
+            found += (row, *inside(row.xid, set(below(row.type, inline_of(row)))))
     if narrowing:
         narrowing.settled(found)
     return tuple(found)
+
+
+def _of_view(rows: tuple[Row, ...], flags: Flags) -> tuple[Row, ...]:
+    return tuple(without_pointed(rows)) if flags.doc else rows
 
 
 def _narrowing(view: View, request: Request, shown: Shown) -> Narrowing | None:
@@ -144,7 +153,8 @@ def _narrowing(view: View, request: Request, shown: Shown) -> Narrowing | None:
     filter = filter_of(shown.flags, shown.target, shown.definitions.model)
     if filter is None:
         return None
-    selection = view.selection(shown.target.xid, filter, request.base)
+    moment = view.moment(shown.target.xid, pointing(shown.target, shown.definitions.model))
+    selection = view.selection(shown.target.xid, filter, request.base, moment)
     owner = None if shown.target.kind in COLLECTIONS else view.entity(shown.target.owner)
     return Narrowing(selection, selection.state.into(owner, request.base) if owner else None)
 

@@ -6,17 +6,19 @@ A View is one look through one connection: inside a transaction all that it retu
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, Final
 
 from sqlalchemy import Connection
 
 from domain.filters import Filter, Sort
-from domain.xid import CAPABILITIES, MODEL, REGISTRY, subtree, tree_key
+from domain.xid import CAPABILITIES, MODEL, REGISTRY, join, segments, subtree, tree_key
 from projections import database
 from projections.connect import Reader, connect
 from projections.database import Database
+from projections.entities import xref
 from projections.entities.by_index import Moment
 from projections.entities.pages import Members, moment_of
 from projections.entities.rows import Row
@@ -99,9 +101,27 @@ class View:
         """The members of a selection's collection, in an order. size: how many it has before any filter."""
         return Members(self._db, selection, type, sort, size)
 
-    def moment(self, xid: str, position: int) -> Moment | None:
-        """What below a collection is not as it was at a position; None where all is."""
-        return moment_of(self._db, position, *subtree(xid))
+    def moment(self, xid: str, types: Iterable[str] = (), position: int | None = None) -> Moment | None:
+        """What at and below a path reads otherwise than its rows say; None where all is as they do.
+
+        types: of the Resources there, for those that stand for others. position: as of then, None for now.
+        """
+        low, high = subtree(xid)
+        past = moment_of(self._db, position, low, high) if position is not None else None
+        images: dict[str, Row | None] = dict(past.images) if past else {}
+        own = [row for row in (self.entity(_resource(xid)),) if row and _resource(xid) != REGISTRY]
+        found = chain(own, xref.pointers(self._db, types, low, high), filter(None, images.values()))
+        left = (row for row in found if images.get(row.tree_key, row) is row)
+        images |= xref.shown(self._db, left, position)
+        return Moment(images) if images else None
+
+    def shown(self, xid: str) -> Row | None:
+        """`entity` as a reader sees it: a pointer shows its target, and has its Versions."""
+        row = self.entity(xid)
+        if row is not None and xref.xref_of(row) is None:
+            return row
+        resource = self.entity(_resource(xid)) if _resource(xid) != REGISTRY else None
+        return xref.shown(self._db, [resource] if resource else []).get(tree_key(xid), row)
 
     def document(self, sha256: str) -> bytes:
         """The bytes of a document. Raises: KeyError when it is not stored."""
@@ -161,6 +181,12 @@ class Readers:
 
 def _exact(values: Any, xid: str) -> Row | None:
     return Row._make(values) if values is not None and values[1] == xid else None
+
+
+def _resource(xid: str) -> str:
+    """The Resource that a path is of or below; the registry where it is of none."""
+    parts = segments(xid)
+    return join(*parts[:4]) if len(parts) >= 4 else REGISTRY
 
 
 def _of_types(xid: str, count: int) -> str:

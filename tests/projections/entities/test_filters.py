@@ -231,7 +231,7 @@ def test_a_moment_stays_as_it_was(
         position = view.position()
         then = _shown(view, filter, order, None)
     with emptied(registry, tree(after), keep=True) as view:
-        moment = view.moment("/dirs", position)
+        moment = view.moment("/dirs", position=position)
         assert _shown(view, filter, order, moment) == then
 
 

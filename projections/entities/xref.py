@@ -1,0 +1,110 @@
+"""Resources that stand for others, as they read: the rows of their targets under their own names.
+
+A pointer's own row has its ids and `meta.xref`, nothing else. What it shows is made anew for each answer, so it never
+lags behind its target. A target that is a pointer itself, or is not there, shows nothing.
+Spec: core 1.0-rc4, "Cross Referencing Resources".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final
+
+from domain import xid as xids
+from domain.jsontext import Json, dumps, loads
+from projections.database import Database
+from projections.entities.rows import Row
+from projections.entities.sql import Sql, between, both
+
+#: `private` of a Version that a pointer shows: it has a row nowhere.
+POINTED: Final = '{"pointed":true}'
+
+_COLUMNS: Final = ", ".join(Row._fields)
+_NAMED: Final = ", ".join(f"e.{name}" for name in Row._fields)
+_TREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key >= ? AND tree_key < ?"
+_TREE_THEN: Final = (
+    f"{_TREE} AND since <= ? UNION ALL SELECT {_COLUMNS} FROM entity_history"
+    " WHERE tree_key >= ? AND tree_key < ? AND since <= ? AND until > ?"
+)
+
+
+def xref_of(row: Row | None) -> str | None:
+    """The xid that a Resource's row points to; None for any other row."""
+    if row is None or row.type.count(".") != 1 or '"xref":' not in row.attributes:
+        return None
+    found: str | None = loads(row.attributes)["meta"].get("xref")
+    return found
+
+
+def pointers(db: Database, types: Iterable[str], low: str, high: str) -> Iterator[Row]:
+    """The pointers of some Resource types between two keys. One look into an index for each type."""
+    for type in types:
+        start = Sql(
+            f"SELECT {_NAMED} FROM attribute AS a CROSS JOIN entity AS e WHERE e.tree_key = a.tree_key"
+            f" AND a.type = '{type}' AND a.path = 'meta.xref' AND a.text IS NOT NULL"
+        )
+        yield from map(Row._make, db.all(*both(start, between("a.tree_key", low, high))))
+
+
+def shown(db: Database, rows: Iterable[Row], position: int | None = None) -> dict[str, Row]:
+    """What pointers show, by tree key: Resources and their Versions. position: as of then; None: now.
+
+    A pointer to nothing shows nothing, and is left out.
+    """
+    found: dict[str, Row] = {}
+    for row in rows:
+        target = xref_of(row)
+        if target is not None:
+            found |= {each.tree_key: each for each in _under(row, target, _tree(db, target, position))}
+    return found
+
+
+def without_pointed(rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows that are stored: a document view shows a pointer only."""
+    return (row for row in rows if row.private != POINTED)
+
+
+def resource_types(types: Mapping[str, Collection[str]], xid: str) -> list[str]:
+    """The Resource types of whatever is at or below a path. types: Resource types by Group type."""
+    names = xids.segments(xid)[::2]
+    return [
+        f"{group}.{resource}"
+        for group, resources in types.items()
+        for resource in resources
+        if (group, resource)[: len(names)] == names[:2]
+    ]
+
+
+def _tree(db: Database, xid: str, position: int | None) -> list[Row]:
+    """A Resource and its Versions, the Resource first."""
+    key = xids.tree_key(xid)
+    range = (key, f'{key}"')
+    query = (_TREE, range) if position is None else (_TREE_THEN, (*range, position, *range, position, position))
+    rows = sorted(map(Row._make, db.all(*query)))
+    return rows if rows and rows[0].xid == xid else []
+
+
+def _under(pointer: Row, xref: str, tree: list[Row]) -> Iterator[Row]:
+    """A target's rows under the pointer's name; nothing where the target is a pointer."""
+    if not tree or xref_of(tree[0]) is not None:
+        return
+    own: dict[str, Json] = loads(pointer.attributes)
+    (name, id), _ = own.items()
+    for row in tree:
+        attributes = {**loads(row.attributes), name: id}
+        xid = pointer.xid + row.xid[len(xref) :]
+        if row is tree[0]:
+            attributes["meta"] = {name: id, "xref": xref, **_without(attributes["meta"], name)}
+        yield row._replace(
+            tree_key=xids.tree_key(xid),
+            xid=xid,
+            type=xids.type_of(xid),
+            parent=xids.parent(xid),
+            id=xids.entity_id(xid),
+            attributes=dumps(attributes).decode(),
+            private=pointer.private if row is tree[0] else POINTED,
+        )
+
+
+def _without(members: Mapping[str, Json], name: str) -> dict[str, Json]:
+    return {key: value for key, value in members.items() if key != name}
