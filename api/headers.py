@@ -39,7 +39,8 @@ class _Percent(dict[int, str]):
     """For `str.translate`: a character as it is where it is ASCII and not refused, else its UTF-8 percent-encoded."""
 
     def __init__(self, low: int, refused: str = "") -> None:
-        super().__init__((code, chr(code)) for code in range(low, 0x7F) if chr(code) not in refused)
+        super().__init__((code, f"%{code:02X}") for code in range(0x80))
+        self.update((code, chr(code)) for code in range(low, 0x7F) if chr(code) not in refused)
 
     def __missing__(self, code: int) -> str:
         return "".join(f"%{byte:02X}" for byte in chr(code).encode("utf-8"))
