@@ -49,7 +49,7 @@ def create_app(
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         registry = open_registry(settings, clock=clock, new_id=new_id, observer=metrics)
         metrics.follow(lambda: (registry.store.tip().position, registry.readers.quick().position()))
-        xregistry = XRegistry(registry, settings.max_body)
+        xregistry = XRegistry(registry, settings.max_body, settings.pagelimit)
         found = Place(discovery.Discovery(settings.other_registries), open=True)
         fixed = dict.fromkeys(discovery.PATHS, found)
         app.router.default = Front(xregistry, _own_places(registry, metrics), ALIASES, fixed, manners)

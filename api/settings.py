@@ -83,6 +83,9 @@ class Settings(BaseSettings):
         None, description="origins whose pages may use the registry, with commas; * for all"
     )
     max_body: int = Field(MAX_BODY, ge=1, description="bytes that the body of a request may have")
+    pagelimit: int = Field(
+        0, ge=0, description="members that one answer about a collection has at most; 0 for any number"
+    )
     tokens: Annotated[str | None, _parsed(callers.fixed_tokens)] = Field(
         None, description="callers by bearer token: JSON, or the path of a JSON file; without, everybody may write"
     )

@@ -23,14 +23,17 @@ from domain.jsontext import dumps
 
 
 class XRegistry:
-    """The surface of the xRegistry paths. max_body: bytes that a request may hold."""
+    """The surface of the xRegistry paths.
 
-    def __init__(self, registry: Registry, max_body: int = MAX_BODY) -> None:
+    max_body: bytes that a request may hold. pagelimit: members of a collection in one answer, 0 for any number.
+    """
+
+    def __init__(self, registry: Registry, max_body: int = MAX_BODY, pagelimit: int = 0) -> None:
         self._max_body = max_body
         self._readers = registry.readers
         self._streams = Streams()
         self._latest = Latest(registry.readers.quick())
-        self._reading = Reading(registry.readers, self._latest, self._streams)
+        self._reading = Reading(registry.readers, self._latest, self._streams, pagelimit)
         self._writing = Writing(registry.road, registry.readers, self._latest)
 
     async def answer(self, request: Request, receive: Receive) -> Answer:

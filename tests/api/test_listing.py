@@ -119,3 +119,14 @@ def test_a_cursor_fits_its_request_only(api: Api) -> None:
     assert api.send("GET", following.replace("limit=2", "limit=3")).status_code == 200
     cursors = [following, links(api.done("GET", following))["next"]]
     assert all(one != other for one, other in pairwise(cursors))
+
+
+def test_a_page_limit_of_the_server(store_url: str) -> None:
+    # PAG-2, PAG-3: the server may show less than was asked for, and pages unasked; entities stay whole
+    create(store_url)
+    with serving(store_url, pagelimit=2) as api:
+        api.done("POST", "/dirs", {f"d{n}": {} for n in range(5)})
+        assert [len(page) for page in walk(api, "/dirs")] == [2, 2, 1]
+        assert [len(page) for page in walk(api, "/dirs?limit=4")] == [2, 2, 1]
+        assert [len(page) for page in walk(api, "/dirs?limit=1")] == [1] * 5
+        assert len(api.get("/?inline=dirs")["dirs"]) == 5

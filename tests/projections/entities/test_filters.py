@@ -106,7 +106,7 @@ def expressions(draw: st.DrawFn, hops: Any = steps) -> str:
     value = "" if operator in ("", "=null", "!=null") else draw(texts)
     if operator[:1] in ("<", ">") and operator != "<>":
         value = value.replace("\\*", "").replace("*", "")
-    return draw(hops) + draw(paths) + operator + value
+    return f"{draw(hops)}{draw(paths)}{operator}{value}"
 
 
 filters = st.lists(st.lists(expressions(), min_size=1, max_size=3), min_size=1, max_size=2)
