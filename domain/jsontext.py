@@ -61,7 +61,14 @@ def _number(value: object) -> orjson.Fragment:
 def _float(text: str) -> float | Decimal:
     value = float(text)
     # Measured against our own writer, not repr, so that what was written once is read and written the same for ever.
-    return value if orjson.dumps(value) == text.encode() else Decimal(text)
+    return value if orjson.dumps(value) == text.encode() else _decimal(text)
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except ArithmeticError:
+        raise InvalidJson(f"the number {text[:40]}... is out of range") from None
 
 
 def _int(text: str) -> int | Decimal:

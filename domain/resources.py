@@ -160,7 +160,7 @@ def _targets(
         named = meta.get("defaultversionid")
     if named is None:
         return [] if entries else [None]
-    return [] if named in entries else [check_version_id(named)]
+    return [] if check_version_id(named) in entries else [named]
 
 
 def _admit(changes: ChangeSet, resource: ResourceDraft, draft: VersionDraft, chosen: bool) -> None:

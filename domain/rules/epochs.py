@@ -26,4 +26,4 @@ def parse_epoch(xid: str, text: str) -> int:
     """The value of an `epoch` flag. Raises: InvalidAttribute."""
     if not (text.isascii() and text.isdigit()):
         raise InvalidAttribute(xid, name="epoch", error_detail="it has to be an unsigned integer")
-    return int(text) if len(text) < 20 else -1  # beyond any epoch there is, and never equal to one
+    return int(text) if len(text) < 20 else 1 << 64  # beyond any epoch there is
