@@ -20,6 +20,8 @@ Members = dict[str, str]
 
 #: A member whose value is plain; the value is empty where it has escapes or is an object or an array.
 _MEMBER: Final = re.compile(r'[{,]"([^"\\]+)":("[^"\\]*"|[-0-9tfn][^,}]*|)')
+#: Where a number may begin that a double does not hold; a text that has the same characters only costs time.
+_ROUNDED: Final = re.compile(r'(?:":|[\[,])-?\d+(?:[.eE]|(?<=\d{19}))')
 #: Finds where a value ends; numbers are passed by, never computed.
 _SKIP: Final = json.JSONDecoder(parse_int=str, parse_float=str)
 
@@ -41,17 +43,9 @@ def members(text: str) -> Members:
 def exact(text: str) -> dict[str, Json]:
     """The attributes of a stored text, every number as it was sent.
 
-    The fast reader keeps integers of 64 bits; where it made a double, or could not, the exact one reads again.
+    The fast reader would round what may be a number with a fraction, an exponent or many digits.
     """
-    try:
-        found: dict[str, Json] = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return dict(loads(text))
-    return dict(loads(text)) if any(map(_rounded, found.values())) else found
-
-
-def _rounded(value: Json) -> bool:
-    return isinstance(value, float) or (isinstance(value, dict) and any(map(_rounded, value.values())))
+    return dict(loads(text)) if _ROUNDED.search(text) else dict(orjson.loads(text))
 
 
 def joined(parts: Mapping[str, str]) -> str:
