@@ -28,6 +28,9 @@ VALIDATED: Final = (
     "compatibilityvalidatedreason",
 )
 CHUNK: Final = 1 << 16
+#: Where the members of a Resource that are not its default Version's begin in its stored text.
+_META: Final = ',"meta":{'
+_COUNT: Final = ',"versionscount":'
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,10 @@ class Renderer:
             yield self._collection(row, plural, count, inline.get(plural), entity)
 
     def resource(self, row: Row, type: ResourceType, inline: Inline) -> Iterator[str]:
+        spliced = self._spliced_resource(row, type, inline)
+        if spliced:
+            yield spliced
+            return
         if self._bare(row):
             yield "{" + joined(self.pointer_members(row, type, inline)) + "}"
             return
@@ -133,6 +140,21 @@ class Renderer:
         entity = self.version_of(type, deeper or NOTHING)
         yield from self._collection(row, "versions", count, deeper, entity)
         yield "}"
+
+    def _spliced_resource(self, row: Row, type: ResourceType, inline: Inline) -> str | None:
+        """The Resource where its stored text only needs URLs, as members of a list do; see `_spliced`."""
+        look, text = self._look, row.attributes
+        start = f'{{"{type.singular}id":"{row.id}","versionid":"'
+        if look.doc or look.short or look.narrowing or inline or not text.startswith(start):
+            return None
+        ids, meta, count = text.find('",', len(start)) + 2, text.find(_META), text.rfind(_COUNT)
+        if not ids < meta < count or text.find(_META, meta + 1) > 0 or text.find(_COUNT, meta) != count:
+            return None
+        url = f"{look.base}{row.xid}"
+        return (
+            f'{text[:ids]}"self":"{url}{_suffix(type)}","xid":"{row.xid}",{text[ids:meta]},"metaurl":"{url}/meta",'
+            f'"versionsurl":"{url}/versions"{text[count:]}'
+        )
 
     def resource_members(self, row: Row, type: ResourceType, inline: Inline) -> Members:
         """A Resource's members up to `versionscount`, which comes last; the rest of its Versions left out."""

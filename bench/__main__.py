@@ -15,13 +15,14 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from bench import exporting, importing, load, reading, rebuilding, writing
+from bench import exporting, filtering, importing, load, reading, rebuilding, writing
 from bench.figures import HEAD, Figure, markdown
 from bench.places import places
 
 REPORT: Final = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 SUBJECTS: Final[dict[str, ModuleType]] = {
     "reading": reading,
+    "filtering": filtering,
     "importing": importing,
     "writing": writing,
     "exporting": exporting,

@@ -90,16 +90,10 @@ class Members:
             yield Place((kind, value, "") if kind == _NUMBERS else (kind, 0.0, value), key)
 
     def _with_value(self, kind: int, after: Place | None, descending: bool) -> Sql | None:
-        column, condition = _COLUMNS[kind]
-        keys = self._filtered("a.tree_key")
+        column, keys = _COLUMNS[kind][0], self._filtered("a.tree_key")
         if keys is None:
             return None
-        parts = [
-            Sql(f"SELECT a.{column}, a.tree_key FROM {self._source()} AND a.path = ? AND {condition}", (self._path,)),
-            between("a.tree_key", self._selection.low, self._selection.high),
-            keys,
-            self._selection.index.unchanged("a.tree_key"),
-        ]
+        parts = [self._values(kind), keys, self._selection.index.unchanged("a.tree_key")]
         if after:
             value, sign = after.key[1] if kind == _NUMBERS else after.key[2], "<" if descending else ">"
             # The first condition is what an index takes as its start, the second is the whole truth.
@@ -116,7 +110,8 @@ class Members:
         if keys is None:
             return None
         start = Sql(f"SELECT e.tree_key FROM entity AS e WHERE e.type = '{self._type}'")
-        bare = Sql(f"NOT EXISTS (SELECT 1 FROM attribute AS a WHERE {_OF_ENTITY})", (self._path,))
+        # Counted, because PostgreSQL makes a join of NOT EXISTS, and a slow one while it does not know its tables.
+        bare = Sql(f"(SELECT count(*) FROM attribute AS a WHERE {_OF_ENTITY}) = 0", (self._path,))
         query = both(start, between("e.tree_key", low, high), bare, keys, self._selection.index.unchanged("e.tree_key"))
         return query.within(f"{{}} ORDER BY e.tree_key{_DIRECTION[descending]}")
 
@@ -130,15 +125,24 @@ class Members:
         counted = (self._db.one(*query.within("SELECT count(*) FROM ({}) AS s"))[0] for query in found)
         return bool(sum(counted) == self._size)
 
-    def _source(self) -> str:
-        """The leaves of the members. A cross join keeps SQLite from leaving the few members for the many leaves."""
+    def _values(self, kind: int) -> Sql:
+        """The values of a class with the keys of their members."""
+        column, condition = _COLUMNS[kind]
+        selection = self._selection
         if self._size > FEW:
-            return f"attribute AS a WHERE a.type = '{self._type}'"
-        low, high = (key.replace("'", "''") for key in (self._selection.low, self._selection.high))
-        members = (
-            f"SELECT tree_key FROM entity WHERE type = '{self._type}' AND tree_key > '{low}' AND tree_key < '{high}'"
+            start = f"SELECT a.{column}, a.tree_key FROM attribute AS a WHERE a.type = '{self._type}' AND a.path = ?"
+            return both(Sql(start, (self._path,)), Sql(condition), between("a.tree_key", selection.low, selection.high))
+        # A value is looked up for each member, where a join would leave the choice to what a database knows of its
+        # tables, which is nothing while they are new.
+        value = f"SELECT a.{column} FROM attribute AS a WHERE a.tree_key = e.tree_key AND a.path = ? AND {condition}"
+        members = both(
+            Sql(
+                f"SELECT ({value}) AS {column}, e.tree_key FROM entity AS e WHERE e.type = '{self._type}'",
+                (self._path,),
+            ),
+            between("e.tree_key", selection.low, selection.high),
         )
-        return f"({members}) AS m CROSS JOIN attribute AS a WHERE a.tree_key = m.tree_key"
+        return members.within(f"SELECT a.{column}, a.tree_key FROM ({{}}) AS a WHERE a.{column} IS NOT NULL")
 
     def _filtered(self, column: str) -> Sql | None:
         """A condition for what survives the filter; None where nothing does."""

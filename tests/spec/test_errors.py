@@ -89,8 +89,7 @@ HTTP = """
 
 #: Errors that no request can bring about yet, by what they belong to.
 UNREACHED = {
-    "filters and sorting": {"bad_filter", "bad_sort", "sort_noncollection"},
-    "cross references": {"cannot_doc_xref", "extra_xref_attribute", "malformed_xref"},
+    "cross references": {"extra_xref_attribute", "malformed_xref"},
     "formats": {
         "compatibility_unknown",
         "compatibility_violation",
@@ -99,7 +98,6 @@ UNREACHED = {
         "format_violation",
     },
     "rules across Versions and Groups": {"constraint_failure", "mismatched_version_attribute", "readonly"},
-    "the specversion flag": {"unsupported_specversion"},
     "the server, not the request": {"data_retrieval_error", "server_busy", "server_error", "too_large"},
 }
 

@@ -1,0 +1,104 @@
+"""Query plans of filters and sorts: each reads ranges of indexes, and looks single entities up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from domain.filters import Scope, Sort, parse_filter
+from projections import database
+from projections.entities.pages import Members
+from projections.entities.selection import Selection
+from projections.entities.sql import Sql
+from tests.projections.entities.test_filters import MODEL
+from tests.projections.registry import Registry
+
+pytestmark = pytest.mark.scale
+
+GROUPS, FILES = 20, 100
+
+
+@pytest.fixture
+def large(registry: Registry) -> Iterator[Registry]:
+    """Enough entities that scanning them would cost more."""
+    for d in range(GROUPS):
+        files = ((f"/dirs/d{d}/files/f{f}", {"name": f"n{f}", "size": f, "meta": {}}) for f in range(FILES))
+        registry.record((f"/dirs/d{d}", {"name": f"d{d}"}), *files)
+    with registry.store.writing() as tx:
+        if tx.connection.dialect.name == "postgresql":
+            tx.connection.exec_driver_sql("ANALYZE")
+    yield registry
+
+
+class Explained:
+    """A connection of a reader that plans what it is asked, and answers nothing."""
+
+    def __init__(self, db: Any, sqlite: bool) -> None:
+        self._db = db
+        self._explain = "EXPLAIN QUERY PLAN " if sqlite else "EXPLAIN "
+        self.plans: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._db, name)
+
+    def stream(self, sql: str, values: Any = ()) -> Iterator[Any]:
+        self.plans.append("; ".join(row[-1] for row in self._db.all(self._explain + sql, values)))
+        return iter(())
+
+
+@contextmanager
+def explained(registry: Registry) -> Iterator[Explained]:
+    with registry.store.engine.connect() as connection:
+        sqlite = connection.dialect.name == "sqlite"
+        if not sqlite:
+            connection.exec_driver_sql("SET enable_seqscan = off")
+        yield Explained(database.over(connection), sqlite)
+
+
+def planned(db: Explained, query: Sql) -> str:
+    list(db.stream(*query))
+    return db.plans[-1]
+
+
+def reads_ranges(plan: str) -> bool:
+    return not any(words in plan for words in ("SCAN a", "SCAN e", "Seq Scan on attribute", "Seq Scan on entity"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "index"),
+    [
+        (["files.name=n7"], "attribute_by_text"),
+        (["files.name=n7*"], "attribute_by_text"),
+        (["files.size>98"], "attribute_by_number"),
+        (["files.name=n7", "files.size=7"], "attribute_by_text"),
+        (["dirid=d7", "files.size=7"], "attribute_by_number"),
+        (["files.name!=n7"], "entity_by_type"),
+    ],
+)
+def test_filters_read_ranges(large: Registry, asked: list[str], index: str) -> None:
+    # FLAG-10 to 16: a filter never reads all entities or all leaves
+    filter = parse_filter([asked], Scope("dirs"), MODEL)
+    with explained(large) as db:
+        selection = Selection(db, "/dirs", filter)
+        for type in ("dirs", "dirs.files"):
+            query = selection.keys(selection.state, type, selection.low, selection.high)
+            assert query is not None
+            plan = planned(db, query)
+            assert index in plan or "_pkey" in plan, plan
+            assert reads_ranges(plan), plan
+
+
+@pytest.mark.parametrize("size", [FILES, 1_000_000])
+@pytest.mark.parametrize("sort", [None, Sort(("name",)), Sort(("size",), descending=True)])
+def test_pages_read_ranges(large: Registry, sort: Sort | None, size: int) -> None:
+    # FLAG-50 to 52, PAG-7: neither a page of few nor one of many members reads all entities or all leaves
+    with explained(large) as db:
+        selection = Selection(db, "/dirs/d7/files", None)
+        list(Members(db, selection, "dirs.files", sort, size).places(limit=10))
+        assert db.plans and all(map(reads_ranges, db.plans)), db.plans
+        if size > FILES and sort:
+            values = [plan for plan in db.plans if "attribute_by_" in plan]
+            assert values and not any("TEMP B-TREE" in plan or "Sort" in plan for plan in values), values
