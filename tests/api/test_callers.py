@@ -56,9 +56,7 @@ def positions(url: str) -> list[tuple[str, int]]:
     return [(str(caller), int(last)) for caller, last in rows]
 
 
-@pytest.mark.parametrize(
-    "authorization", [None, "Bearer wrong", "Bearer", "Basic cmVhZDo=", "Bearer read extra"]
-)
+@pytest.mark.parametrize("authorization", [None, "Bearer wrong", "Bearer", "Basic cmVhZDo=", "Bearer read extra"])
 def test_nobody_known(api: Api, sqlite_url: str, authorization: str | None) -> None:
     # Callers: no or bad token is a 401 that says what is needed, and changes nothing
     before = positions(sqlite_url)
