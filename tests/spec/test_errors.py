@@ -89,15 +89,13 @@ HTTP = """
 
 #: Errors that no request can bring about yet, by what they belong to.
 UNREACHED = {
-    "cross references": {"extra_xref_attribute", "malformed_xref"},
-    "formats": {
+    "formats, of which none is built in": {
         "compatibility_unknown",
         "compatibility_violation",
         "format_external",
-        "format_unknown",
         "format_violation",
     },
-    "rules across Versions and Groups": {"constraint_failure", "mismatched_version_attribute", "readonly"},
+    "a caller with a role, which tables of requests do not have": {"readonly"},
     "the server, not the request": {"data_retrieval_error", "server_busy", "server_error", "too_large"},
 }
 
