@@ -27,6 +27,7 @@ from api.rules import NotAllowed
 from domain import problems
 from domain.problems import Problem
 from domain.refusals import Unauthorized
+from projections.entities.query import MissingDocument
 
 
 class Surface(Protocol):
@@ -118,6 +119,9 @@ class Front:
             return problem_answer(problem, request, self._main.allow(request) if problem.status == 405 else None)
         except Disconnected:
             raise
+        except MissingDocument as error:
+            failed(request, error)
+            return problem_answer(problems.DataRetrievalError(request.path), request)
         except Exception as error:
             failed(request, error)
             return problem_answer(problems.ServerError(), request)

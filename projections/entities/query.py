@@ -43,6 +43,10 @@ _LOCKED: Final = tuple(table.name for table in tables())
 _DOCUMENT: Final = "SELECT bytes FROM document WHERE sha256 = ?"
 
 
+class MissingDocument(LookupError):
+    """An entity refers to a document that the store does not have: the store was damaged."""
+
+
 class View:
     """The read model as of one moment, over one connection of a driver."""
 
@@ -73,10 +77,16 @@ class View:
         return _exact(found[:_WIDTH], xid), found[_WIDTH] or 0, found[_WIDTH + 1] or 0
 
     def entity_with_document(self, xid: str) -> tuple[Row | None, int, int, bytes]:
-        """`entity_with_definitions` and the entity's document, empty where there is none, in one statement."""
+        """`entity_with_definitions` and the entity's document, empty where there is none, in one statement.
+
+        Raises: MissingDocument.
+        """
         found = self._db.one(_WITH_DOCUMENT, (tree_key(xid),))
         model, capabilities, content = found[_WIDTH:]
-        return _exact(found[:_WIDTH], xid), model or 0, capabilities or 0, bytes(content or b"")
+        row = _exact(found[:_WIDTH], xid)
+        if row is not None and row.document is not None and content is None:
+            raise MissingDocument(row.document)
+        return row, model or 0, capabilities or 0, bytes(content or b"")
 
     def entities(self, xids: Sequence[str]) -> list[Row]:
         """Those of the named entities that live, in the order asked for."""
@@ -124,10 +134,10 @@ class View:
         return xref.shown(self._db, [resource] if resource else []).get(tree_key(xid), row)
 
     def document(self, sha256: str) -> bytes:
-        """The bytes of a document. Raises: KeyError when it is not stored."""
+        """The bytes of a document. Raises: MissingDocument."""
         found = self._db.one(_DOCUMENT, (sha256,))
         if found is None:
-            raise KeyError(sha256)
+            raise MissingDocument(sha256)
         return bytes(found[0])
 
 

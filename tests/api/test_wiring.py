@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+
 from api.settings import Settings
 from api.wiring import open_registry
+from commands.log import Store
 from domain.commands import Method, WriteTree
+from tests.serving import serving
 
 
 def test_a_lost_read_model_is_made_anew(store_url: str) -> None:
@@ -25,3 +32,17 @@ def test_a_lost_read_model_is_made_anew(store_url: str) -> None:
         assert again.readers.quick().position() == again.store.tip().position
     finally:
         again.close()
+
+
+def test_what_cannot_be_read_is_said(store_url: str, tmp_path: Path) -> None:
+    """ENT-7: an answer that misses a part of its data is an error, never a part of an answer."""
+    schema = "/schemagroups/g1/schemas/s1"
+    with serving(store_url, tmp_path) as served, httpx.Client(base_url=served.url) as client:
+        client.put(schema, content=b"{}", headers={"xRegistry-format": "x"}).raise_for_status()
+        with closing(Store(store_url)) as store, store.writing() as transaction:
+            transaction.connection.exec_driver_sql("DELETE FROM document")
+        for path in (schema, f"{schema}$details?inline=schema", f"{schema}/versions/1"):
+            answer = client.get(path)
+            assert answer.status_code == 500
+            assert answer.json()["type"].endswith("#data_retrieval_error")
+        assert client.get(f"{schema}$details").status_code == 200
