@@ -210,8 +210,15 @@ def _write_attributes(
     elif document is not None:
         draft.document = changes.keep(document)
     elif write.attribute is not None:
-        form = type.document_form(draft.attributes.get("contenttype"))
-        draft.document = None if write.value is None else changes.keep(encode(write.value, form))
+        draft.document = _kept(changes, draft, type, write.value)
+
+
+def _kept(changes: ChangeSet, draft: VersionDraft, type: ResourceType, value: Json) -> str | None:
+    """Stores a document that came as a JSON value or as base64; null is the empty one."""
+    if value is None:
+        return None
+    text = isinstance(value, str)
+    return changes.keep(encode(value, type.document_form(draft.attributes.get("contenttype")) if text else "json"))
 
 
 def _state_ancestor(resource: ResourceDraft, draft: VersionDraft, ancestor: Json) -> None:
