@@ -120,10 +120,8 @@ def next_version_id(changes: ChangeSet, resource: ResourceDraft) -> str:
     while True:
         resource.counter += 1
         versionid = str(resource.counter)
-        taken = resource.versions.get(versionid)
-        if taken is None and not resource.complete:
-            taken = changes.world.get(f"{resource.xid}/versions/{versionid}")  # type: ignore[assignment]
-        if taken is None:
+        stored = None if resource.complete else changes.world.get(f"{resource.xid}/versions/{versionid}")
+        if stored is None and versionid not in resource.versions:
             return versionid
 
 

@@ -14,7 +14,7 @@ from domain.drafts import ResourceDraft
 from domain.jsontext import Json
 from domain.model import targets
 from domain.model.flaws import BadXref
-from domain.problems import ExtraXrefAttribute, MalformedXref
+from domain.problems import ExtraXrefAttribute, MalformedXref, Problem
 from domain.rules.epochs import check_epoch
 from domain.rules.ids import take_id
 
@@ -62,7 +62,7 @@ def release(changes: ChangeSet, resource: ResourceDraft) -> None:
     resource.membership_changed = resource.unsettled = True
 
 
-def extra(resource: ResourceDraft, name: str) -> ExtraXrefAttribute:  # type: ignore[valid-type]
+def extra(resource: ResourceDraft, name: str) -> Problem:
     """The problem of anything that a pointer cannot take."""
     return ExtraXrefAttribute(resource.xid, name=name, singular=resource.type.singular)
 
