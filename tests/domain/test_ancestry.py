@@ -1,0 +1,74 @@
+"""Newest, oldest and ancestors of Versions per `versionmode`, as pure functions."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.rules.ancestry import Line, cycle, descend, newest, oldest, roots
+
+
+def line(id: str, ancestor: str | None = None, year: int = 2020, ordered: int = 2020) -> Line:
+    return Line(id, ancestor, f"{year}-01-01T00:00:00Z", f"{ordered}-01-01T00:00:00Z")
+
+
+def test_newest_by_hand_is_one_that_nobody_descends_from() -> None:
+    # ENT-80, versionmode manual: v1 was created later than v2, but v2 descends from it
+    assert newest("manual", [line("v1", "v1", 2030), line("v2", "v1", 2021)]).id == "v2"
+    assert (
+        newest("manual", [line("v1", "v1"), line("b", "v1"), line("C", "v1")]).id == "C"
+    )  # ties: highest id, any case
+
+
+def test_oldest_by_hand_is_a_root() -> None:
+    # ENT-104: a Version whose ancestor is the one left out counts as a root
+    lines = [line("v1", "v1", 2025), line("v2", "v1", 2020), line("v3", "v3", 2030)]
+    assert oldest("manual", lines).id == "v1"
+    assert oldest("manual", lines, skipped="v1").id == "v2"
+
+
+@pytest.mark.parametrize(
+    ("mode", "newer"),
+    [("createdat", line("a", year=2021)), ("modifiedat", line("a", ordered=2021)), ("semver", line("1.10.0"))],
+)
+def test_computed_modes_order_all_versions(mode: str, newer: Line) -> None:
+    # ENT-100: newest, oldest and ancestors follow one order
+    older = line("1.9.0-rc.1") if mode == "semver" else line("b")
+    assert newest(mode, [newer, older]) is newer
+    assert oldest(mode, [newer, older]) is older
+    assert [(one.id, one.ancestor) for one in descend(mode, [], [newer, older])] == [
+        (older.id, older.id),
+        (newer.id, older.id),
+    ]
+
+
+def test_semantic_precedence() -> None:
+    # ENT-102: numbers as numbers, a release above its candidates, build metadata orders nothing but by id
+    ids = ["1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-2", "1.0.0", "1.0.0+b", "1.2.0", "1.10.0"]
+    assert [one.id for one in descend("semver", [], [line(id) for id in reversed(ids)])] == [
+        "1.0.0-2",
+        *(id for id in ids if id != "1.0.0-2"),
+    ]
+
+
+def test_new_versions_by_hand_form_a_line() -> None:
+    # ENT-100: those without an ancestor are taken by id, each follows the newest; a stated ancestor stands
+    settled = descend("manual", [line("v1", "v1")], [line("v3"), line("v2"), line("x", "v1")])
+    assert {one.id: one.ancestor for one in settled} == {"v1": "v1", "v2": "v1", "v3": "v2", "x": "v1"}
+
+
+def test_a_new_version_never_follows_one_that_descends_from_it() -> None:
+    # ENT-100: whatever the order of keys, no circle comes from a default
+    settled = descend("manual", [], [line("a", "b"), line("b")])
+    assert {one.id: one.ancestor for one in settled} == {"a": "b", "b": "b"}
+    assert cycle(settled) is None
+
+
+def test_who_loses_an_ancestor_becomes_a_root() -> None:
+    # ENT-107
+    assert roots(descend("manual", [line("v2", "v1"), line("v3", "v2")], [])) == ["v2"]
+
+
+def test_circles_are_found() -> None:
+    # ancestor_circular_reference: also one that a line leads into
+    assert set(cycle([line("a", "b"), line("b", "c"), line("c", "b")]) or ()) == {"b", "c"}
+    assert cycle([line("a", "a"), line("b", "a")]) is None
