@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from domain import xid as xids
-from projections.entities.query import View
+from projections.entities.query import MissingDocument, View
 from tests.projections.registry import Registry
 
 
@@ -91,7 +91,7 @@ def test_a_view_over_a_write_transaction_sees_it(tree: Registry) -> None:
 def test_documents(tree: Registry) -> None:
     tree.record(("/dirs/x", {"name": "x"}), documents={"ab": b"\x00\xff"})
     assert tree.readers.quick().document("ab") == b"\x00\xff"
-    with pytest.raises(KeyError):
+    with pytest.raises(MissingDocument):
         tree.readers.quick().document("cd")
 
 
