@@ -97,7 +97,7 @@ class LogRecorder(ApplicationRecorder):
             return last
 
     def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> Subscription[ApplicationRecorder]:
-        """Not offered: whoever follows the log reads on by position."""
+        """Not offered: the library leaves subscribing to recorders that can, and a reader here goes on by position."""
         raise NotImplementedError("read on with select_notifications")
 
     def _all(self, query: Select[Any]) -> Sequence[Any]:

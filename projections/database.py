@@ -182,7 +182,9 @@ def _insert(table: Table) -> str:
 @lru_cache(maxsize=256)
 def _on_conflict(table: Table) -> str:
     keys = _keys(table)
-    moved = ", ".join(f"{name} = excluded.{name}" for name in table.columns.keys() if name not in keys)  # noqa: SIM118
+    moved = ", ".join(
+        f"{name} = excluded.{name}" for name in (column.name for column in table.columns) if name not in keys
+    )
     return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {moved}"
 
 

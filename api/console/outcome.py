@@ -23,7 +23,10 @@ class Exit(IntEnum):
     STORE = 3
 
 
-EXITS: Final = "Exit codes: 0 done, 1 the input was refused, 2 wrong usage or settings, 3 the store cannot be reached or is damaged."  # noqa: E501
+EXITS: Final = (
+    "Exit codes: 0 done, 1 the input was refused, 2 wrong usage or settings, "
+    "3 the store cannot be reached or is damaged."
+)
 
 
 class Refused(Exception):
