@@ -13,11 +13,24 @@ from projections import database
 from projections.entities.pages import Members
 from projections.entities.selection import Selection
 from projections.entities.sql import Sql
-from tests.projections.conftest import FILES
 from tests.projections.entities.test_filters import MODEL
 from tests.projections.registry import Registry
 
 pytestmark = pytest.mark.scale
+
+GROUPS, FILES = 20, 100
+
+
+@pytest.fixture
+def large(registry: Registry) -> Iterator[Registry]:
+    """Enough entities that scanning them would cost more."""
+    for d in range(GROUPS):
+        files = ((f"/dirs/d{d}/files/f{f}", {"name": f"n{f}", "size": f, "meta": {}}) for f in range(FILES))
+        registry.record((f"/dirs/d{d}", {"name": f"d{d}"}), *files)
+    with registry.store.writing() as tx:
+        if tx.connection.dialect.name == "postgresql":
+            tx.connection.exec_driver_sql("ANALYZE")
+    yield registry
 
 
 class Explained:

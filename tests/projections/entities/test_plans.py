@@ -5,6 +5,8 @@ Also the SQL that the two partial indexes take: `text` compared, or `text IS NUL
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from domain.xid import subtree
@@ -14,8 +16,21 @@ from tests.projections.registry import Registry
 
 pytestmark = pytest.mark.scale
 
+GROUPS, FILES = 20, 100
 OF_FILES = "SELECT tree_key FROM attribute WHERE type = 'dirs.files' AND path = "
 LOW, HIGH = subtree("/dirs/d7")
+
+
+@pytest.fixture
+def large(registry: Registry) -> Iterator[Registry]:
+    """Enough entities that scanning them would cost more."""
+    for d in range(GROUPS):
+        files = ((f"/dirs/d{d}/files/f{f}", {"name": f"n{f}", "size": f, "meta": {}}) for f in range(FILES))
+        registry.record((f"/dirs/d{d}", {"name": f"d{d}"}), *files)
+    with registry.store.writing() as tx:
+        if tx.connection.dialect.name == "postgresql":
+            tx.connection.exec_driver_sql("ANALYZE")
+    yield registry
 
 
 def plan(registry: Registry, sql: str) -> str:
