@@ -20,6 +20,8 @@ from commands.log import Store
 from tests.serving import Served, serving
 
 MEGABYTE: Final = 1 << 20
+#: The fastest of so many counts, of imports as of floors.
+TURNS: Final = 3
 
 
 def measure(place: Place, quick: bool) -> Iterator[Figure]:
@@ -30,13 +32,8 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
 
 def _one_request(place: Place, each: int) -> Iterator[Figure]:
     body = samples.body(10, each)
-    with place.fresh() as (database, folder), closing(Store(database)) as store, serving(database, folder) as served:
-        _post(served.url, samples.body(1, 1, start=99))
-        before = rows_of(store)
-        seconds, memory = _timed(served, body)
-        rows = added(before, rows_of(store))
-        floor = _floor(store, body, rows)
-    size = f"{10 * each:,} schemas, {len(body) / MEGABYTE:.1f} MB, {count(rows):,} rows"
+    seconds, floor, memory, rows = min(_imported(place, body) for _ in range(TURNS))
+    size = f"{10 * each:,} schemas, {len(body) / MEGABYTE:.1f} MB, {rows:,} rows"
     yield Figure(
         "Import in one request",
         place.name,
@@ -59,6 +56,16 @@ def _one_request(place: Place, each: int) -> Iterator[Figure]:
         20,
         " x",
     )
+
+
+def _imported(place: Place, body: bytes) -> tuple[float, float, int, int]:
+    """Seconds of the import into a new registry and those of its floor, bytes of memory, rows that it leaves."""
+    with place.fresh() as (database, folder), closing(Store(database)) as store, serving(database, folder) as served:
+        _post(served.url, samples.body(1, 1, start=99))
+        before = rows_of(store)
+        seconds, memory = _timed(served, body)
+        rows = added(before, rows_of(store))
+        return seconds, _floor(store, body, rows), memory, count(rows)
 
 
 def _timed(served: Served, body: bytes) -> tuple[float, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 
 #: Gives the current time.
 Clock = Callable[[], datetime]
@@ -14,6 +15,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+@lru_cache(maxsize=64)  # all events of an interaction have the same
 def text_of(time: datetime) -> str:
     """RFC 3339 in UTC, always with six digits, so that text order is time order."""
     return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import Any, Final
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+
+from commands.checkpoints import MOST_PAGES, Checkpoints
 
 #: Execution option of connections that will write: their transactions start with the write lock.
 WRITING: Final = "annals_writing"
 
 _SQLITE: Final = (
     "PRAGMA busy_timeout = 60000",
+    # Counts when the file is made. Keys are long, and twice the default holds enough of them to spare a level.
+    "PRAGMA page_size = 8192",
     "PRAGMA journal_mode = WAL",
     "PRAGMA foreign_keys = OFF",
     "PRAGMA cache_size = -16384",
+    f"PRAGMA wal_autocheckpoint = {MOST_PAGES}",
 )
 # The table's own number keeps two registries in schemas of one database out of each other's way.
 _LOCK: Final = "SELECT pg_advisory_xact_lock('log'::regclass::oid::bigint)"
@@ -43,6 +49,7 @@ def lock(connection: Connection) -> None:
 
 def _sqlite(url: URL, durable: bool) -> Engine:
     engine = create_engine(url)
+    checkpoints = Checkpoints(lambda: sqlite3.connect(url.database or "", isolation_level=None))
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: object) -> None:
@@ -55,6 +62,15 @@ def _sqlite(url: URL, durable: bool) -> Engine:
     def begun(connection: Connection) -> None:
         writing = connection.get_execution_options().get(WRITING)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+    @event.listens_for(engine, "commit")
+    def committing(connection: Connection) -> None:
+        if connection.get_execution_options().get(WRITING):
+            checkpoints.due()
+
+    @event.listens_for(engine, "engine_disposed")
+    def disposed(_: Engine) -> None:
+        checkpoints.end()
 
     return engine
 

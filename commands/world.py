@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from sqlalchemy import Connection
 
@@ -29,12 +29,28 @@ _SOURCES: Final = "SELECT xid FROM head WHERE xref = ? ORDER BY tree_key"
 _POINTERS: Final = "SELECT 1 FROM head WHERE xref IS NOT NULL LIMIT 1"
 
 
-class Known(NamedTuple):
-    """Where a stream stands. hash: of the live entity's image, else empty; entity: None unless it lives."""
+class Known:
+    """Where a stream stands. hash: of the live entity's image, else empty; event: the last one of a live entity."""
 
-    revision: int
-    hash: bytes
-    entity: Entity | None
+    __slots__ = ("_entity", "_event", "_position", "hash", "revision")
+
+    def __init__(self, revision: int, hash: bytes, event: EntityEvent | None = None, position: int = 0) -> None:
+        self.revision = revision
+        self.hash = hash
+        self._event = event
+        self._position = position
+        self._entity: Entity | None = None
+
+    @property
+    def entity(self) -> Entity | None:
+        """None unless it lives. Made when first asked for: of what an import brings nobody asks again."""
+        if self._entity is None and self._event is not None:
+            self._entity = evolve(self._event, self._position)
+        return self._entity
+
+
+#: A stream without an event.
+UNKNOWN: Final = Known(0, b"")
 
 
 class ModelCache:
@@ -118,13 +134,16 @@ class SqlWorld:
         """Where the stream of an xid stands; revision 0 if it has no event."""
         key = xids.tree_key(xid)
         if key not in self._known:
-            self._load({key})
+            if self._never_owned(xid):
+                self._known[key] = UNKNOWN
+            else:
+                self._load({key})
         return self._known[key]
 
     def take(self, event: EntityEvent, position: int, hash: bytes) -> None:
         """Takes in an event that this transaction has just appended."""
         key = xids.tree_key(event.xid)
-        self._known[key] = Known(event.revision, hash, evolve(event, position))
+        self._known[key] = Known(event.revision, hash, event, position)
         self._unsettled.add(key)
         if event.xid == xids.MODEL:
             self._model = None
@@ -141,6 +160,11 @@ class SqlWorld:
             self._known.pop(key, None)
         self._unsettled.clear()
         self._model = None
+
+    def _never_owned(self, xid: str) -> bool:
+        """Whether it is known that the owner never existed, so that nothing below it ever did."""
+        owner = self._known.get(xids.tree_key(xids.parent(xid) or ""))
+        return owner is UNKNOWN
 
     def _current_model(self) -> Model:
         key = xids.tree_key(xids.MODEL)
@@ -161,7 +185,7 @@ class SqlWorld:
         for some in sql.chunks(wanted):
             for row in sql.run(self._connection, NAMED, (sql.values(self._connection, some),)):
                 self._note(row)
-        self._known |= {key: Known(0, b"", None) for key in wanted if key not in self._known}
+        self._known |= {key: UNKNOWN for key in wanted if key not in self._known}
 
     def _pages(self, statement: str, parameters: Any) -> Iterator[Entity]:
         """Live entities by key. parameters: those of the statement but the last, given the xid of the last entity."""
@@ -180,8 +204,8 @@ class SqlWorld:
         key, revision, hash, position, topic, state = row
         known = self._known.get(key)
         if known is None or known.revision != revision:
-            entity = evolve(self._mapper.event(topic, revision, bytes(state)), position) if hash else None
-            known = self._known[key] = Known(revision, bytes(hash), entity)
+            event = self._mapper.event(topic, revision, bytes(state)) if hash else None
+            known = self._known[key] = Known(revision, bytes(hash), event, position)
         return known.entity
 
 

@@ -164,8 +164,9 @@ def _document_changed(before: Entity | None, private: dict[str, Any], resource: 
 
 
 def _differing(before: Attributes | None, after: Attributes) -> set[str]:
-    old = before or {}
-    return {name for name in old.keys() | after.keys() if not _same(old.get(name), after.get(name))}
+    if not before:
+        return {name for name, value in after.items() if value is not None}
+    return {name for name in before.keys() | after.keys() if not _same(before.get(name), after.get(name))}
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -6,6 +6,7 @@ Spec: core 1.0-rc4, "xid Attribute"; HTTP binding 1.0-rc4, "Registry HTTP APIs".
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 #: Charset of `<SINGULAR>id` values (ENT-30).
@@ -35,6 +36,7 @@ def stream(xid: str) -> str:
     return xid.lower()
 
 
+@lru_cache(maxsize=1 << 14)  # asked several times on the way of an entity into the log and the read model
 def tree_key(xid: str) -> str:
     """Sorts, as plain bytes, in depth-first tree order: `!` is below every character that an id may have."""
     return xid.lower().replace("/", "!")

@@ -182,6 +182,8 @@ class Shape:
 def codec(name: str, definition: Definition, rules: Rules) -> Codec:
     """What a definition does with values. name: of the attribute, for ENT-13."""
     kind = definition["type"]
+    if kind == "string" and not definition.get("enum") and name not in rules.extra:
+        return Codec(values.text(name), None)
     extra = [rules.extra[name]] if name in rules.extra else []
     if kind in values.SCALARS:
         return Codec(values.all_of([*_scalar(definition, rules.types), values.fits(name), *extra]), None)

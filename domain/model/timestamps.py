@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 _RFC3339: Final = re.compile(
@@ -12,6 +13,7 @@ _RFC3339: Final = re.compile(
 )
 
 
+@lru_cache(maxsize=256)  # most of an import's are the same: its own time
 def utc(text: str) -> str:
     """The same instant with `Z` as its offset, sub-second digits as they are.
 

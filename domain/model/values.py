@@ -59,6 +59,17 @@ def fits(name: str) -> Check:
     return check
 
 
+def text(name: str) -> Check:
+    """The check of a string attribute, in one step because most attributes are strings."""
+    checked = all_of([_plain, fits(name)])
+    safe = (ROOM - len(name.encode())) // 4
+
+    def check(value: Any) -> Any:
+        return value if type(value) is str and len(value) <= safe else checked(value)
+
+    return check
+
+
 def all_of(checks: Sequence[Check]) -> Check:
     """The checks in turn, each given what the one before gave back."""
     if len(checks) == 1:

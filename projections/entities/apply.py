@@ -129,7 +129,7 @@ def _by_stream(recorded: Recorded) -> dict[str, list[tuple[int, EntityEvent]]]:
 def _rows(owner: Row, found: dict[str, Leaf]) -> list[Values]:
     # In the order of the primary key: SQLite appends to one page of the table, which saves a sixth of an import.
     key, type_ = owner.tree_key, owner.type
-    return [(key, path, type_, text, number) for path, (text, number) in sorted(found.items())]
+    return [(key, path, type_, *found[path]) for path in sorted(found)]
 
 
 def _leaves(event: EntityEvent) -> dict[str, Leaf]:

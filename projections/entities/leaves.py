@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
@@ -35,6 +34,8 @@ PATH_LIMIT: Final = 256
 #: The keys of one value: folded text, number.
 Leaf = tuple[str | None, float | None]
 PRESENT: Final[Leaf] = (None, None)
+_TRUE: Final[Leaf] = ("true", 1.0)
+_FALSE: Final[Leaf] = ("false", 0.0)
 
 _PLAIN_KEY: Final = re.compile(r"(?!\d+\Z)[^.\[\]'\"*]+\Z")
 
@@ -43,10 +44,7 @@ def leaves(attributes: Mapping[str, Any]) -> dict[str, Leaf]:
     """The leaves of an entity's attributes by path."""
     found: dict[str, Leaf] = {}
     for name, value in attributes.items():
-        if type(value) is str:
-            found[name] = (text_key(value), None)
-        else:
-            _add(found, name, value)
+        _add(found, name, value)
     return found if max(map(len, found), default=0) <= PATH_LIMIT else {path_key(path): found[path] for path in found}
 
 
@@ -83,24 +81,23 @@ def step(key: str) -> str:
 
 
 def _add(found: dict[str, Leaf], path: str, value: Any) -> None:
-    match value:
-        case None:
-            pass
-        case str():
-            found[path] = (text_key(value), None)
-        case bool():
-            found[path] = ("true", 1.0) if value else ("false", 0.0)
-        case int() | float() | Decimal():
-            found[path] = (None, float(value))
-        case dict():
-            _add_all(found, path, {step(key): member for key, member in value.items()})
-        case _:
-            _add_all(found, path, {f"[{index}]": item for index, item in enumerate(value)})
-
-
-def _add_all(found: dict[str, Leaf], path: str, members: Mapping[str, Any]) -> None:
-    before = len(found)
-    for suffix, value in members.items():
-        _add(found, path + suffix, value)
-    if len(found) == before:
-        found[path] = PRESENT
+    # An import comes here twenty times for each entity, so what is frequent is asked first.
+    kind = type(value)
+    if kind is str:
+        found[path] = (_short(value) if len(value) <= TEXT_LIMIT else text_key(value), None)
+    elif kind is bool:
+        found[path] = _TRUE if value else _FALSE
+    elif kind is dict:
+        before = len(found)
+        for key, member in value.items():
+            _add(found, path + step(key), member)
+        if len(found) == before:
+            found[path] = PRESENT
+    elif kind is list:
+        before = len(found)
+        for index, item in enumerate(value):
+            _add(found, f"{path}[{index}]", item)
+        if len(found) == before:
+            found[path] = PRESENT
+    elif value is not None:
+        found[path] = (None, float(value))

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import threading
+import time
+from pathlib import Path
+
 import pytest
 
+from commands.checkpoints import MOST_PAGES
 from commands.engine import open_engine
 from commands.log import Store
 from commands.sql import BYTES, CHUNK, parcels
@@ -48,3 +53,18 @@ def test_a_statement_never_grows_beyond_what_a_database_takes() -> None:
     heavy = [("a", blob), ("b", blob), ("c", b"1"), ("d", blob * 3), ("e", blob)]
     assert [[name for name, _ in parcel] for parcel in parcels(heavy)] == [["a", "b"], ["c"], ["d"], ["e"]]
     assert [len(parcel) for parcel in parcels([("x", b"")] * (CHUNK + 1))] == [CHUNK, 1]
+
+
+def test_commits_leave_checkpoints_to_another_thread(tmp_path: Path) -> None:
+    """A commit ends with the write-ahead log on the disk; what carries it over runs beside the next commands."""
+    store = Store(f"sqlite:///{tmp_path}/annals.db")
+    store.create()
+    pages = settings(store, "PRAGMA wal_autocheckpoint")[0]
+    assert pages == MOST_PAGES
+    deadline = time.monotonic() + 10
+    while (tmp_path / "annals.db").stat().st_size <= 8192:
+        assert time.monotonic() < deadline, "nothing is carried over"
+        time.sleep(0.05)
+    assert [thread for thread in threading.enumerate() if thread.name == "annals-checkpoints"]
+    store.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "annals-checkpoints"]

@@ -27,13 +27,20 @@ def test_both_worlds_agree(store: Store) -> None:
             for _ in range(5):
                 some = chance.sample(NAMES, 4)
                 recase = [name.replace("/a", "/A") if chance.random() < 0.3 else name for name in some]
-                order = delete(some[0]) if chance.random() < 0.4 else write(*recase, number=chance.random())
+                # Nothing lives without its owners, and what never had any never lived.
+                named = {xids.tree_key(name): name for each in recase for name in (*owners(each), each)}
+                order = delete(some[0]) if chance.random() < 0.4 else write(*named.values(), number=chance.random())
                 context = tx.context()
                 recorded = tx.append(decide(order, tx.world, context), context, order)
                 memory.extend(event for _, event in recorded.events)
                 agree(tx, memory)
     with store.writing() as tx:
         agree(tx, memory)
+
+
+def owners(name: str) -> list[str]:
+    parts = xids.segments(name)
+    return [xids.join(*parts[:end]) for end in range(2, len(parts), 2)]
 
 
 def agree(tx: Writing, memory: MemoryWorld) -> None:
