@@ -15,9 +15,16 @@ from api.jwt import Claims, IssuedTokens, Keys
 from api.metrics import Metrics
 from api.proxies import Proxies
 from api.routes import discovery
+from api.routes.diff import DIFF, Diff
 from api.routes.docs import DOCS, OPENAPI, Described
+from api.routes.documents import DOCUMENTS, Documents
+from api.routes.events import EVENTS, EventFeed
 from api.routes.health import LIVEZ, READYZ, Health
+from api.routes.history import HISTORY, History
+from api.routes.interactions import INTERACTIONS, Interactions
+from api.routes.log import LOG, LogFeed
 from api.routes.metrics import METRICS, Measured
+from api.routes.restore import RESTORE, Restore
 from api.routes.shortself import Shortened
 from api.routes.xregistry import XRegistry
 from api.settings import Settings
@@ -28,7 +35,9 @@ from commands.correlation import NewId
 from domain.roles import Caller
 
 #: Names below `/-/` that are answered, and those of them that the root has as well while the model leaves them free.
-OWN: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI, DOCS, SHORT))
+OWN: Final = frozenset(
+    (LIVEZ, READYZ, METRICS, OPENAPI, DOCS, SHORT, EVENTS, LOG, DOCUMENTS, HISTORY, INTERACTIONS, DIFF, RESTORE)
+)
 ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
 
 
@@ -74,6 +83,13 @@ def _own_places(registry: Registry, metrics: Metrics) -> Mapping[str, Place]:
         OPENAPI: Place(described),
         DOCS: Place(described),
         SHORT: Place(Shortened(registry)),
+        EVENTS: Place(EventFeed(registry)),
+        LOG: Place(LogFeed(registry)),
+        DOCUMENTS: Place(Documents(registry)),
+        HISTORY: Place(History(registry)),
+        INTERACTIONS: Place(Interactions(registry)),
+        DIFF: Place(Diff(registry)),
+        RESTORE: Place(Restore(registry)),
     }
 
 

@@ -24,6 +24,7 @@ from projections.entities.pages import Members, moment_of
 from projections.entities.rows import Row
 from projections.entities.selection import Selection
 from projections.entities.tables import tables
+from projections.log import Log
 from projections.positions import position
 
 _COLUMNS: Final = ", ".join(Row._fields)
@@ -52,6 +53,11 @@ class View:
 
     def __init__(self, db: Database) -> None:
         self._db = db
+
+    @property
+    def log(self) -> Log:
+        """The log, through the same connection."""
+        return Log(self._db)
 
     @classmethod
     def over(cls, connection: Connection) -> View:

@@ -1,0 +1,25 @@
+"""`/-/diff`: two moments compared."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.types import Receive
+
+from api.answer import Answer
+from api.request import Request
+from api.wiring import Registry
+from domain import problems
+
+DIFF: Final = "diff"
+
+
+class Diff:
+    """The surface of `/-/diff`."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def answer(self, request: Request, receive: Receive) -> Answer:
+        """See `front.Surface`."""
+        raise problems.ApiNotFound()

@@ -1,0 +1,25 @@
+"""`/-/events`: xRegistry events as a feed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.types import Receive
+
+from api.answer import Answer
+from api.request import Request
+from api.wiring import Registry
+from domain import problems
+
+EVENTS: Final = "events"
+
+
+class EventFeed:
+    """The surface of `/-/events`."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def answer(self, request: Request, receive: Receive) -> Answer:
+        """See `front.Surface`."""
+        raise problems.ApiNotFound()

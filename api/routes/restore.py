@@ -1,0 +1,25 @@
+"""`/-/restore`: a past state brought back."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.types import Receive
+
+from api.answer import Answer
+from api.request import Request
+from api.wiring import Registry
+from domain import problems
+
+RESTORE: Final = "restore"
+
+
+class Restore:
+    """The surface of `/-/restore`."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def answer(self, request: Request, receive: Receive) -> Answer:
+        """See `front.Surface`."""
+        raise problems.ApiNotFound()

@@ -1,0 +1,112 @@
+"""The log as readers see it: interactions and their events, over one connection of a driver."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from commands.clock import text_of
+from commands.proof import START, Interaction, LogRow
+from domain.model.timestamps import utc
+from domain.problems import BadRequest, Problem
+from projections.database import Database
+
+_FACTS: Final = ", ".join(Interaction._fields)
+_EVENT: Final = ", ".join(LogRow._fields)
+_HEAD: Final = f"SELECT {_FACTS} FROM interaction ORDER BY last DESC LIMIT 1"
+_NAMED: Final = f"SELECT {_FACTS} FROM interaction WHERE folded = ?"
+_ENDED: Final = f"SELECT {_FACTS} FROM interaction WHERE last <= ? ORDER BY last DESC LIMIT 1"
+_BY_THEN: Final = f"SELECT {_FACTS} FROM interaction WHERE time <= ? ORDER BY time DESC, last DESC LIMIT 1"
+_BEYOND: Final = f"SELECT {_FACTS} FROM interaction WHERE last > ? ORDER BY last LIMIT ?"
+_EVENTS: Final = f"SELECT {_EVENT} FROM log WHERE position >= ? AND position <= ? ORDER BY position"
+_REVISIONS: Final = (
+    f"SELECT {_EVENT} FROM log WHERE stream = ? AND revision > ? AND position <= ? ORDER BY revision LIMIT ?"
+)
+
+_POSITION: Final = re.compile(r"[0-9]{1,19}\Z")
+_TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
+
+
+class Log:
+    """See the module. Inside a transaction all that it returns belongs to one moment."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def head(self) -> Interaction:
+        """The last interaction; `START` where there is none."""
+        return self._one(_HEAD)
+
+    def interaction(self, xregcorrelationid: str) -> Interaction | None:
+        """The interaction of a correlation id, in whatever case that is given (EV-25)."""
+        found = self._one(_NAMED, xregcorrelationid.casefold())
+        return None if found is START else found
+
+    def interactions(self, after: int, limit: int) -> list[Interaction]:
+        """Those that ended beyond a position, in order, `limit` at most."""
+        return [_interaction(row) for row in self._db.all(_BEYOND, (after, limit))]
+
+    def events(self, first: int, last: int) -> Iterator[LogRow]:
+        """The events from one position to another, both included, in order, streamed."""
+        return map(_log_row, self._db.stream(_EVENTS, (first, last)))
+
+    def revisions(self, stream: str, after: int, until: int, limit: int) -> list[LogRow]:
+        """Events of one stream beyond a revision and up to a position, in order."""
+        return [_log_row(row) for row in self._db.all(_REVISIONS, (stream, after, until, limit))]
+
+    def as_of(self, moment: str, now: datetime) -> Interaction:
+        """The last interaction that had ended at a moment; `START` where none had (FLAG-80).
+
+        moment: a position, an RFC 3339 time or a correlation id. now: the time that no moment may be beyond.
+        Raises: BadRequest for what is malformed, unknown or yet to come.
+        """
+        if _POSITION.match(moment):
+            return self._at(int(moment))
+        if _TIME.match(moment):
+            return self._by(moment, text_of(now))
+        found = self.interaction(moment)
+        if found is None:
+            raise _no_moment(moment, "it is no position, no RFC 3339 time, and the correlation id of no interaction")
+        return found
+
+    def _at(self, position: int) -> Interaction:
+        last = self.head().last
+        if position > last:
+            raise _no_moment(str(position), f"the log ends at position {last}")
+        return self._one(_ENDED, position)
+
+    def _by(self, moment: str, now: str) -> Interaction:
+        try:
+            # A plus sign that was not escaped in a query came in as a space.
+            then = _six_digits(utc(f"{moment[:11]}{moment[11:].replace(' ', '+')}"))
+        except (ValueError, OverflowError) as error:
+            raise _no_moment(moment, str(error)) from None
+        if then > now:
+            raise _no_moment(moment, "it is yet to come")
+        return self._one(_BY_THEN, then)
+
+    def _one(self, statement: str, *values: Any) -> Interaction:
+        row = self._db.one(statement, values)
+        return START if row is None else _interaction(row)
+
+
+def _interaction(row: Sequence[Any]) -> Interaction:
+    whole = Interaction(*row)
+    return whole._replace(chain=bytes(whole.chain), state=bytes(whole.state))
+
+
+def _log_row(row: Sequence[Any]) -> LogRow:
+    position, stream, revision, topic, state = row
+    return LogRow(position, stream, revision, topic, bytes(state))
+
+
+def _six_digits(time: str) -> str:
+    """A time in the form that interactions have; what is finer than a microsecond is cut off."""
+    seconds, _, fraction = time.removesuffix("Z").partition(".")
+    return f"{seconds}.{fraction[:6]:0<6}Z"
+
+
+def _no_moment(moment: str, reason: str) -> Problem:
+    return BadRequest(error_detail=f'"asof={moment}" names no moment of this registry: {reason}')
