@@ -54,6 +54,7 @@ class BadHeader(ValueError):
     """A header value that cannot be decoded; the message says why."""
 
 
+@lru_cache(maxsize=4096)  # what has spaces is often a sentence of the registry's own
 def encode(value: str) -> str:
     """A value as a header carries it: printable ASCII without space, quote and percent sign."""
     return value.translate(_VALUE)

@@ -20,8 +20,6 @@ Members = dict[str, str]
 
 #: A member whose value is plain; the value is empty where it has escapes or is an object or an array.
 _MEMBER: Final = re.compile(r'[{,]"([^"\\]+)":("[^"\\]*"|[-0-9tfn][^,}]*|)')
-#: Where a number may begin that a double does not hold; a text that has the same characters only costs time.
-_ROUNDED: Final = re.compile(r'(?:":|[\[,])-?\d+(?:[.eE]|(?<=\d{19}))')
 #: Finds where a value ends; numbers are passed by, never computed.
 _SKIP: Final = json.JSONDecoder(parse_int=str, parse_float=str)
 
@@ -43,9 +41,21 @@ def members(text: str) -> Members:
 def exact(text: str) -> dict[str, Json]:
     """The attributes of a stored text, every number as it was sent.
 
-    The fast reader would round what may be a number with a fraction, an exponent or many digits.
+    The fast reader rounds numbers with a fraction, an exponent or many digits, and gives all of them as doubles; what
+    is beyond a double it refuses.
     """
-    return dict(loads(text)) if _ROUNDED.search(text) else dict(orjson.loads(text))
+    try:
+        found: dict[str, Json] = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return dict(loads(text))
+    return dict(loads(text)) if _has_double(found) else found
+
+
+def _has_double(value: Json) -> bool:
+    """Whether there is a double anywhere in a value."""
+    if type(value) is dict:
+        return any(type(each) is not str and _has_double(each) for each in value.values())
+    return any(map(_has_double, value)) if type(value) is list else type(value) is float
 
 
 def joined(parts: Mapping[str, str]) -> str:
