@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from api.streaming import Streams
 from commands.clock import Clock, utc_now
 from commands.correlation import NewId
 from commands.handle import Observer, Road
@@ -29,15 +30,17 @@ class Wanted(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """An open registry; `close` it."""
+    """An open registry; `close` it. streams: makes the answers of the paths of our own that are sent as they come."""
 
     store: Store
     road: Road
     readers: Readers
+    streams: Streams = field(default_factory=Streams)
 
     def close(self) -> None:
         """Finishes the writes that wait and gives all connections back."""
         self.road.close()
+        self.streams.close()
         self.readers.close()
         self.store.close()
 

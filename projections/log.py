@@ -56,35 +56,37 @@ class Log:
         """Events of one stream beyond a revision and up to a position, in order."""
         return [_log_row(row) for row in self._db.all(_REVISIONS, (stream, after, until, limit))]
 
-    def as_of(self, moment: str, now: datetime) -> Interaction:
+    def as_of(self, moment: str, now: datetime, name: str = "asof") -> Interaction:
         """The last interaction that had ended at a moment; `START` where none had (FLAG-80).
 
         moment: a position, an RFC 3339 time or a correlation id. now: the time that no moment may be beyond.
+        name: of the parameter that the moment came in.
         Raises: BadRequest for what is malformed, unknown or yet to come.
         """
         if _POSITION.match(moment):
-            return self._at(int(moment))
+            return self._at(int(moment), name)
         if _TIME.match(moment):
-            return self._by(moment, text_of(now))
+            return self._by(moment, text_of(now), name)
         found = self.interaction(moment)
         if found is None:
-            raise _no_moment(moment, "it is no position, no RFC 3339 time, and the correlation id of no interaction")
+            reason = "it is no position, no RFC 3339 time, and the correlation id of no interaction"
+            raise _no_moment(name, moment, reason)
         return found
 
-    def _at(self, position: int) -> Interaction:
+    def _at(self, position: int, name: str) -> Interaction:
         last = self.head().last
         if position > last:
-            raise _no_moment(str(position), f"the log ends at position {last}")
+            raise _no_moment(name, str(position), f"the log ends at position {last}")
         return self._one(_ENDED, position)
 
-    def _by(self, moment: str, now: str) -> Interaction:
+    def _by(self, moment: str, now: str, name: str) -> Interaction:
         try:
             # A plus sign that was not escaped in a query came in as a space.
             then = _six_digits(utc(f"{moment[:11]}{moment[11:].replace(' ', '+')}"))
         except (ValueError, OverflowError) as error:
-            raise _no_moment(moment, str(error)) from None
+            raise _no_moment(name, moment, str(error)) from None
         if then > now:
-            raise _no_moment(moment, "it is yet to come")
+            raise _no_moment(name, moment, "it is yet to come")
         return self._one(_BY_THEN, then)
 
     def _one(self, statement: str, *values: Any) -> Interaction:
@@ -108,5 +110,5 @@ def _six_digits(time: str) -> str:
     return f"{seconds}.{fraction[:6]:0<6}Z"
 
 
-def _no_moment(moment: str, reason: str) -> Problem:
-    return BadRequest(error_detail=f'"asof={moment}" names no moment of this registry: {reason}')
+def _no_moment(name: str, moment: str, reason: str) -> Problem:
+    return BadRequest(error_detail=f'"{name}={moment}" names no moment of this registry: {reason}')
