@@ -35,6 +35,7 @@ class Level:
             last=specified.last,
             served=specified.served,
             compared=specified.compared,
+            reserved=specified.reserved,
             extra=_extra(specified.attributes, types),
         )
         self.definitions = definitions

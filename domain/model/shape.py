@@ -34,7 +34,7 @@ class Rules:
 
     names: character set of names that `*` lets through. last: names that are serialized behind extensions.
     served: names that only the server sets. compared: read-only names that a request may state, to be compared.
-    extra: further checks of single attributes.
+    reserved: names that no extension may have. extra: further checks of single attributes.
     """
 
     types: Types
@@ -42,6 +42,7 @@ class Rules:
     last: tuple[str, ...] = ()
     served: frozenset[str] = frozenset()
     compared: frozenset[str] = frozenset()
+    reserved: frozenset[str] = frozenset()
     extra: Mapping[str, Check] = field(default_factory=dict)
 
 
@@ -175,6 +176,8 @@ class Shape:
                 raise Unknown("it is unknown", (name,))
             if not self._rules.names.match(name):
                 raise Flaw("it is not a valid attribute name", (name,))
+            if name in self._rules.reserved:
+                raise Flaw("the name is taken by the registry itself", (name,))
         if self._star:
             _fill([Row(name, self._star, None, False) for name in names], attributes, done, missing)
 

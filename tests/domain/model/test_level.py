@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from domain.model import Level, Model, compile_model
+from domain.problems import InvalidAttribute
 
 
 def model(**files: Any) -> Model:
@@ -119,3 +120,15 @@ def test_documents_are_inlined_by_media_type(contenttype: str | None, form: str)
     typemap = {"text/x*": "string", "text/c*": "json", "*/csv": "string", "*/SECRET+json": "binary"}
     files = model(typemap=typemap).groups["dirs"].resources["files"]
     assert files.document_form(contenttype) == form
+
+
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [
+        ("xregcorrelationid", version(**{"*": {"type": "any"}})),  # EV-32: the header of answers would be there twice
+        ("subscriptions", compile_model({"attributes": {"*": {"type": "any"}}}).registry),  # HTTP-4: a path of ours
+    ],
+)
+def test_no_extension_takes_a_name_of_ours(name: str, level: Level) -> None:
+    with pytest.raises(InvalidAttribute, match="taken by the registry itself"):
+        level.complete({"fileid": "f", "versionid": "1", "ancestorid": "1", "registryid": "r", name: "x"}, "/")
