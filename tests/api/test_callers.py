@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import jwt
@@ -15,8 +18,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import ValidationError
 from sqlalchemy import text
 
+from api.jwt import Claims, IssuedTokens, Keys
 from api.settings import Settings, shown
 from commands.log import Store
+from domain.refusals import Unauthorized
 from tests.api.conftest import Api, create, serving
 
 HASHED = "sha256:" + hashlib.sha256(b"secret-admin").hexdigest()
@@ -219,3 +224,52 @@ def test_a_jwt_that_is_not_good(issuing: Api, token: str) -> None:
         401,
         'Bearer realm="annals", error="invalid_token"',
     )
+
+
+def key_set(**keys: Any) -> dict[str, Any]:
+    """A JWKS of public keys by their ids."""
+    made = {kid: json.loads(jwt.algorithms.ECAlgorithm.to_jwk(key.public_key())) for kid, key in keys.items()}
+    return {"keys": [{**key, "kid": kid, "alg": "ES256", "use": "sig"} for kid, key in made.items()]}
+
+
+class Issuer(BaseHTTPRequestHandler):
+    """Serves `keys`, or an error where there are none, and counts the looks at them."""
+
+    keys: dict[str, Any] | None = None
+    looks = 0
+
+    def do_GET(self) -> None:
+        type(self).looks += 1
+        self.send_response(200 if self.keys else 500)
+        self.end_headers()
+        self.wfile.write(json.dumps(self.keys).encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Says nothing."""
+
+
+def test_the_keys_of_an_issuer_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Callers: keys at a URL are read when an unknown one turns up, seldom, and kept while the issuer cannot be reached
+    async def names(tokens: IssuedTokens, *given: str) -> list[str | None]:
+        found: list[str | None] = []
+        for token in given:
+            try:
+                found.append(getattr(await tokens.caller(token), "name", None))
+            except Unauthorized:
+                found.append(None)
+        return found
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Issuer)
+    Thread(target=server.serve_forever, daemon=True).start()
+    tokens = IssuedTokens(Keys(f"http://127.0.0.1:{server.server_port}/jwks"), Claims("https://issuer", "annals"))
+    Issuer.keys = key_set(k1=KEY)
+    assert asyncio.run(names(tokens, issued(), issued(OTHER, kid="k2"), issued(kid="k3"))) == ["jo", None, None]
+    assert Issuer.looks == 1
+    monkeypatch.setattr("api.jwt.SOONEST", 0.0)
+    Issuer.keys = key_set(k1=KEY, k2=OTHER)
+    assert asyncio.run(names(tokens, issued(OTHER, kid="k2"))) == ["jo"]
+    Issuer.keys = None
+    assert asyncio.run(names(tokens, issued(kid="k3"), issued(nbf=0))) == [None, "jo"]
+    assert Issuer.looks == 3
+    server.shutdown()
+    server.server_close()
