@@ -26,6 +26,8 @@ KNOWN: Final = frozenset(
 )
 #: Parameters of pagination, which are no flags: the `pagination` capability says whether they count (PAG-8).
 PAGING: Final = frozenset(("limit", "cursor"))
+#: Flags of this registry's own: no capability lists them, and none switches them off (FLAG-84).
+OWN: Final = frozenset(("dryrun",))
 #: Flags with one value, which therefore appear once.
 SINGLE: Final = ("epoch", "setdefaultversionid", "sort", "specversion", "limit", "cursor")
 #: What is no entity, so that no filter can be about it.
@@ -46,6 +48,7 @@ class Flags:
     """The flags of one request. inline: paths as given, None when absent. epoch: the raw value.
 
     filter: expressions by AND within, by OR without; None when absent. sort: the raw value. limit, cursor: of a page.
+    dryrun: the events are wanted, and nothing is to be done.
     """
 
     doc: bool = False
@@ -59,6 +62,7 @@ class Flags:
     sort: str | None = None
     limit: int | None = None
     cursor: str | None = None
+    dryrun: bool = False
 
 
 NO_FLAGS: Final = Flags()
@@ -73,7 +77,7 @@ def parse_flags(query: bytes, target: Target, method: str, capabilities: Capabil
     if not query:
         return EXPORT_FLAGS if target.kind is Kind.EXPORT else NO_FLAGS
     paging = PAGING if capabilities.pagination and method in READS and target.kind in COLLECTIONS else frozenset()
-    given = _parameters(query, (KNOWN & capabilities.flags) | paging)
+    given = _parameters(query, (KNOWN & capabilities.flags) | paging | OWN)
     for check in _CHECKS:
         check(given, target, method)
     whole = "collections" in given
@@ -90,6 +94,7 @@ def parse_flags(query: bytes, target: Target, method: str, capabilities: Capabil
         sort=_one(given, "sort"),
         limit=_limit(_one(given, "limit")),
         cursor=_one(given, "cursor"),
+        dryrun="dryrun" in given,
     )
 
 
@@ -176,10 +181,16 @@ def _specversion_is_supported(given: Given, target: Target, method: str) -> None
         raise problems.UnsupportedSpecversion(specversion=value, list=SPECVERSION)
 
 
+def _dryrun_is_of_a_write(given: Given, target: Target, method: str) -> None:
+    if "dryrun" in given and method in READS:
+        raise problems.BadFlag(flag="dryrun")
+
+
 _CHECKS: Final[tuple[Callable[[Given, Target, str], None], ...]] = (
     _appears_once,
     _collections_has_collections,
     _default_is_of_one_resource,
+    _dryrun_is_of_a_write,
     _filter_is_about_entities,
     _sort_is_about_a_collection,
     _specversion_is_supported,
