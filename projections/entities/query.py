@@ -16,6 +16,8 @@ from sqlalchemy import Connection
 from domain.filters import Filter, Sort
 from domain.xid import CAPABILITIES, MODEL, REGISTRY, join, segments, subtree, tree_key
 from projections import database
+from projections.audit.comparison import Comparison
+from projections.audit.trail import Trail
 from projections.connect import Reader, connect
 from projections.database import Database
 from projections.entities import xref
@@ -58,6 +60,15 @@ class View:
     def log(self) -> Log:
         """The log, through the same connection."""
         return Log(self._db)
+
+    @property
+    def trail(self) -> Trail:
+        """The audit trail, through the same connection."""
+        return Trail(self._db)
+
+    def comparison(self, before: int, after: int) -> Comparison:
+        """Two positions of the log compared, through the same connection."""
+        return Comparison(self._db, before, after)
 
     @classmethod
     def over(cls, connection: Connection) -> View:

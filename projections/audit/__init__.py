@@ -1,0 +1,1 @@
+"""What the log tells about the past: revisions, interactions, and the difference between two moments."""

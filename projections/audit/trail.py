@@ -1,0 +1,157 @@
+"""The audit trail: revisions of entities, and the interactions that they belong to, found in the log.
+
+What a reader wants is found as positions first, which are small; what stands there is then read some at a time. Memory
+does not grow with the length of an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from commands.mapper import EventMapper
+from commands.proof import Interaction, LogRow
+from domain import xid as xids
+from domain.events import EntityDeleted, EntityEvent
+from projections.database import Database
+
+#: Rows that are held at once.
+BATCH: Final = 100
+
+_FACTS: Final = ", ".join(Interaction._fields)
+_ROW: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
+_BEFORE: Final = ", ".join(f"b.{name}" for name in LogRow._fields)
+_ALONE: Final = f"SELECT {_ROW} FROM log l WHERE "
+_WITH_BEFORE: Final = (
+    f"SELECT {_ROW}, {_BEFORE} FROM log l LEFT JOIN log b ON b.stream = l.stream AND b.revision = l.revision - 1 WHERE "
+)
+_INTERACTIONS: Final = f"SELECT {_FACTS} FROM interaction WHERE "
+
+_REVISION_AT: Final = "SELECT revision FROM log WHERE position = ? AND stream = ?"
+_REVISION_BY: Final = "SELECT revision FROM log WHERE stream = ? AND position <= ? ORDER BY revision DESC LIMIT 1"
+_OF_STREAM: Final = "SELECT position FROM log WHERE stream = ? AND revision > ? AND revision <= ? ORDER BY revision"
+_OF_ALL: Final = "SELECT position FROM log WHERE position > ? AND position <= ? ORDER BY position"
+# The plus sign hides the column from its own index: the subtree's part of the index by stream is read, not all the log.
+_OF_TREE: Final = (
+    "SELECT position FROM log WHERE stream >= ? AND stream < ? AND (stream = ? OR stream >= ?)"
+    " AND +position > ? AND +position <= ? ORDER BY +position"
+)
+_ENDS: Final = "SELECT last FROM interaction WHERE last > ? AND last <= ?{} ORDER BY last"
+_BY_CALLER: Final = " AND caller = ?"
+_KNOWN: Final = "SELECT 1 FROM head WHERE tree_key = ?"
+_KNOWN_BELOW: Final = "SELECT 1 FROM head WHERE tree_key > ? AND tree_key < ? LIMIT 1"
+
+
+class Span(NamedTuple):
+    """Positions beyond one and up to another, in the order of the log or backwards."""
+
+    after: int
+    until: int
+    backwards: bool = False
+
+    def sorted(self, statement: str) -> str:
+        """A statement that ends with its order, in this one."""
+        return statement + " DESC" if self.backwards else statement
+
+
+class Revision(NamedTuple):
+    """One event and the interaction that it belongs to.
+
+    before: the one before it in its stream, None for the first one, and where nobody asked.
+    """
+
+    position: int
+    event: EntityEvent
+    interaction: Interaction
+    before: EntityEvent | None
+
+
+class Trail:
+    """See the module. Inside a transaction all that it returns belongs to one moment."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._mapper = EventMapper()
+
+    def knows(self, xid: str) -> bool:
+        """Whether there has ever been an entity with an xid, in whatever case."""
+        return self._db.one(_KNOWN, (xids.tree_key(xid),)) is not None
+
+    def knows_below(self, xid: str) -> bool:
+        """Whether there has ever been an entity below an xid."""
+        return self._db.one(_KNOWN_BELOW, xids.subtree(xid)) is not None
+
+    def of_entity(self, xid: str, span: Span) -> Iterator[int]:
+        """Positions of one entity's events. Look-ups by stream and revision, whatever the length of the history."""
+        stream = xids.stream(xid)
+        bounds = (stream, self._revision(stream, span.after), self._revision(stream, span.until))
+        return self._numbers(span.sorted(_OF_STREAM), bounds)
+
+    def of_tree(self, xid: str, span: Span) -> Iterator[int]:
+        """Positions of the events at and below an entity or collection. Cost: O(events there, in any span)."""
+        if xid == xids.REGISTRY:
+            return self._numbers(span.sorted(_OF_ALL), span[:2])
+        stream = xids.stream(xid)
+        return self._numbers(span.sorted(_OF_TREE), (stream, f"{stream}0", stream, f"{stream}/", *span[:2]))
+
+    def interactions(self, span: Span, caller: str | None = None) -> Iterator[int]:
+        """Where interactions end. caller: only those of this one, found by looking at all of the span."""
+        asked = () if caller is None else (caller,)
+        return self._numbers(span.sorted(_ENDS.format(_BY_CALLER if asked else "")), (*span[:2], *asked))
+
+    def revisions(self, positions: Iterable[int], before: bool = False) -> Iterator[Revision]:
+        """What stands at some positions, in their order. before: with the event before each in its stream."""
+        for batch in batches(positions):
+            yield from self._revisions(batch, before)
+
+    def facts(self, ends: Iterable[int]) -> Iterator[Interaction]:
+        """The interactions that end at some positions, in their order."""
+        for batch in batches(ends):
+            found = {each.last: each for each in self._interactions("last", batch)}
+            yield from (found[last] for last in batch)
+
+    def events(self, positions: Sequence[Any]) -> dict[int, EntityEvent]:
+        """The events at a few positions."""
+        rows = self._db.all(_ALONE + self._db.named("l.position"), [self._db.listed(positions)])
+        return {row[0]: self._event(row) for row in rows}
+
+    def _revisions(self, batch: Sequence[Any], before: bool) -> Iterator[Revision]:
+        statement = (_WITH_BEFORE if before else _ALONE) + self._db.named("l.position")
+        rows = {row[0]: row for row in self._db.all(statement, [self._db.listed(batch)])}
+        events = {position: self._event(rows[position]) for position in batch}
+        folded = {event.xregcorrelationid.casefold() for event in events.values()}
+        facts = {each.folded: each for each in self._interactions("folded", sorted(folded))}
+        for position, event in events.items():
+            previous = rows[position][len(LogRow._fields) :]
+            old = self._event(previous) if previous and previous[0] is not None else None
+            yield Revision(position, event, facts[event.xregcorrelationid.casefold()], old)
+
+    def _interactions(self, column: str, values: Sequence[Any]) -> Iterator[Interaction]:
+        for row in self._db.all(_INTERACTIONS + self._db.named(column), [self._db.listed(values)]):
+            whole = Interaction(*row)
+            yield whole._replace(chain=bytes(whole.chain), state=bytes(whole.state))
+
+    def _revision(self, stream: str, position: int) -> int:
+        """The number of a stream's last event up to a position; one look-up where the position is one of its own."""
+        found = self._db.one(_REVISION_AT, (position, stream)) or self._db.one(_REVISION_BY, (stream, position))
+        return found[0] if found else 0
+
+    def _event(self, row: Sequence[Any]) -> EntityEvent:
+        position, stream, revision, topic, state = row[: len(LogRow._fields)]
+        return self._mapper.of_row(LogRow(position, stream, revision, topic, bytes(state)))
+
+    def _numbers(self, statement: str, values: Sequence[Any]) -> Iterator[int]:
+        return (row[0] for row in self._db.stream(statement, values))
+
+
+def batches(values: Iterable[Any], size: int = BATCH) -> Iterator[list[Any]]:
+    """The values in lists of a few."""
+    rest = iter(values)
+    while batch := list(islice(rest, size)):
+        yield batch
+
+
+def alive(event: EntityEvent | None) -> EntityEvent | None:
+    """The event, if it left its entity alive."""
+    return None if isinstance(event, EntityDeleted) else event
