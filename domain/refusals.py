@@ -36,6 +36,14 @@ class Forbidden(Refusal):
     title = 'The caller "<caller>" is not allowed to do this: <subject>.'
 
 
+class NotAcceptable(Refusal):
+    """`not_acceptable`, HTTP 406: the answer has none of the forms that the client takes."""
+
+    name = "not_acceptable"
+    status = 406
+    title = 'For "<subject>", the HTTP header "Accept" names none of the media types that there are: <list>.'
+
+
 class PreconditionFailed(Refusal):
     """`precondition_failed`, HTTP 412: what a conditional header asks for is not so. Never about epochs (ERR-7)."""
 
