@@ -27,9 +27,11 @@ KNOWN: Final = frozenset(
 #: Parameters of pagination, which are no flags: the `pagination` capability says whether they count (PAG-8).
 PAGING: Final = frozenset(("limit", "cursor"))
 #: Flags of this registry's own: no capability lists them, and none switches them off (FLAG-84).
-OWN: Final = frozenset(("dryrun",))
+OWN: Final = frozenset(("asof", "dryrun"))
 #: Flags with one value, which therefore appear once.
-SINGLE: Final = ("epoch", "setdefaultversionid", "sort", "specversion", "limit", "cursor")
+SINGLE: Final = ("asof", "epoch", "setdefaultversionid", "sort", "specversion", "limit", "cursor")
+#: Flags that only mean something to a write.
+WRITING: Final = ("epoch", "ignore", "setdefaultversionid")
 #: What is no entity, so that no filter can be about it.
 UNFILTERED: Final = frozenset((Kind.CAPABILITIES, Kind.MODEL, Kind.MODELSOURCE))
 #: What a request with `setdefaultversionid` may be about, as long as it is a write.
@@ -48,7 +50,7 @@ class Flags:
     """The flags of one request. inline: paths as given, None when absent. epoch: the raw value.
 
     filter: expressions by AND within, by OR without; None when absent. sort: the raw value. limit, cursor: of a page.
-    dryrun: the events are wanted, and nothing is to be done.
+    dryrun: the events are wanted, and nothing is to be done. asof: the moment that a read is about.
     """
 
     doc: bool = False
@@ -63,6 +65,7 @@ class Flags:
     limit: int | None = None
     cursor: str | None = None
     dryrun: bool = False
+    asof: str | None = None
 
 
 NO_FLAGS: Final = Flags()
@@ -95,10 +98,19 @@ def parse_flags(query: bytes, target: Target, method: str, capabilities: Capabil
         limit=_limit(_one(given, "limit")),
         cursor=_one(given, "cursor"),
         dryrun="dryrun" in given,
+        asof=_one(given, "asof"),
     )
 
 
+def asof_of(query: bytes) -> str | None:
+    """The moment that a query names, None where it names none: what decides under which capabilities it is parsed."""
+    if b"asof" not in query and b"%" not in query:
+        return None
+    return _one(_parameters(query, _ASOF), "asof")
+
+
 Given = Mapping[str, list[str]]
+_ASOF: Final = frozenset(("asof",))
 
 
 def _parameters(query: bytes, known: frozenset[str]) -> dict[str, list[str]]:
@@ -186,8 +198,14 @@ def _dryrun_is_of_a_write(given: Given, target: Target, method: str) -> None:
         raise problems.BadFlag(flag="dryrun")
 
 
+def _asof_is_of_a_read(given: Given, target: Target, method: str) -> None:
+    if "asof" in given and (method not in READS or any(name in given for name in WRITING)):
+        raise problems.BadFlag(flag="asof")
+
+
 _CHECKS: Final[tuple[Callable[[Given, Target, str], None], ...]] = (
     _appears_once,
+    _asof_is_of_a_read,
     _collections_has_collections,
     _default_is_of_one_resource,
     _dryrun_is_of_a_write,

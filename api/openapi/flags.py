@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from api.capabilities import Capabilities
-from api.flags import KNOWN, PAGING, VERSIONED
+from api.flags import KNOWN, OWN, PAGING, VERSIONED
 from api.paths import COLLECTIONS, Kind
 
 Parameter = dict[str, Any]
@@ -26,6 +26,10 @@ def _shows(kind: Kind, method: str) -> bool:
 
 def _writes(kind: Kind, method: str) -> bool:
     return method != "GET"
+
+
+def _reads(kind: Kind, method: str) -> bool:
+    return method == "GET"
 
 
 def _has_collections(kind: Kind, method: str) -> bool:
@@ -57,10 +61,16 @@ class Flag(NamedTuple):
 
 
 FLAGS: Final[dict[str, Flag]] = {
+    "asof": Flag(
+        "Answers as of a moment of the past: a position of the log, an RFC 3339 time or a correlation id.",
+        _reads,
+        _TEXT,
+    ),
     "binary": Flag("Inlines documents as base64.", _shows, _SWITCH),
     "collections": Flag("Answers with the nested collections alone, inlined.", _has_collections, _SWITCH),
     "cursor": Flag("Goes on where a page ended; it is part of the links between pages.", _reads_many, _TEXT),
     "doc": Flag("Answers with the document view, whose URLs point into the answer.", _shows, _SWITCH),
+    "dryrun": Flag("Answers a write with the events that it would append, and does nothing.", _writes, _SWITCH),
     "epoch": Flag("Deletes only what has this epoch; for a Resource it is that of its meta.", _deletes_one, _TEXT),
     "filter": Flag(
         "Shows only what fits; parts of one value hold together, of several values any.",
@@ -83,8 +93,8 @@ FLAGS: Final[dict[str, Flag]] = {
 
 
 def served(capabilities: Capabilities) -> dict[str, Flag]:
-    """The flags that this server knows and the capabilities have on, and those of pages where there are pages."""
-    names = (KNOWN & capabilities.flags) | (PAGING if capabilities.pagination else frozenset())
+    """The flags that the capabilities have on, those of this server alone, and those of pages where there are any."""
+    names = (KNOWN & capabilities.flags) | (PAGING if capabilities.pagination else frozenset()) | OWN
     return {name: flag for name, flag in FLAGS.items() if name in names}
 
 

@@ -99,7 +99,7 @@ def test_it_follows_the_model_and_the_capabilities(api: Api) -> None:
     assert "/boxes/{boxid}" in api.send("GET", "/-/docs").text
     api.done("PATCH", "/capabilities", {"flags": ["doc"]})
     found = api.get("/-/openapi.json")
-    assert flags(found) == {"doc", "limit", "cursor"}
+    assert flags(found) == {"doc", "limit", "cursor", "asof", "dryrun"}
     api.done("PATCH", "/capabilities", {"pagination": False})
     assert flags(api.get("/-/openapi.json")) == {"doc"}
     available = {name: {"mutable": name == "capabilities"} for name in ("capabilities", "entities", "model")}
