@@ -101,7 +101,7 @@ def test_it_follows_the_model_and_the_capabilities(api: Api) -> None:
     found = api.get("/-/openapi.json")
     assert flags(found) == {"doc", "limit", "cursor", "asof", "dryrun"}
     api.done("PATCH", "/capabilities", {"pagination": False})
-    assert flags(api.get("/-/openapi.json")) == {"doc"}
+    assert flags(api.get("/-/openapi.json")) == {"doc", "asof", "dryrun"}
     available = {name: {"mutable": name == "capabilities"} for name in ("capabilities", "entities", "model")}
     api.done("PATCH", "/capabilities", {"available": available})
     found = api.get("/-/openapi.json")
