@@ -50,15 +50,12 @@ def subtree(xid: str) -> tuple[str, str]:
 
 def type_of(xid: str) -> str:
     """`dirs`, `dirs.files` or `dirs.files.versions`; the registry, model and capabilities are types of their own."""
-    return xid if xid in ROOT_STREAMS else ".".join(segments(xid)[::2])
+    return xid if xid in ROOT_STREAMS else ".".join(xid.split("/")[1::2])
 
 
 def parent(xid: str) -> str | None:
     """The entity that owns this one; None for the registry."""
-    parts = segments(xid)
-    if not parts:
-        return None
-    return join(*parts[:-2]) if len(parts) > 2 else REGISTRY
+    return xid.rsplit("/", 2)[0] or REGISTRY if xid != REGISTRY else None
 
 
 def entity_id(xid: str) -> str:
