@@ -1,0 +1,22 @@
+"""What the log of a store comes to as xRegistry events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+from projections.connect import connect
+from projections.log import Log
+from projections.xregistry_events import Message, XRegistryEvents
+
+
+def told(url: str, after: int = 0, *, changed: bool = True) -> list[Message]:
+    """The messages of all interactions beyond a position, read from the store."""
+    with closing(connect(url)) as reader:
+        return list(messages(Log(reader), after, XRegistryEvents(changed)))
+
+
+def messages(log: Log, after: int, projection: XRegistryEvents) -> Iterator[Message]:
+    """The messages of all interactions beyond a position, one interaction at a time."""
+    for interaction in log.interactions(after, 1_000_000):
+        yield from projection.messages(interaction, log.events(interaction.first, interaction.last))

@@ -1,0 +1,181 @@
+"""Runs changes.yaml and events.yaml as requests to real stores: which CloudEvents each request comes to (T01 to T106).
+
+`then` names subjects. For each it says what became of it: `created`, `deleted`, `updated` where nothing is listed, or
+the names that the event lists. `refreshed` is told to nobody. `deprecated` has the second event of a subject. Bodies:
+`$model` is laid over the model of the row, null taking members out; `$current` is what a GET gives, members reversed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+from uuid import uuid4
+
+import psycopg
+import pytest
+import yaml
+
+from domain import xid as xids
+from projections.xregistry_events import PREFIX, Message
+from tests.spec.feed import told
+from tests.spec.harness import BASE, Registry, Request, Stage, serving
+from tests.spec.test_changes import MACROS, MODEL, ROWS, path, significant
+from tests.stores import postgres_server
+
+__all__ = ["postgres_server"]
+
+MODELS: dict[str, dict[str, Any]] = {"library": MODEL, "empty": {}}
+#: Rows about Resources without documents that hold for those with documents as well.
+BOTH_KINDS = {"T03", "T07", "T08", "T09", "T10", "T11", "T12", "T13"}
+SUBJECTS = ("/", "/model", "/modelsource", "/capabilities")
+ACTIONS = {"created": None, "deleted": None, "updated": None}
+
+Told = tuple[str, str, Any]
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    for row in [*ROWS, *yaml.safe_load(Path(__file__).with_name("events.yaml").read_text())]:
+        yield row
+        if row["id"] in BOTH_KINDS:
+            scans = json.loads(re.sub(r'"b(?=[/"])', '"s/scans/p1', json.dumps(row)))
+            yield scans | {"id": f"{row['id']}/scans"}
+
+
+STORIES = list(rows())
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Each database in turn."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path_factory.mktemp('events') / 'annals.db'}"
+    else:
+        server, schema = request.getfixturevalue("postgres_server"), f"events{uuid4().hex}"
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {schema}")
+        url = f"{server}?options=-csearch_path%3D{schema}"
+    stage = Stage(url, MODELS)
+    yield stage
+    stage.close()
+    if request.param == "postgresql":
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+@pytest.mark.parametrize("row", STORIES, ids=[f"{row['id']}: {row['rule']}" for row in STORIES])
+def test_what_a_request_is_told_as(row: dict[str, Any], stage: Stage) -> None:
+    asyncio.run(story(row, stage))
+
+
+async def story(row: dict[str, Any], stage: Stage) -> None:
+    await stage.set(row.get("model", "library"))
+    async with serving(stage.database) as registry:
+        for write in row.get("given", []):
+            answer = await registry.ask(await request(registry, row, *write))
+            assert 200 <= answer.status < 300, (write, answer)
+        names = await version_names(registry, row)
+        asked = await request(registry, row, *row["when"])
+        before = told(stage.database)
+        answer = await registry.ask(asked)
+        events = told(stage.database)[len(before) :]
+        if isinstance(row["then"], str):  # EV-8: what is refused is told to nobody
+            assert json.loads(answer.content)["type"].partition("#")[2] == row["then"]
+            assert events == []
+            return
+        assert 200 <= answer.status < 300, answer
+        for version, found in (await version_names(registry, row)).items():
+            names[version] = names.get(version, set()) | found
+        assert [shown(event) for event in events] == list(expected(row, names))
+        await is_one_interaction(registry, events, answer.headers.get("xregistry-xregcorrelationid"))
+
+
+async def is_one_interaction(registry: Registry, events: list[Message], header: str | None) -> None:
+    # EV-18, EV-20, EV-24, EV-27, EV-30: one time and one id for all, which the answer carries too, or there are none
+    moment = registry.moment.clock().isoformat(timespec="microseconds").replace("+00:00", "Z")
+    assert {(event.xregcorrelationid, event.time) for event in events} == ({(header, moment)} if header else set())
+    for event in events:  # EV-13: source and subject make the URL of the entity, while there is one
+        found = await registry.send(Request("GET", (event.source + event.subject).removeprefix(BASE)))
+        assert (found.status == 404) == event.type.endswith(".deleted"), event
+
+
+async def request(registry: Registry, row: Mapping[str, Any], *write: Any) -> Request:
+    """The request of a write in a row: [method, path, body, flags]."""
+    method, where, body, flags = (*write, None, None)[:4]
+    parts = xids.segments(path(where))
+    metadata = parts[2:3] == ("scans",) and len(parts) in (4, 6) and method != "DELETE" and not isinstance(body, str)
+    query = f"?{urlencode(flags, safe=',')}" if flags else ""
+    if isinstance(body, dict) and "$model" in body:
+        body = laid_over(MODELS[row.get("model", "library")], body["$model"])
+    elif body == "$current":
+        body = turned(json.loads((await registry.send(Request("GET", path(where)))).content))
+    headers = {"Content-Type": "text/plain"} if isinstance(body, str) else {}
+    return Request(method, path(where) + ("$details" if metadata else "") + query, body, headers)
+
+
+def laid_over(below: Any, above: Any) -> Any:
+    if not isinstance(below, dict) or not isinstance(above, dict):
+        return above
+    both = {name: laid_over(below.get(name), above.get(name, below.get(name))) for name in {**below, **above}}
+    return {name: value for name, value in both.items() if value is not None}
+
+
+def turned(value: Any) -> Any:
+    """An equal value whose members come in the other order."""
+    return {name: turned(value[name]) for name in reversed(value)} if isinstance(value, dict) else value
+
+
+async def version_names(registry: Registry, row: Mapping[str, Any]) -> dict[str, set[str]]:
+    """By versionid, the names that each Version of the row's Resource has a value for."""
+    parts = xids.segments(path(row["when"][1]))[:4]
+    if len(parts) < 4:
+        return {}
+    answer = await registry.send(Request("GET", xids.join(*parts, "versions") + "?inline"))
+    versions = json.loads(answer.content) if answer.status == 200 else {}
+    # A Version without a document is shown with an empty one.
+    return {id: {name.removesuffix("base64") for name in one if one[name] != ""} for id, one in versions.items()}
+
+
+def shown(event: Message) -> Told:
+    type = event.type.removeprefix(PREFIX)
+    tolerant = type.endswith(".updated") and not type.startswith("capabilities")
+    changed = event.changed
+    return type, event.subject, changed if changed is None else significant(changed) if tolerant else set(changed)
+
+
+def expected(row: Mapping[str, Any], names: Mapping[str, set[str]]) -> Iterator[Told]:
+    """What a row says, in the order of EV-77."""
+    then = {path(subject): text for subject, text in row["then"].items() if text != "refreshed"}
+    deprecated = {path(subject): listed for subject, listed in row.get("deprecated", {}).items()}
+    for subject in sorted(then, key=place):
+        entity, text = entity_of(subject), then[subject]
+        yield f"{entity}.{text if text in ACTIONS else 'updated'}", subject, listed_names(entity, text, names)
+        if subject in deprecated:
+            yield f"{entity}.deprecation", subject, set(deprecated[subject])
+
+
+def place(subject: str) -> tuple[int, str]:
+    return (SUBJECTS.index(subject), "") if subject in SUBJECTS else (len(SUBJECTS), xids.tree_key(subject))
+
+
+def entity_of(subject: str) -> str:
+    kinds = {0: "registry", 2: "group", 4: "resource", 6: "version"}
+    return subject[1:] if subject in SUBJECTS[1:] else kinds[len(xids.segments(subject))]
+
+
+def listed_names(entity: str, text: str, names: Mapping[str, set[str]]) -> set[str] | None:
+    if text in ACTIONS:
+        return None
+    found: set[str] = set()
+    for word in text.split():
+        versions = word[3:-1].split(",") if word.startswith("DV(") else ()
+        found |= set().union(*(names[version] for version in versions)) if versions else set(_words(word))
+    return found if entity == "capabilities" else significant(found)
+
+
+def _words(word: str) -> list[str]:
+    return MACROS.get(word, word).split()
