@@ -1,4 +1,7 @@
-"""`/-/history`: every revision of an entity."""
+"""`/-/history`: every revision of an entity, also of one that is gone, and of what is below it.
+
+Whoever may read an entity may read who changed it, when and how.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,17 @@ from typing import Final
 from starlette.types import Receive
 
 from api.answer import Answer
+from api.audit.answers import Listed, check_known, is_collection, page, streamed, subject
+from api.audit.asked import asked, span
+from api.audit.shapes import revisions
 from api.request import Request
+from api.rules import options_of_reads
 from api.wiring import Registry
-from domain import problems
+from projections.entities.query import View
 
 HISTORY: Final = "history"
+#: The parameters that are understood.
+PARAMETERS: Final = ("images", "below", "order", "after", "limit", "from", "until", "format")
 
 
 class History:
@@ -21,5 +30,18 @@ class History:
         self._registry = registry
 
     async def answer(self, request: Request, receive: Receive) -> Answer:
-        """See `front.Surface`."""
-        raise problems.ApiNotFound()
+        """See `front.Surface`. Raises: NotFound for what never existed, Forbidden, BadRequest, NotAllowed."""
+        if (options := options_of_reads(request)) is not None:
+            return options
+        xid, wanted = subject(request), asked(request.query, PARAMETERS)
+        below = is_collection(xid) if wanted.below is None else wanted.below
+
+        def look(view: View) -> Listed:
+            trail = view.trail
+            check_known(trail, xid, below)
+            part = span(wanted, view.log, self._registry.store.clock())
+            found = page(request, wanted, (trail.of_tree if below else trail.of_entity)(xid, part))
+            things = trail.revisions(found.positions, before="before" in wanted.images)
+            return Listed(revisions(wanted.images), things, view.position(), links=found.links)
+
+        return await streamed(self._registry, request, wanted, look)

@@ -1,17 +1,36 @@
-"""`/-/interactions`: everything that one request did."""
+"""`/-/interactions`: everything that one request did, and the list of all requests that did something.
+
+The list is for callers who may read the whole registry. Others see of an interaction what it did in their Groups, and
+nothing of one that did nothing there.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 from starlette.types import Receive
 
 from api.answer import Answer
+from api.audit.answers import Listed, page, streamed
+from api.audit.asked import asked, span
+from api.audit.forms import Around
+from api.audit.shapes import INTERACTIONS as FACTS
+from api.audit.shapes import interaction_members, revisions
 from api.request import Request
+from api.rules import options_of_reads
 from api.wiring import Registry
 from domain import problems
+from domain.refusals import Forbidden
+from domain.roles import Caller
+from projections.audit.trail import Revision
+from projections.entities.query import View
 
 INTERACTIONS: Final = "interactions"
+#: The parameters that the list and one interaction understand.
+OF_LIST: Final = ("caller", "order", "after", "limit", "from", "until", "format")
+OF_ONE: Final = ("images", "format")
 
 
 class Interactions:
@@ -21,5 +40,44 @@ class Interactions:
         self._registry = registry
 
     async def answer(self, request: Request, receive: Receive) -> Answer:
-        """See `front.Surface`."""
-        raise problems.ApiNotFound()
+        """See `front.Surface`. Raises: NotFound, ApiNotFound, Forbidden, BadRequest, NotAllowed."""
+        if (options := options_of_reads(request)) is not None:
+            return options
+        names = request.segments[2:]
+        if len(names) > 1:
+            raise problems.ApiNotFound()
+        return await (self._one(request, names[0]) if names else self._all(request))
+
+    async def _all(self, request: Request) -> Answer:
+        if request.caller.role is None:
+            raise Forbidden(caller=request.caller.name)
+        wanted = asked(request.query, OF_LIST)
+
+        def look(view: View) -> Listed:
+            part = span(wanted, view.log, self._registry.store.clock())
+            found = page(request, wanted, view.trail.interactions(part, wanted.caller))
+            return Listed(FACTS, view.trail.facts(found.positions), view.position(), links=found.links)
+
+        return await streamed(self._registry, request, wanted, look)
+
+    async def _one(self, request: Request, xregcorrelationid: str) -> Answer:
+        wanted = asked(request.query, OF_ONE)
+
+        def look(view: View) -> Listed:
+            facts = None if "\0" in xregcorrelationid else view.log.interaction(xregcorrelationid)
+            if facts is None:
+                raise problems.NotFound(request.path)
+            done = view.trail.revisions(range(facts.first, facts.last + 1), before="before" in wanted.images)
+            things = _seen(request.caller, done)
+            first = next(things, None)
+            if first is None:
+                raise problems.NotFound(request.path)
+            around = Around(interaction_members(facts), "events")
+            return Listed(revisions(wanted.images), chain((first,), things), facts.last, around)
+
+        return await streamed(self._registry, request, wanted, look)
+
+
+def _seen(caller: Caller, found: Iterator[Revision]) -> Iterator[Revision]:
+    """Those of entities that a caller may see."""
+    return (revision for revision in found if caller.reads(revision.event.xid))

@@ -1,0 +1,106 @@
+"""What the surfaces of the audit trail share: whom and what a request is about, pages, and answers that stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from api import conditional
+from api.answer import Answer, Headers
+from api.audit.asked import Asked
+from api.audit.forms import CONTENT_TYPES, Around, Format, Table, format_of, written
+from api.problem import root_link
+from api.request import Request
+from api.rules import check_caller
+from api.wiring import Registry
+from domain import problems
+from domain import xid as xids
+from projections.audit.trail import Trail
+from projections.entities.query import View
+
+#: Segments before the path of an entity.
+_ABOVE: Final = 2
+#: What else the streams at the root go by.
+_OTHER_NAMES: Final = {"/modelsource": xids.MODEL}
+_VARY: Final = (b"vary", b"accept")
+
+
+class Page(NamedTuple):
+    """What one answer lists: positions, and a link to the page behind it."""
+
+    positions: Iterable[int]
+    links: Headers
+
+
+class Listed(NamedTuple):
+    """An answer before it is bytes. position: of the log, with which the answer changes."""
+
+    table: Table[Any]
+    things: Iterable[Any]
+    position: int
+    around: Around | None = None
+    links: Headers = []
+
+
+def subject(request: Request) -> str:
+    """The xid of the entity or collection in the path; a meta is part of its Resource.
+
+    Raises: Forbidden, and NotFound for what the caller may not see.
+    """
+    segments = request.segments[_ABOVE:]
+    segments = segments[:4] if len(segments) == 5 and segments[4] == "meta" else segments
+    check_caller(replace(request, segments=segments))
+    if not all(segments) or "\0" in request.path:
+        raise problems.NotFound(request.path)
+    return _OTHER_NAMES.get(xid := xids.join(*segments), xid)
+
+
+def is_collection(xid: str) -> bool:
+    """Whether an xid names a collection, which has no history but that of its members."""
+    return xid not in xids.ROOT_STREAMS and len(xids.segments(xid)) % 2 == 1
+
+
+def check_known(trail: Trail, xid: str, below: bool) -> None:
+    """Raises: NotFound for what has never been. below: whether something below it is enough."""
+    if not trail.knows(xid) and not (below and trail.knows_below(xid)):
+        raise problems.NotFound(xid)
+
+
+def page(request: Request, asked: Asked, positions: Iterator[int]) -> Page:
+    """As many positions as the request wants, all of them without a limit."""
+    if asked.limit is None:
+        return Page(positions, [])
+    found = list(islice(positions, asked.limit + 1))
+    more = len(found) > asked.limit
+    return Page(found[: asked.limit], [_next(request, found[asked.limit - 1])] if more else [])
+
+
+async def streamed(registry: Registry, request: Request, asked: Asked, look: Callable[[View], Listed]) -> Answer:
+    """What a look at one moment of the registry lists, in the format that is wanted. Raises: what the look raises."""
+    format = asked.format or format_of(request)
+
+    def job() -> Generator[Any, None, None]:
+        with registry.readers.view() as view:
+            listed = look(view)
+            tag = _tag(listed.position, request, format)
+            conditional.check(request, tag)
+            links = [root_link(request.base), *listed.links]
+            yield [CONTENT_TYPES[format], *links, _VARY, *conditional.tag_headers(tag)]
+            yield from written(format, listed.table, listed.things, listed.around)
+
+    headers, body = await registry.streams.start(job)
+    return Answer(200, headers, body)
+
+
+def _tag(position: int, request: Request, format: Format) -> bytes:
+    form = replace(request, query=b"%b#%b" % (request.query, format.encode()))
+    return conditional.log_tag(position, form, (0, 0))
+
+
+def _next(request: Request, after: int) -> tuple[bytes, bytes]:
+    """The link to what comes behind a position; the same request otherwise."""
+    kept = [part for part in request.query.decode("latin-1").split("&") if part.partition("=")[0] != "after"]
+    path = xids.join(*request.segments)
+    return b"link", f"<{request.base}{path}?{'&'.join([*kept, f'after={after}'])}>;rel=next".encode("latin-1")
