@@ -55,6 +55,7 @@ def test_it_has_every_path_and_method(api: Api, described: Json) -> None:
     assert described["servers"] == [{"url": BASE}]
     api.done("PUT", "/dirs/d/files/f$details", {})
     ids = {"{dirid}": "d", "{fileid}": "f", "{versionid}": "1", "{noteid}": "n", "{token}": "0"}
+    ids |= {"{path}": "dirs", "{xregcorrelationid}": "id1"}
     for path, item in described["paths"].items():
         if "200" not in item["get"]["responses"]:
             continue  # it only leads elsewhere
@@ -63,7 +64,15 @@ def test_it_has_every_path_and_method(api: Api, described: Json) -> None:
         if item["get"]["responses"]["200"].get("$ref", "").startswith("#/components/responses/Document-"):
             allow -= {"PATCH"}  # of a document, only the metadata can be changed in part
         assert {method.upper() for method in item if method != "parameters"} == allow, path
-    counts = {"the registry": 6, "dirs": 2, "files, with documents": 7, "notes": 5, "our own": 6, "discovery": 2}
+    counts = {
+        "the registry": 6,
+        "dirs": 2,
+        "files, with documents": 7,
+        "notes": 5,
+        "our own": 6,
+        "audit": 4,
+        "discovery": 2,
+    }
     assert len(described["paths"]) == sum(counts.values())
 
 
