@@ -14,6 +14,7 @@ from domain.entities import Entity
 from domain.events import EntityEvent
 from domain.evolve import evolve
 from domain.model import Model, compile_model
+from domain.world import Difference
 
 READ: Final = (
     "SELECT h.tree_key, h.revision, h.hash, l.position, l.topic, l.state"
@@ -25,6 +26,14 @@ OF_TYPE: Final = (
     READ + "h.type = ? AND h.live AND (h.parent, h.tree_key) > (?, ?) ORDER BY h.parent, h.tree_key LIMIT ?"
 )
 MEMBERS: Final = READ + "h.type = ? AND h.parent = ? AND h.live AND h.tree_key > ? ORDER BY h.tree_key LIMIT ?"
+#: Streams with events beyond a position, each with the last event that it had by then, if any.
+DIFFERENCES: Final = (
+    "SELECT h.tree_key, h.xid, t.revision, t.position, t.topic, t.state FROM head h"
+    " LEFT JOIN log t ON t.stream = replace(h.tree_key, '!', '/') AND t.revision ="
+    " (SELECT p.revision FROM log p WHERE p.stream = replace(h.tree_key, '!', '/') AND p.position <= ?"
+    " ORDER BY p.revision DESC LIMIT 1)"
+    " WHERE h.tree_key >= ? AND h.tree_key < ? AND h.position > ? ORDER BY h.tree_key LIMIT ?"
+)
 _SOURCES: Final = "SELECT xid FROM head WHERE xref = ? ORDER BY tree_key"
 _POINTERS: Final = "SELECT 1 FROM head WHERE xref IS NOT NULL LIMIT 1"
 
@@ -116,6 +125,19 @@ class SqlWorld:
         """See World. Cost: O(entities of the type), a page at a time."""
         return self._pages(OF_TYPE, lambda last: (type, *(_place(last) if last else ("", ""))))
 
+    def differences(self, xid: str, position: int) -> Iterator[Difference]:
+        """See World. Cost: O(streams there, deleted ones included), and what was added to those that differ."""
+        low, high = xids.tree_key(xid), xids.subtree(xid)[1]
+        while True:
+            values = (position, low, high, position, sql.CHUNK)
+            page = sql.run(self._connection, DIFFERENCES, values).fetchall()
+            self._load({key for key, *_ in page})
+            for key, name, *then in page:
+                yield Difference(name, self._then(*then), self._known[key].entity)
+            if len(page) < sql.CHUNK:
+                return
+            low = page[-1][0] + "!"  # nothing sorts between a key and those of its children
+
     def sources(self, xid: str) -> Sequence[str]:
         """See World. Cost: none where there are no pointers at all, which is asked once."""
         if self._pointers is None:
@@ -186,6 +208,9 @@ class SqlWorld:
             for row in sql.run(self._connection, NAMED, (sql.values(self._connection, some),)):
                 self._note(row)
         self._known |= {key: UNKNOWN for key in wanted if key not in self._known}
+
+    def _then(self, revision: int | None, position: int, topic: str, state: bytes) -> Entity | None:
+        return None if revision is None else evolve(self._mapper.event(topic, revision, bytes(state)), position)
 
     def _pages(self, statement: str, parameters: Any) -> Iterator[Entity]:
         """Live entities by key. parameters: those of the statement but the last, given the xid of the last entity."""

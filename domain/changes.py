@@ -145,6 +145,12 @@ class ChangeSet:
             version.gone = "deleted"
         self._group_draft(xids.join(*xids.segments(resource.xid)[:2])).count(resource.type.plural, -1)
 
+    def goes(self, xid: str) -> bool:
+        """Whether a Group or a Resource goes in this change, by itself or with its Group."""
+        group = self.groups.get(xids.stream(xids.join(*xids.segments(xid)[:2])))
+        resource = self.resources.get(xids.stream(xid))
+        return bool((group and group.deleted) or (resource and resource.deleted))
+
     # --- events --------------------------------------------------------------------------------------------------
 
     def events(self) -> tuple[EntityEvent, ...]:

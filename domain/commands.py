@@ -78,6 +78,19 @@ class WriteCapabilities:
 
 
 @dataclass(frozen=True, slots=True)
+class Restore:
+    """Bring back what lived at `xid` and below it when the log ended at a position, and remove what did not.
+
+    xid: an entity, a collection, a meta, `/model` or `/capabilities`.
+    include: of `/` only: which of `model` and `capabilities` are brought back with it.
+    """
+
+    xid: str
+    position: int
+    include: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class CreateRegistry:
     """The first interaction of an empty log: the registry entity, its capabilities and its first model."""
 
@@ -85,10 +98,10 @@ class CreateRegistry:
     source: Json
 
 
-Command = WriteTree | DeleteEntities | ReplaceModel | WriteCapabilities | CreateRegistry
+Command = WriteTree | DeleteEntities | ReplaceModel | WriteCapabilities | Restore | CreateRegistry
 
 
 def describe(command: Command) -> str:
-    """A short text for the audit trail, for instance `WriteTree PUT /dirs/d1`."""
-    words = (type(command).__name__, getattr(command, "method", None), getattr(command, "xid", None))
+    """A short text for the audit trail, for instance `WriteTree PUT /dirs/d1` or `Restore /dirs/d1 12`."""
+    words = (type(command).__name__, *(getattr(command, name, None) for name in ("method", "xid", "position")))
     return " ".join(str(word) for word in words if word)

@@ -14,12 +14,14 @@ from domain.commands import (
     DeleteEntities,
     Method,
     ReplaceModel,
+    Restore,
     WriteCapabilities,
     WriteTree,
 )
 from domain.deletions import delete_entities
 from domain.model import compile_model
 from domain.models import entities_comply
+from domain.restoring import restore
 from domain.rules.constraints import constraints_hold
 from domain.rules.formats import formats_hold
 from domain.rules.matching import versions_match
@@ -52,6 +54,8 @@ def decide(command: Command, world: World, context: Context) -> Decision:
             models.replace(changes, source)
         case WriteCapabilities(capabilities=value, method=method):
             capabilities.write(changes, value, patch=method is Method.PATCH)
+        case Restore():
+            restore(changes, command)
         case CreateRegistry():
             _create(changes, command)
         case _:

@@ -45,6 +45,14 @@ def delete_entities(changes: ChangeSet, command: DeleteEntities) -> None:
         wish_default(changes.existing_resource(resource), command.setdefaultversionid)
 
 
+def remove(changes: ChangeSet, entity: Entity) -> None:
+    """Deletes a Group or a Resource that nothing protects. Raises: Readonly, BadRequest."""
+    if entity.type.count(".") == 1:
+        check_writable(changes, entity.xid, frozenset())
+    _check_removable(changes, entity)
+    _DELETERS[entity.type.count(".")](changes, entity)
+
+
 def _check_versions(changes: ChangeSet, command: DeleteEntities) -> None:
     """What a DELETE of Versions needs of their Resource: neither a pointer (ENT-135) nor read-only (ENT-140)."""
     xid = xids.join(*xids.segments(command.xid)[:4])

@@ -94,6 +94,14 @@ class Draft:
         self.attributes = completed if self.pinned else {**completed, "modifiedat": self.now}
         self.written = True
 
+    def restore(self, image: Attributes, level: Level) -> None:
+        """Takes on a past after-image, read-only values and `createdat` included, as an update of now.
+
+        level: what the model of then said of it. Raises: what Level.complete raises.
+        """
+        self.attributes = {**self.level.complete(level.settable(image), self.xid), "modifiedat": self.now}
+        self.written = True
+
     def touch(self) -> None:
         """Counts as an update without a write of its own."""
         self.touched = True

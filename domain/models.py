@@ -90,7 +90,8 @@ def _affected(changes: ChangeSet) -> Iterator[str]:
         yield xids.REGISTRY
     for type in sorted(types - {xids.REGISTRY}):
         for entity in changes.world.of_type(type):
-            yield entity.xid
+            if not changes.goes(entity.xid):
+                yield entity.xid
 
 
 def _comply(changes: ChangeSet, xid: str) -> None:

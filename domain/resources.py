@@ -84,7 +84,7 @@ def write_version(
     take_id({"versionid": stated}, "version", draft.id, draft.xid)
     take_id(given, resource.type.singular, xids.entity_id(resource.xid), draft.xid)
     if draft.new and not draft.written:
-        _admit(changes, resource, draft, chosen is not None)
+        admit(changes, resource, draft, chosen is not None)
     ancestor = given.pop("ancestorid", None)
     _write_attributes(changes, resource, draft, given, how, document)
     _state_ancestor(resource, draft, ancestor)
@@ -161,8 +161,8 @@ def _targets(
     return [] if check_version_id(named) in entries else [named]
 
 
-def _admit(changes: ChangeSet, resource: ResourceDraft, draft: VersionDraft, chosen: bool) -> None:
-    """Lets a new Version in, and marks what that changes (ENT-77, ENT-102)."""
+def admit(changes: ChangeSet, resource: ResourceDraft, draft: VersionDraft, chosen: bool) -> None:
+    """Lets a new Version in, and marks what that changes (ENT-77, ENT-102). chosen: a client chose its id."""
     if chosen and not resource.type.setversionid:
         raise VersionidNotAllowed(resource.xid, plural=resource.type.plural)
     check_order(resource.type, draft)

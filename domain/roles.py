@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from domain import xid as xids
-from domain.commands import Command, DeleteEntities, Method, WriteTree
+from domain.commands import Command, DeleteEntities, Method, Restore, WriteTree
 
 
 class Role(StrEnum):
@@ -81,7 +81,7 @@ def _named(command: Command) -> Iterator[str]:
             yield from (f"{xid}/{id}" for id in tree)
         case DeleteEntities(xid=xid, targets=targets) if _is_collection_of_groups(xid) and targets:
             yield from (f"{xid}/{id}" for id in targets)
-        case WriteTree(xid=xid) | DeleteEntities(xid=xid):
+        case WriteTree(xid=xid) | DeleteEntities(xid=xid) | Restore(xid=xid):
             yield xid
         case _:
             yield xids.REGISTRY

@@ -26,6 +26,18 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """A stream that had events since: what lived in it then, and what lives in it now; perhaps neither.
+
+    xid: as its last event spells it.
+    """
+
+    xid: str
+    then: Entity | None
+    now: Entity | None
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What a command comes to.
 
@@ -64,6 +76,12 @@ class World(Protocol):
     def of_type(self, type: str) -> Iterator[Entity]:
         """Every live entity of a type (`dirs.files`), by tree key."""
 
+    def differences(self, xid: str, position: int) -> Iterator[Difference]:
+        """The streams at and below an entity or collection that had events beyond a position, by tree key.
+
+        Those of the model and the capabilities are below the registry. Whatever else is there is as it was.
+        """
+
     def sources(self, xid: str) -> Sequence[str]:
         """The xids of the living Resources whose `meta.xref` names this one."""
 
@@ -79,16 +97,16 @@ class MemoryWorld:
         self._revisions: dict[str, int] = {}
         self._documents: dict[str, bytes] = {}
         self._model: tuple[int, Model] | None = None
-        self._position = 0
+        self._log: list[EntityEvent] = []
         self.extend(events)
 
     def extend(self, events: Iterable[EntityEvent], documents: dict[str, bytes] | None = None) -> None:
         """Takes events in, in log order."""
         self._documents.update(documents or {})
         for event in events:
-            self._position += 1
+            self._log.append(event)
             self._revisions[event.stream] = event.revision
-            entity = evolve(event, self._position)
+            entity = evolve(event, len(self._log))
             if entity is None:
                 self._entities.pop(event.stream, None)
             else:
@@ -127,6 +145,15 @@ class MemoryWorld:
         for entity in self.subtree(xids.REGISTRY):
             if entity.type == type:
                 yield entity
+
+    def differences(self, xid: str, position: int) -> Iterator[Difference]:
+        then = {event.stream: (event, number) for number, event in enumerate(self._log[:position], 1)}
+        since = {event.stream: event.xid for event in self._log[position:]}
+        low, high = xids.tree_key(xid), xids.subtree(xid)[1]
+        for stream in sorted(since, key=xids.tree_key):
+            if low <= xids.tree_key(stream) < high:
+                lived = evolve(*then[stream]) if stream in then else None
+                yield Difference(since[stream], lived, self._entities.get(stream))
 
     def sources(self, xid: str) -> Sequence[str]:
         found = self._entities.values()

@@ -1,0 +1,244 @@
+"""Restore: what lived at a place and below it at a position comes back, and what did not live there then goes.
+
+Only streams that had an event since are looked at. What lived then is written as it was, whole and held against the
+model of today; what came since is deleted. All rules of a write then run over the change as they do over any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import groupby
+from typing import Any, Final
+
+from domain import capabilities, models, xrefs
+from domain import xid as xids
+from domain.changes import ChangeSet
+from domain.commands import Restore
+from domain.deletions import remove
+from domain.drafts import DefaultWish, Draft, ResourceDraft
+from domain.entities import Attributes, Entity
+from domain.jsontext import dumps
+from domain.model import Level, Model, ResourceType
+from domain.problems import HasdocumentViolation, NotFound
+from domain.resources import admit
+from domain.roles import Role
+from domain.rules.readonly import check_writable
+from domain.world import Difference, World
+
+#: What follows from the Versions of a Resource, or from the moment of the write.
+_SETTLED: Final = frozenset({"modifiedat", "defaultversionid", "defaultversionsticky"})
+
+
+def restore(changes: ChangeSet, command: Restore) -> None:
+    """Applies one Restore to a change, but for what settles at its end.
+
+    Raises: NotFound where nothing lived there then; any Problem of a write.
+    """
+    past = Past(changes.world, command.position)
+    _check_lived(past, command.xid)
+    for xid, define in _DEFINITIONS.items():
+        if command.xid == xid or xid[1:] in command.include:
+            then = past.entity(xid)
+            assert then is not None, "it is as old as the registry"
+            define(changes, then.attributes)
+    if command.xid not in _DEFINITIONS:
+        _Place(changes, past, command.xid).restore()
+    changes.processed.append(command.xid)
+
+
+class Past:
+    """The registry when the log ended at a position."""
+
+    def __init__(self, world: World, position: int) -> None:
+        self.world = world
+        self.position = position
+
+    def entity(self, xid: str) -> Entity | None:
+        """What lived at exactly this xid."""
+        first = next(self.world.differences(xid, self.position), None)
+        differs = first is not None and xids.stream(first.xid) == xids.stream(xid)
+        found = first.then if first is not None and differs else self.world.get(xid)
+        return found if found is not None and found.xid == xid else None
+
+    @cached_property
+    def model(self) -> Model:
+        """The model that was in force."""
+        first = next(self.world.differences(xids.MODEL, self.position), None)
+        if first is None or first.then is None:
+            return self.world.model
+        attributes, origins = first.then.attributes, first.then.private.get("origins")
+        return Model.load(attributes["modelsource"], attributes["model"], origins)
+
+    def level(self, xid: str) -> Level:
+        """What the model said of the registry or of a Group."""
+        return self.model.registry if xid == xids.REGISTRY else self.model.groups[xids.segments(xid)[0]].level
+
+    def type(self, resource: str) -> ResourceType:
+        """What the model said of a Resource."""
+        group, _, plural, _ = xids.segments(resource)
+        return self.model.groups[group].resources[plural]
+
+
+def _check_lived(past: Past, xid: str) -> None:
+    """Raises: NotFound. A collection was there with its owner, those of Versions where that was no pointer."""
+    parts = xids.segments(xid)
+    owner = xids.parent(xid + "/x") if len(parts) % 2 and xid not in _DEFINITIONS else xid
+    found = past.entity(owner or xids.REGISTRY)
+    if found is None or (parts[4:] == ("versions",) and pointer_of(found) is not None):
+        raise NotFound(xid, detail=f"nothing lived there at position {past.position}")
+
+
+class _Place:
+    """An entity, a collection or a meta on its way back."""
+
+    def __init__(self, changes: ChangeSet, past: Past, xid: str) -> None:
+        parts = xids.segments(xid)
+        self._changes = changes
+        self._past = past
+        self._meta_only = parts[4:] == ("meta",)
+        self._versions_only = parts[4:5] == ("versions",)
+        self._xid = xids.join(*parts[:4]) if self._meta_only else xid
+
+    def restore(self) -> None:
+        differences = self._changes.world.differences(self._xid, self._past.position)
+        for xid, found in groupby(differences, key=_whole):
+            if xid in _DEFINITIONS or self._changes.goes(xid):
+                continue
+            if xids.type_of(xid).count(".") == 1:
+                self._resource(xid, list(found))
+            else:
+                self._group(next(found))
+
+    def _group(self, found: Difference) -> None:
+        """The registry's or a Group's own attributes."""
+        if found.then is not None:
+            draft = self._changes.registry() if found.xid == xids.REGISTRY else self._new_group(found.then.xid)
+            _bring_back(draft, found.then.attributes, self._past.level(found.then.xid))
+        elif found.now is not None:
+            remove(self._changes, found.now)
+
+    def _new_group(self, xid: str) -> Draft:
+        return self._changes.group(xid, implied=False)
+
+    def _resource(self, stream: str, found: Sequence[Difference]) -> None:
+        own = next((one for one in found if xids.stream(one.xid) == stream), None)
+        then = own.then if own else self._unchanged(found[0].xid)
+        if then is None:
+            if own is not None and own.now is not None:
+                remove(self._changes, own.now)
+            return
+        find = self._changes.existing_resource if self._meta_only else self._changes.resource
+        resource = find(then.xid)
+        if (pointer := pointer_of(then)) is not None:
+            self._point(resource, pointer, then)
+            return
+        if resource.xref is not None and not self._meta_only:
+            self._check(resource)
+            xrefs.release(self._changes, resource)
+        xrefs.check_no_pointer(resource, "meta" if self._meta_only else "versions")
+        for one in found if not self._meta_only else ():
+            if one is not own:
+                self._version(resource, one)
+        if not self._versions_only:
+            self._meta(resource, then)
+
+    def _unchanged(self, xid: str) -> Entity | None:
+        """The Resource of then where none of the differences is its own."""
+        owner = xids.join(*xids.segments(xid)[:4])
+        return self._past.entity(owner) if self._versions_only else self._changes.world.get(owner)
+
+    def _point(self, resource: ResourceDraft, pointer: str, then: Entity) -> None:
+        if resource.xref == pointer:
+            return
+        self._check(resource)
+        xrefs.point(self._changes, resource, pointer, {}, {"xref": pointer})
+        resource.meta.attributes |= {"createdat": then.private["own"]["createdat"]}
+        self._count_on(resource, then)
+
+    def _version(self, resource: ResourceDraft, found: Difference) -> None:
+        if found.then is not None:
+            self._bring_back_version(resource, found.then)
+        elif found.now is not None:
+            self._check(resource)
+            self._changes.load_versions(resource)
+            self._changes.version(resource, found.now.id).gone = "deleted"
+            resource.membership_changed = resource.unsettled = True
+
+    def _bring_back_version(self, resource: ResourceDraft, then: Entity) -> None:
+        draft, type = self._changes.version(resource, then.id), resource.type
+        level, manual = self._past.type(resource.xid).version, type.versionmode == "manual"
+        ordered = _ordered(then, type)
+        same = draft.document == then.document and ordered in (None, draft.ordered)
+        if same and not _differs(draft, then.attributes, level, _SETTLED if manual else _SETTLED | {"ancestorid"}):
+            return
+        self._check(resource)
+        if draft.new:
+            admit(self._changes, resource, draft, chosen=False)
+        if not type.hasdocument and (then.document or then.attributes.get(f"{type.singular}url") is not None):
+            raise HasdocumentViolation(draft.xid, plural=type.plural)
+        draft.restore(then.attributes, level)
+        draft.document, draft.ordered = then.document, ordered
+        draft.ancestor = then.attributes["ancestorid"] if manual else None
+        resource.unsettled = True
+
+    def _meta(self, resource: ResourceDraft, then: Entity) -> None:
+        image, level = then.attributes["meta"], self._past.type(resource.xid).meta
+        sticky = bool(image["defaultversionsticky"])
+        resource.wish = DefaultWish(sticky=sticky, id=image["defaultversionid"] if sticky else None, keep=False)
+        resource.unsettled = True
+        if resource.new:
+            self._count_on(resource, then)
+        if self._changes.context.role is not Role.ADMIN:
+            image = {**image, "readonly": resource.readonly}  # only an admin changes that (ENT-140)
+        if _bring_back(resource.meta, image, level):
+            self._check(resource)
+            resource.readonly = bool(image["readonly"])
+
+    def _count_on(self, resource: ResourceDraft, then: Entity) -> None:
+        """Ids that the server gave out in the life that comes back are not given out again."""
+        resource.counter = max(resource.counter, then.private.get("counter", 0))
+
+    def _check(self, resource: ResourceDraft) -> None:
+        """Raises: Readonly. An admin may write the meta of a read-only Resource."""
+        if not (self._meta_only and self._changes.context.role is Role.ADMIN):
+            check_writable(self._changes, resource.xid, frozenset())
+
+
+def pointer_of(entity: Entity) -> str | None:
+    """The Resource that an entity stands for, if it is a pointer."""
+    found: str | None = entity.attributes.get("meta", {}).get("xref") if entity.type.count(".") == 1 else None
+    return found
+
+
+def _whole(difference: Difference) -> str:
+    """The stream of the registry, the Group or the Resource that settles with a difference."""
+    return xids.stream(xids.join(*xids.segments(difference.xid)[:4]))
+
+
+def _ordered(then: Entity, type: ResourceType) -> str | None:
+    """The ordering time of a Version where its type asks for one (ENT-101)."""
+    return str(then.private.get("ordered", then.attributes["modifiedat"])) if type.versionmode == "modifiedat" else None
+
+
+def _bring_back(draft: Draft, then: Attributes, level: Level) -> bool:
+    """Whether a draft had to be written to be as it was then."""
+    differs = _differs(draft, then, level)
+    if differs:
+        draft.restore(then, level)
+    return differs
+
+
+def _differs(draft: Draft, then: Attributes, level: Level, settled: frozenset[str] = _SETTLED) -> bool:
+    """Whether an entity is another than it was, but for what settles by itself. level: what it was written under."""
+    return draft.before is None or _said(level, then, settled) != _said(draft.was, draft.before, settled)
+
+
+def _said(level: Level, image: Attributes, settled: frozenset[str]) -> bytes:
+    return dumps(sorted((name, value) for name, value in level.settable(image).items() if name not in settled))
+
+
+_DEFINITIONS: Final[dict[str, Callable[[ChangeSet, Attributes], Any]]] = {
+    xids.CAPABILITIES: lambda changes, then: capabilities.write(changes, then, patch=False),
+    xids.MODEL: lambda changes, then: models.replace(changes, then["modelsource"]),
+}
