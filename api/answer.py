@@ -41,9 +41,11 @@ class Answer:
 async def gathered(answer: Answer) -> Answer:
     """The same answer, whole where its body comes in one piece: a short one then has a length and costs no stream.
 
+    One that begins with what is here already is left alone, as what follows may be long in coming.
+
     Raises: what making the first two pieces raises.
     """
-    if isinstance(answer.body, bytes):
+    if isinstance(answer.body, bytes) or answer.ahead:
         return answer
     first = await anext(answer.body, b"")
     second = await anext(answer.body, None)

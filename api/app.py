@@ -10,9 +10,12 @@ from starlette.applications import Starlette
 
 from api.callers import Everybody, Gate, Tokens, fixed_tokens
 from api.cors import Cors
+from api.feeds.delivery import Feeds
+from api.feeds.following import Following
 from api.front import Front, Manners, Place
 from api.jwt import Claims, IssuedTokens, Keys
 from api.metrics import Metrics
+from api.observers import Observers
 from api.proxies import Proxies
 from api.routes import discovery
 from api.routes.diff import DIFF, Diff
@@ -46,34 +49,40 @@ def create_app(
 ) -> Starlette:
     """The ASGI application of one registry; its lifespan opens and closes the store.
 
-    caller: who asks, where that needs no token. Raises: ValueError for tokens that cannot be read.
+    caller: who asks, where that needs no token. `state.stop_following` of the application ends what would go on for as
+    long as a reader stays: for a server to call before it waits for its connections.
+    Raises: ValueError for tokens that cannot be read.
     """
     gate = Everybody(caller) if caller else Gate(*_tokens(settings))
-    metrics = Metrics(OWN)
+    metrics, following = Metrics(OWN), Following()
     manners = Manners(
         settings.public_url, Proxies(settings.trusted_proxies), gate, Cors(settings.cors_origins), metrics
     )
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        registry = open_registry(settings, clock=clock, new_id=new_id, observer=metrics)
+        registry = open_registry(settings, clock=clock, new_id=new_id, observer=Observers(metrics, following))
+        feeds = Feeds(registry, following)
         metrics.follow(lambda: (registry.store.tip().position, registry.readers.quick().position()))
         xregistry = XRegistry(registry, settings.max_body, settings.pagelimit)
         found = Place(discovery.Discovery(settings.other_registries), open=True)
         fixed = dict.fromkeys(discovery.PATHS, found)
-        app.router.default = Front(xregistry, _own_places(registry, metrics), ALIASES, fixed, manners)
+        app.router.default = Front(xregistry, _own_places(registry, metrics, feeds), ALIASES, fixed, manners)
         try:
             yield
         finally:
+            following.stop()
             xregistry.close()
+            feeds.close()
             registry.close()
 
     app = Starlette(lifespan=lifespan)
     app.router.redirect_slashes = False
+    app.state.stop_following = following.stop
     return app
 
 
-def _own_places(registry: Registry, metrics: Metrics) -> Mapping[str, Place]:
+def _own_places(registry: Registry, metrics: Metrics, feeds: Feeds) -> Mapping[str, Place]:
     """What answers below `/-/`."""
     health, described = Health(registry), Described(registry)
     return {
@@ -83,9 +92,9 @@ def _own_places(registry: Registry, metrics: Metrics) -> Mapping[str, Place]:
         OPENAPI: Place(described),
         DOCS: Place(described),
         SHORT: Place(Shortened(registry)),
-        EVENTS: Place(EventFeed(registry)),
-        LOG: Place(LogFeed(registry)),
-        DOCUMENTS: Place(Documents(registry)),
+        EVENTS: Place(EventFeed(feeds)),
+        LOG: Place(LogFeed(feeds)),
+        DOCUMENTS: Place(Documents(registry, feeds)),
         HISTORY: Place(History(registry)),
         INTERACTIONS: Place(Interactions(registry)),
         DIFF: Place(Diff(registry)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -49,8 +50,9 @@ def listen(settings: Settings) -> socket.socket:
 
 def run(settings: Settings, listening: socket.socket) -> None:
     """Runs the server to its end. Raises: StoreFault when it could not start."""
+    app = create_app(settings)
     config = uvicorn.Config(
-        create_app(settings),
+        app,
         loop="uvloop",
         http="httptools",
         log_level=settings.log_level,
@@ -60,10 +62,22 @@ def run(settings: Settings, listening: socket.socket) -> None:
         proxy_headers=False,
         timeout_graceful_shutdown=10,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config, app.state.stop_following)
     try:
         server.run(sockets=[listening])
     except KeyboardInterrupt:
         return
     if not server.started:
         raise StoreFault("the registry did not start; the lines above say why.")
+
+
+class _Server(uvicorn.Server):
+    """A server that tells its application that it ends before it waits for those who would stay for ever."""
+
+    def __init__(self, config: uvicorn.Config, ending: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ending = ending
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._ending()
+        await super().shutdown(sockets)

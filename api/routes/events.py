@@ -1,4 +1,7 @@
-"""`/-/events`: xRegistry events as a feed."""
+"""`/-/events`: xRegistry events as a feed.
+
+Spec: xRegistry Events 1.0-rc4; CloudEvents 1.0, "JSON Batch Format".
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,14 @@ from typing import Final
 from starlette.types import Receive
 
 from api.answer import Answer
+from api.feeds.asked import asked
+from api.feeds.choosing import CHOOSING, choice
+from api.feeds.delivery import Feeds
+from api.feeds.forms import FORMS_OF_EVENTS, choose
+from api.feeds.rights import subjects_of
+from api.feeds.sources import EventsSource
 from api.request import Request
-from api.wiring import Registry
+from api.rules import options_of_reads
 from domain import problems
 
 EVENTS: Final = "events"
@@ -17,9 +26,17 @@ EVENTS: Final = "events"
 class EventFeed:
     """The surface of `/-/events`."""
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    def __init__(self, feeds: Feeds) -> None:
+        self._feeds = feeds
 
     async def answer(self, request: Request, receive: Receive) -> Answer:
-        """See `front.Surface`."""
-        raise problems.ApiNotFound()
+        """See `front.Surface`. Raises: NotAcceptable, BadRequest, Forbidden, ApiNotFound."""
+        if len(request.segments) > 2:
+            raise problems.ApiNotFound()
+        if (options := options_of_reads(request)) is not None:
+            return options
+        sees = subjects_of(request.caller)
+        form = choose(request.header(b"accept"), FORMS_OF_EVENTS)
+        wanted = asked(request, CHOOSING)
+        chosen = choice(wanted.given, *([lambda message: sees(message.subject)] if sees else []))
+        return await self._feeds.answer(request, receive, wanted, form, EventsSource(self._feeds.log, chosen))

@@ -6,20 +6,55 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.answer import Answer
+from api import conditional
+from api.answer import JSON, Answer
+from api.feeds.asked import asked, parameters, single
+from api.feeds.delivery import Feeds
+from api.feeds.forms import FORMS_OF_LOG, choose
+from api.feeds.rights import reads_everything, streams_of
+from api.feeds.sources import LogSource
+from api.problem import root_link
 from api.request import Request
-from api.wiring import Registry
+from api.rules import options_of_reads
+from commands.proof import START, Interaction
 from domain import problems
+from domain.jsontext import dumps
 
 LOG: Final = "log"
+HEAD: Final = "head"
+
+_ASOF: Final = "asof"
 
 
 class LogFeed:
-    """The surface of `/-/log`."""
+    """The surface of `/-/log` and `/-/log/head`."""
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    def __init__(self, feeds: Feeds) -> None:
+        self._feeds = feeds
 
     async def answer(self, request: Request, receive: Receive) -> Answer:
-        """See `front.Surface`."""
-        raise problems.ApiNotFound()
+        """See `front.Surface`. Raises: NotAcceptable, BadRequest, Forbidden, ApiNotFound."""
+        below = request.segments[2:]
+        if below not in ((), (HEAD,)):
+            raise problems.ApiNotFound()
+        if (options := options_of_reads(request)) is not None:
+            return options
+        reads_everything(request.caller)
+        if below:
+            return await self._head(request)
+        form = choose(request.header(b"accept"), FORMS_OF_LOG)
+        source = LogSource(self._feeds.log, streams_of(request.caller))
+        return await self._feeds.answer(request, receive, asked(request), form, source)
+
+    async def _head(self, request: Request) -> Answer:
+        """How the log stands, or stood. Its position tells all about it, so its tag is made of that."""
+        moment = single(parameters(request, (_ASOF,)), _ASOF)
+        ended = await self._feeds.run(self._feeds.head, moment)
+        tag = conditional.log_tag(ended.last, request, (0, 0))
+        conditional.check(request, tag)
+        return conditional.tagged(Answer(200, [JSON, root_link(request.base)], dumps(_shown(ended))), tag)
+
+
+def _shown(ended: Interaction) -> dict[str, object]:
+    named = {} if ended is START else {"time": ended.time, "xregcorrelationid": ended.xregcorrelationid}
+    return {"position": ended.last, **named, "chain": ended.chain.hex(), "state": ended.state.hex()}

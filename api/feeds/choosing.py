@@ -1,0 +1,99 @@
+"""Which xRegistry events a reader wants: parameters that choose, each a test of a message or a stretch of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Final
+
+from api.feeds.asked import Given, refused, single
+from commands.clock import text_of
+from domain.model.timestamps import utc
+from projections.log import Log
+from projections.xregistry_events import Message
+
+#: Decides on one message.
+Test = Callable[[Message], bool]
+
+_FROM: Final = "from"
+_UNTIL: Final = "until"
+_INTERACTION: Final = "xregcorrelationid"
+_FOREVER: Final = datetime.max.replace(tzinfo=UTC)
+_MOMENT: Final = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """tests: all of them have to hold. since, until: times of interactions, both included."""
+
+    tests: tuple[Test, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    interaction: str | None = None
+
+    def accepts(self, message: Message) -> bool:
+        """Whether a message of the stretch is wanted."""
+        return all(test(message) for test in self.tests)
+
+    def stretch(self, log: Log, after: int, end: int) -> tuple[int, int]:
+        """What of the log between two positions can hold wanted messages. Times never run backwards along it."""
+        if self.since is not None:
+            after = max(after, log.as_of(text_of(self.since - _MOMENT), _FOREVER).last)
+        if self.until is not None:
+            end = min(end, log.as_of(text_of(self.until), _FOREVER).last)
+        if self.interaction is not None:
+            found = log.interaction(self.interaction)
+            after, end = (max(after, found.first - 1), min(end, found.last)) if found else (end, end)
+        return after, end
+
+
+def choice(given: Given, *more: Test) -> Choice:
+    """What the parameters of a request choose. more: tests that do not come from it. Raises: BadRequest."""
+    return Choice(
+        (*(TESTS[name](values) for name, values in given.items() if name in TESTS), *more),
+        _time(given, _FROM),
+        _time(given, _UNTIL),
+        single(given, _INTERACTION),
+    )
+
+
+def _of_types(values: list[str]) -> Test:
+    """Any of the types; one with `*` at its end stands for all that begin so."""
+    wanted = {part.strip() for value in values for part in value.split(",")}
+    if not all(name and "*" not in name[:-1] for name in wanted):
+        raise refused("type", "types are needed, with commas between them and * at their ends only")
+    exact = frozenset(name for name in wanted if not name.endswith("*"))
+    starts = tuple(name[:-1] for name in wanted if name.endswith("*"))
+    return lambda message: message.type in exact or message.type.startswith(starts)
+
+
+def _at_or_below(values: list[str]) -> Test:
+    """The entity of an xid and all below it: `/dirs/d1` has `/dirs/d1/files/f1`, and not `/dirs/d10`."""
+    subject = single({"subject": values}, "subject") or ""
+    if not subject.startswith("/"):
+        raise refused("subject", f"{subject!r} is no xid, which would begin with /")
+    return partial(_is_at_or_below, subject.rstrip("/"), subject.rstrip("/") + "/")
+
+
+def _is_at_or_below(xid: str, start: str, message: Message) -> bool:
+    return message.subject == xid or message.subject.startswith(start)
+
+
+#: What makes a test of a parameter's values. A language for filters is one more row.
+TESTS: Final[Mapping[str, Callable[[list[str]], Test]]] = {"type": _of_types, "subject": _at_or_below}
+#: Every parameter that chooses.
+CHOOSING: Final = (*TESTS, _FROM, _UNTIL, _INTERACTION)
+
+
+def _time(given: Given, name: str) -> datetime | None:
+    text = single(given, name)
+    if text is None:
+        return None
+    try:
+        # A plus sign that was not escaped in a query came in as a space.
+        then = datetime.fromisoformat(utc(text.replace(" ", "+")))
+        return max(then, datetime.min.replace(tzinfo=UTC) + _MOMENT)
+    except (ValueError, OverflowError) as error:
+        raise refused(name, f"{text!r} will not do: {error}") from None

@@ -1,0 +1,153 @@
+"""Feeds on their way to readers: pages, all there is, or whatever comes for as long as a reader stays.
+
+An answer is made piece by piece in threads, each piece from a look at the store of its own. Between two pieces nothing
+is held, so readers that are slow or wait cost neither a thread nor a transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
+
+from starlette.types import Receive
+
+from api.answer import Answer, Headers
+from api.feeds.asked import MOST, Asked
+from api.feeds.following import Following
+from api.feeds.forms import Form, beat
+from api.feeds.reader import Reader
+from api.feeds.sources import Source
+from api.problem import root_link
+from api.request import Disconnected, Request
+from api.wiring import Registry
+from commands.proof import Interaction
+from projections.log import Log
+
+T = TypeVar("T")
+
+#: Is done once the reader has left.
+Gone = asyncio.Future[None]
+#: Seconds between signs of life on a stream that has nothing to say.
+BEAT: Final = 15.0
+#: What a stream begins with: milliseconds after which a reader that was cut off comes back.
+GREETING: Final = b"retry: 1000\n\n"
+THREADS: Final = 4
+
+_UNKEPT: Final = (b"cache-control", b"no-store")
+_VARY: Final = (b"vary", b"accept")
+
+
+class Feeds:
+    """The feeds of one registry. following: is told of commits; `stop` it before the server waits for its readers."""
+
+    def __init__(self, registry: Registry, following: Following) -> None:
+        self._readers = registry.readers
+        self._clock = registry.store.clock
+        self._following = following
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="annals-feed")
+        following.follow(lambda: registry.readers.quick().log.head().last)
+
+    def log(self) -> Log:
+        """The log, through the calling thread's own connection."""
+        return self._readers.quick().log
+
+    def head(self, asof: str | None = None) -> Interaction:
+        """The last interaction, or the last one that had ended at a moment. Raises: BadRequest (FLAG-80)."""
+        return self.log().head() if asof is None else self.log().as_of(asof, self._clock())
+
+    async def answer(self, request: Request, receive: Receive, asked: Asked, form: Form, source: Source) -> Answer:
+        """A feed from where the reader wants it. Raises: BadRequest, Disconnected."""
+        after = await self.run(self._after, asked)
+        if form.endless:
+            headers = [form.content_type, root_link(request.base), _UNKEPT, _VARY]
+            endless = self._endless(Reader(source, form, after, asked.limit), source, receive)
+            return Answer(200, headers, endless, ahead=(GREETING,))
+        limit = asked.limit or form.limit
+        reader = Reader(source, form, after, min(limit, MOST) if limit and source.counts else None)
+        async with _leaving(receive) as gone:
+            first, end = await self._begun(reader, source, limit, asked.wait, gone)
+            if reader.limit is None:
+                return Answer(200, _headers(request, form, asked, end), self._rest(reader, form, first, end, receive))
+            pieces = [first]
+            while not reader.at(end):
+                pieces.append(await self._some(reader, end, gone))
+        body = b"".join((form.before, *pieces, form.after))
+        return Answer(200, _headers(request, form, asked, reader.position), body)
+
+    async def run(self, work: Callable[..., T], *arguments: object) -> T:
+        """What work with the store gives, done in a thread of the feeds."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
+
+    def close(self) -> None:
+        """Waits for the pieces that are being made."""
+        self._pool.shutdown()
+
+    def _after(self, asked: Asked) -> int:
+        """The position that a reader wants to go on behind. Raises: BadRequest."""
+        last = self.log().as_of(asked.after, self._clock(), asked.name).last
+        return int(asked.after) if asked.after.isdigit() else last
+
+    async def _begun(
+        self, reader: Reader, source: Source, limit: int | None, wait: float, gone: Gone
+    ) -> tuple[bytes, int]:
+        """The first piece that holds something, as soon as there is one, and where the answer ends."""
+        until = time.monotonic() + wait
+        while True:
+            end = await self.run(source.end, reader.position, limit)
+            piece = await self._some(reader, end, gone)
+            left = until - time.monotonic()
+            if piece or left <= 0 or not await self._following.beyond(reader.position, left, gone):
+                return piece, end
+
+    async def _some(self, reader: Reader, end: int, gone: Gone) -> bytes:
+        """The next piece that holds something; nothing where there is none up to a position. Raises: Disconnected."""
+        piece = b""
+        while not piece and not reader.at(end):
+            if gone.done():
+                raise Disconnected
+            piece = await self.run(reader.piece, end)
+        return piece
+
+    async def _rest(
+        self, reader: Reader, form: Form, first: bytes, end: int, receive: Receive
+    ) -> AsyncGenerator[bytes, None]:
+        yield form.before + first
+        async with _leaving(receive) as gone:
+            while not reader.at(end) and not gone.done():
+                yield await self.run(reader.piece, end)
+        yield form.after
+
+    async def _endless(self, reader: Reader, source: Source, receive: Receive) -> AsyncGenerator[bytes, None]:
+        async with _leaving(receive) as gone:
+            while not (reader.full or gone.done() or self._following.stopped):
+                end = await self.run(source.end, reader.position, None)
+                while not reader.at(end) and not gone.done():
+                    yield await self.run(reader.piece, end)
+                if not reader.full and not await self._following.beyond(end, BEAT, gone):
+                    yield beat(reader.position)
+
+
+@asynccontextmanager
+async def _leaving(receive: Receive) -> AsyncIterator[Gone]:
+    """Tells when the client goes away, which sending to it does not."""
+    watching = asyncio.ensure_future(_left(receive))
+    try:
+        yield watching
+    finally:
+        watching.cancel()
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _headers(request: Request, form: Form, asked: Asked, position: int) -> Headers:
+    """The headers of an answer that ends. position: where the next one goes on, whether there is more yet or not."""
+    query = "&".join(filter(None, (asked.query, f"after={position}")))
+    onwards = f"<{request.base}{request.path}?{query}>;rel=next"
+    return [form.content_type, root_link(request.base), (b"link", onwards.encode("latin-1")), _UNKEPT, _VARY]

@@ -1,0 +1,85 @@
+"""Waiting for the log to grow: commits of this process wake at once, those of other processes are looked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+#: Seconds between looks at the log, for what other processes commit; none while nobody waits.
+PAUSE: Final = 0.1
+
+
+class Following:
+    """All those of one event loop who wait for the log to grow: they share one look at it.
+
+    Waiting belongs to the loop; `committed` and `stop` may be called from any thread.
+    """
+
+    def __init__(self) -> None:
+        self._head: Callable[[], int] = lambda: 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: dict[asyncio.Future[bool], int] = {}
+        self._looking: asyncio.Task[None] | None = None
+        self.stopped = False
+
+    def follow(self, head: Callable[[], int]) -> None:
+        """Begins. head: looks up the position of the log's last event, in well under a millisecond."""
+        self._head = head
+        self.stopped = False
+
+    def committed(self, commands: int, refused: int, seconds: float) -> None:
+        """Has those who wait look at the log now; see `commands.handle.Observer`."""
+        self._in_loop(self._look)
+
+    def stop(self) -> None:
+        """Nobody waits any more, now or later: the server ends."""
+        self.stopped = True
+        self._in_loop(self._let_go)
+
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
+    async def beyond(self, position: int, seconds: float, gone: asyncio.Future[None]) -> bool:
+        """Whether the log has grown beyond a position before the time was up.
+
+        gone: is done once the reader has left, which ends the wait as `stop` does.
+        """
+        if self.stopped or gone.done() or self._head() > position:
+            return not self.stopped and not gone.done()
+        self._loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[bool] = self._loop.create_future()
+        self._waiting[waiter] = position
+        try:
+            self._looking = self._looking or asyncio.create_task(self._keep_looking())
+            await asyncio.wait((waiter, gone), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            return waiter.done() and waiter.result()
+        finally:
+            del self._waiting[waiter]
+
+    async def _keep_looking(self) -> None:
+        try:
+            while self._waiting:
+                self._look()
+                await asyncio.sleep(PAUSE)
+        finally:
+            self._looking = None
+
+    def _look(self) -> None:
+        if not self._waiting:
+            return
+        head = self._head()
+        for waiter, position in self._waiting.items():
+            if head > position and not waiter.done():
+                waiter.set_result(True)
+
+    def _let_go(self) -> None:
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_result(False)
+
+    def _in_loop(self, work: Callable[[], None]) -> None:
+        if self._waiting and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(work)

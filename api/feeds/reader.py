@@ -1,0 +1,64 @@
+"""One reader on its way along a feed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from api.feeds.forms import Form, Group
+from api.feeds.sources import Source
+
+#: About how many bytes, and at most how many positions, one piece of an answer holds.
+PIECE: Final = 1 << 18
+TOGETHER: Final = 1000
+
+
+class Reader:
+    """limit: events that it wants, None for all. position: all up to it was looked at. full: whether it has them."""
+
+    def __init__(self, source: Source, form: Form, after: int, limit: int | None) -> None:
+        self.limit = limit
+        self.position = after
+        self.full = False
+        self._source = source
+        self._form = form
+        self._counted = 0
+        self._begun = False
+        self._groups: Iterator[Group] | None = None
+
+    def at(self, end: int) -> bool:
+        """Whether nothing up to a position is left for this reader."""
+        return self.full or self.position >= end
+
+    def piece(self, end: int) -> bytes:
+        """What comes next, up to a position; nothing where nothing on this stretch is for the reader.
+
+        One piece after the other: until a position is reached, it stays the same.
+        """
+        groups = self._next(end)
+        first, self._begun = not self._begun, self._begun or any(group.items for group in groups)
+        return self._form.write(groups, first)
+
+    def _next(self, end: int) -> list[Group]:
+        found: list[Group] = []
+        size = 0
+        self._groups = self._groups or self._source.groups(self.position, end)
+        for group in self._groups:
+            if not self._fits(group):
+                return found
+            found.append(group)
+            self.position = group.position
+            size += sum([len(item.data) for item in group.items])
+            if self.full or size > PIECE or len(found) == TOGETHER:
+                return found
+        self.position, self._groups = max(end, self.position), None
+        return found
+
+    def _fits(self, group: Group) -> bool:
+        """Counts a group. What belongs to one position stays together, so the first may be more than is wanted."""
+        if self.limit is None:
+            return True
+        fits = not self._counted or self._counted + group.counted <= self.limit
+        self._counted += group.counted
+        self.full = self._counted >= self.limit
+        return fits

@@ -1,0 +1,43 @@
+"""Who may read what of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from domain.refusals import Forbidden
+from domain.roles import Caller, Role
+
+#: Decides on a stream, or on the subject of an event.
+Sees = Callable[[str], bool]
+
+#: What the streams of subscriptions and links begin with: they say where events go, so they are for admins only.
+KEPT: Final = ("/subscriptions/", "/-/links/")
+
+
+def reads_everything(caller: Caller) -> None:
+    """Raises: Forbidden for a caller without a role for the whole registry."""
+    if caller.role is None:
+        raise Forbidden(caller=caller.name)
+
+
+def streams_of(caller: Caller) -> Sees | None:
+    """What a caller sees of the log's streams; None for all of them."""
+    return None if caller.role is Role.ADMIN else is_public
+
+
+def is_public(stream: str) -> bool:
+    """Whether everybody who reads the log sees a stream. Events are made of such streams only."""
+    return not stream.startswith(KEPT)
+
+
+def subjects_of(caller: Caller) -> Sees | None:
+    """What a caller sees of the subjects of events; None for all of them: callers with Groups see those and below.
+
+    Raises: Forbidden for a caller without any role.
+    """
+    if caller.role is not None:
+        return None
+    if not caller.groups:
+        raise Forbidden(caller=caller.name)
+    return caller.reads

@@ -1,0 +1,107 @@
+"""What feeds are made of: the lines of each position of the log, as xRegistry events or as they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+from api.feeds.choosing import Choice
+from api.feeds.forms import Group, Item
+from api.feeds.rights import Sees, is_public
+from commands.proof import Interaction, LogRow
+from domain.jsontext import dumps
+from projections.feed import Logs, edge, interactions
+from projections.xregistry_events import XRegistryEvents
+
+#: The line before the events of an interaction.
+INTERACTION: Final = "interaction"
+
+
+class Source(Protocol):
+    """One feed, as one reader may see it.
+
+    counts: whether a limit is met by counting, because only looking at events shows which of them are wanted.
+    """
+
+    @property
+    def counts(self) -> bool: ...
+
+    def groups(self, after: int, end: int) -> Iterator[Group]:
+        """The lines of the positions beyond one and up to another; a group without lines says how far that is."""
+
+    def end(self, after: int, limit: int | None) -> int:
+        """Where an answer of so many events ends that begins beyond a position; None for any number."""
+
+
+class EventsSource:
+    """xRegistry events: up to two for a position, of which a reader wants some."""
+
+    counts: Final = True
+
+    def __init__(self, logs: Logs, choice: Choice) -> None:
+        self._logs = logs
+        self._choice = choice
+        self._test = choice.accepts if choice.tests else None
+        self._events = XRegistryEvents()
+
+    def groups(self, after: int, end: int) -> Iterator[Group]:
+        """See Source."""
+        for interaction, rows in interactions(self._logs, *self._choice.stretch(self._logs(), after, end)):
+            yield from self._told(interaction, rows)
+            yield Group(min(interaction.last, end), (), 0)
+
+    def end(self, after: int, limit: int | None) -> int:
+        """See Source."""
+        return self._logs().head().last
+
+    def _told(self, interaction: Interaction, rows: Iterator[LogRow]) -> Iterator[Group]:
+        items: list[Item] = []
+        position, test = 0, self._test
+        for message in self._events.messages(interaction, (row for row in rows if is_public(row.stream))):
+            if test is not None and not test(message):
+                continue
+            if message.position != position:
+                if items:
+                    yield Group(position, items, len(items))
+                items, position = [], message.position
+            items.append(Item(message.type, message.json()))
+        if items:
+            yield Group(position, items, len(items))
+
+
+class LogSource:
+    """The log itself: stored events, and before those of an interaction a line that describes it."""
+
+    counts: Final = False
+
+    def __init__(self, logs: Logs, sees: Sees | None) -> None:
+        """sees: which streams the reader may see, None for all."""
+        self._logs = logs
+        self._sees = sees
+
+    def groups(self, after: int, end: int) -> Iterator[Group]:
+        """See Source."""
+        sees = self._sees
+        for interaction, rows in interactions(self._logs, after, end):
+            before: tuple[Item, ...] = (Item(INTERACTION, interaction_line(interaction)),)
+            for row in rows:
+                if sees is None or sees(row.stream):
+                    yield Group(row.position, (*before, Item(row.topic, event_line(row))), 1)
+                    before = ()
+
+    def end(self, after: int, limit: int | None) -> int:
+        """See Source. Where an interaction ends, unless one alone is larger than the limit."""
+        return self._logs().head().last if limit is None else edge(self._logs, after, limit)
+
+
+def interaction_line(interaction: Interaction) -> bytes:
+    """An interaction as JSON: what its chain hash covers, but for the folded correlation id, and its hashes in hex."""
+    facts = interaction._asdict()
+    del facts["folded"]
+    return dumps(facts | {"chain": interaction.chain.hex(), "state": interaction.state.hex()})
+
+
+def event_line(row: LogRow) -> bytes:
+    """A stored event as JSON: where it is, then the members of its stored state, byte for byte."""
+    place = b'{"position":%d,"stream":%b,"revision":%d,"topic":%b,%b'
+    return place % (row.position, dumps(row.stream), row.revision, dumps(row.topic), row.state[1:])

@@ -1,0 +1,17 @@
+"""Many who are told of each commit, as one."""
+
+from __future__ import annotations
+
+from commands.handle import Observer
+
+
+class Observers:
+    """Tells each of the others, in their order, from the thread that commits."""
+
+    def __init__(self, *others: Observer) -> None:
+        self._others = others
+
+    def committed(self, commands: int, refused: int, seconds: float) -> None:
+        """See `commands.handle.Observer`."""
+        for other in self._others:
+            other.committed(commands, refused, seconds)

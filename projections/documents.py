@@ -1,0 +1,26 @@
+"""Documents by their hash: their bytes, and where in the tree they belong."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from domain import xid as xids
+from projections.database import Database
+
+_BYTES: Final = "SELECT bytes FROM document WHERE sha256 = ?"
+_REFERS: Final = (
+    "SELECT 1 FROM (SELECT tree_key, document FROM entity"
+    " UNION ALL SELECT tree_key, document FROM entity_history) AS every"
+    " WHERE tree_key > ? AND tree_key < ? AND document = ? LIMIT 1"
+)
+
+
+def content(db: Database, sha256: str) -> bytes | None:
+    """The bytes of a document; None where there is none."""
+    found = db.one(_BYTES, (sha256,))
+    return None if found is None else bytes(found[0])
+
+
+def belongs(db: Database, sha256: str, xid: str) -> bool:
+    """Whether an entity at or below a path, living or past, has or had a document. O(entities there, past ones too)."""
+    return db.one(_REFERS, (*xids.subtree(xid), sha256)) is not None

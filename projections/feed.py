@@ -1,0 +1,54 @@
+"""The log in order, interaction by interaction, for readers that come back for more.
+
+Nothing is held between two steps, no cursor and no transaction: what the log holds up to a position never changes, so a
+slow reader sees the same as a fast one, and costs the store nothing while it waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Final
+
+from commands.proof import Interaction, LogRow
+from projections.log import Log
+
+#: Gives the log through a connection that the calling thread may use now.
+Logs = Callable[[], Log]
+
+#: Interactions, and events, of one look at the store.
+TOGETHER: Final = 500
+
+
+def interactions(logs: Logs, after: int, end: int) -> Iterator[tuple[Interaction, Iterator[LogRow]]]:
+    """The interactions that have events beyond `after` and up to `end`, with those events.
+
+    The events of one are to be taken before the next is asked for.
+    """
+    while after < end and (found := logs().interactions(after, TOGETHER)):
+        last = min(found[-1].last, end)
+        rows = _events(logs, after, last)
+        for interaction in found:
+            count = min(interaction.last, end) - max(interaction.first - 1, after)
+            if count > 0:
+                yield interaction, islice(rows, count)
+        after = last
+
+
+def edge(logs: Logs, after: int, limit: int) -> int:
+    """Where the interactions end of which at most `limit` events lie beyond a position.
+
+    The position itself at the end of the log; a place inside of an interaction that alone is larger than that.
+    """
+    last = after
+    while found := logs().interactions(last, TOGETHER):
+        for interaction in found:
+            if interaction.last > after + limit:
+                return last if last > after else after + limit
+            last = interaction.last
+    return last
+
+
+def _events(logs: Logs, after: int, last: int) -> Iterator[LogRow]:
+    for start in range(after + 1, last + 1, TOGETHER):
+        yield from list(logs().events(start, min(start + TOGETHER - 1, last)))
