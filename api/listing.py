@@ -96,6 +96,7 @@ class _Set:
         head = view.position()
         self._cursor = parse_cursor(flags.cursor, self._identity, head) if flags.cursor is not None else None
         position = self._cursor.position if self._cursor else head
+        view = view.pinned(position)
         filter, self._sort = filter_of(flags, target, model), sort_of(flags, target, model)
         moment = view.moment(target.xid, pointing(target, model), position if position < head else None)
         type = xids.type_of(target.xid)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Generator, Iterator
 from itertools import chain
 from typing import Any
 
 from api import conditional
-from api.answer import Answer
+from api.answer import JSON, Answer
 from api.definitions import Definitions, Latest
-from api.flags import Flags, parse_flags
+from api.flags import Flags, asof_of, parse_flags
 from api.inline import CONFIGURATION, NOTHING, Inline, below, parse_inline
 from api.listing import filter_of, listing, pointing
+from api.moments import Moments, Then
 from api.narrowing import Narrowing
 from api.paths import COLLECTIONS, Kind, Target, locate
+from api.problem import root_link
 from api.render import chunks, configuration
 from api.request import Request
 from api.rules import check_request
@@ -21,7 +23,9 @@ from api.shown import Shown, document_answer, json_answer, json_headers, json_pi
 from api.streaming import Streams
 from domain import problems
 from domain import xid as xids
-from projections.entities.query import Readers, View
+from domain.capabilities import offered
+from domain.jsontext import dumps
+from projections.entities.query import Readers, Subtree, View
 from projections.entities.rows import Row
 from projections.entities.xref import without_pointed, xref_of
 
@@ -33,15 +37,20 @@ class Outdated(Exception):
 class Reading:
     """Answers to GET: single entities in the event loop, whole trees and collections from a snapshot in a thread."""
 
-    def __init__(self, readers: Readers, latest: Latest, streams: Streams, pagelimit: int = 0) -> None:
+    def __init__(
+        self, readers: Readers, latest: Latest, moments: Moments, streams: Streams, pagelimit: int = 0
+    ) -> None:
         """pagelimit: members of a page at most, 0 for any number."""
         self._readers = readers
+        self._moments = moments
         self._pagelimit = pagelimit
         self._latest = latest
         self._streams = streams
 
     async def answer(self, request: Request) -> Answer:
         """The answer to a GET. Raises: Problem."""
+        if request.query and (asof := asof_of(request.query)) is not None:
+            return await self._then(request, asof)
         try:
             answer = self._quick(request, self._latest.definitions)
         except (Outdated, problems.Problem):
@@ -51,8 +60,34 @@ class Reading:
             answer = self._quick(request, self._latest.definitions)
         return answer or await self._streamed(request)
 
-    def _quick(self, request: Request, definitions: Definitions) -> Answer | None:
-        """The answer, if one row makes it. Raises: Outdated, Problem."""
+    async def offered(self, request: Request) -> Answer:
+        """What capabilities there can be: a matter of this program, so the past differs in what it made available.
+
+        Raises: Problem.
+        """
+        asof = asof_of(request.query)
+        then = await self._moments.find(asof) if asof is not None else None
+        understood(request, then.definitions if then else self._latest.current(self._readers.quick()))
+        if then and then.position == 0:
+            raise problems.NotFound(request.path)
+        answer = Answer(200, [JSON, root_link(request.base)], dumps(offered()))
+        return then.told(answer, request) if then else answer
+
+    async def _then(self, request: Request, asof: str) -> Answer:
+        """The answer as of a moment. Raises: Problem."""
+        then = await self._moments.find(asof)
+        tag = conditional.log_tag(then.position, request, then.definitions.positions)
+        try:
+            answer = self._quick(request, then.definitions, then)
+            if answer:
+                conditional.check(request, tag)
+                answer = conditional.tagged(answer, tag)
+            return then.told(answer or await self._streamed(request, then), request)
+        except conditional.Unchanged as unchanged:
+            return then.told(conditional.not_modified(request, unchanged), request)
+
+    def _quick(self, request: Request, definitions: Definitions, then: Then | None = None) -> Answer | None:
+        """The answer, if one row makes it; one about the past without a tag. Raises: Outdated, Problem."""
         target, flags = understood(request, definitions)
         if flags.inline is not None:
             parse_inline(flags.inline, target, definitions.model, definitions.capabilities)
@@ -60,6 +95,8 @@ class Reading:
         if target.kind in COLLECTIONS or ((flags.inline is not None or flags.filter is not None) and not document):
             return None
         view = self._readers.quick()
+        if then:
+            view = then.seen(view)
         content = b""
         if document:
             row, *positions, content = view.entity_with_document(target.owner)
@@ -68,30 +105,33 @@ class Reading:
         if tuple(positions) != definitions.positions:
             raise Outdated
         if row is None or xref_of(row):
-            return self._pointed(request, target, flags, definitions)
+            return self._pointed(request, view, target, flags, definitions)
         if flags.filter is not None:
-            return self._filtered(request, target, flags, definitions, row)
-        tag = conditional.row_tag(row, request, definitions.positions)
+            return self._filtered(request, view, target, flags, definitions, row)
+        tag = None if then else conditional.row_tag(row, request, definitions.positions)
         conditional.check(request, tag)
         shown = Shown(target, definitions, flags, NOTHING, (row,))
         answer = (document_answer if document else json_answer)(shown, request.base, lambda _: content)
         return conditional.tagged(answer, tag)
 
-    def _pointed(self, request: Request, target: Target, flags: Flags, definitions: Definitions) -> Answer | None:
+    def _pointed(
+        self, request: Request, view: View, target: Target, flags: Flags, definitions: Definitions
+    ) -> Answer | None:
         """The answer about a Resource that stands for another, or a Version of such a one; the document, if asked for.
 
         Raises: NotFound for what is not there either way, CannotDocXref.
         """
-        row = entity_shown(self._readers.quick(), target, flags)
+        row = entity_shown(view, target, flags)
         if row is None:
             raise problems.NotFound(target.xid)
         if not target.document or flags.doc:
             return None
-        return self._filtered(request, target, flags, definitions, row)
+        return self._filtered(request, view, target, flags, definitions, row)
 
-    def _filtered(self, request: Request, target: Target, flags: Flags, definitions: Definitions, row: Row) -> Answer:
+    def _filtered(
+        self, request: Request, view: View, target: Target, flags: Flags, definitions: Definitions, row: Row
+    ) -> Answer:
         """A document, if its entity survives a filter. No entity tag: other entities decide as well."""
-        view = self._readers.quick()
         shown = Shown(
             target,
             definitions,
@@ -102,10 +142,12 @@ class Reading:
         )
         return document_answer(shown, request.base, view.document)
 
-    async def _streamed(self, request: Request) -> Answer:
+    async def _streamed(self, request: Request, then: Then | None = None) -> Answer:
         def job() -> Generator[Any, None, None]:
-            with self._readers.view() as view:
-                shown, row = found(request, view, self._latest.current(view), self._pagelimit)
+            with self._readers.view() as now:
+                view = then.seen(now) if then else now
+                definitions = then.definitions if then else self._latest.current(view)
+                shown, row = found(request, view, definitions, self._pagelimit)
                 tag = conditional.log_tag(view.position(), request, shown.definitions.positions)
                 conditional.check(request, tag)
                 yield [*json_headers(shown, request.base, row), *conditional.tag_headers(tag)]
@@ -138,9 +180,6 @@ def found(request: Request, view: View, definitions: Definitions, pagelimit: int
     return Shown(target, definitions, flags, inline, rows, texts, narrowing=narrowing), row
 
 
-Subtree = Callable[[str, Collection[str]], Iterator[Row]]
-
-
 def entity_shown(view: View, target: Target, flags: Flags) -> Row | None:
     """The row of the entity that has to be there, as it reads: a collection's owner, or what `Target.owner` says.
 
@@ -156,13 +195,7 @@ def entity_shown(view: View, target: Target, flags: Flags) -> Row | None:
 
 def tree(view: View, target: Target, flags: Flags, definitions: Definitions) -> Subtree:
     """What lists the entities below a path: `View.subtree`, or the same with what stands for others filled in."""
-    if flags.doc:
-        return view.subtree
-    moment = view.moment(target.xid, pointing(target, definitions.model))
-    if moment is None:
-        return view.subtree
-    selection = view.selection(target.xid, None, "", moment)
-    return lambda xid, types: selection.rows(selection.state, types, *xids.subtree(xid))
+    return view.subtree if flags.doc else view.tree(target.xid, pointing(target, definitions.model))
 
 
 def nested(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from api.asof import linked
 from api.documents import Documents, document_member
 from api.inline import CONFIGURATION, NOTHING, Inline
 from api.members import Members, joined, members, string
@@ -39,6 +40,7 @@ class Look:
 
     root: what xids lose in the pointers of a document view: the xid that the answer is about, empty for the registry.
     binary: documents are in base64. narrowing: what a filter does to collections. short: entities show short URLs.
+    asof: what URLs end with so that they lead into the same past, see `asof.parameter`.
     """
 
     base: str
@@ -47,10 +49,13 @@ class Look:
     binary: bool = False
     narrowing: Narrowing | None = None
     short: bool = False
+    asof: str = ""
 
     def url(self, xid: str, suffix: str = "") -> str:
         """The absolute URL of an entity or collection, as JSON text. O(1): ids need no escapes."""
-        return f'"{self.base}/"' if xid == xids.REGISTRY else f'"{self.base}{xid}{suffix}"'
+        if self.asof:
+            suffix = linked(suffix, self.asof)
+        return f'"{self.base}/{suffix}"' if xid == xids.REGISTRY else f'"{self.base}{xid}{suffix}"'
 
     def reference(self, xid: str, suffix: str = "", included: bool = True) -> str:
         """The same, or in a document view a pointer to it if the answer includes it."""
@@ -150,10 +155,10 @@ class Renderer:
         ids, meta, count = text.find('",', len(start)) + 2, text.find(_META), text.rfind(_COUNT)
         if not ids < meta < count or text.find(_META, meta + 1) > 0 or text.find(_COUNT, meta) != count:
             return None
-        url = f"{look.base}{row.xid}"
+        url, asof = f"{look.base}{row.xid}", look.asof
         return (
-            f'{text[:ids]}"self":"{url}{_suffix(type)}","xid":"{row.xid}",{text[ids:meta]},"metaurl":"{url}/meta",'
-            f'"versionsurl":"{url}/versions"{text[count:]}'
+            f'{text[:ids]}"self":"{url}{_suffix(type)}{asof}","xid":"{row.xid}",{text[ids:meta]},'
+            f'"metaurl":"{url}/meta{asof}","versionsurl":"{url}/versions{asof}"{text[count:]}'
         )
 
     def resource_members(self, row: Row, type: ResourceType, inline: Inline) -> Members:

@@ -11,10 +11,11 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from api.answer import JSON, Answer, Headers
+from api.asof import linked, parameter
 from api.definitions import Definitions
 from api.documents import Documents
 from api.flags import Flags
-from api.headers import HeaderTypes, contenttype_headers, encode_text
+from api.headers import HeaderTypes, contenttype_headers, encode, encode_text
 from api.inline import NOTHING, Inline
 from api.members import exact, members, string
 from api.narrowing import Narrowing
@@ -67,7 +68,12 @@ class Shown:
         """How this answer writes URLs."""
         xid = self.target.xid
         root = "" if self.target.kind in _ROOTS else xid
-        return Look(base, self.flags.doc, root, self.flags.binary, self.narrowing, self.short)
+        return Look(base, self.flags.doc, root, self.flags.binary, self.narrowing, self.short, self.asof)
+
+    @property
+    def asof(self) -> str:
+        """What the answer's URLs end with so that they lead into the same past; empty for the present."""
+        return parameter(self.flags.asof)
 
     @property
     def short(self) -> bool:
@@ -101,7 +107,7 @@ def document_answer(shown: Shown, base: str, documents: Documents) -> Answer:
     """
     row = next(iter(shown.rows))
     types = shown.definitions.headers_of(_resource(shown.target))
-    found = _metadata(types, shown.target.kind is Kind.RESOURCE, row, base, shown.short)
+    found = _metadata(types, shown.target.kind is Kind.RESOURCE, row, base, shown.short, shown.asof)
     located = [_content_location(shown, base, row.xid, found.versionid)] if found.versionid else []
     headers = [root_link(base), *located, *_narrowed(found.headers, shown, row)]
     if found.elsewhere is not None:
@@ -118,12 +124,13 @@ class _Metadata(NamedTuple):
 
 
 @lru_cache(maxsize=2048)
-def _metadata(types: HeaderTypes, resource: bool, row: Row, base: str, short: bool) -> _Metadata:
+def _metadata(types: HeaderTypes, resource: bool, row: Row, base: str, short: bool, asof: str) -> _Metadata:
     """The headers of a document: a function of a row, so those of documents often read are kept.
 
     resource: whether the row is a Resource's, which shows its default Version. short: with its short URL.
+    asof: what its other URLs end with.
     """
-    own = _shown(row, types.type, base, resource, short)
+    own = _shown(row, types.type, base, resource, short, asof)
     elsewhere = own.get(f"{types.type.singular}url")
     return _Metadata(
         [*contenttype_headers(own), *types.headers(own), (b"content-disposition", _name(row))],
@@ -132,19 +139,19 @@ def _metadata(types: HeaderTypes, resource: bool, row: Row, base: str, short: bo
     )
 
 
-def _shown(row: Row, type: ResourceType, base: str, resource: bool, short: bool) -> dict[str, Json]:
+def _shown(row: Row, type: ResourceType, base: str, resource: bool, short: bool, asof: str) -> dict[str, Json]:
     """What headers show of a row, in the order of a JSON answer."""
     own = exact(row.attributes)
     ids = {name: own.pop(name) for name in (f"{type.singular}id", "versionid") if name in own}
     url = base + row.xid
-    urls = {"self": url, **({"shortself": shortself(base, row)} if short else {})}
+    urls = {"self": url + asof, **({"shortself": shortself(base, row)} if short else {})}
     shown = {**ids, **urls, "xid": row.xid, **own}
     if resource:
         del shown["meta"]
         count = shown.pop("versionscount", None)
-        shown["metaurl"] = f"{url}/meta"
+        shown["metaurl"] = f"{url}/meta{asof}"
         if count is not None:
-            shown |= {"versionsurl": f"{url}/versions", "versionscount": count}
+            shown |= {"versionsurl": f"{url}/versions{asof}", "versionscount": count}
     return shown
 
 
@@ -154,7 +161,8 @@ def _narrowed(headers: Headers, shown: Shown, row: Row) -> Headers:
         return headers
     given = dict(headers)
     count, asked = shown.narrowing.collection(row, "versions", given.get(_COUNT, b"0").decode())
-    changed = {_COUNT: count.encode(), _URL: given.get(_URL, b"") + asked.encode()}
+    url = given.get(_URL, b"").decode().removesuffix(encode(shown.asof))
+    changed = {_COUNT: count.encode(), _URL: linked(url + asked, encode(shown.asof)).encode()}
     return [(name, changed.get(name, value)) for name, value in headers]
 
 
@@ -184,7 +192,7 @@ def _content_location(shown: Shown, base: str, xid: str, versionid: str) -> tupl
         made = [one for one in shown.created if one.startswith(f"{xid}/versions/")]
         xid = f"{xid}/versions/{versionid}"
         xid = xid if xid in made or not made else made[-1]
-    return b"content-location", f"{base}{xid}{details(shown.target)}".encode()
+    return b"content-location", f"{base}{xid}{details(shown.target)}{shown.asof}".encode()
 
 
 def details(target: Target) -> str:

@@ -33,12 +33,14 @@ class Database(Protocol):
     """One connection of a driver.
 
     find: the SQL function that gives the place of a text in another, 1 for the first. nonascii: a condition on one
-    column, `{0}`. listing: a table expression of one list parameter, with the column `key`.
+    column, `{0}`. listing: a table expression of one list parameter, with the column `key`. stored: what stands before
+    the name of a table where a query has given that name to something else.
     """
 
     find: str
     nonascii: str
     listing: str
+    stored: str
 
     def run(self, sql: str, values: Values = ()) -> None:
         """Carries out a statement that gives no rows."""
@@ -80,6 +82,7 @@ class Sqlite:
     find = "instr"
     nonascii = "length({0}) <> length(CAST({0} AS BLOB))"
     listing = "(SELECT value AS key FROM json_each(?))"
+    stored = "main."
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -119,6 +122,8 @@ class Postgres:
     find = "strpos"
     nonascii = "octet_length({0}) <> length({0})"
     listing = '(SELECT unnest(?::text[]) COLLATE "C" AS key)'
+    # A query in WITH does not see its own name, so the table behind it needs no other.
+    stored = ""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection

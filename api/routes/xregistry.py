@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from starlette.types import Receive
 
-from api.answer import JSON, Answer
+from api.answer import Answer
 from api.definitions import Latest
 from api.limits import MAX_BODY, body_of
+from api.moments import Moments
 from api.paths import OFFERED, allowed, locate
 from api.problem import root_link
-from api.reading import Reading, understood
+from api.reading import Reading
 from api.request import Request
 from api.rules import check_caller
 from api.streaming import Streams
 from api.wiring import Registry
 from api.writing import Writing
-from domain.capabilities import offered
-from domain.jsontext import dumps
 
 
 class XRegistry:
@@ -33,7 +32,8 @@ class XRegistry:
         self._readers = registry.readers
         self._streams = Streams()
         self._latest = Latest(registry.readers.quick())
-        self._reading = Reading(registry.readers, self._latest, self._streams, pagelimit)
+        moments = Moments(registry.readers, self._latest, registry.store.clock)
+        self._reading = Reading(registry.readers, self._latest, moments, self._streams, pagelimit)
         self._writing = Writing(registry.road, registry.readers, self._latest)
 
     async def answer(self, request: Request, receive: Receive) -> Answer:
@@ -44,7 +44,7 @@ class XRegistry:
         if not request.reads:
             return await self._writing.answer(request, await body_of(request, receive, self._max_body))
         if request.segments == (OFFERED,):
-            return self._offered(request)
+            return await self._reading.offered(request)
         return await self._reading.answer(request)
 
     def allow(self, request: Request) -> str:
@@ -66,7 +66,3 @@ class XRegistry:
         methods = self.allow(request).encode()
         headers = [root_link(request.base), (b"allow", methods), (b"access-control-allow-methods", methods)]
         return Answer(200, headers)
-
-    def _offered(self, request: Request) -> Answer:
-        understood(request, self._latest.current(self._readers.quick()))
-        return Answer(200, [JSON, root_link(request.base)], dumps(offered()))

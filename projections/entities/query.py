@@ -6,7 +6,7 @@ A View is one look through one connection: inside a transaction all that it retu
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any, Final
@@ -23,7 +23,9 @@ from projections.database import Database
 from projections.entities import xref
 from projections.entities.by_index import Moment
 from projections.entities.pages import Members, moment_of
+from projections.entities.past import Past
 from projections.entities.rows import Row
+from projections.entities.scan import Scan, Scanned
 from projections.entities.selection import Selection
 from projections.entities.tables import tables
 from projections.log import Log
@@ -44,6 +46,10 @@ _WITH_DOCUMENT: Final = (
 _SUBTREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key > ? AND tree_key < ?{{}} ORDER BY tree_key"
 _LOCKED: Final = tuple(table.name for table in tables())
 _DOCUMENT: Final = "SELECT bytes FROM document WHERE sha256 = ?"
+
+
+#: What lists the entities of some types below an entity or collection, in tree order.
+Subtree = Callable[[str, Collection[str]], Iterator[Row]]
 
 
 class MissingDocument(LookupError):
@@ -69,6 +75,14 @@ class View:
     def comparison(self, before: int, after: int) -> Comparison:
         """Two positions of the log compared, through the same connection."""
         return Comparison(self._db, before, after)
+
+    def as_of(self, position: int, definitions: tuple[int, int] | None = None) -> View:
+        """The view of a position of the log, through the same connection. definitions: those of then, where known."""
+        return ViewThen(self._db, position, definitions)
+
+    def pinned(self, position: int) -> View:
+        """The view that a cursor of a position belongs to: this one, which `moment` takes back to then."""
+        return self
 
     @classmethod
     def over(cls, connection: Connection) -> View:
@@ -101,9 +115,7 @@ class View:
         found = self._db.one(_WITH_DOCUMENT, (tree_key(xid),))
         model, capabilities, content = found[_WIDTH:]
         row = _exact(found[:_WIDTH], xid)
-        if row is not None and row.document is not None and content is None:
-            raise MissingDocument(row.document)
-        return row, model or 0, capabilities or 0, bytes(content or b"")
+        return row, model or 0, capabilities or 0, _content(row, content)
 
     def entities(self, xids: Sequence[str]) -> list[Row]:
         """Those of the named entities that live, in the order asked for."""
@@ -119,6 +131,11 @@ class View:
             return iter(())
         sql = _SUBTREE.format(_of_types(xid, len(wanted)))
         return map(Row._make, self._db.stream(sql, (*subtree(xid), *wanted)))
+
+    def tree(self, xid: str, types: Iterable[str]) -> Subtree:
+        """`subtree` of what is below a path as readers see it, pointers followed. types: of the Resources there."""
+        moment = self.moment(xid, types)
+        return self.subtree if moment is None else _listed(self.selection(xid, None, "", moment))
 
     def selection(self, xid: str, filter: Filter | None, base: str, moment: Moment | None = None) -> Selection:
         """What a filter leaves below an entity or collection. base: absolute URL of the registry."""
@@ -156,6 +173,64 @@ class View:
         if found is None:
             raise MissingDocument(sha256)
         return bytes(found[0])
+
+
+class ViewThen(View):
+    """The read model as of a position of the log. Its cost does not depend on what has happened since.
+
+    definitions: what the method of that name gives, where it is known.
+    """
+
+    def __init__(self, db: Database, position: int, definitions: tuple[int, int] | None = None) -> None:
+        self._past = Past(db, position)
+        super().__init__(self._past)
+        self._now = db
+        self._position = position
+        self._definitions = definitions
+
+    @property
+    def log(self) -> Log:
+        return Log(self._now)
+
+    def as_of(self, position: int, definitions: tuple[int, int] | None = None) -> View:
+        return ViewThen(self._now, position, definitions)
+
+    def pinned(self, position: int) -> View:
+        """The view that a cursor of a position belongs to."""
+        return self if position == self._position else self.as_of(position)
+
+    def position(self) -> int:
+        return self._position
+
+    def definitions(self) -> tuple[int, int]:
+        if self._definitions is None:
+            model, capabilities = self.entity(MODEL), self.entity(CAPABILITIES)
+            self._definitions = model.since if model else 0, capabilities.since if capabilities else 0
+        return self._definitions
+
+    def entity(self, xid: str) -> Row | None:
+        return _exact(self._past.entity(tree_key(xid)), xid)
+
+    def entity_with_definitions(self, xid: str) -> tuple[Row | None, int, int]:
+        return self.entity(xid), *self.definitions()
+
+    def entity_with_document(self, xid: str) -> tuple[Row | None, int, int, bytes]:
+        found = self._past.entity_with_document(tree_key(xid))
+        row = _exact(found[:_WIDTH], xid) if found else None
+        return row, *self.definitions(), _content(row, found[_WIDTH] if found else None)
+
+    def tree(self, xid: str, types: Iterable[str]) -> Subtree:
+        return _listed(self.selection(xid, None, ""))
+
+    def selection(self, xid: str, filter: Filter | None, base: str, moment: Moment | None = None) -> Selection:
+        return Scan(self._db, xid, filter, base)
+
+    def members(self, selection: Selection, type: str, sort: Sort | None, size: int) -> Members:
+        return Scanned(self._db, selection, type, sort, size)
+
+    def moment(self, xid: str, types: Iterable[str] = (), position: int | None = None) -> Moment | None:
+        """None: rows say all there is, and `selection` follows pointers itself."""
+        return None
 
 
 class Readers:
@@ -208,6 +283,17 @@ class Readers:
 
 def _exact(values: Any, xid: str) -> Row | None:
     return Row._make(values) if values is not None and values[1] == xid else None
+
+
+def _content(row: Row | None, content: Any) -> bytes:
+    """The bytes of a row's document, empty where it has none. Raises: MissingDocument."""
+    if row is not None and row.document is not None and content is None:
+        raise MissingDocument(row.document)
+    return bytes(content or b"")
+
+
+def _listed(selection: Selection) -> Subtree:
+    return lambda xid, types: selection.rows(selection.state, types, *subtree(xid))
 
 
 def _resource(xid: str) -> str:

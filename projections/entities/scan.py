@@ -1,0 +1,147 @@
+"""Filters and orders by reading: what `by_index` answers for the present, for a moment that no index holds.
+
+All rows between two keys are read in tree order, each pointer followed by what it shows, and the states of a filter
+walk along with them. Memory does not grow with what is read, but for the places of a page or of a whole order.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+from domain import xid as xids
+from domain.filters import Filter, depth
+from projections.database import Database
+from projections.entities import xref
+from projections.entities.by_document import order_of
+from projections.entities.by_index import COLUMNS
+from projections.entities.pages import Members, Place
+from projections.entities.rows import Row
+from projections.entities.selection import Selection, State, chunked
+
+_BETWEEN: Final = f"SELECT {COLUMNS} FROM entity WHERE tree_key >= ? AND tree_key < ? AND {{}} ORDER BY tree_key"
+_ONE: Final = f"SELECT {COLUMNS} FROM entity WHERE tree_key = ?"
+
+
+class Scan(Selection):
+    """See `Selection`. db: one whose table `entity` is that of the moment."""
+
+    def __init__(self, db: Database, xid: str, filter: Filter | None, base: str = "") -> None:
+        super().__init__(db, xid, filter, base)
+        self._xid = xid
+
+    def survives(self, row: Row, above: State | None = None) -> bool:
+        state = (above or self.state).into(row, self.base)
+        types = {each.type for each in state.conjunctions}
+        return state.whole or any(True for _ in self.rows(state, types, *xids.subtree(row.xid)))
+
+    def count(self, type: str) -> int:
+        return sum(1 for _ in self.rows(self.state, {type}, self.low, self.high))
+
+    def counts(self, type: str, state: State, low: str, high: str) -> dict[str, int]:
+        owner = next(self._followed(self._one(xids.tree_key(self._xid))), None)
+        inside = state.into(owner, self.base) if owner else state
+        return Counter(xids.tree_key(row.parent or "") for row in self.rows(inside, {type}, low, high))
+
+    def rows(self, state: State, types: Collection[str], low: str, high: str) -> Iterator[Row]:
+        """The surviving entities of some types from one key to another, in tree order, streamed."""
+        if state.nothing or not types:
+            return iter(())
+        if state.whole:
+            return self._read(types, low, high)
+        asked = {*types, *(each.type for each in state.conjunctions)}
+        found = surviving(self._read(_with_owners(asked), low, high), state, self.base)
+        return (row for row in found if row.type in types)
+
+    def below(self, members: Iterable[Row], types: Collection[str]) -> Iterator[Row]:
+        for row in members:
+            yield row
+            if types:
+                yield from self.rows(self.state.into(row, self.base), types, *xids.subtree(row.xid))
+
+    def by_keys(self, keys: Iterable[str]) -> Iterator[Row]:
+        for chunk in chunked(keys):
+            sql = f"SELECT {COLUMNS} FROM entity WHERE {self._db.named('tree_key')}"
+            rows = {row[0]: Row._make(row) for row in self._db.all(sql, [self._db.listed(chunk)])}
+            for row in (rows[key] for key in chunk if key in rows):
+                yield next(self._followed([row]))
+
+    def _read(self, types: Collection[str], low: str, high: str) -> Iterator[Row]:
+        """The entities of some types from one key to another, those that pointers show among them."""
+        resource = _resource_above(low)
+        if resource:
+            found = self._followed(self._one(resource))
+            shown = [row for row in found if low <= row.tree_key < high and row.type in types]
+            if shown:
+                return iter(shown)
+        # A pointer has to be seen for its Versions to be found.
+        asked = tuple(sorted({*types, *(each.rpartition(".")[0] for each in types if depth(each) == 3)}))
+        return (row for row in self._followed(self._between(asked, low, high)) if row.type in types)
+
+    def _between(self, types: Collection[str], low: str, high: str) -> Iterator[Row]:
+        # The concatenation hides the column from the index by type, whose ranges would have to be merged.
+        marks = f"type || '' IN ({', '.join('?' for _ in types)})" if len(types) > 1 else "type = ?"
+        return map(Row._make, self._db.stream(_BETWEEN.format(marks), (low, high, *types)))
+
+    def _one(self, tree_key: str) -> list[Row]:
+        return [Row._make(values) for values in self._db.all(_ONE, (tree_key,))]
+
+    def _followed(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """The rows with those that a pointer shows in its place; a pointer to nothing stays as it is."""
+        for row in rows:
+            shown = xref.shown(self._db, (row,)) if xref.xref_of(row) else {}
+            yield from sorted(shown.values()) or (row,)
+
+
+class Scanned(Members):
+    """See `Members`. A page by an attribute reads the whole collection, and keeps no more than the page."""
+
+    def places(self, after: Place | None = None, backwards: bool = False, limit: int | None = None) -> Iterator[Place]:
+        selection, descending = self._selection, self._sort.descending is not backwards
+        if not self._sort.path and selection.state.whole:
+            return super().places(after, backwards, limit)
+        found = (
+            Place(*order_of(row, self._sort))
+            for row in selection.rows(selection.state, {self._type}, selection.low, selection.high)
+        )
+        left = (place for place in found if after is None or (place < after if descending else place > after))
+        if not self._sort.path and not descending:
+            return left
+        if limit is None:
+            return iter(sorted(left, reverse=descending))
+        return iter((heapq.nlargest if descending else heapq.nsmallest)(limit, left))
+
+
+def surviving(rows: Iterable[Row], state: State, base: str) -> Iterator[Row]:
+    """Of rows in tree order those that survive, owners as soon as something below them does. O(depth) of memory.
+
+    state: what is asked of the outermost. base: absolute URL of the registry.
+    """
+    above: list[tuple[str, State]] = [("", state)]
+    waiting: list[Row] = []
+    for row in rows:
+        while not row.tree_key.startswith(above[-1][0]):
+            above.pop()
+        here = above[-1][1].into(row, base)
+        above.append((f"{row.tree_key}!", here))
+        waiting = [owner for owner in waiting if row.tree_key.startswith(f"{owner.tree_key}!")]
+        waiting.append(row)
+        if here.whole:
+            yield from waiting
+            waiting.clear()
+        elif here.nothing:
+            waiting.pop()
+
+
+def _resource_above(low: str) -> str | None:
+    """The key of the Resource that keys from one on are below; None where they are below none."""
+    parts = low.split("!")
+    return "!".join(parts[:5]) if len(parts) > 5 else None
+
+
+def _with_owners(types: Iterable[str]) -> set[str]:
+    """The types, and those of all that can own them."""
+    steps = (each.split(".") for each in types)
+    return {".".join(step[: end + 1]) for step in steps for end in range(len(step))}
