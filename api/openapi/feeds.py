@@ -2,6 +2,141 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
-PATHS: Final[dict[str, dict[str, Any]]] = {}
+from api.feeds.asked import LONGEST
+from api.feeds.forms import CLOUDEVENTS_BATCH, EVENT_STREAM, NDJSON, PAGE
+from api.openapi.problems import refusals
+
+Schema = dict[str, Any]
+
+_TEXT: Final[Schema] = {"type": "string"}
+_WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
+_TIME: Final[Schema] = {"type": "string", "format": "date-time"}
+_HASH: Final[Schema] = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+_MOMENT: Final = "a position of the log, an RFC 3339 time, or the correlation id of an interaction"
+_READ: Final = (401, 403, 404, 405, 500)
+_CHOSEN: Final = (400, *_READ)
+_FED: Final = (400, 401, 403, 404, 405, 406, 500)
+
+#: The query parameters of both feeds, and those that choose events: what each says, and its schema.
+_GOING_ON: Final[dict[str, tuple[str, Schema]]] = {
+    "after": (f"Goes on behind a moment: {_MOMENT}. The header Last-Event-ID goes before it.", _TEXT),
+    "limit": (
+        f"Events at most. Without it an array has {PAGE}, other forms all. What belongs to one position stays together; "
+        "pages of the log end where an interaction does, unless one alone is larger.",
+        {**_WHOLE, "minimum": 1},
+    ),
+    "wait": ("Seconds to wait for the first event.", {"type": "number", "minimum": 0, "maximum": LONGEST}),
+}
+_CHOOSING: Final[dict[str, tuple[str, Schema]]] = {
+    "type": ("Types of events, with commas between them; one with `*` at its end stands for all that begin so.", _TEXT),
+    "subject": ("The xid of an entity, for events about it and whatever is below it.", _TEXT),
+    "from": ("Only what happened at a time or later.", _TIME),
+    "until": ("Only what happened by a time.", _TIME),
+    "xregcorrelationid": ("Only what one interaction did.", _TEXT),
+}
+_ASOF: Final[dict[str, tuple[str, Schema]]] = {"asof": (f"The head as it was at a moment: {_MOMENT}.", _TEXT)}
+
+_EVENT: Final[Schema] = {
+    "type": "object",
+    "properties": {
+        **dict.fromkeys(("specversion", "id", "source", "type", "subject", "xregcorrelationid"), _TEXT),
+        "time": _TIME,
+        "datacontenttype": _TEXT,
+        "data": {"type": "object", "properties": {"changed": {"type": "array", "items": _TEXT}}},
+    },
+    "required": ["specversion", "id", "source", "type", "subject", "time", "xregcorrelationid"],
+}
+_INTERACTION: Final[Schema] = {
+    "type": "object",
+    "description": "An interaction, before its events.",
+    "properties": {
+        **dict.fromkeys(("first", "last"), _WHOLE),
+        **dict.fromkeys(("xregcorrelationid", "caller", "command", "registry_url"), _TEXT),
+        **{"time": _TIME, "chain": _HASH, "state": _HASH},
+    },
+    "required": ["first", "last"],
+}
+_STORED: Final[Schema] = {
+    "type": "object",
+    "description": "An event: what follows `topic` is the stored state without its opening brace, byte for byte.",
+    "properties": {
+        **dict.fromkeys(("position", "revision", "epoch"), _WHOLE),
+        **dict.fromkeys(("stream", "topic", "xid", "type", "xregcorrelationid"), _TEXT),
+        **{"attributes": {"type": "object"}, "private": {"type": "object"}, "time": _TIME},
+        "changed": {"type": "array", "items": _TEXT},
+    },
+    "required": ["position", "stream", "revision", "topic"],
+}
+_HEAD: Final[Schema] = {
+    "type": "object",
+    "properties": {"position": _WHOLE, "time": _TIME, "xregcorrelationid": _TEXT, "chain": _HASH, "state": _HASH},
+    "required": ["position", "chain", "state"],
+}
+
+
+def _get(name: str, summary: str, parameters: list[Schema], answers: Schema, refused: tuple[int, ...]) -> Schema:
+    """A path that is only read."""
+    operation = {"operationId": f"own.{name}", "summary": summary, "tags": ["server"]}
+    shown: Schema = {"get": {**operation, "responses": {**answers, **refusals(refused, own=True)}}}
+    return {"parameters": parameters, **shown} if parameters else shown
+
+
+def _in_query(*some: Mapping[str, tuple[str, Schema]]) -> list[Schema]:
+    return [
+        {"name": name, "in": "query", "description": says, "schema": schema}
+        for rows in some
+        for name, (says, schema) in rows.items()
+    ]
+
+
+def _gives(says: str, content: Mapping[str, Schema], *headers: str) -> Schema:
+    named = {name: {"$ref": f"#/components/headers/{name}"} for name in ("Link", *headers)}
+    return {
+        "description": says,
+        "headers": named,
+        "content": {name: {"schema": each} for name, each in content.items()},
+    }
+
+
+def _fed(array: str, items: Schema) -> Schema:
+    """The forms of a feed."""
+    forms = {array: {"type": "array", "items": items}, NDJSON: _TEXT, EVENT_STREAM: _TEXT}
+    return {"200": _gives("Events, and a Link with the relation `next` to those behind them.", forms)}
+
+
+_UNCHANGED: Final[Schema] = {"304": {"description": "The client has it."}}
+_SHA256: Final[Schema] = {"name": "sha256", "in": "path", "required": True, "schema": _HASH}
+
+PATHS: Final[dict[str, dict[str, Any]]] = {
+    "/-/events": _get(
+        "events",
+        "Read or follow what has happened, as CloudEvents",
+        _in_query(_GOING_ON, _CHOOSING),
+        _fed(CLOUDEVENTS_BATCH, _EVENT),
+        _FED,
+    ),
+    "/-/log": _get(
+        "log",
+        "Read or follow the log itself, interaction by interaction",
+        _in_query(_GOING_ON),
+        _fed("application/json", {"anyOf": [_INTERACTION, _STORED]}),
+        _FED,
+    ),
+    "/-/log/head": _get(
+        "log-head",
+        "Read where the log ends, or ended, with the hashes that prove it",
+        _in_query(_ASOF),
+        {"200": _gives("The last interaction by then.", {"application/json": _HEAD}, "ETag"), **_UNCHANGED},
+        _CHOSEN,
+    ),
+    "/-/documents/{sha256}": _get(
+        "documents",
+        "Read a document by its SHA-256",
+        [_SHA256],
+        {"200": _gives("Its bytes.", {"application/octet-stream": {}}, "ETag"), **_UNCHANGED},
+        _READ,
+    ),
+}
