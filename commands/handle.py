@@ -16,7 +16,8 @@ from typing import Any, Final, Protocol
 from sqlalchemy import Connection
 
 from commands.log import Recorded, Store, Writing
-from domain.commands import Command
+from commands.world import pointer
+from domain.commands import Command, Restore
 from domain.events import EntityEvent
 from domain.problems import ServerBusy
 from domain.refusals import Forbidden
@@ -52,12 +53,16 @@ class InlineProjection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A command, who asks and on which condition, and where the outcome goes. caller: a mere name is a writer's."""
+    """A command, who asks and on which condition, and where the outcome goes.
+
+    caller: a mere name is a writer's. dryrun: the outcome is wanted, and nothing of it is to stay (FLAG-83).
+    """
 
     command: Command
     caller: Caller | str = ANONYMOUS
     answer: Answer | None = None
     condition: Condition | None = None
+    dryrun: bool = False
     future: Future[Recorded] = field(default_factory=Future)
 
     @property
@@ -75,7 +80,7 @@ def handle(
     """
     decide = decide or _decide()
     with store.writing() as tx:
-        return [tx.attempt(partial(record, tx, asked, inline, decide)) for asked in waiting]
+        return [tx.attempt(partial(record, tx, asked, inline, decide), dryrun=asked.dryrun) for asked in waiting]
 
 
 def record(tx: Writing, asked: Waiting, inline: Sequence[InlineProjection], decide: Decide) -> Recorded:
@@ -83,10 +88,13 @@ def record(tx: Writing, asked: Waiting, inline: Sequence[InlineProjection], deci
 
     Raises: Forbidden; what the condition or the decision raises.
     """
-    context = tx.context(asked.who.name, _role(asked.who, asked.command))
+    context = tx.context(asked.who.name, _role(asked.who, asked.command), dryrun=asked.dryrun)
     if asked.condition:
         asked.condition(tx)
-    recorded = tx.append(decide(asked.command, tx.world, context), context, asked.command)
+    decision = decide(asked.command, tx.world, context)
+    if isinstance(asked.command, Restore):
+        _check_pointers(asked.who, decision)
+    recorded = tx.append(decision, context, asked.command)
     if recorded.events:
         for projection in inline:
             projection.apply(tx.connection, recorded.events)
@@ -122,12 +130,15 @@ class Road:
         caller: Caller | str = ANONYMOUS,
         answer: Answer | None = None,
         condition: Condition | None = None,
+        *,
+        dryrun: bool = False,
     ) -> Future[Recorded]:
         """What the command will have come to, once it is durable; the future raises what refused it.
 
+        dryrun: what it would come to; there is a position and no correlation id, and then all is as it was.
         Raises: RuntimeError after `close`; ServerBusy when too many commands wait already.
         """
-        asked = Waiting(command, caller, answer, condition)
+        asked = Waiting(command, caller, answer, condition, dryrun)
         with self._gate:
             if self._closed:
                 raise RuntimeError("the store is being closed")
@@ -187,6 +198,12 @@ def _role(caller: Caller, command: Command) -> Role:
     if role is None or not caller.may_ask(command):
         raise Forbidden(caller=caller.name)
     return role
+
+
+def _check_pointers(caller: Caller, decision: Decision) -> None:
+    """Raises: Forbidden where Resources that come back would show the caller others that it may not see."""
+    if caller.role is None and not all(map(caller.reads, filter(None, map(pointer, decision.events)))):
+        raise Forbidden(caller=caller.name)
 
 
 @contextmanager

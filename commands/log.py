@@ -136,28 +136,30 @@ class Writing:
         self.world = world
         self.tip = _tip(connection)
 
-    def context(self, caller: str = "anonymous", role: Role = Role.WRITER) -> Context:
-        """A new interaction's time, never before the last one's, and its correlation id."""
+    def context(self, caller: str = "anonymous", role: Role = Role.WRITER, *, dryrun: bool = False) -> Context:
+        """A new interaction's time, never before the last one's, and its correlation id; a dry run uses none up."""
         now = self.store.clock()
-        return Context(max(now, self.tip.time or now), self.store.new_id(), caller, role)
+        return Context(max(now, self.tip.time or now), "" if dryrun else self.store.new_id(), caller, role)
 
-    def attempt(self, work: Callable[[], T]) -> T | Exception:
+    def attempt(self, work: Callable[[], T], *, dryrun: bool = False) -> T | Exception:
         """What the work gives, or the exception that undid it; its neighbours in the transaction stay as they are.
 
+        dryrun: the work is undone either way, once it has given what it gives.
         Raises: what the database says when it cannot undo the work, so that the whole transaction is given up.
         """
         before = self.tip
         sql.run(self.connection, "SAVEPOINT attempt")
         try:
             result = work()
-            sql.run(self.connection, "RELEASE SAVEPOINT attempt")
+            if not dryrun:
+                sql.run(self.connection, "RELEASE SAVEPOINT attempt")
         except Exception as error:
-            sql.run(self.connection, "ROLLBACK TO SAVEPOINT attempt")
-            sql.run(self.connection, "RELEASE SAVEPOINT attempt")
-            self.tip = before
-            self.world.forget()
+            self._undo(before)
             return error
-        self.world.settle()
+        if dryrun:
+            self._undo(before)
+        else:
+            self.world.settle()
         return result
 
     def append(self, decision: Decision, context: Context, command: Command) -> Recorded:
@@ -179,7 +181,14 @@ class Writing:
         sql.insert(self.connection, tables.interaction, [closed])
         self.tip = Tip(closed.last, context.now, closed.chain, closed.state)
         events = tuple(enumerate(born, facts.first))
-        return Recorded(events, decision.processed, context.xregcorrelationid, closed.last, context.now)
+        return Recorded(events, decision.processed, context.xregcorrelationid or None, closed.last, context.now)
+
+    def _undo(self, before: Tip) -> None:
+        """Takes everything back to where the savepoint was set."""
+        sql.run(self.connection, "ROLLBACK TO SAVEPOINT attempt")
+        sql.run(self.connection, "RELEASE SAVEPOINT attempt")
+        self.tip = before
+        self.world.forget()
 
     def _insert(self, events: Sequence[EntityEvent], after: int, chain: proof.Chain, state: bytes) -> bytes:
         """Writes some of an interaction's events and their heads; gives the state hash after them.

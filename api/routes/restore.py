@@ -1,17 +1,55 @@
-"""`/-/restore`: a past state brought back."""
+"""`/-/restore`: a past state brought back, as one interaction like any other (FLAG-81)."""
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+from typing import Final, NamedTuple
 
 from starlette.types import Receive
 
-from api.answer import Answer
+from api import conditional
+from api.answer import JSON, Answer
+from api.definitions import Definitions, Latest
+from api.dryrun import dry_answer, dry_form, dry_lines
+from api.feeds.asked import Given, parameters, refused, single
+from api.flags import KNOWN
+from api.headers import CORRELATION
+from api.limits import body_of
+from api.paths import Kind, Target, area, locate
+from api.problem import root_link
 from api.request import Request
+from api.rules import NotAllowed, check_caller
 from api.wiring import Registry
+from commands.log import Recorded, Writing
+from commands.proof import Interaction
 from domain import problems
+from domain import xid as xids
+from domain.commands import Restore as Command
+from domain.events import EntityCreated, EntityDeleted, EntityUpdated
+from domain.jsontext import dumps
+from domain.problems import Problem
 
 RESTORE: Final = "restore"
+
+_ALLOW: Final = "OPTIONS, POST"
+_ALLOWED: Final = ((b"allow", _ALLOW.encode()), (b"access-control-allow-methods", _ALLOW.encode()))
+_ASOF: Final = "asof"
+_DRYRUN: Final = "dryrun"
+_INCLUDE: Final = "include"
+#: What the root leaves as it is unless `include` names it.
+_INCLUDED: Final = ("model", "capabilities")
+#: Kinds that cannot come back, because they show what others hold.
+_SHOWN: Final = frozenset((Kind.EXPORT, Kind.CAPABILITIESOFFERED))
+_COUNTED: Final = {"created": EntityCreated, "updated": EntityUpdated, "deleted": EntityDeleted}
+
+
+class _Asked(NamedTuple):
+    """A request understood. then: the interaction at whose end all was as it is to be again."""
+
+    command: Command
+    owner: str
+    then: Interaction
+    dryrun: bool
 
 
 class Restore:
@@ -19,7 +57,95 @@ class Restore:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+        self._latest = Latest(registry.readers.quick())
 
     async def answer(self, request: Request, receive: Receive) -> Answer:
         """See `front.Surface`."""
-        raise problems.ApiNotFound()
+        if request.method == "OPTIONS":
+            return Answer(200, [root_link(request.base), *_ALLOWED])
+        if request.method != "POST":
+            raise NotAllowed(problems.ActionNotSupported(action=request.method), _ALLOW)
+        check_caller(request)
+        await body_of(request, receive, 0)  # the past has all that it takes
+        try:
+            asked = self._understood(request)
+            return await (self._tried(request, asked) if asked.dryrun else self._done(request, asked))
+        except Problem as problem:
+            raise NotAllowed(problem, _ALLOW) if problem.status == 405 else problem from None
+
+    def _understood(self, request: Request) -> _Asked:
+        view = self._registry.readers.quick()
+        target = _target(request, self._latest.current(view))
+        given = _given(request)
+        moment = single(given, _ASOF)
+        if not moment:
+            raise refused(_ASOF, "it is needed: a position of the log, a time or a correlation id")
+        then = view.log.as_of(moment, self._registry.store.clock())
+        command = Command(_restored(target), then.last, _include(given, target))
+        return _Asked(command, target.owner, then, _DRYRUN in given)
+
+    async def _done(self, request: Request, asked: _Asked) -> Answer:
+        condition = conditional.condition(request, asked.owner)
+        recorded = await asyncio.wrap_future(
+            self._registry.road.submit(asked.command, request.caller, condition=condition)
+        )
+        known = recorded.xregcorrelationid
+        headers = [(CORRELATION, known.encode())] if known is not None else []
+        return Answer(200, [JSON, root_link(request.base), *headers], dumps(_summary(asked, recorded)))
+
+    async def _tried(self, request: Request, asked: _Asked) -> Answer:
+        form = dry_form(request)
+
+        def lines(transaction: Writing, recorded: Recorded) -> bytes:
+            return dry_lines(transaction, recorded, request.caller, form)
+
+        condition = conditional.condition(request, asked.owner)
+        trial = self._registry.road.submit(asked.command, request.caller, lines, condition, dryrun=True)
+        return dry_answer(request, form, (await asyncio.wrap_future(trial)).answer)
+
+
+def _target(request: Request, definitions: Definitions) -> Target:
+    """What is to come back. Raises: NotFound, ActionNotSupported where the capabilities keep it as it is."""
+    target = locate(request.segments[2:], definitions.model, request.details, writes=True)
+    if target.kind in _SHOWN:
+        raise problems.NotFound(target.xid)
+    kept = "modelsource" if target.kind is Kind.MODEL else area(target.kind)
+    if not definitions.capabilities.available.get(kept):
+        detail = f'"{kept}" is not mutable, says the "available" capability'
+        raise problems.ActionNotSupported(action=request.method, detail=detail)
+    return target
+
+
+def _restored(target: Target) -> str:
+    return xids.MODEL if target.kind is Kind.MODELSOURCE else target.xid
+
+
+def _given(request: Request) -> Given:
+    """The parameters. Raises: BadFlag for one of an ordinary write, BadRequest for any other that means nothing."""
+    given = parameters(request, {_ASOF, _DRYRUN, _INCLUDE, *KNOWN})
+    for name in given:
+        if name in KNOWN:
+            raise problems.BadFlag(flag=name)
+    return given
+
+
+def _include(given: Given, target: Target) -> frozenset[str]:
+    """What comes back with the root. Raises: BadRequest."""
+    names = frozenset(part.strip() for value in given.get(_INCLUDE, ()) for part in value.split(","))
+    if _INCLUDE in given and target.kind is not Kind.REGISTRY:
+        raise refused(_INCLUDE, "it goes with the root only")
+    for name in sorted(names - set(_INCLUDED)):
+        raise refused(_INCLUDE, f"{name!r} is not one of: {', '.join(_INCLUDED)}")
+    return names
+
+
+def _summary(asked: _Asked, recorded: Recorded) -> dict[str, object]:
+    """What was restored to when, how many entities that created, updated and deleted, and where the log ends now."""
+    then = asked.then
+    found = [event for _, event in recorded.events]
+    return {
+        "xid": asked.command.xid,
+        "asof": {"position": then.last, "time": then.time, "xregcorrelationid": then.xregcorrelationid},
+        **{name: sum(isinstance(event, kind) for event in found) for name, kind in _COUNTED.items()},
+        "position": recorded.position,
+    }
