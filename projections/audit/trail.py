@@ -20,15 +20,21 @@ from projections.database import Database
 BATCH: Final = 100
 
 _FACTS: Final = ", ".join(Interaction._fields)
+_WIDTH: Final = len(LogRow._fields)
 _ROW: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
 _BEFORE: Final = ", ".join(f"b.{name}" for name in LogRow._fields)
-_ALONE: Final = f"SELECT {_ROW} FROM log l WHERE "
+_END: Final = "(SELECT last FROM interaction WHERE last >= l.position ORDER BY last LIMIT 1)"
+_EVENTS: Final = f"SELECT {_ROW} FROM log l WHERE "
+_ALONE: Final = f"SELECT {_ROW}, {_END} FROM log l WHERE "
 _WITH_BEFORE: Final = (
-    f"SELECT {_ROW}, {_BEFORE} FROM log l LEFT JOIN log b ON b.stream = l.stream AND b.revision = l.revision - 1 WHERE "
+    f"SELECT {_ROW}, {_END}, {_BEFORE}"
+    " FROM log l LEFT JOIN log b ON b.stream = l.stream AND b.revision = l.revision - 1 WHERE "
 )
 _INTERACTIONS: Final = f"SELECT {_FACTS} FROM interaction WHERE "
 
-_REVISION_AT: Final = "SELECT revision FROM log WHERE position = ? AND stream = ?"
+_REVISION_AT: Final = (
+    "SELECT revision + ? - position FROM log WHERE position IN (?, ?) AND stream = ? ORDER BY position LIMIT 1"
+)
 _REVISION_BY: Final = "SELECT revision FROM log WHERE stream = ? AND position <= ? ORDER BY revision DESC LIMIT 1"
 _OF_STREAM: Final = "SELECT position FROM log WHERE stream = ? AND revision > ? AND revision <= ? ORDER BY revision"
 _OF_ALL: Final = "SELECT position FROM log WHERE position > ? AND position <= ? ORDER BY position"
@@ -108,37 +114,39 @@ class Trail:
     def facts(self, ends: Iterable[int]) -> Iterator[Interaction]:
         """The interactions that end at some positions, in their order."""
         for batch in batches(ends):
-            found = {each.last: each for each in self._interactions("last", batch)}
+            found = self._interactions(batch)
             yield from (found[last] for last in batch)
 
     def events(self, positions: Sequence[Any]) -> dict[int, EntityEvent]:
         """The events at a few positions."""
-        rows = self._db.all(_ALONE + self._db.named("l.position"), [self._db.listed(positions)])
+        rows = self._db.all(_EVENTS + self._db.named("l.position"), [self._db.listed(positions)])
         return {row[0]: self._event(row) for row in rows}
 
     def _revisions(self, batch: Sequence[Any], before: bool) -> Iterator[Revision]:
         statement = (_WITH_BEFORE if before else _ALONE) + self._db.named("l.position")
         rows = {row[0]: row for row in self._db.all(statement, [self._db.listed(batch)])}
-        events = {position: self._event(rows[position]) for position in batch}
-        folded = {event.xregcorrelationid.casefold() for event in events.values()}
-        facts = {each.folded: each for each in self._interactions("folded", sorted(folded))}
-        for position, event in events.items():
-            previous = rows[position][len(LogRow._fields) :]
+        facts = self._interactions({row[_WIDTH] for row in rows.values()})
+        for row in map(rows.__getitem__, batch):
+            previous = row[_WIDTH + 1 :]
             old = self._event(previous) if previous and previous[0] is not None else None
-            yield Revision(position, event, facts[event.xregcorrelationid.casefold()], old)
+            yield Revision(row[0], self._event(row), facts[row[_WIDTH]], old)
 
-    def _interactions(self, column: str, values: Sequence[Any]) -> Iterator[Interaction]:
-        for row in self._db.all(_INTERACTIONS + self._db.named(column), [self._db.listed(values)]):
-            whole = Interaction(*row)
-            yield whole._replace(chain=bytes(whole.chain), state=bytes(whole.state))
+    def _interactions(self, ends: Iterable[Any]) -> dict[int, Interaction]:
+        rows = self._db.all(_INTERACTIONS + self._db.named("last"), [self._db.listed(ends)])
+        whole = (Interaction(*row) for row in rows)
+        return {each.last: each._replace(chain=bytes(each.chain), state=bytes(each.state)) for each in whole}
 
     def _revision(self, stream: str, position: int) -> int:
-        """The number of a stream's last event up to a position; one look-up where the position is one of its own."""
-        found = self._db.one(_REVISION_AT, (position, stream)) or self._db.one(_REVISION_BY, (stream, position))
+        """The number of a stream's last event up to a position.
+
+        One look-up where that position or the next one is the stream's own, as it is from page to page.
+        """
+        near = self._db.one(_REVISION_AT, (position, position, position + 1, stream))
+        found = near or self._db.one(_REVISION_BY, (stream, position))
         return found[0] if found else 0
 
     def _event(self, row: Sequence[Any]) -> EntityEvent:
-        position, stream, revision, topic, state = row[: len(LogRow._fields)]
+        position, stream, revision, topic, state = row[:_WIDTH]
         return self._mapper.of_row(LogRow(position, stream, revision, topic, bytes(state)))
 
     def _numbers(self, statement: str, values: Sequence[Any]) -> Iterator[int]:
