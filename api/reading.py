@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 from api import conditional
 from api.answer import JSON, Answer
@@ -20,6 +21,7 @@ from api.render import chunks, configuration
 from api.request import Request
 from api.rules import check_request
 from api.shown import Shown, document_answer, json_answer, json_headers, json_pieces
+from api.splices import Stored
 from api.streaming import Streams
 from domain import problems
 from domain import xid as xids
@@ -238,7 +240,10 @@ def _collection(
     pages = pagelimit if definitions.capabilities.pagination else 0
     if not pages and all(asked is None for asked in (flags.filter, flags.sort, flags.limit, flags.cursor)):
         subtree = tree(view, target, flags, definitions)
-        return Shown(target, definitions, flags, inline, subtree(target.xid, {type, *types}))
+        whole = Shown(target, definitions, flags, inline, ())
+        if target.kind in _LISTED and not inline and not whole.short and subtree == view.subtree and not flags.doc:
+            return replace(whole, stored=Stored(view.texts(target.xid), view.entity))
+        return replace(whole, rows=subtree(target.xid, {type, *types}))
     listed = listing(view, request, target, flags, definitions.model, owner, types, pages)
     rows = without_pointed(listed.rows) if flags.doc else listed.rows
     return Shown(target, definitions, flags, inline, rows, narrowing=listed.narrowing, links=listed.links)
@@ -249,6 +254,10 @@ def configured(view: View, inline: Inline) -> dict[str, str]:
     if not any(name in inline for name in CONFIGURATION):
         return {}
     return configuration(inline, view.entity(xids.MODEL), view.entity(xids.CAPABILITIES))
+
+
+#: Collections whose members can be shown from their stored texts.
+_LISTED: Final = frozenset((Kind.RESOURCES, Kind.VERSIONS))
 
 
 def _entity_of(target: Target) -> str:

@@ -17,6 +17,7 @@ from api.inline import CONFIGURATION, NOTHING, Inline
 from api.members import Members, joined, members, string
 from api.narrowing import Narrowing
 from api.shortself import shortself
+from api.splices import Splices
 from domain import xid as xids
 from domain.model import GroupType, ResourceType
 from projections.entities.rows import Row
@@ -29,9 +30,6 @@ VALIDATED: Final = (
     "compatibilityvalidatedreason",
 )
 CHUNK: Final = 1 << 16
-#: Where the members of a Resource that are not its default Version's begin in its stored text.
-_META: Final = ',"meta":{'
-_COUNT: Final = ',"versionscount":'
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +48,15 @@ class Look:
     narrowing: Narrowing | None = None
     short: bool = False
     asof: str = ""
+
+    @property
+    def general(self) -> bool:
+        """Whether Resources show more than their stored text and URLs."""
+        return self.doc or self.short or self.narrowing is not None
+
+    def splices(self, type: ResourceType) -> Splices:
+        """How entities of a Resource type get their URLs."""
+        return Splices(self.base, type.singular, _suffix(type), self.asof)
 
     def url(self, xid: str, suffix: str = "") -> str:
         """The absolute URL of an entity or collection, as JSON text. O(1): ids need no escapes."""
@@ -147,19 +154,10 @@ class Renderer:
         yield "}"
 
     def _spliced_resource(self, row: Row, type: ResourceType, inline: Inline) -> str | None:
-        """The Resource where its stored text only needs URLs, as members of a list do; see `_spliced`."""
-        look, text = self._look, row.attributes
-        start = f'{{"{type.singular}id":"{row.id}","versionid":"'
-        if look.doc or look.short or look.narrowing or inline or not text.startswith(start):
+        """The Resource where its stored text only needs URLs."""
+        if self._look.general or inline:
             return None
-        ids, meta, count = text.find('",', len(start)) + 2, text.find(_META), text.rfind(_COUNT)
-        if not ids < meta < count or text.find(_META, meta + 1) > 0 or text.find(_COUNT, meta) != count:
-            return None
-        url, asof = f"{look.base}{row.xid}", look.asof
-        return (
-            f'{text[:ids]}"self":"{url}{_suffix(type)}{asof}","xid":"{row.xid}",{text[ids:meta]},'
-            f'"metaurl":"{url}/meta{asof}","versionsurl":"{url}/versions{asof}"{text[count:]}'
-        )
+        return self._look.splices(type).resource(row.xid, row.attributes)
 
     def resource_members(self, row: Row, type: ResourceType, inline: Inline) -> Members:
         """A Resource's members up to `versionscount`, which comes last; the rest of its Versions left out."""
@@ -202,14 +200,10 @@ class Renderer:
         yield self._spliced(row, type, inline) or "{" + joined(self.version_members(row, type, inline)) + "}"
 
     def _spliced(self, row: Row, type: ResourceType, inline: Inline) -> str | None:
-        """The Version where its stored text only needs `self` and `xid` after the ids: this is what most reads ask for,
-        and a third of what taking the text apart costs."""
-        start = f'{{"{type.singular}id":"{xids.segments(row.xid)[3]}","versionid":"{row.id}",'
-        if self._look.doc or self._look.short or inline or not row.attributes.startswith(start):
+        """The Version where its stored text only needs URLs."""
+        if self._look.doc or self._look.short or inline:
             return None
-        return (
-            f'{start}"self":{self._look.url(row.xid, _suffix(type))},"xid":"{row.xid}",{row.attributes[len(start) :]}'
-        )
+        return self._look.splices(type).version(row.xid, row.attributes)
 
     def version_members(self, row: Row, type: ResourceType, inline: Inline) -> Members:
         """All members of a Version."""

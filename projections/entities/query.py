@@ -14,7 +14,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from domain.filters import Filter, Sort
-from domain.xid import CAPABILITIES, MODEL, REGISTRY, join, segments, subtree, tree_key
+from domain.xid import CAPABILITIES, MODEL, REGISTRY, join, segments, subtree, tree_key, type_of
 from projections import database
 from projections.audit.comparison import Comparison
 from projections.audit.trail import Trail
@@ -44,6 +44,7 @@ _WITH_DOCUMENT: Final = (
     " LEFT JOIN entity ON entity.tree_key = ? LEFT JOIN document ON document.sha256 = entity.document"
 )
 _SUBTREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key > ? AND tree_key < ?{{}} ORDER BY tree_key"
+_TEXTS: Final = "SELECT xid, attributes FROM entity WHERE tree_key > ? AND tree_key < ? AND type = ? ORDER BY tree_key"
 _LOCKED: Final = tuple(table.name for table in tables())
 _DOCUMENT: Final = "SELECT bytes FROM document WHERE sha256 = ?"
 
@@ -131,6 +132,10 @@ class View:
             return iter(())
         sql = _SUBTREE.format(_of_types(xid, len(wanted)))
         return map(Row._make, self._db.stream(sql, (*subtree(xid), *wanted)))
+
+    def texts(self, collection: str) -> Iterator[tuple[str, str]]:
+        """xid and stored attributes of each member of a collection, in order, streamed: a third of a row's cost."""
+        return self._db.stream(_TEXTS, (*subtree(collection), type_of(collection)))
 
     def tree(self, xid: str, types: Iterable[str]) -> Subtree:
         """`subtree` of what is below a path as readers see it, pointers followed. types: of the Resources there."""
