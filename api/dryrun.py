@@ -6,6 +6,7 @@ be given. As no correlation id is used up, theirs is empty, and the chain hash i
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from api.answer import Answer
@@ -14,29 +15,40 @@ from api.feeds.rights import Sees, is_public, streams_of
 from api.feeds.sources import LogSource
 from api.problem import root_link
 from api.request import Request
+from commands.handle import Answer as Built
+from commands.handle import Condition, Road
 from commands.log import Recorded, Writing
+from domain.commands import Command
 from domain.roles import Caller
 from projections.entities.query import View
 
 _FORMS: Final = {name: form for name, form in FORMS_OF_LOG.items() if not form.endless}
 
 
-def dry_form(request: Request) -> Form:
-    """The form in which a client wants the events. Raises: NotAcceptable."""
-    return choose(request.header(b"accept"), _FORMS)
+async def tried(
+    request: Request, road: Road, command: Command, condition: Condition | None, shown: Built | None = None
+) -> Answer:
+    """The events that a command would append, without a correlation id, because nothing is recorded.
+
+    shown: builds the answer of the real write, which may refuse it as well (ENT-4). Raises: NotAcceptable, Problem.
+    """
+    form = choose(request.header(b"accept"), _FORMS)
+
+    def lines(transaction: Writing, recorded: Recorded) -> bytes:
+        if shown is not None:
+            shown(transaction, recorded)
+        return _lines(transaction, recorded, request.caller, form)
+
+    recorded = await asyncio.wrap_future(road.submit(command, request.caller, lines, condition, dryrun=True))
+    return Answer(200, [form.content_type, root_link(request.base)], recorded.answer)
 
 
-def dry_lines(transaction: Writing, recorded: Recorded, caller: Caller, form: Form) -> bytes:
-    """The events of a command that is about to be undone, as far as its caller may see them."""
+def _lines(transaction: Writing, recorded: Recorded, caller: Caller, form: Form) -> bytes:
+    """What the log holds of a command that is about to be undone, as far as its caller may see it."""
     log = View.over(transaction.connection).log
     source = LogSource(lambda: log, _seen_by(caller))
     groups = source.groups(recorded.position - len(recorded.events), recorded.position)
     return form.before + form.write(groups, True) + form.after
-
-
-def dry_answer(request: Request, form: Form, lines: bytes) -> Answer:
-    """The answer to a dry run. It has no correlation id, because nothing was recorded."""
-    return Answer(200, [form.content_type, root_link(request.base)], lines)
 
 
 def _seen_by(caller: Caller) -> Sees | None:

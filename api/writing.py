@@ -13,7 +13,7 @@ from typing import Final
 from api import conditional
 from api.answer import Answer, Headers
 from api.definitions import Latest
-from api.dryrun import dry_answer, dry_form, dry_lines
+from api.dryrun import tried
 from api.flags import Flags
 from api.headers import CORRELATION
 from api.inline import Inline, below, parse_inline
@@ -25,11 +25,9 @@ from api.problem import root_link
 from api.reading import configured, narrowed, nested, tree, understood
 from api.request import Request
 from api.shown import Shown, document_answer, json_answer
-from commands.handle import Answer as Built
-from commands.handle import Condition, Road
+from commands.handle import Road
 from commands.log import Recorded
 from commands.log import Writing as Transaction
-from domain.commands import Command
 from domain.events import EntityCreated
 from domain.filters import Sort
 from projections.entities.by_document import order_of
@@ -65,21 +63,9 @@ class Writing:
 
         condition = conditional.condition(request, target.owner)
         if flags.dryrun:
-            return await self._tried(request, command, shown, condition)
+            return await tried(request, self._road, command, condition, shown)
         recorded = await asyncio.wrap_future(self._road.submit(command, request.caller, shown, condition))
         return await self._told(request, recorded)
-
-    async def _tried(self, request: Request, command: Command, shown: Built, condition: Condition | None) -> Answer:
-        """What a write would append. The answer that it would have is built too, because that may refuse it (ENT-4)."""
-        form = dry_form(request)
-
-        def lines(transaction: Transaction, recorded: Recorded) -> bytes:
-            shown(transaction, recorded)
-            return dry_lines(transaction, recorded, request.caller, form)
-
-        trial = self._road.submit(command, request.caller, lines, condition, dryrun=True)
-        recorded = await asyncio.wrap_future(trial)
-        return dry_answer(request, form, recorded.answer)
 
     def _shown(self, view: View, request: Request, target: Target, flags: Flags, recorded: Recorded) -> Shown | None:
         """What the answer to a write shows, None where there is nothing to say; runs before the commit."""

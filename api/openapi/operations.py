@@ -10,6 +10,7 @@ from api.headers import PREFIX, SCALAR
 from api.openapi import flags
 from api.openapi.places import Place
 from api.openapi.problems import refusals
+from api.openapi.restoring import or_tried
 from api.openapi.schemas import WRITE, Schema, attribute, map_of, object_of, reference
 from api.paths import COLLECTIONS, Kind
 from domain.model import ResourceType
@@ -104,7 +105,7 @@ def operation(place: Place, method: str, capabilities: Capabilities) -> Operatio
         "tags": [place.schema.partition(".")[0] if place.types[0] else "registry"],
         "parameters": parameters,
         **({"requestBody": body} if body else {}),
-        "responses": dict(sorted({**_successes(place, method), **refusals()}.items())),
+        "responses": dict(sorted({**_tried(_successes(place, method), method), **refusals()}.items())),
     }
 
 
@@ -196,6 +197,12 @@ def _successes(place: Place, method: str) -> dict[str, Schema]:
     if _may_create(place, method):
         found["201"] = {**_answer("What is new.", "Location", *headers), **content}
     return found | _pruned(place, method)
+
+
+def _tried(answers: dict[str, Schema], method: str) -> dict[str, Schema]:
+    """The answers with that to a dry run; one in document form may be anything already."""
+    found = answers.get("200")
+    return answers if method == "GET" or (found and "$ref" in found) else {**answers, "200": or_tried(found)}
 
 
 def _documents(place: Place, method: str) -> dict[str, Schema]:

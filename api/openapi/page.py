@@ -90,7 +90,7 @@ def _paths(document: Mapping[str, Any]) -> Iterable[Html]:
 
 
 def _tag_of(item: Mapping[str, Any]) -> str:
-    return str(item["get"]["tags"][0])
+    return next(str(item[method]["tags"][0]) for method in _METHODS if method in item)
 
 
 def _path(path: str, item: Mapping[str, Any]) -> Html:

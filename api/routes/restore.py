@@ -10,7 +10,7 @@ from starlette.types import Receive
 from api import conditional
 from api.answer import JSON, Answer
 from api.definitions import Definitions, Latest
-from api.dryrun import dry_answer, dry_form, dry_lines
+from api.dryrun import tried
 from api.feeds.asked import Given, parameters, refused, single
 from api.flags import KNOWN
 from api.headers import CORRELATION
@@ -20,7 +20,7 @@ from api.problem import root_link
 from api.request import Request
 from api.rules import NotAllowed, check_caller
 from api.wiring import Registry
-from commands.log import Recorded, Writing
+from commands.log import Recorded
 from commands.proof import Interaction
 from domain import problems
 from domain import xid as xids
@@ -68,8 +68,7 @@ class Restore:
         check_caller(request)
         await body_of(request, receive, 0)  # the past has all that it takes
         try:
-            asked = self._understood(request)
-            return await (self._tried(request, asked) if asked.dryrun else self._done(request, asked))
+            return await self._carried_out(request, self._understood(request))
         except Problem as problem:
             raise NotAllowed(problem, _ALLOW) if problem.status == 405 else problem from None
 
@@ -84,24 +83,14 @@ class Restore:
         command = Command(_restored(target), then.last, _include(given, target))
         return _Asked(command, target.owner, then, _DRYRUN in given)
 
-    async def _done(self, request: Request, asked: _Asked) -> Answer:
-        condition = conditional.condition(request, asked.owner)
-        recorded = await asyncio.wrap_future(
-            self._registry.road.submit(asked.command, request.caller, condition=condition)
-        )
+    async def _carried_out(self, request: Request, asked: _Asked) -> Answer:
+        road, condition = self._registry.road, conditional.condition(request, asked.owner)
+        if asked.dryrun:
+            return await tried(request, road, asked.command, condition)
+        recorded = await asyncio.wrap_future(road.submit(asked.command, request.caller, condition=condition))
         known = recorded.xregcorrelationid
         headers = [(CORRELATION, known.encode())] if known is not None else []
         return Answer(200, [JSON, root_link(request.base), *headers], dumps(_summary(asked, recorded)))
-
-    async def _tried(self, request: Request, asked: _Asked) -> Answer:
-        form = dry_form(request)
-
-        def lines(transaction: Writing, recorded: Recorded) -> bytes:
-            return dry_lines(transaction, recorded, request.caller, form)
-
-        condition = conditional.condition(request, asked.owner)
-        trial = self._registry.road.submit(asked.command, request.caller, lines, condition, dryrun=True)
-        return dry_answer(request, form, (await asyncio.wrap_future(trial)).answer)
 
 
 def _target(request: Request, definitions: Definitions) -> Target:
