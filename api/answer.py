@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from starlette.types import Send
+from starlette.types import Receive, Send
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -54,25 +54,57 @@ async def gathered(answer: Answer) -> Answer:
     return Answer(answer.status, answer.headers, answer.body, ahead=(first, second))
 
 
-async def send_answer(answer: Answer, send: Send, head: bool = False) -> None:
-    """Sends an answer; to a HEAD request (`head`) everything but the body."""
+async def send_answer(answer: Answer, receive: Receive, send: Send, head: bool = False) -> None:
+    """Sends an answer; to a HEAD request (`head`) all but the body. One whose client has gone is not finished."""
     if isinstance(answer.body, bytes):
         await _send_whole(answer, answer.body, send, head)
         return
     async with aclosing(answer.body) as chunks:
         await send(_start(answer.status, answer.headers))
-        if not head:
-            for chunk in answer.ahead:
-                await _send_chunk(chunk, answer.compressor, send)
-            async for chunk in chunks:
-                await _send_chunk(chunk, answer.compressor, send)
-        await send(_part(answer.compressor.flush() if answer.compressor and not head else b"", more=False))
+        if head or await _send_chunks(answer, chunks, receive, send):
+            await send(_part(answer.compressor.flush() if answer.compressor and not head else b"", more=False))
 
 
 async def _send_whole(answer: Answer, body: bytes, send: Send, head: bool) -> None:
     length = [] if answer.status in BODILESS else [(b"content-length", b"%d" % len(body))]
     await send(_start(answer.status, answer.headers + length))
     await send(_part(b"" if head else body, more=False))
+
+
+async def _send_chunks(answer: Answer, chunks: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> bool:
+    """Sends a body as it comes in. False where the client went away meanwhile."""
+    client = _Client(receive)
+    try:
+        for chunk in answer.ahead:
+            await _send_chunk(chunk, answer.compressor, send)
+        async for chunk in chunks:
+            if client.gone():
+                return False
+            await _send_chunk(chunk, answer.compressor, send)
+        return True
+    finally:
+        client.close()
+
+
+class _Client:
+    """Whether a client still listens: sending to one that has gone does not tell."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._heard = asyncio.ensure_future(receive())
+
+    def gone(self) -> bool:
+        """Whether it has gone. Anything else that it sent is passed over."""
+        if not self._heard.done():
+            return False
+        if self._heard.result()["type"] == "http.disconnect":
+            return True
+        self._heard = asyncio.ensure_future(self._receive())
+        return False
+
+    def close(self) -> None:
+        """Stops listening to it."""
+        self._heard.cancel()
 
 
 async def _send_chunk(chunk: bytes, compressor: Compressor | None, send: Send) -> None:

@@ -97,7 +97,7 @@ class Front:
         except Disconnected:
             return
         try:
-            await send_answer(answer, send, head=request.method == "HEAD")
+            await send_answer(answer, receive, send, head=request.method == "HEAD")
         except Exception as error:
             # The status is out already; a connection cut short is the only way left to say that this is no answer.
             failed(request, error)

@@ -17,12 +17,22 @@ Job = Callable[[], Generator[Any, None, None]]
 
 #: How many chunks wait for a slow client at most.
 AHEAD: Final = 4
+#: Answers that are made at a time. Each holds a connection to the database, and those of slow clients hold it long.
+THREADS: Final = 16
+#: For how many seconds an answer waits for a client that takes nothing of it, so that it cannot keep a thread for ever.
+PATIENCE: Final = 20.0
+
+
+class Stalled(Exception):
+    """The client has taken nothing for too long."""
 
 
 class Streams:
     """A pool of threads that make answers."""
 
-    def __init__(self, threads: int = 8) -> None:
+    def __init__(self, threads: int = THREADS, patience: float = PATIENCE) -> None:
+        """patience: seconds that a job waits for a client that takes nothing; then its answer breaks off."""
+        self._patience = patience
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="annals-reader")
 
     async def start(self, job: Job) -> tuple[Any, AsyncGenerator[bytes, None]]:
@@ -36,8 +46,9 @@ class Streams:
         self._pool.shutdown()
 
     async def _run(self, job: Job) -> AsyncGenerator[Any, None]:
-        relay = _Relay(asyncio.get_running_loop())
+        relay = _Relay(asyncio.get_running_loop(), self._patience)
         running = asyncio.wrap_future(self._pool.submit(relay.fill, job))
+        running.add_done_callback(_noticed)
         try:
             while (item := await relay.take()) is not _END:
                 yield item
@@ -46,24 +57,32 @@ class Streams:
             relay.stop()
 
 
+def _noticed(running: asyncio.Future[None]) -> None:
+    """Looks at how a job ended, because nobody else does once the client has gone."""
+    if not running.cancelled():
+        running.exception()
+
+
 _END: Final = object()
 
 
 class _Relay:
     """A bounded queue from one thread to one coroutine."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, patience: float) -> None:
         self._loop = loop
+        self._patience = patience
         self._queue: asyncio.Queue[Any] = asyncio.Queue()
         self._room = Semaphore(AHEAD)
         self._stopped = False
 
     def fill(self, job: Job) -> None:
-        """Runs the job, in its thread, for as long as somebody listens."""
+        """Runs the job, in its thread, for as long as somebody listens. Raises: Stalled, and what the job raises."""
         items = job()
         try:
             for item in items:
-                self._room.acquire()
+                if not self._room.acquire(timeout=self._patience):
+                    raise Stalled
                 if self._stopped:
                     return
                 self._loop.call_soon_threadsafe(self._queue.put_nowait, item)

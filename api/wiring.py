@@ -14,7 +14,7 @@ from domain.commands import CreateRegistry
 from domain.model.builtin import default_source
 from projections.entities.apply import Entities
 from projections.entities.query import Readers
-from projections.entities.rebuild import rebuild
+from projections.entities.rebuild import catch_up
 
 
 class Wanted(Protocol):
@@ -56,18 +56,12 @@ def open_registry(
         entities.create(transaction.connection)
     registry = Registry(store, Road(store, [entities], observer=observer), Readers(settings.database))
     try:
-        _catch_up(registry)
+        catch_up(store)
         _create(registry, settings.registryid)
     except BaseException:
         registry.close()
         raise
     return registry
-
-
-def _catch_up(registry: Registry) -> None:
-    """Makes a read model anew that is not where the log is: one that was dropped, or restored from elsewhere."""
-    if registry.readers.quick().position() != registry.store.tip().position:
-        rebuild(registry.store)
 
 
 class _Created(Exception):

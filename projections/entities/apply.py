@@ -20,7 +20,7 @@ from projections.database import Database, Values
 from projections.entities.leaves import Leaf, leaves
 from projections.entities.rows import Row, row
 from projections.entities.tables import Tables, tables
-from projections.positions import move
+from projections.positions import forget, move
 
 Recorded = Sequence[tuple[int, EntityEvent]]
 
@@ -40,8 +40,10 @@ class Entities:
         self._tables = into or tables()
 
     def create(self, connection: Connection) -> None:
-        """Makes the tables that are missing."""
-        self._tables.create(connection)
+        """Makes the tables that are missing; a set that was not whole has taken in nothing of the log."""
+        if not self._tables.exist(connection):
+            self._tables.create(connection)
+            forget(database.over(connection), self._position)
 
     def apply(self, connection: Connection, recorded: Recorded) -> None:
         """Takes in the events of whole interactions, in log order."""

@@ -40,6 +40,8 @@ PATIENCE: Final = "200ms"
 Progress = Callable[[int, int], None]
 
 _LEFT_OVER: Final = re.compile(r"(?:entity|entity_history|attribute)_r[0-9a-f]{8}(?:_old)?\Z")
+# The number of the log's table is the write lock.
+_REBUILDING: Final = "-('log'::regclass::oid::bigint)"
 _IMAGES: Final = "SELECT xid, type, epoch, attributes, private FROM {}"
 _STATE: Final = "SELECT state FROM interaction WHERE last = ?"
 
@@ -62,6 +64,42 @@ def rebuild(store: Store, progress: Progress | None = None) -> Report:
 
     Raises: Diverged; TimeoutError when readers held on to the old tables for `TRIES` times `PAUSE`.
     """
+    with _alone(store):
+        return _rebuilt(store, progress)
+
+
+def catch_up(store: Store) -> None:
+    """Makes a read model anew that is not where the log is: one that was dropped, or restored from elsewhere.
+
+    Processes that open a store together make it once. Raises: as `rebuild`.
+    """
+    if not _is_current(store):
+        with _alone(store):
+            if not _is_current(store):
+                _rebuilt(store, None)
+
+
+def _is_current(store: Store) -> bool:
+    # Under the write lock, because a commit between the two looks would cost a rebuild.
+    with store.writing() as tx:
+        return positions.position(database.over(tx.connection), Entities.name) == tx.tip.position
+
+
+@contextmanager
+def _alone(store: Store) -> Iterator[None]:
+    """Held by one rebuild at a time, because it drops what others left behind. SQLite has one server: nothing."""
+    if store.engine.dialect.name != "postgresql":
+        yield
+        return
+    with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.exec_driver_sql(f"SELECT pg_advisory_lock({_REBUILDING})")
+        try:
+            yield
+        finally:
+            connection.exec_driver_sql(f"SELECT pg_advisory_unlock({_REBUILDING})")
+
+
+def _rebuilt(store: Store, progress: Progress | None) -> Report:
     began = time.monotonic()
     fresh = Rebuild(store, progress or (lambda done, total: None))
     fresh.begin()

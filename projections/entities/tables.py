@@ -22,6 +22,7 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    inspect,
 )
 from sqlalchemy.schema import CreateTable
 
@@ -39,6 +40,11 @@ class Tables:
     entity: Table
     history: Table
     attribute: Table
+
+    def exist(self, connection: Connection) -> bool:
+        """Whether all three are there."""
+        found = inspect(connection)
+        return all(found.has_table(table.name) for table in self)
 
     def create(self, connection: Connection) -> None:
         """Makes what is missing, tables, indexes and the table of positions."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from api.streaming import AHEAD, Streams
+from api.streaming import AHEAD, Stalled, Streams
 from tests.api.conftest import Api, create, serving
 
 
@@ -37,6 +37,21 @@ def test_a_job_stays_a_few_chunks_ahead() -> None:
     asyncio.run(slow_client())
     assert ended == [True]
     assert len(made) <= 2 + AHEAD + 2
+
+
+def test_a_client_that_takes_nothing_frees_its_thread() -> None:
+    # other answers do not wait for ever behind those of clients that stand still; theirs break off, and are not whole
+    async def clients() -> None:
+        streams = Streams(threads=1, patience=0.05)
+        _, stalled = await streams.start(lambda: (yield from range(1000)))
+        async with asyncio.timeout(5):
+            head, _ = await streams.start(lambda: (yield from "ab"))
+        assert head == "a"
+        with pytest.raises(Stalled):
+            _ = [item async for item in stalled]
+        await asyncio.to_thread(streams.close)
+
+    asyncio.run(clients())
 
 
 @pytest.mark.parametrize("fails_at", [0, 3])
@@ -78,6 +93,26 @@ def test_a_collection_is_one_moment(store_url: str) -> None:
         assert len(pieces) > 5
         assert b"".join(pieces).count(b'"noteid"') == 400
         assert api.get("/dirs/d/notes") == {}
+
+
+def test_a_client_that_goes_away_ends_its_answer(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    # sending to a client that has gone does not fail, so nobody would notice that an export is made for nobody
+    made: list[int] = []
+
+    def endless(*_: Any) -> Generator[bytes, None, None]:
+        while len(made) < 10_000:
+            made.append(1)
+            yield b"x" * 100
+
+    async def left() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    async def send(_: Any) -> None:
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr("api.reading.chunks", endless)
+    api.runner.run(api.app(scope("/dirs"), left, send))
+    assert len(made) < 100
 
 
 def test_a_failure_half_way_ends_the_connection(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
