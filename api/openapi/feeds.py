@@ -24,7 +24,7 @@ _FED: Final = (400, 401, 403, 404, 405, 406, 500)
 _GOING_ON: Final[dict[str, tuple[str, Schema]]] = {
     "after": (f"Goes on behind a moment: {_MOMENT}. The header Last-Event-ID goes before it.", _TEXT),
     "limit": (
-        f"Events at most. Without it an array has {PAGE}, other forms all. What belongs to one position stays together; "
+        f"Events at most. Without it an array has {PAGE}, other forms all. What is of one position stays together; "
         "pages of the log end where an interaction does, unless one alone is larger.",
         {**_WHOLE, "minimum": 1},
     ),

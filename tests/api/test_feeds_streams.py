@@ -1,0 +1,158 @@
+"""Feeds as server-sent events: they go on, resume, and let go of their readers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from api.feeds import delivery
+from api.feeds.following import PAUSE, Following
+from tests.api.conftest import Api, create, serving
+from tests.api.streams import Sent, reading
+
+
+def told(found: list[Sent]) -> list[tuple[str, str, str]]:
+    """Id to resume with, type and subject of each event."""
+    return [(each.last, each.event.removeprefix("io.xregistry."), json.loads(each.data)["subject"]) for each in found]
+
+
+def test_a_stream_goes_on_and_resumes(store_url: str) -> None:
+    # EV-79: what was and what comes, each once; Last-Event-ID goes on behind what a reader has
+    create(store_url)
+
+    async def follow(api: Api) -> None:
+        async with reading(api, "/-/events") as stream:
+            await api.client.put("/dirs/d1", json={})
+            first = await stream.until(2)
+            assert told(first) == [("4", "registry.updated", "/"), ("5", "group.created", "/dirs/d1")]
+            await api.client.put("/dirs/d1", json={})
+            assert told(await stream.until(3))[2:] == [("6", "group.updated", "/dirs/d1")]
+            assert (stream.status, stream.headers["content-type"]) == (200, "text/event-stream")
+            assert stream.headers["cache-control"] == "no-store"
+        async with reading(api, "/-/events?after=0", last_event_id="5") as stream:
+            assert told(await stream.until(1)) == [("6", "group.updated", "/dirs/d1")]
+        async with reading(api, "/-/events?after=4&limit=1") as stream:
+            assert told(await stream.until(1)) == [("5", "group.created", "/dirs/d1")]
+
+    with serving(store_url) as api:
+        api.runner.run(follow(api))
+
+
+def test_a_position_is_named_by_its_last_event(api: Api) -> None:
+    # EV-79: cut off between two events of one position, a reader gets both again rather than losing one
+    api.done("PUT", "/dirs/d1", {"deprecated": {"documentation": "http://x/"}})
+
+    async def follow() -> None:
+        async with reading(api, "/-/events") as stream:
+            assert told(await stream.until(3))[1:] == [
+                ("4", "group.created", "/dirs/d1"),
+                ("5", "group.deprecation", "/dirs/d1"),
+            ]
+
+    api.runner.run(follow())
+
+
+def test_the_log_as_a_stream(api: Api) -> None:
+    # EV-79: an interaction's line comes before its events and has no position of its own
+    async def follow() -> None:
+        async with reading(api, "/-/log?after=2") as stream:
+            found = await stream.until(2)
+            assert [(each.last, each.event) for each in found] == [("", "interaction"), ("3", "EntityCreated:1")]
+            await api.client.put("/dirs/d1", json={})
+            found = (await stream.until(5))[2:]
+            assert [(each.last, each.event) for each in found] == [
+                ("3", "interaction"),
+                ("4", "EntityUpdated:1"),
+                ("5", "EntityCreated:1"),
+            ]
+            assert json.loads(found[0].data)["last"] == 5
+
+    api.runner.run(follow())
+
+
+def test_an_idle_stream_shows_that_it_lives(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    # a sign of life carries the position, so that a reader who wants little does not begin anew
+    monkeypatch.setattr(delivery, "BEAT", 0.02)
+
+    async def follow() -> str:
+        async with reading(api, "/-/events?subject=/dirs/none") as stream:
+            await api.client.put("/dirs/d1", json={})
+            async with asyncio.timeout(5):
+                while ": \nid: 5\n\n" not in stream.text:
+                    await asyncio.sleep(0.01)
+        return stream.text
+
+    assert "data:" not in api.runner.run(follow())
+
+
+def test_a_reader_that_leaves_is_forgotten(api: Api) -> None:
+    # nothing waits for a client that is gone, and nobody looks at the log for it
+    following: Following = api.app.state.stop_following.__self__
+
+    async def follow() -> None:
+        async with reading(api, "/-/events") as stream:
+            async with asyncio.timeout(5):
+                while not following.waiting:
+                    await asyncio.sleep(0.01)
+            assert not stream.left.is_set()
+        assert following.waiting == 0
+
+    api.runner.run(follow())
+
+
+def test_a_reader_of_everything_that_leaves_ends_the_work(api: Api) -> None:
+    # lines that nobody takes are not made
+    api.done("POST", "/dirs/d/notes", {f"n{number}": {"description": "x" * 2000} for number in range(800)})
+
+    async def leave_early() -> int:
+        async with reading(api, "/-/log", accept="application/x-ndjson") as stream:
+            async with asyncio.timeout(5):
+                while not stream.text:
+                    await asyncio.sleep(0)
+            stream.left.set()
+        return len(stream.text)
+
+    whole = len(api.done("GET", "/-/log", accept="application/x-ndjson").text)
+    assert api.runner.run(leave_early()) < whole
+
+
+def test_a_stream_ends_with_the_server(api: Api) -> None:
+    # a server that stops lets its readers go at once; a new one would serve them
+    async def follow() -> None:
+        async with reading(api, "/-/events") as stream:
+            await api.client.put("/dirs/d1", json={})
+            await stream.until(2)
+            waiting = asyncio.create_task(api.client.get("/-/events?after=5&wait=30", timeout=40))
+            await asyncio.sleep(0.05)
+            api.app.state.stop_following()
+            assert (await asyncio.wait_for(waiting, 2)).json() == []
+            stream.left = asyncio.Event()  # the reader stays; the server goes
+
+    api.runner.run(follow())
+
+
+def test_those_who_wait_share_a_look() -> None:
+    # other processes' commits are found by looking, once for all, and not at all while nobody waits
+    looks: list[int] = []
+
+    def head() -> int:
+        looks.append(0)
+        return len(looks) // 40
+
+    async def wait() -> None:
+        following = Following()
+        following.follow(head)
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        found = await asyncio.gather(*(following.beyond(0, 20 * PAUSE, gone) for _ in range(30)))
+        assert found == [True] * 30
+        seen = len(looks)
+        assert seen < 50
+        await asyncio.sleep(3 * PAUSE)
+        assert len(looks) == seen
+        assert not await following.beyond(1, 0.01, gone)
+        gone.set_result(None)
+        assert not await following.beyond(0, 5, gone)
+
+    asyncio.run(wait())
