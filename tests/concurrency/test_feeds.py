@@ -146,14 +146,14 @@ async def polled(http: httpx.AsyncClient, url: str, path: str, size: int) -> Asy
 
 
 def test_a_server_stops_with_a_reader_on_it(sqlite_url: str, tmp_path: Path) -> None:
-    # a reader who would stay for ever is let go of at once, not when the server's patience ends
+    # a reader who would stay for ever is let go of at once, not when the server's patience ends, and told how far it is
     with serving(sqlite_url, tmp_path) as served, httpx.Client(timeout=20) as http:
         with http.stream("GET", f"{served.url}/-/events", headers={"accept": EVENT_STREAM}) as answer:
             pieces = answer.iter_raw()
             assert next(pieces).startswith(b"retry:")
             began = time.monotonic()
             served.process.send_signal(signal.SIGTERM)
-            assert b"".join(pieces) == b""
+            assert b"".join(pieces) == b": \nid: 3\n\n"
         served.process.wait(timeout=20)
         assert time.monotonic() - began < 5
     assert served.process.returncode == 0
