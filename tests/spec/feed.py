@@ -16,6 +16,12 @@ def told(url: str, after: int = 0, *, changed: bool = True) -> list[Message]:
         return list(messages(Log(reader), after, XRegistryEvents(changed)))
 
 
+def end(url: str) -> int:
+    """The position of the last event in a store."""
+    with closing(connect(url)) as reader:
+        return Log(reader).head().last
+
+
 def messages(log: Log, after: int, projection: XRegistryEvents) -> Iterator[Message]:
     """The messages of all interactions beyond a position, one interaction at a time."""
     for interaction in log.interactions(after, 1_000_000):

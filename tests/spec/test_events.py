@@ -11,6 +11,8 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -22,7 +24,7 @@ import yaml
 
 from domain import xid as xids
 from projections.xregistry_events import PREFIX, Message
-from tests.spec.feed import told
+from tests.spec.feed import end, told
 from tests.spec.harness import BASE, Registry, Request, Stage, serving
 from tests.spec.test_changes import MACROS, MODEL, ROWS, path, significant
 from tests.stores import postgres_server
@@ -38,64 +40,91 @@ ACTIONS = {"created": None, "deleted": None, "updated": None}
 Told = tuple[str, str, Any]
 
 
-def rows() -> Iterator[dict[str, Any]]:
-    for row in [*ROWS, *yaml.safe_load(Path(__file__).with_name("events.yaml").read_text())]:
+def also_for_scans(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for row in rows:
         yield row
         if row["id"] in BOTH_KINDS:
             scans = json.loads(re.sub(r'"b(?=[/"])', '"s/scans/p1', json.dumps(row)))
             yield scans | {"id": f"{row['id']}/scans"}
 
 
-STORIES = list(rows())
+def named(rows: list[dict[str, Any]]) -> Any:
+    return pytest.mark.parametrize("row", rows, ids=[f"{row['id']}: {row['rule']}" for row in rows])
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Each database in turn."""
     if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path_factory.mktemp('events') / 'annals.db'}"
-    else:
-        server, schema = request.getfixturevalue("postgres_server"), f"events{uuid4().hex}"
-        with psycopg.connect(server, autocommit=True) as connection:
-            connection.execute(f"CREATE SCHEMA {schema}")
-        url = f"{server}?options=-csearch_path%3D{schema}"
+        yield from staged(f"sqlite:///{tmp_path_factory.mktemp('events') / 'annals.db'}")
+        return
+    server, schema = request.getfixturevalue("postgres_server"), f"events{uuid4().hex}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+        yield from staged(f"{server}?options=-csearch_path%3D{schema}")
+        connection.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+def staged(url: str) -> Iterator[Stage]:
     stage = Stage(url, MODELS)
     yield stage
     stage.close()
-    if request.param == "postgresql":
-        with psycopg.connect(server, autocommit=True) as connection:
-            connection.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
-@pytest.mark.parametrize("row", STORIES, ids=[f"{row['id']}: {row['rule']}" for row in STORIES])
-def test_what_a_request_is_told_as(row: dict[str, Any], stage: Stage) -> None:
-    asyncio.run(story(row, stage))
+@pytest.fixture(scope="class")
+def library(stage: Stage) -> Iterator[tuple[asyncio.Runner, Registry]]:
+    """A registry that serves row after row; none of them changes the model, which is all that it remembers."""
+    with asyncio.Runner() as runner:
+        runner.run(stage.set("library"))
+        serves = serving(stage.database)
+        yield runner, runner.run(serves.__aenter__())
+        runner.run(serves.__aexit__(None, None, None))
 
 
-async def story(row: dict[str, Any], stage: Stage) -> None:
-    await stage.set(row.get("model", "library"))
-    async with serving(stage.database) as registry:
-        for write in row.get("given", []):
-            answer = await registry.ask(await request(registry, row, *write))
-            assert 200 <= answer.status < 300, (write, answer)
-        names = await version_names(registry, row)
-        asked = await request(registry, row, *row["when"])
-        before = told(stage.database)
-        answer = await registry.ask(asked)
-        events = told(stage.database)[len(before) :]
-        if isinstance(row["then"], str):  # EV-8: what is refused is told to nobody
-            assert json.loads(answer.content)["type"].partition("#")[2] == row["then"]
-            assert events == []
-            return
-        assert 200 <= answer.status < 300, answer
-        for version, found in (await version_names(registry, row)).items():
-            names[version] = names.get(version, set()) | found
-        assert [shown(event) for event in events] == list(expected(row, names))
-        await is_one_interaction(registry, events, answer.headers.get("xregistry-xregcorrelationid"))
+class TestOneRegistry:
+    """Rows about Groups, Resources and Versions."""
+
+    @named(list(also_for_scans(ROWS)))
+    def test_what_a_request_is_told_as(
+        self, row: dict[str, Any], stage: Stage, library: tuple[asyncio.Runner, Registry]
+    ) -> None:
+        runner, registry = library
+        runner.run(stage.set("library"))
+        runner.run(story(row, registry, stage.database))
+
+
+@named(yaml.safe_load(Path(__file__).with_name("events.yaml").read_text()))
+def test_what_a_request_to_a_new_registry_is_told_as(row: dict[str, Any], stage: Stage) -> None:
+    async def run() -> None:
+        await stage.set(row.get("model", "library"))
+        async with serving(stage.database) as registry:
+            await story(row, registry, stage.database)
+
+    asyncio.run(run())
+
+
+async def story(row: Mapping[str, Any], registry: Registry, url: str) -> None:
+    for write in row.get("given", []):
+        answer = await registry.ask(await request(registry, row, *write))
+        assert 200 <= answer.status < 300, (write, answer)
+    names = await version_names(registry, row)
+    asked = await request(registry, row, *row["when"])
+    position = end(url)
+    answer = await registry.ask(asked)
+    events = told(url, position)
+    if isinstance(row["then"], str):  # EV-8: what is refused is told to nobody
+        assert json.loads(answer.content)["type"].partition("#")[2] == row["then"]
+        assert events == []
+        return
+    assert 200 <= answer.status < 300, answer
+    for version, found in (await version_names(registry, row)).items():
+        names[version] = names.get(version, set()) | found
+    assert [shown(event) for event in events] == list(expected(row, names))
+    await is_one_interaction(registry, events, answer.headers.get("xregistry-xregcorrelationid"))
 
 
 async def is_one_interaction(registry: Registry, events: list[Message], header: str | None) -> None:
-    # EV-18, EV-20, EV-24, EV-27, EV-30: one time and one id for all, which the answer carries too, or there are none
+    # EV-11, EV-18, EV-20, EV-24, EV-27, EV-30: one time and one id for all, and the answer has it, or no event
     moment = registry.moment.clock().isoformat(timespec="microseconds").replace("+00:00", "Z")
     assert {(event.xregcorrelationid, event.time) for event in events} == ({(header, moment)} if header else set())
     for event in events:  # EV-13: source and subject make the URL of the entity, while there is one
@@ -179,3 +208,53 @@ def listed_names(entity: str, text: str, names: Mapping[str, set[str]]) -> set[s
 
 def _words(word: str) -> list[str]:
     return MACROS.get(word, word).split()
+
+
+# --- single exchanges ------------------------------------------------------------------------------------------------
+
+
+def test_a_whole_exchange(stage: Stage) -> None:
+    # T15, EV-19, EV-27, EV-28: id and time of the answer are those of the events, whatever times the request sets
+    async def run() -> None:
+        await stage.set("library")
+        async with serving(stage.database) as registry:
+            position = end(stage.database)
+            answer = await registry.ask(Request("PUT", "/shelves/s1", {}))
+            assert answer.status == 201
+            made = json.loads(answer.content)
+            events = told(stage.database, position)
+            assert [shown(event) for event in events] == [
+                ("registry.updated", "/", {"epoch", "modifiedat", "shelves", "shelvescount"}),
+                ("group.created", "/shelves/s1", None),
+            ]
+            assert {event.xregcorrelationid for event in events} == {answer.headers["xregistry-xregcorrelationid"]}
+            now = {datetime.fromisoformat(event.time) for event in events}
+            assert now == {datetime.fromisoformat(made[name]) for name in ("createdat", "modifiedat")}
+            position = end(stage.database)
+            times = {"createdat": "2001-01-01T00:00:00Z", "modifiedat": "2002-01-01T00:00:00Z"}
+            assert (await registry.ask(Request("PUT", "/shelves/s1", times))).status == 200
+            [event] = told(stage.database, position)
+            assert datetime.fromisoformat(event.time) == registry.moment.clock()
+
+    asyncio.run(run())
+
+
+def test_reading_refusals_and_time_are_told_to_nobody(stage: Stage) -> None:
+    # EV-7, EV-8, EV-9: neither who reads, nor who is refused, nor a day that comes makes an event
+    async def run() -> None:
+        await stage.set("library")
+        async with serving(stage.database) as registry:
+            soon = (registry.moment.clock() + timedelta(seconds=5)).isoformat()
+            later = (registry.moment.clock() + timedelta(seconds=9)).isoformat()
+            body = {"deprecated": {"effective": soon, "removal": later}, "books": {"b1": {}}}
+            await registry.ask(Request("PUT", "/shelves/s1", body))
+            before = told(stage.database)
+            registry.moment.number += 3600
+            for method, where in product(("GET", "HEAD", "OPTIONS"), ("/", "/export", "/shelves/s1", "/model")):
+                assert (await registry.ask(Request(method, where))).status < 300
+            half = {"s1": {"name": "fine"}, "s2": {"epoch": "bad"}}
+            for refused in (Request("POST", "/shelves", half), Request("DELETE", "/shelves/s1?epoch=99")):
+                assert (await registry.ask(refused)).status == 400
+            assert told(stage.database) == before
+
+    asyncio.run(run())
