@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from api import splices
 from api.asof import linked
 from api.documents import Documents, document_member
 from api.inline import CONFIGURATION, NOTHING, Inline
 from api.members import Members, joined, members, string
 from api.narrowing import Narrowing
 from api.shortself import shortself
-from api.splices import Splices
+from api.splices import Splice
 from domain import xid as xids
 from domain.model import GroupType, ResourceType
 from projections.entities.rows import Row
@@ -29,7 +30,7 @@ VALIDATED: Final = (
     "compatibilityvalidated",
     "compatibilityvalidatedreason",
 )
-CHUNK: Final = 1 << 16
+CHUNK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,13 @@ class Look:
         """Whether Resources show more than their stored text and URLs."""
         return self.doc or self.short or self.narrowing is not None
 
-    def splices(self, type: ResourceType) -> Splices:
-        """How entities of a Resource type get their URLs."""
-        return Splices(self.base, type.singular, _suffix(type), self.asof)
+    def resources(self, type: ResourceType) -> Splice:
+        """How Resources of a type that are as they are stored get their URLs."""
+        return splices.resources(self.base, type.singular, _suffix(type), self.asof)
+
+    def versions(self, type: ResourceType) -> Splice:
+        """How their Versions do."""
+        return splices.versions(self.base, type.singular, _suffix(type), self.asof)
 
     def url(self, xid: str, suffix: str = "") -> str:
         """The absolute URL of an entity or collection, as JSON text. O(1): ids need no escapes."""
@@ -157,7 +162,7 @@ class Renderer:
         """The Resource where its stored text only needs URLs."""
         if self._look.general or inline:
             return None
-        return self._look.splices(type).resource(row.xid, row.attributes)
+        return self._look.resources(type)(row.xid, row.attributes)
 
     def resource_members(self, row: Row, type: ResourceType, inline: Inline) -> Members:
         """A Resource's members up to `versionscount`, which comes last; the rest of its Versions left out."""
@@ -203,7 +208,7 @@ class Renderer:
         """The Version where its stored text only needs URLs."""
         if self._look.doc or self._look.short or inline:
             return None
-        return self._look.splices(type).version(row.xid, row.attributes)
+        return self._look.versions(type)(row.xid, row.attributes)
 
     def version_members(self, row: Row, type: ResourceType, inline: Inline) -> Members:
         """All members of a Version."""

@@ -108,14 +108,13 @@ def json_pieces(shown: Shown, base: str, documents: Documents) -> Iterator[str]:
 def _listed(shown: Shown, stored: Stored, base: str, documents: Documents) -> Iterator[str]:
     """A whole collection of Resources or Versions from their stored texts."""
     look, type = shown.look(base), _resource(shown.target)
-    splices = look.splices(type)
 
     def otherwise(xid: str) -> str:
         row = stored.entity(xid)
         assert row is not None, "its text was found"
         return "".join(_entity(Renderer(look, documents, Ahead(())), shown)(row))
 
-    splice = splices.resource if shown.target.kind is Kind.RESOURCES else splices.version
+    splice = look.resources(type) if shown.target.kind is Kind.RESOURCES else look.versions(type)
     return collection(stored.texts, splice, otherwise)
 
 

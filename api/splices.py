@@ -7,7 +7,8 @@ belong, which costs a third of taking the text apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 from typing import Final, NamedTuple
 
 from projections.entities.rows import Row
@@ -26,50 +27,53 @@ class Stored(NamedTuple):
 #: The JSON text of an entity; None where that takes more than this.
 Splice = Callable[[str, str], str | None]
 
+#: Members of a collection that are written together.
+TOGETHER: Final = 250
 #: Where the members of a Resource that are not its default Version's begin in its stored text, and its last one.
 _META: Final = ',"meta":{'
 _COUNT: Final = ',"versionscount":'
 
 
-@dataclass(frozen=True, slots=True)
-class Splices:
-    """How the entities of one Resource type get their URLs.
+@lru_cache(maxsize=256)
+def resources(base: str, singular: str, suffix: str, asof: str) -> Splice:
+    """What gives Resources of a type in the API view, nothing inlined, from xids and stored attributes.
 
     base: absolute URL of the registry. suffix: what follows an xid in `self`. asof: what all URLs end with.
     """
+    first, second = f'{{"{singular}id":"', '","versionid":"'
+    itself, xid_is, meta_is = f',"self":"{base}', f'{suffix}{asof}","xid":"', f',"metaurl":"{base}'
+    versions_are, end = f'/meta{asof}","versionsurl":"{base}', f'/versions{asof}"'
 
-    base: str
-    singular: str
-    suffix: str
-    asof: str
-
-    def resource(self, xid: str, text: str) -> str | None:
-        """A Resource in the API view, nothing inlined. text: its stored attributes."""
-        start = f'{{"{self.singular}id":"{xid[xid.rindex("/") + 1 :]}","versionid":"'
-        default, _, meta = text.partition(_META)
-        own, counted, count = meta.rpartition(_COUNT)
-        # An attribute that holds an object with members of these names takes the long way.
-        if not default.startswith(start) or not counted or _META in meta or _COUNT in own:
+    def splice(xid: str, text: str) -> str | None:
+        at = len(first) + len(xid) - xid.rindex("/") - 1
+        ids, count = text.find('"', at + len(second)) + 1, text.rfind(_COUNT)
+        meta = text.find(_META, ids, count)
+        # An attribute that holds an object with a member of this name takes the long way.
+        if meta < 0 or not text.startswith(first) or not text.startswith(second, at) or text.find(_META, meta + 1) > 0:
             return None
-        ids = default.index('"', len(start)) + 1
-        url, asof = self.base + xid, self.asof
-        return (
-            f'{default[:ids]},"self":"{url}{self.suffix}{asof}","xid":"{xid}"{default[ids:]},"metaurl":"{url}/meta{asof}"'
-            f',"versionsurl":"{url}/versions{asof}"{_COUNT}{count}'
-        )
+        return f'{text[:ids]}{itself}{xid}{xid_is}{xid}"{text[ids:meta]}{meta_is}{xid}{versions_are}{xid}{end}{text[count:]}'
 
-    def version(self, xid: str, text: str) -> str | None:
-        """A Version in the API view, its document not inlined. text: its stored attributes."""
-        start = f'{{"{self.singular}id":"{xid.split("/", 5)[4]}","versionid":"{xid[xid.rindex("/") + 1 :]}",'
+    return splice
+
+
+@lru_cache(maxsize=256)
+def versions(base: str, singular: str, suffix: str, asof: str) -> Splice:
+    """The same for Versions, their documents not inlined."""
+
+    def splice(xid: str, text: str) -> str | None:
+        start = f'{{"{singular}id":"{xid.split("/", 5)[4]}","versionid":"{xid[xid.rindex("/") + 1 :]}",'
         if not text.startswith(start):
             return None
-        return f'{start}"self":"{self.base}{xid}{self.suffix}{self.asof}","xid":"{xid}",{text[len(start) :]}'
+        return f'{start}"self":"{base}{xid}{suffix}{asof}","xid":"{xid}",{text[len(start) :]}'
+
+    return splice
 
 
 def collection(texts: Texts, splice: Splice, otherwise: Callable[[str], str]) -> Iterator[str]:
     """A whole collection as a JSON object, in pieces. otherwise: gives the JSON text where `splice` does not."""
-    before = "{"
-    for xid, text in texts:
-        yield f'{before}"{xid[xid.rindex("/") + 1 :]}":{splice(xid, text) or otherwise(xid)}'
+    before, waiting = "{", iter(texts)
+    while block := list(islice(waiting, TOGETHER)):
+        members = [f'"{xid[xid.rindex("/") + 1 :]}":{splice(xid, text) or otherwise(xid)}' for xid, text in block]
+        yield before + ",".join(members)
         before = ","
     yield "}" if before == "," else "{}"
