@@ -28,7 +28,7 @@ class Stored(NamedTuple):
 Splice = Callable[[str, str], str | None]
 
 #: Members of a collection that are written together.
-TOGETHER: Final = 250
+TOGETHER: Final = 100
 #: Where the members of a Resource that are not its default Version's begin in its stored text, and its last one.
 _META: Final = ',"meta":{'
 _COUNT: Final = ',"versionscount":'

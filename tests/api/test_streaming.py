@@ -76,7 +76,7 @@ def test_a_collection_is_one_moment(store_url: str) -> None:
     # SER-15: a collection that is being sent is not changed by writes that come meanwhile; on both databases
     create(store_url)
     with serving(store_url) as api:
-        api.done("POST", "/dirs/d/notes", {f"n{number:03}": {"description": "x" * 2000} for number in range(400)})
+        api.done("POST", "/dirs/d/notes", {f"n{number:04}": {"description": "x" * 4000} for number in range(1500)})
 
         async def read() -> list[bytes]:
             pieces: list[bytes] = []
@@ -91,7 +91,7 @@ def test_a_collection_is_one_moment(store_url: str) -> None:
 
         pieces = api.runner.run(read())
         assert len(pieces) > 5
-        assert b"".join(pieces).count(b'"noteid"') == 400
+        assert b"".join(pieces).count(b'"noteid"') == 1500
         assert api.get("/dirs/d/notes") == {}
 
 
