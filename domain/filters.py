@@ -198,6 +198,8 @@ def parse_sort(text: str, scope: Scope, model: Model) -> Sort:
         path = dotpath.parse(key)
     except ValueError as error:
         raise _bad_sort(text, str(error)) from None
+    if bad := _misnamed(path):
+        raise _bad_sort(text, f"no attribute can have the name {bad!r}")
     if path[0] in _collections(scope.type, model):
         raise _bad_sort(text, f'"{path[0]}" is a nested collection')
     if _follows_id(path, scope.type, model):
@@ -236,7 +238,7 @@ def _expression(text: str, scope: Scope, model: Model) -> Expression:
         path = dotpath.parse(found["path"], wildcards=True)
     except ValueError as error:
         raise _bad_filter(text, str(error)) from None
-    if bad := next((step for step in path if isinstance(step, str) and not _NAME.match(step)), None):
+    if bad := _misnamed(path):
         raise _bad_filter(text, f"no attribute can have the name {bad!r}")
     type, rest = _placed(path, scope, model, text)
     definition = _definition(rest, type, model)
@@ -244,6 +246,11 @@ def _expression(text: str, scope: Scope, model: Model) -> Expression:
     operator, sought = _asked(found["operator"], found["value"], kind, text)
     source = f"{dotpath.text(rest)}{found['operator'] or ''}{found['value'] or ''}"
     return Expression(type, rest, operator, sought, kind in SCALARS, source, _derived(type, rest, model))
+
+
+def _misnamed(path: Sequence[Step]) -> str | None:
+    """The first step that is no name of anything."""
+    return next((step for step in path if isinstance(step, str) and not _NAME.match(step)), None)
 
 
 def _placed(path: tuple[Step, ...], scope: Scope, model: Model, text: str) -> tuple[str, tuple[Step, ...]]:

@@ -14,10 +14,18 @@ from domain.drafts import ResourceDraft, VersionDraft
 from domain.images import Facts
 from domain.jsontext import Json
 from domain.model import GroupType, Model, compile_model
-from domain.model.compare import changed_types
-from domain.problems import CapabilityError, HasdocumentViolation, ModelComplianceError, ModelError, Problem
+from domain.model.compare import changed_types, related_types
+from domain.problems import (
+    CapabilityError,
+    HasdocumentViolation,
+    MalformedXref,
+    ModelComplianceError,
+    ModelError,
+    Problem,
+)
 from domain.resources import check_order
 from domain.world import World
+from domain.xrefs import is_of_same_type
 
 _OFFENDERS = 20  # as many are named in an error; more would help nobody
 
@@ -86,6 +94,7 @@ def entities_comply(changes: ChangeSet) -> None:
 
 def _affected(changes: ChangeSet) -> Iterator[str]:
     types = changed_types(changes.world.model, changes.model)
+    types |= related_types(changes.world.model, types)
     if xids.REGISTRY in types:
         yield xids.REGISTRY
     for type in sorted(types - {xids.REGISTRY}):
@@ -107,7 +116,8 @@ def _comply(changes: ChangeSet, xid: str) -> None:
 def _comply_resource(changes: ChangeSet, xid: str) -> None:
     resource = changes.resource(xid)
     if resource.xref is not None:
-        return  # it holds nothing that a model could refuse
+        _comply_pointer(changes, resource, resource.xref)
+        return
     changes.load_versions(resource)
     resource.meta.comply()
     for version in resource.living():
@@ -116,6 +126,12 @@ def _comply_resource(changes: ChangeSet, xid: str) -> None:
         check_order(resource.type, version)
         version.comply()
     resource.unsettled = True
+
+
+def _comply_pointer(changes: ChangeSet, resource: ResourceDraft, pointer: str) -> None:
+    """A pointer holds nothing that a model could refuse but where it points (ENT-130)."""
+    if not is_of_same_type(changes, resource, pointer):
+        raise MalformedXref(xref=pointer, error_detail=f'it is no longer of the type of "{resource.xid}"')
 
 
 def _has_document(version: VersionDraft, resource: ResourceDraft) -> bool:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import ClassVar, Final
 
+from domain.jsontext import dumps
+
 SPEC: Final = "https://github.com/xregistry/spec/blob/main/core/spec.md"
 HTTP: Final = "https://github.com/xregistry/spec/blob/main/core/http.md"
 
@@ -75,9 +77,8 @@ class Problem(Exception):
 
 
 def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
+    """Strings as they are, anything else as a client writes it."""
+    return dumps(value).decode() if isinstance(value, (bool, float, list, dict)) else str(value)
 
 
 def _problem(name: str, status: int, about: str | None, title: str, document: str = SPEC) -> type[Problem]:

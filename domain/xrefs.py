@@ -73,6 +73,13 @@ def check_no_pointer(resource: ResourceDraft, name: str = "versions") -> None:
         raise extra(resource, name)
 
 
+def is_of_same_type(changes: ChangeSet, resource: ResourceDraft, pointer: str) -> bool:
+    """Whether a Resource and the one that it points at have one and the same type; types alike are two (ENT-130)."""
+    plural, _, type, _ = xids.segments(pointer)
+    group = changes.model.groups.get(plural)
+    return group is not None and type in group.resources and group.resources[type].origin == resource.type.origin
+
+
 def _target(changes: ChangeSet, resource: ResourceDraft, pointer: Json) -> str:
     """The xid of another Resource of the same type, which need not exist (ENT-130)."""
     if not isinstance(pointer, str):
@@ -81,7 +88,7 @@ def _target(changes: ChangeSet, resource: ResourceDraft, pointer: Json) -> str:
         targets.xref(pointer, resource.type.meta.types)
     except BadXref as flaw:
         raise MalformedXref(xref=pointer, error_detail=flaw.detail) from None
-    if changes.resource_type(pointer)[1].origin != resource.type.origin:
+    if not is_of_same_type(changes, resource, pointer):
         raise MalformedXref(xref=pointer, error_detail="it names a Resource of another type")
     if xids.stream(pointer) == xids.stream(resource.xid):
         raise MalformedXref(xref=pointer, error_detail="a Resource cannot stand for itself")

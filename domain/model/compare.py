@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,6 +33,17 @@ def changed_types(old: Model, new: Model) -> set[str]:
     """
     before, after = dict(_definitions(old)), dict(_definitions(new))
     return {type for type in before.keys() | after.keys() if before.get(type) != after.get(type)}
+
+
+def related_types(model: Model, types: Collection[str]) -> set[str]:
+    """The Resource types that share their definition with one of some types: what points at one may be of another."""
+    origins = {
+        f"{group.plural}.{plural}": resource.origin
+        for group in model.groups.values()
+        for plural, resource in group.resources.items()
+    }
+    shared = {origins[type] for type in types if type in origins}
+    return {type for type, origin in origins.items() if origin in shared}
 
 
 def removed_types(old: Model, new: Model) -> set[str]:

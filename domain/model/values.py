@@ -18,6 +18,8 @@ from domain.model.targets import Types
 #: Gives back the value as it is kept. Raises: Flaw.
 Check = Callable[[Any], Any]
 
+#: Digits of the integers that JSON text gives as int.
+_INT_DIGITS: Final = 18
 #: Bytes that a scalar attribute's name and value may take together, so that they fit in a header (ENT-13).
 ROOM: Final = 4096
 
@@ -51,7 +53,7 @@ def fits(name: str) -> Check:
     safe = room // 4
 
     def check(value: Any) -> Any:
-        text = value if type(value) is str else string_form(value)
+        text = value if type(value) is str else text_of(value) if type(value) is Decimal else string_form(value)
         if len(text) > safe and len(text.encode()) > room:
             raise Flaw(f"its name and value take more than {ROOM} bytes")
         return value
@@ -96,9 +98,19 @@ def string_form(value: Any) -> str:
             return str(value)
         case float() if _exact(value):
             return str(int(value))
-        case float() | Decimal():
+        case Decimal():
+            return _canonical(value)
+        case float():
             return text_of(value)
     return type(value).__name__
+
+
+def _canonical(number: Decimal) -> str:
+    """The same text for equal numbers: no exponent where plain digits fit, no zeros behind the last digit."""
+    if abs(number.adjusted()) > ROOM:
+        return text_of(number)
+    plain = format(number, "f")
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
 
 def folded(value: Any) -> str:
@@ -126,8 +138,15 @@ def _integer(value: Any) -> Any:
     if _exact(number):
         return int(number)
     if number == Decimal(number).to_integral_value():
-        return number
+        return _plain_digits(Decimal(number))
     raise Flaw(f"{string_form(value)} is not an integer")
+
+
+def _plain_digits(number: Decimal) -> Any:
+    """An integer without exponent or fraction, as whoever reads integers expects it; kept where it is too long."""
+    if number.adjusted() >= ROOM:
+        return number
+    return int(number) if number.adjusted() < _INT_DIGITS else Decimal(int(number))
 
 
 def _exact(number: float | Decimal) -> bool:

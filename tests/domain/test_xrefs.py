@@ -9,7 +9,7 @@ import pytest
 
 from domain.commands import DeleteEntities, Method, WriteTree
 from domain.decide import decide
-from domain.problems import Problem
+from domain.problems import ModelComplianceError, Problem
 from domain.roles import Role
 from domain.world import Context
 from tests.domain.registry import START, MemoryRegistry, changed, said
@@ -210,3 +210,19 @@ def test_nobody_deletes_from_a_readonly_resource(registry: MemoryRegistry, xid: 
     with pytest.raises(Problem) as problem:
         registry.do(DeleteEntities(xid))
     assert problem.value.name == "readonly"
+
+
+@pytest.mark.parametrize("cart", [None, {"singular": "cart", "resources": {"books": {"singular": "book"}}}])
+def test_a_model_cannot_leave_a_pointer_on_another_type(registry: MemoryRegistry, cart: dict[str, Any] | None) -> None:
+    # MOD-93, ENT-130, P-12: a pointer, dangling or not, is held against a model that parts its type from its target's
+    registry.put(B2, {"meta": {"xref": "/carts/c1/books/b1"}})
+    groups = MODEL["groups"] | ({"carts": cart} if cart else {})
+    source = {"groups": {name: group for name, group in groups.items() if cart or name != "carts"}}
+    before = len(registry.log)
+    with pytest.raises(ModelComplianceError) as problem:
+        registry.model(source)
+    assert f"{B2}: " in str(problem.value.detail)
+    assert len(registry.log) == before
+    registry.put(B2, POINTER)
+    registry.model(source)
+    assert registry.meta(B2)["xref"] == B1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -52,6 +53,20 @@ def test_read_only_members_are_dropped_at_every_depth() -> None:
     assert level.accept(given) == {"o": left, "a": [left], "m": {"k": left}, "other": left, "s": "X"}
     assert level.accept({"t": 1}, stored={"s": "x"}) == {}
     assert level.accept({"o": 5}) == {"o": 5}
+
+
+def test_a_number_is_what_it_says_however_it_is_written() -> None:
+    # TRAP-1, MOD-24: integers have digits only; equal numbers match the same enum and switch the same siblings on
+    switched = {"100": {"siblingattributes": {"c": {"type": "string"}}}}
+    level = version(
+        i={"type": "integer", "enum": [100]}, d={"type": "decimal", "ifvalues": switched}, n={"type": "integer"}
+    )
+    born = "2026-01-01T00:00:00Z"
+    own = {"fileid": "f", "versionid": "1", "ancestorid": "1", "createdat": born, "modifiedat": born}
+    for written in (100, 1e2, Decimal("1E+2"), Decimal("100.0"), Decimal("1000E-1")):
+        whole = level.complete({**own, "i": written, "d": written, "c": "x", "n": Decimal("12E+20")}, "/dirs/d/files/f")
+        assert (repr(whole["i"]), whole["d"], whole["c"]) == ("100", written, "x")
+        assert str(whole["n"]) == "1200000000000000000000"
 
 
 def test_a_replacement_keeps_what_clients_cannot_set() -> None:
