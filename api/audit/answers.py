@@ -11,19 +11,17 @@ from api import conditional
 from api.answer import Answer, Headers
 from api.audit.asked import Asked
 from api.audit.forms import CONTENT_TYPES, Around, Format, Table, format_of, written
+from api.audit.looks import xid_of
 from api.problem import root_link
 from api.request import Request
 from api.rules import check_caller
 from api.wiring import Registry
 from domain import problems
 from domain import xid as xids
-from projections.audit.trail import Trail
 from projections.entities.query import View
 
 #: Segments before the path of an entity.
 _ABOVE: Final = 2
-#: What else the streams at the root go by.
-_OTHER_NAMES: Final = {"/modelsource": xids.MODEL}
 _VARY: Final = (b"vary", b"accept")
 
 
@@ -45,27 +43,12 @@ class Listed(NamedTuple):
 
 
 def subject(request: Request) -> str:
-    """The xid of the entity or collection in the path; a meta is part of its Resource.
-
-    Raises: Forbidden, and NotFound for what the caller may not see.
-    """
+    """The xid of the entity or collection in the path. Raises: Forbidden, NotFound for what the caller may not see."""
     segments = request.segments[_ABOVE:]
-    segments = segments[:4] if len(segments) == 5 and segments[4] == "meta" else segments
     check_caller(replace(request, segments=segments))
-    if not all(segments) or "\0" in request.path:
+    if not all(segments):
         raise problems.NotFound(request.path)
-    return _OTHER_NAMES.get(xid := xids.join(*segments), xid)
-
-
-def is_collection(xid: str) -> bool:
-    """Whether an xid names a collection, which has no history but that of its members."""
-    return xid not in xids.ROOT_STREAMS and len(xids.segments(xid)) % 2 == 1
-
-
-def check_known(trail: Trail, xid: str, below: bool) -> None:
-    """Raises: NotFound for what has never been. below: whether something below it is enough."""
-    if not trail.knows(xid) and not (below and trail.knows_below(xid)):
-        raise problems.NotFound(xid)
+    return xid_of(segments)
 
 
 def page(request: Request, asked: Asked, positions: Iterator[int]) -> Page:

@@ -7,14 +7,14 @@ from typing import Final
 from starlette.types import Receive
 
 from api.answer import Answer
-from api.audit.answers import Listed, check_known, streamed, subject
+from api.audit.answers import Listed, streamed, subject
 from api.audit.asked import asked
 from api.audit.forms import Around
+from api.audit.looks import difference
 from api.audit.shapes import DIFFERENCES, moment_members
 from api.request import Request
 from api.rules import options_of_reads
 from api.wiring import Registry
-from domain.problems import BadRequest
 from projections.entities.query import View
 
 DIFF: Final = "diff"
@@ -33,18 +33,10 @@ class Diff:
         if (options := options_of_reads(request)) is not None:
             return options
         xid, wanted = subject(request), asked(request.query, PARAMETERS)
-        if (start := wanted.start) is None:
-            raise BadRequest(error_detail='"from" is missing: it names the moment to start from')
-        below = wanted.below is not False
 
         def look(view: View) -> Listed:
-            check_known(view.trail, xid, below)
-            log, now = view.log, self._registry.store.clock()
-            before = log.as_of(start, now, "from")
-            after = log.head() if wanted.end is None else log.as_of(wanted.end, now, "to")
-            compared = view.comparison(before.last, after.last)
-            things = (compared.of_tree if below else compared.of_entity)(xid)
+            before, after, found = difference(view, xid, wanted, self._registry.store.clock())
             around = Around({"xid": xid, "from": moment_members(before), "to": moment_members(after)}, "entities")
-            return Listed(DIFFERENCES, things, view.position(), around)
+            return Listed(DIFFERENCES, found, view.position(), around)
 
         return await streamed(self._registry, request, wanted, look)

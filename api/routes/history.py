@@ -10,8 +10,9 @@ from typing import Final
 from starlette.types import Receive
 
 from api.answer import Answer
-from api.audit.answers import Listed, check_known, is_collection, page, streamed, subject
-from api.audit.asked import asked, span
+from api.audit.answers import Listed, page, streamed, subject
+from api.audit.asked import asked
+from api.audit.looks import history
 from api.audit.shapes import revisions
 from api.request import Request
 from api.rules import options_of_reads
@@ -34,14 +35,10 @@ class History:
         if (options := options_of_reads(request)) is not None:
             return options
         xid, wanted = subject(request), asked(request.query, PARAMETERS)
-        below = is_collection(xid) if wanted.below is None else wanted.below
 
         def look(view: View) -> Listed:
-            trail = view.trail
-            check_known(trail, xid, below)
-            part = span(wanted, view.log, self._registry.store.clock())
-            found = page(request, wanted, (trail.of_tree if below else trail.of_entity)(xid, part))
-            things = trail.revisions(found.positions, before="before" in wanted.images)
+            found = page(request, wanted, history(view, xid, wanted, self._registry.store.clock()))
+            things = view.trail.revisions(found.positions, before="before" in wanted.images)
             return Listed(revisions(wanted.images), things, view.position(), links=found.links)
 
         return await streamed(self._registry, request, wanted, look)

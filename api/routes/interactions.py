@@ -16,6 +16,7 @@ from api.answer import Answer
 from api.audit.answers import Listed, page, streamed
 from api.audit.asked import asked, span
 from api.audit.forms import Around
+from api.audit.looks import interaction
 from api.audit.shapes import INTERACTIONS as FACTS
 from api.audit.shapes import interaction_members, revisions
 from api.request import Request
@@ -64,13 +65,10 @@ class Interactions:
         wanted = asked(request.query, OF_ONE)
 
         def look(view: View) -> Listed:
-            facts = None if "\0" in xregcorrelationid else view.log.interaction(xregcorrelationid)
-            if facts is None:
-                raise problems.NotFound(request.path)
-            done = view.trail.revisions(range(facts.first, facts.last + 1), before="before" in wanted.images)
+            facts, done = interaction(view, xregcorrelationid, wanted) or (None, iter(()))
             things = _seen(request.caller, done)
             first = next(things, None)
-            if first is None:
+            if facts is None or first is None:
                 raise problems.NotFound(request.path)
             around = Around(interaction_members(facts), "events")
             return Listed(revisions(wanted.images), chain((first,), things), facts.last, around)
