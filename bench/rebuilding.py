@@ -39,7 +39,7 @@ def _rebuilt(place: Place, events: int) -> tuple[float, float]:
     with place.fresh() as (database, _):
         open_registry(Settings(database=database)).close()
         with closing(Store(database)) as store:
-            _append(store, events)
+            append(store, events)
             began = time.perf_counter()
             rebuild(store)
             seconds = time.perf_counter() - began
@@ -53,7 +53,7 @@ def _read(store: Store) -> float:
     return time.perf_counter() - began
 
 
-def _append(store: Store, events: int) -> None:
+def append(store: Store, events: int) -> None:
     """A log of so many events, a tenth of them updates, without the decisions that would lead to them."""
     for start in range(0, events, BATCH):
         numbers = range(start, start + BATCH)
