@@ -5,9 +5,13 @@ All URLs of entities and collections do, in bodies and headers; xids, short URLs
 
 from __future__ import annotations
 
+from typing import Final
 from urllib.parse import quote, unquote_plus
 
 from api.request import Request
+
+#: What ends a URL in a Link header, or cannot be in one.
+_REFERENCE: Final = str.maketrans({each: quote(each) for each in '<>" '})
 
 
 def parameter(asof: str | None) -> str:
@@ -25,4 +29,4 @@ def original(request: Request) -> str:
     """The URL that a request about the past would have for the present."""
     parts = (part for part in request.query.decode("latin-1").split("&") if part)
     query = "&".join(part for part in parts if unquote_plus(part.partition("=")[0]) != "asof")
-    return f"{request.base}{request.raw or '/'}{'?' if query else ''}{query}"
+    return f"{request.base}{request.raw or '/'}{'?' if query else ''}{query}".translate(_REFERENCE)

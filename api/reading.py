@@ -68,16 +68,14 @@ class Reading:
         Raises: Problem.
         """
         asof = asof_of(request.query)
-        then = await self._moments.find(asof) if asof is not None else None
+        then = await self._found(request, asof) if asof is not None else None
         understood(request, then.definitions if then else self._latest.current(self._readers.quick()))
-        if then and then.position == 0:
-            raise problems.NotFound(request.path)
         answer = Answer(200, [JSON, root_link(request.base)], dumps(offered()))
         return then.told(answer, request) if then else answer
 
     async def _then(self, request: Request, asof: str) -> Answer:
         """The answer as of a moment. Raises: Problem."""
-        then = await self._moments.find(asof)
+        then = await self._found(request, asof)
         tag = conditional.log_tag(then.position, request, then.definitions.positions)
         try:
             answer = self._quick(request, then.definitions, then)
@@ -87,6 +85,13 @@ class Reading:
             return then.told(answer or await self._streamed(request, then), request)
         except conditional.Unchanged as unchanged:
             return then.told(conditional.not_modified(request, unchanged), request)
+
+    async def _found(self, request: Request, asof: str) -> Then:
+        """The moment that a request names. Raises: BadRequest, NotFound where there was no registry yet."""
+        then = await self._moments.find(asof)
+        if then.position == 0:
+            raise problems.NotFound(request.path)
+        return then
 
     def _quick(self, request: Request, definitions: Definitions, then: Then | None = None) -> Answer | None:
         """The answer, if one row makes it; one about the past without a tag. Raises: Outdated, Problem."""
