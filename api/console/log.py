@@ -9,6 +9,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from api.console.audit import CHANGES, diff, history, interaction
+from api.console.lines import Column, show_json
+from api.console.lines import show as show_lines
 from api.console.options import Database, existing, settings_with
 from api.console.outcome import Refused, StoreFault
 from api.console.progress import bar
@@ -19,6 +22,8 @@ from domain.events import EntityEvent
 from domain.jsontext import dumps
 
 log: Final = typer.Typer(no_args_is_help=True, help="Look at the log: every change, in order, for ever.")
+for _verb in (history, interaction, diff):
+    log.command()(_verb)
 
 Lines = Annotated[int, typer.Option("--lines", "-n", min=0, help="How many events to begin with.")]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on with new events until Ctrl-C.")]
@@ -26,6 +31,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, wi
 
 _BATCH: Final = 500
 _PAUSE: Final = 0.3
+_EVENT: Final = (
+    *(Column(7, "cyan"), Column(24, "dim"), Column(15, CHANGES), Column(style="bold"), Column()),
+    Column(style="dim"),
+)
+_FINDING: Final = (Column(style="red"),)
 
 
 @log.command()
@@ -33,11 +43,16 @@ def tail(lines: Lines = 20, follow: Follow = False, as_json: AsJson = False, dat
     """Print the last events: position, time, kind, xid, epoch and correlation id, separated by tabs.
 
     Events with the same correlation id are one interaction: what one request did.
+
+    Example: annals log tail -n 100 --follow
     """
     with closing(reading(database)) as store:
         after = max(0, store.tip().position - lines)
         for position, event in events(store, after, follow):
-            typer.echo(_json(position, event) if as_json else _line(position, event))
+            if as_json:
+                typer.echo(_json(position, event))
+            else:
+                show_lines(_EVENT, [_row(position, event)])
 
 
 @log.command()
@@ -45,12 +60,15 @@ def show(
     position: Annotated[int, typer.Argument(min=1, help="Position of the event, as `annals log tail` prints it.")],
     database: Database = None,
 ) -> None:
-    """Print one event with the state in which it left its entity, as JSON."""
+    """Print one event with the state in which it left its entity, as JSON.
+
+    Example: annals log show 42
+    """
     with closing(reading(database)) as store:
         found = store.events(position - 1, 1)
         if not found:
             raise Refused(f"the log has no position {position}; it ends at {store.tip().position}.")
-        typer.echo(_json(*found[0]))
+        show_json(_json(*found[0]).encode())
 
 
 @log.command()
@@ -58,12 +76,13 @@ def verify(database: Database = None) -> None:
     """Walk the whole log and prove it: positions, revisions, hash chain, state hash, documents and the read model.
 
     Prints each finding with its position. Exit code 0 means that nothing was found, 3 that the store is damaged.
+
+    Example: annals log verify --database sqlite:///backup.db
     """
     with closing(reading(database)) as store:
         with bar("Verifying") as report:
             findings = [*walk(store, progress=report), *verify_rows(store)]
-        for finding in findings:
-            typer.echo(f"position {finding.position}: {finding.what}")
+        show_lines(_FINDING, ((f"position {finding.position}: {finding.what}",) for finding in findings))
         tip = store.tip()
     if findings:
         raise StoreFault(f"{len(findings)} findings in {tip.position} events; restore the store from a backup.")
@@ -93,9 +112,9 @@ def _kind(event: EntityEvent) -> str:
     return event.TOPIC.partition(":")[0]
 
 
-def _line(position: int, event: EntityEvent) -> str:
+def _row(position: int, event: EntityEvent) -> tuple[object, ...]:
     at = event.time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return "\t".join((str(position), at, _kind(event), event.xid, str(event.epoch), event.xregcorrelationid))
+    return position, at, _kind(event), event.xid, event.epoch, event.xregcorrelationid
 
 
 def _json(position: int, event: EntityEvent) -> str:
