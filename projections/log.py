@@ -41,6 +41,8 @@ class Log:
 
     def interaction(self, xregcorrelationid: str) -> Interaction | None:
         """The interaction of a correlation id, in whatever case that is given (EV-25)."""
+        if "\0" in xregcorrelationid:
+            return None  # PostgreSQL takes no such text, not even to find nothing
         found = self._one(_NAMED, xregcorrelationid.casefold())
         return None if found is START else found
 
