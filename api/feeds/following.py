@@ -47,12 +47,14 @@ class Following:
 
         gone: is done once the reader has left, which ends the wait as `stop` does.
         """
-        if self.stopped or gone.done() or self._head() > position:
-            return not self.stopped and not gone.done()
+        if self.stopped or gone.done():
+            return False
         self._loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = self._loop.create_future()
         self._waiting[waiter] = position
         try:
+            if self._head() > position:  # looked up once commits are heard of: one in between would go unnoticed
+                return True
             self._looking = self._looking or asyncio.create_task(self._keep_looking())
             await asyncio.wait((waiter, gone), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             return waiter.done() and waiter.result()

@@ -16,6 +16,11 @@ from projections.xregistry_events import XRegistryEvents
 #: The line before the events of an interaction.
 INTERACTION: Final = "interaction"
 
+_FACTS: Final = {
+    **{name: name for name in ("first", "last", "xregcorrelationid", "time", "caller", "command")},
+    "registryurl": "registry_url",
+}
+
 
 class Source(Protocol):
     """One feed, as one reader may see it.
@@ -95,9 +100,8 @@ class LogSource:
 
 
 def interaction_line(interaction: Interaction) -> bytes:
-    """An interaction as JSON: what its chain hash covers, but for the folded correlation id, and its hashes in hex."""
-    facts = interaction._asdict()
-    del facts["folded"]
+    """An interaction as JSON: its facts in the words of the API, the correlation id not folded, and hashes in hex."""
+    facts = {shown: getattr(interaction, name) for shown, name in _FACTS.items()}
     return dumps(facts | {"chain": interaction.chain.hex(), "state": interaction.state.hex()})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api.feeds.asked import LONGEST
+from api.feeds.asked import LONGEST, MOST
 from api.feeds.forms import CLOUDEVENTS_BATCH, EVENT_STREAM, NDJSON, PAGE
 from api.openapi.problems import refusals
 
@@ -24,8 +24,9 @@ _FED: Final = (400, 401, 403, 404, 405, 406, 500)
 _GOING_ON: Final[dict[str, tuple[str, Schema]]] = {
     "after": (f"Goes on behind a moment: {_MOMENT}. The header Last-Event-ID goes before it.", _TEXT),
     "limit": (
-        f"Events at most. Without it an array has {PAGE}, other forms all. What is of one position stays together; "
-        "pages of the log end where an interaction does, unless one alone is larger.",
+        f"Events at most; of CloudEvents never more than {MOST:,} unless they are streamed. Without it an array has "
+        f"{PAGE:,}, other forms all. What is of one position stays together; pages of the log end where an interaction "
+        "does, unless one alone is larger.",
         {**_WHOLE, "minimum": 1},
     ),
     "wait": ("Seconds to wait for the first event.", {"type": "number", "minimum": 0, "maximum": LONGEST}),
@@ -54,7 +55,7 @@ _INTERACTION: Final[Schema] = {
     "description": "An interaction, before its events.",
     "properties": {
         **dict.fromkeys(("first", "last"), _WHOLE),
-        **dict.fromkeys(("xregcorrelationid", "caller", "command", "registry_url"), _TEXT),
+        **dict.fromkeys(("xregcorrelationid", "caller", "command", "registryurl"), _TEXT),
         **{"time": _TIME, "chain": _HASH, "state": _HASH},
     },
     "required": ["first", "last"],

@@ -214,6 +214,13 @@ def test_bad_parameters(api: Api, query: str, reason: str) -> None:
     assert answer.json()["args"]["error_detail"].startswith(reason)
 
 
+def test_text_that_no_database_holds(fresh: Api) -> None:
+    # FLAG-80: what can be no correlation id is unknown, on each database
+    assert fresh.get("/-/events?xregcorrelationid=%00") == []
+    for path in ("events?after=%00", "log?after=%00", "log/head?asof=%00"):
+        assert fresh.send("GET", f"/-/{path}").status_code == 400
+
+
 def test_methods(api: Api) -> None:
     # HEAD is GET without the body; nothing here can be written
     for accept in (BATCH, NDJSON, EVENT_STREAM):

@@ -72,8 +72,9 @@ def stored(line: bytes) -> LogRow:
 def told(line: bytes) -> Interaction:
     """The interaction that a line shows."""
     found = json.loads(line)
-    hashes = {name: bytes.fromhex(found[name]) for name in ("chain", "state")}
-    return Interaction(**{**found, **hashes, "folded": found["xregcorrelationid"].casefold()})
+    known = {name: bytes.fromhex(found[name]) for name in ("chain", "state")}
+    known |= {"folded": found["xregcorrelationid"].casefold(), "registry_url": found.pop("registryurl")}
+    return Interaction(**{**found, **known})
 
 
 def test_a_replica_can_prove_what_it_got(fresh: Api) -> None:
@@ -98,6 +99,24 @@ def test_a_replica_can_prove_what_it_got(fresh: Api) -> None:
         "chain": chain.hex(),
         "state": state.hex(),
     }
+
+
+def test_an_interaction_is_marked(api: Api) -> None:
+    # EV-79: its edges, who did what, and its hashes
+    line = json.loads(lines(api, "after=10")[0])
+    head = api.get("/-/log/head")
+    assert line == {
+        "first": 11,
+        "last": 11,
+        "xregcorrelationid": "id3",
+        "time": "2026-01-02T03:04:05.000000Z",
+        "caller": "anonymous",
+        "command": line["command"],
+        "registryurl": BASE,
+        "chain": head["chain"],
+        "state": head["state"],
+    }
+    assert line["command"].startswith("WriteTree")
 
 
 def test_the_forms_of_the_log_hold_the_same(api: Api) -> None:
