@@ -10,10 +10,10 @@ from projections.log import Log
 from projections.xregistry_events import Message, XRegistryEvents
 
 
-def told(url: str, after: int = 0, *, changed: bool = True) -> list[Message]:
+def told(url: str, after: int = 0) -> list[Message]:
     """The messages of all interactions beyond a position, read from the store."""
     with closing(connect(url)) as reader:
-        return list(messages(Log(reader), after, XRegistryEvents(changed)))
+        return list(messages(Log(reader), after, XRegistryEvents()))
 
 
 def end(url: str) -> int:

@@ -30,7 +30,7 @@ Json = Any
 #: By xid, what the API shows of each entity; `/r/meta` is part of its Resource `/r`.
 Snapshot = dict[str, dict[str, Json]]
 
-EXAMPLES = {"sqlite": 20, "postgresql": 4}
+EXAMPLES = {"sqlite": 15, "postgresql": 3}
 EVERYTHING = "/?binary&inline=*,model,modelsource,capabilities"
 CONFIGURATION = ("model", "modelsource", "capabilities")
 TOUCH, META_TOUCH = {"epoch", "modifiedat"}, {"meta.epoch", "meta.modifiedat"}
