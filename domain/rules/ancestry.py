@@ -6,8 +6,10 @@ Spec: model 1.0-rc4, "versionmode"; core 1.0-rc4, "ancestorid Attribute". Rules 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from itertools import islice
 from typing import Any, Final
 
 from domain import instants
@@ -47,16 +49,14 @@ def newest(mode: str, lines: Sequence[Line]) -> Line:
     return max(candidates or lines, key=_ORDERS[mode])
 
 
-def oldest(mode: str, lines: Sequence[Line], skipped: str | None = None) -> Line:
-    """The oldest of some Versions, at least one.
+def oldest(mode: str, lines: Sequence[Line], count: int, skipped: str | None = None) -> list[Line]:
+    """The Versions that go first, one after the other: each is the oldest of those that are left.
 
     skipped: id of a Version left out of the choice; in `manual` mode those that descend from it count as roots then.
+    O(n log n), because an import or a lower `maxversions` drops thousands.
     """
-    others = [line for line in lines if line.id != skipped]
-    if mode != "manual":
-        return min(others, key=_ORDERS[mode])
-    roots = [line for line in others if line.is_root or line.ancestor == skipped]
-    return min(roots or others, key=_ORDERS[mode])
+    others = sorted((line for line in lines if line.id != skipped), key=_ORDERS[mode])
+    return list(islice(_from_the_roots(others, skipped) if mode == "manual" else others, count))
 
 
 def descend(mode: str, stored: Sequence[Line], added: Sequence[Line]) -> list[Line]:
@@ -93,15 +93,31 @@ def cycle(lines: Sequence[Line]) -> list[str] | None:
     ancestors = {line.id: line.ancestor for line in lines}
     sound: set[str] = set()
     for start in ancestors:
-        path: list[str] = []
+        path: dict[str, None] = {}  # a list would make a long line of ancestors quadratic
         at: str | None = start
         while at is not None and at not in sound and ancestors.get(at) != at:
             if at in path:
-                return path[path.index(at) :]
-            path.append(at)
+                return list(path)[list(path).index(at) :]
+            path[at] = None
             at = ancestors.get(at)
         sound.update(path)
     return None
+
+
+def _from_the_roots(ordered: Sequence[Line], skipped: str | None) -> Iterator[Line]:
+    """Versions, the oldest root first each time; what descends from one that has gone is a root from then on."""
+    roots, children = list[int](), dict[str | None, list[int]]()
+    for rank, line in enumerate(ordered):
+        (roots if line.is_root or line.ancestor == skipped else children.setdefault(line.ancestor, [])).append(rank)
+    gone, any_of_them = set[int](), iter(range(len(ordered)))
+    while len(gone) < len(ordered):
+        # Where all that is left are circles, there is no root; the request is refused unless it breaks them here.
+        rank = heappop(roots) if roots else next(any_of_them)
+        if rank not in gone:
+            gone.add(rank)
+            yield ordered[rank]
+            for child in children.pop(ordered[rank].id, ()):
+                heappush(roots, child)
 
 
 def _leaves(lines: Sequence[Line]) -> list[Line]:

@@ -79,12 +79,13 @@ def _default(resource: ResourceDraft, lines: Sequence[Line]) -> tuple[str, bool]
 def _prune(resource: ResourceDraft, lines: list[Line], default: str) -> list[Line]:
     """Drops the oldest Versions beyond `maxversions`; the default stays unless it is the only place (ENT-104)."""
     limit, mode = resource.type.maxversions, resource.type.versionmode
-    while limit and len(lines) > limit:
-        gone = ancestry.oldest(mode, lines, default if limit > 1 else None)
-        resource.versions[gone.id.lower()].gone = "pruned"
-        resource.membership_changed = True
-        lines = ancestry.descend(mode, [line for line in lines if line.id != gone.id], [])
-    return lines
+    if not limit or len(lines) <= limit:
+        return lines
+    gone = {line.id for line in ancestry.oldest(mode, lines, len(lines) - limit, default if limit > 1 else None)}
+    for id in gone:
+        resource.versions[id.lower()].gone = "pruned"
+    resource.membership_changed = True
+    return ancestry.descend(mode, [line for line in lines if line.id not in gone], [])
 
 
 def _check(resource: ResourceDraft, lines: Sequence[Line]) -> None:

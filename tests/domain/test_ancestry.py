@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from domain.rules.ancestry import Line, cycle, descend, newest, oldest, roots
+from domain.rules.ancestry import MODES, Line, cycle, descend, newest, oldest, roots
 
 
 def line(id: str, ancestor: str | None = None, year: int = 2020, ordered: int = 2020) -> Line:
@@ -22,8 +24,33 @@ def test_newest_by_hand_is_one_that_nobody_descends_from() -> None:
 def test_oldest_by_hand_is_a_root() -> None:
     # ENT-104: a Version whose ancestor is the one left out counts as a root
     lines = [line("v1", "v1", 2025), line("v2", "v1", 2020), line("v3", "v3", 2030)]
-    assert oldest("manual", lines).id == "v1"
-    assert oldest("manual", lines, skipped="v1").id == "v2"
+    assert [one.id for one in oldest("manual", lines, 3)] == ["v1", "v2", "v3"]
+    assert [one.id for one in oldest("manual", lines, 1, skipped="v1")] == ["v2"]
+
+
+IDS = st.sampled_from("abcdefg")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(
+    st.lists(st.tuples(IDS, IDS, st.integers(2020, 2023)), unique_by=lambda one: one[0], min_size=2), st.integers(1, 6)
+)
+def test_many_go_as_one_after_the_other(mode: str, made: list[tuple[str, str, int]], limit: int) -> None:
+    # ENT-104: the oldest goes until few enough are left, whatever the ancestors are, circles included
+    lines = descend(mode, [line(id, ancestor, year, year) for id, ancestor, year in made], [])
+    skipped, left, gone = lines[-1].id, lines, list[str]()
+    while len(left) > limit:
+        [first] = oldest(mode, left, 1, skipped)
+        gone.append(first.id)
+        left = descend(mode, [one for one in left if one is not first], [])
+    assert [one.id for one in oldest(mode, lines, len(lines) - len(left), skipped)] == gone
+
+
+def test_thousands_go_at_once() -> None:
+    # ENT-104: a lower `maxversions` of an old Resource: no step looks at all that is left
+    lines = [line(f"v{n:05}", f"v{max(n - 1, 0):05}") for n in range(20_000)]
+    assert len(oldest("manual", lines, 19_995, skipped="v19999")) == 19_995
+    assert cycle(lines[::-1]) is None
 
 
 @pytest.mark.parametrize(
@@ -34,7 +61,7 @@ def test_computed_modes_order_all_versions(mode: str, newer: Line) -> None:
     # ENT-100: newest, oldest and ancestors follow one order
     older = line("1.9.0-rc.1") if mode == "semver" else line("b")
     assert newest(mode, [newer, older]) is newer
-    assert oldest(mode, [newer, older]) is older
+    assert oldest(mode, [newer, older], 1) == [older]
     assert [(one.id, one.ancestor) for one in descend(mode, [], [newer, older])] == [
         (older.id, older.id),
         (newer.id, older.id),
