@@ -174,7 +174,7 @@ def _news_of_root(fact: _Fact) -> list[_News]:
 
 # --- reading ---------------------------------------------------------------------------------------------------------
 # An after-image is most of a stored event, and nothing of it but the xid is told. Left unread, a small event is read
-# in a fifth of the time and a large one as fast as a small one.
+# in a third of the time and a large one as fast as a small one.
 
 _MAPPER: Final = EventMapper()
 _UNTOLD: Final = frozenset({EntityRefreshed.TOPIC, EntityDeleted.TOPIC})
