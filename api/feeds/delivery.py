@@ -125,7 +125,7 @@ class Feeds:
         async with _leaving(receive) as gone:
             while not (reader.full or gone.done() or self._following.stopped):
                 end = await self.run(source.end, reader.position, None)
-                while not reader.at(end) and not gone.done():
+                while not (reader.at(end) or gone.done() or self._following.stopped):
                     yield await self.run(reader.piece, end)
                 if not reader.full and not await self._following.beyond(end, BEAT, gone):
                     yield beat(reader.position)

@@ -31,9 +31,9 @@ class Reader:
         return self.full or self.position >= end
 
     def piece(self, end: int) -> bytes:
-        """What comes next, up to a position; nothing where nothing on this stretch is for the reader.
+        """What comes next, up to a position; empty where nothing on this stretch is for the reader.
 
-        One piece after the other: until a position is reached, it stays the same.
+        end: the same from one piece to the next, until the reader is there.
         """
         groups = self._next(end)
         first, self._begun = not self._begun, self._begun or any(group.items for group in groups)

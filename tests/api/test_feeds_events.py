@@ -234,8 +234,10 @@ def test_methods(api: Api) -> None:
         assert api.send("GET", path).status_code == 404
 
 
-def test_a_long_poll_is_answered_by_the_next_commit(fresh: Api) -> None:
-    # EV-79: once committed, events become visible to whoever waits
+def test_a_long_poll_is_answered_by_the_next_commit(fresh: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    # EV-79: once committed, events become visible to whoever waits, not only at the next look at the log
+    monkeypatch.setattr("api.feeds.following.PAUSE", 60)
+
     async def poll(query: str, late: Any) -> Json:
         asking = asyncio.create_task(fresh.client.get(f"/-/events?{query}", timeout=30))
         await asyncio.sleep(0.05)

@@ -147,6 +147,21 @@ def test_pages_end_where_interactions_do(api: Api, query: str, wanted: list[Any]
     assert edges([dumps(each) for each in api.get(f"/-/log?{query}")]) == wanted
 
 
+@pytest.mark.parametrize(("size", "together"), [(1, 1), (1 << 18, 1), (1 << 18, 2), (3000, 1000)])
+def test_pieces_do_not_show(api: Api, monkeypatch: pytest.MonkeyPatch, size: int, together: int) -> None:
+    # EV-79: an answer that is sent in many pieces is the answer that is sent in one
+    asked = [("/-/log", NDJSON), ("/-/log", "application/json"), ("/-/events", NDJSON), ("/-/events", "*/*")]
+    whole = [api.done("GET", path, accept=accept).content for path, accept in asked]
+    some = "/-/events?subject=/dirs/d1/files&type=*"
+    monkeypatch.setattr("api.feeds.reader.PIECE", size)
+    monkeypatch.setattr("api.feeds.reader.TOGETHER", together)
+    assert [api.done("GET", path, accept=accept).content for path, accept in asked] == whole
+    for limit in (1, 2, 3, 4, 100):
+        subjects = [event["subject"] for event in api.get(f"{some}&limit={limit}")]
+        file = "/dirs/d1/files/f1"
+        assert subjects == [file, f"{file}/versions/1", file, f"{file}/versions/1"][:limit]
+
+
 @pytest.mark.parametrize("limit", [1, 2, 4, 5, 100])
 def test_links_lead_along_the_log(api: Api, limit: int) -> None:
     # EV-79: by the links everything comes once
