@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final
 
 from api import conditional
@@ -157,11 +157,17 @@ class Reading:
                 shown, row = found(request, view, definitions, self._pagelimit)
                 tag = conditional.log_tag(view.position(), request, shown.definitions.positions)
                 conditional.check(request, tag)
-                yield [*json_headers(shown, request.base, row), *conditional.tag_headers(tag)]
-                yield from chunks(json_pieces(shown, request.base, view.document))
+                pieces = chunks(json_pieces(shown, request.base, view.document))
+                headers = [*json_headers(shown, request.base, row), *conditional.tag_headers(tag)]
+                # With the head, because each step from a thread to the event loop costs as much as fifty rows.
+                yield headers, () if request.method == "HEAD" else tuple(islice(pieces, 2))
+                yield from pieces
 
-        headers, body = await self._streams.start(job)
-        return Answer(200, headers, body)
+        (headers, ahead), body = await self._streams.start(job)
+        if len(ahead) == 1:
+            await body.aclose()
+            return Answer(200, headers, ahead[0])
+        return Answer(200, headers, body, ahead=ahead)
 
 
 def understood(request: Request, definitions: Definitions) -> tuple[Target, Flags]:
