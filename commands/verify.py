@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -199,8 +200,11 @@ def _last_interaction(connection: Connection) -> Interaction:
 def _by_key(connection: Connection, statement: str, size: int = sql.CHUNK, start: str | int = "") -> Iterator[Any]:
     """Rows in pages, each page beyond the first column of the last row before."""
     last: Any = start
-    while page := sql.run(connection, statement, (last, size)).fetchall():
+    while True:
+        page = sql.run(connection, statement, (last, size)).fetchall()
         yield from page
+        if len(page) < size:  # not "until a page is empty": a damaged key may sort before itself, again and again
+            return
         last = page[-1][0]
 
 
@@ -220,5 +224,18 @@ def _snapshot(store: Store) -> Iterator[Connection]:
     engine = store.engine
     if engine.dialect.name == "postgresql":
         engine = engine.execution_options(isolation_level="REPEATABLE READ")
-    with engine.begin() as connection:
+    with engine.begin() as connection, _lenient(connection.connection.driver_connection):
         yield connection
+
+
+@contextmanager
+def _lenient(driver: Any) -> Iterator[None]:
+    """Lets SQLite give text that is no UTF-8 any more, so that it can be found rather than fail."""
+    if not isinstance(driver, sqlite3.Connection):
+        yield
+        return
+    strict, driver.text_factory = driver.text_factory, lambda content: content.decode(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        driver.text_factory = strict
