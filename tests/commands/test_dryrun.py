@@ -1,0 +1,147 @@
+"""Commands that are only tried: they tell what they would come to, and all is as it was, among whatever neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+from sqlalchemy import MetaData
+
+from commands.handle import Road, Waiting, handle
+from commands.log import Recorded, Store
+from commands.verify import verify, verify_rows
+from domain.commands import Command, CreateRegistry, DeleteEntities, Method, ReplaceModel, Restore, WriteTree
+from domain.problems import Problem
+from projections.entities.apply import Entities
+
+FILES = {"singular": "file", "attributes": {"*": {"type": "any"}}}
+MODEL: dict[str, Any] = {"groups": {"dirs": {"singular": "dir", "resources": {"files": FILES}}}}
+F = "/dirs/d/files/f"
+
+
+@pytest.fixture
+def registry(store: Store) -> Store:
+    """A registry with a file in it; its clock stands still, and its ids are numbered."""
+    with store.writing() as tx:
+        Entities().create(tx.connection)
+    numbers = iter(range(1, 1_000_000))
+    store.clock = lambda: datetime(2026, 1, 1, tzinfo=UTC)
+    store.new_id = lambda: f"id{next(numbers)}"
+    ask(store, CreateRegistry("reg", MODEL), put(F, document=b"first"))
+    return store
+
+
+def put(xid: str, document: bytes | None = None, **tree: Any) -> WriteTree:
+    return WriteTree(xid, tree, Method.PUT, document)
+
+
+def ask(store: Store, *commands: Command, dryrun: Sequence[int] = ()) -> list[Any]:
+    """The outcomes of commands that share a transaction. dryrun: which of them are only tried."""
+    waiting = [Waiting(command, dryrun=number in dryrun) for number, command in enumerate(commands)]
+    return list(handle(waiting, store, [Entities()]))
+
+
+def dump(store: Store) -> dict[str, list[Any]]:
+    """Every row of every table."""
+    tables = MetaData()
+    tables.reflect(store.engine)
+    with store.engine.connect() as connection:
+        return {table.name: sorted(map(repr, connection.execute(table.select()))) for table in tables.sorted_tables}
+
+
+def told(recorded: Recorded) -> list[Any]:
+    """What a command came to, but for the correlation id."""
+    return [
+        (position, type(event), event.model_dump(exclude={"xregcorrelationid"})) for position, event in recorded.events
+    ]
+
+
+TRIED: dict[str, Command] = {
+    "a document": put(F, document=b"second"),
+    "a new Group": put("/dirs/e", name="e"),
+    "a deletion": DeleteEntities("/dirs"),
+    "a model": ReplaceModel(
+        {"groups": {"dirs": {"singular": "dir", "resources": {"files": FILES}}, "as": {"singular": "a"}}}
+    ),
+    "a restore": Restore("/", 3),
+    "nothing at all": Restore("/", 7),
+}
+
+
+@pytest.mark.parametrize("command", TRIED.values(), ids=TRIED.keys())
+def test_it_tells_what_it_would_do_and_does_nothing(registry: Store, command: Command) -> None:
+    # FLAG-83: log, heads, documents and read model are as they were, and the next id is the one that came next
+    before = dump(registry)
+    [tried] = ask(registry, command, dryrun=[0])
+    assert tried.xregcorrelationid is None
+    assert dump(registry) == before
+    [done] = ask(registry, command)
+    assert told(tried) == told(done)
+    assert done.xregcorrelationid == ("id3" if done.events else None)
+
+
+def test_its_neighbours_never_notice(registry: Store) -> None:
+    # FLAG-83, group commit: positions, version ids and the model of those behind it are as if it had not been there
+    model = {"groups": {**MODEL["groups"], "boxes": {"singular": "box"}}}
+    commands = [
+        put("/dirs/a"),
+        WriteTree(F, {}, Method.POST, document=b"tried"),
+        WriteTree(F, {}, Method.POST, document=b"done"),
+        ReplaceModel(model),
+        put("/boxes/b"),
+        DeleteEntities("/dirs/d"),
+        put(F, name="still here"),
+    ]
+    outcomes = ask(registry, *commands, dryrun=[1, 3, 5])
+    assert [type(outcome).__name__ for outcome in outcomes] == [
+        *("Recorded", "Recorded", "Recorded", "Recorded"),
+        *("UnknownGroupType", "Recorded", "Recorded"),
+    ]
+    assert outcomes[1].processed == outcomes[2].processed == (f"{F}/versions/2",)
+    assert [outcomes[number].xregcorrelationid for number in (0, 2, 6)] == ["id3", "id4", "id6"]
+    assert [position for number in (0, 2, 6) for position, _ in outcomes[number].events] == [
+        *range(8, registry.tip().position + 1)
+    ]
+    assert [*verify(registry), *verify_rows(registry)] == []
+
+
+def test_a_refusal_is_the_same_either_way(registry: Store) -> None:
+    # FLAG-83: all checks and errors of the real write
+    before = dump(registry)
+    for command in (put("/dirs/d", nope=1), put("/dirs/d", epoch=9), DeleteEntities("/dirs/x"), Restore("/dirs/d", 1)):
+        tried, done = ask(registry, command, command, dryrun=[0])
+        assert isinstance(tried, Problem)
+        assert (type(tried), str(tried), tried.subject) == (type(done), str(done), done.subject)
+    assert dump(registry) == before
+
+
+def test_many_clients_of_whom_half_only_try(registry: Store) -> None:
+    # FLAG-83, EV-79: sixteen at once; what was tried is nowhere, what was done is there once and without gaps
+    road, start = Road(registry, [Entities()]), Barrier(16)
+    real: list[str] = []
+
+    def client(number: int) -> None:
+        start.wait()
+        for turn in range(5):
+            dryrun = (number + turn) % 2 == 0
+            name = f"/dirs/{'tried' if dryrun else 'done'}{number}.{turn}"
+            road.submit(put(name), dryrun=dryrun).result()
+            road.submit(WriteTree(F, {}, Method.POST, document=name.encode()), dryrun=dryrun).result()
+            real.extend([] if dryrun else [name])
+
+    clients = [Thread(target=client, args=(number,)) for number in range(16)]
+    for each in clients:
+        each.start()
+    for each in clients:
+        each.join()
+    road.close()
+    assert [*verify(registry), *verify_rows(registry)] == []
+    events = registry.events(0, 10_000)
+    assert [position for position, _ in events] == list(range(1, registry.tip().position + 1))
+    groups = [event.xid for _, event in events if event.type == "dirs" and event.xid != "/dirs/d"]
+    assert sorted(groups) == sorted(real)
+    versions = {event.xid.rpartition("/")[2] for _, event in events if event.type == "dirs.files.versions"}
+    assert versions == {str(number) for number in range(1, 42)}
