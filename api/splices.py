@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 from projections.entities.rows import Row
 
-#: xids with the stored attributes as JSON text, in the order of the answer.
-Texts = Iterable[tuple[str, str]]
+#: xids and ids with the stored attributes as JSON text, in the order of the answer.
+Texts = Iterable[tuple[str, str, str]]
 
 
 class Stored(NamedTuple):
@@ -24,8 +24,8 @@ class Stored(NamedTuple):
     entity: Callable[[str], Row | None]
 
 
-#: The JSON text of an entity; None where that takes more than this.
-Splice = Callable[[str, str], str | None]
+#: The JSON text of an entity from its xid, its id and its stored attributes; None where that takes more than this.
+Splice = Callable[[str, str, str], str | None]
 
 #: Members of a collection that are written together.
 TOGETHER: Final = 100
@@ -44,8 +44,8 @@ def resources(base: str, singular: str, suffix: str, asof: str) -> Splice:
     itself, xid_is, meta_is = f',"self":"{base}', f'{suffix}{asof}","xid":"', f',"metaurl":"{base}'
     versions_are, end = f'/meta{asof}","versionsurl":"{base}', f'/versions{asof}"'
 
-    def splice(xid: str, text: str) -> str | None:
-        at = len(first) + len(xid) - xid.rindex("/") - 1
+    def splice(xid: str, id: str, text: str) -> str | None:
+        at = len(first) + len(id)
         ids, count = text.find('"', at + len(second)) + 1, text.rfind(_COUNT)
         meta = text.find(_META, ids, count)
         # An attribute that holds an object with a member of this name takes the long way.
@@ -60,8 +60,8 @@ def resources(base: str, singular: str, suffix: str, asof: str) -> Splice:
 def versions(base: str, singular: str, suffix: str, asof: str) -> Splice:
     """The same for Versions, their documents not inlined."""
 
-    def splice(xid: str, text: str) -> str | None:
-        start = f'{{"{singular}id":"{xid.split("/", 5)[4]}","versionid":"{xid[xid.rindex("/") + 1 :]}",'
+    def splice(xid: str, id: str, text: str) -> str | None:
+        start = f'{{"{singular}id":"{xid.split("/", 5)[4]}","versionid":"{id}",'
         if not text.startswith(start):
             return None
         return f'{start}"self":"{base}{xid}{suffix}{asof}","xid":"{xid}",{text[len(start) :]}'
@@ -73,7 +73,7 @@ def collection(texts: Texts, splice: Splice, otherwise: Callable[[str], str]) ->
     """A whole collection as a JSON object, in pieces. otherwise: gives the JSON text where `splice` does not."""
     before, waiting = "{", iter(texts)
     while block := list(islice(waiting, TOGETHER)):
-        members = [f'"{xid[xid.rindex("/") + 1 :]}":{splice(xid, text) or otherwise(xid)}' for xid, text in block]
+        members = [f'"{id}":{splice(xid, id, text) or otherwise(xid)}' for xid, id, text in block]
         yield before + ",".join(members)
         before = ","
     yield "}" if before == "," else "{}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 from collections.abc import Callable
 from typing import Annotated
@@ -63,6 +64,9 @@ def run(settings: Settings, listening: socket.socket) -> None:
         timeout_graceful_shutdown=10,
     )
     server = _Server(config, app.state.stop_following)
+    # What is there now stays for ever, so the collector of cycles need not walk through it for each large answer.
+    gc.collect()
+    gc.freeze()
     try:
         server.run(sockets=[listening])
     except KeyboardInterrupt:

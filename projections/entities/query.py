@@ -44,7 +44,9 @@ _WITH_DOCUMENT: Final = (
     " LEFT JOIN entity ON entity.tree_key = ? LEFT JOIN document ON document.sha256 = entity.document"
 )
 _SUBTREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key > ? AND tree_key < ?{{}} ORDER BY tree_key"
-_TEXTS: Final = "SELECT xid, attributes FROM entity WHERE tree_key > ? AND tree_key < ? AND type = ? ORDER BY tree_key"
+_TEXTS: Final = (
+    "SELECT xid, id, attributes FROM entity WHERE tree_key > ? AND tree_key < ? AND type = ? ORDER BY tree_key"
+)
 _LOCKED: Final = tuple(table.name for table in tables())
 _DOCUMENT: Final = "SELECT bytes FROM document WHERE sha256 = ?"
 
@@ -133,8 +135,8 @@ class View:
         sql = _SUBTREE.format(_of_types(xid, len(wanted)))
         return map(Row._make, self._db.stream(sql, (*subtree(xid), *wanted)))
 
-    def texts(self, collection: str) -> Iterator[tuple[str, str]]:
-        """xid and stored attributes of each member of a collection, in order, streamed: a third of a row's cost."""
+    def texts(self, collection: str) -> Iterator[tuple[str, str, str]]:
+        """xid, id and stored attributes of each member of a collection, in order, streamed: a third of a row's cost."""
         return self._db.stream(_TEXTS, (*subtree(collection), type_of(collection)))
 
     def tree(self, xid: str, types: Iterable[str]) -> Subtree:
