@@ -51,7 +51,8 @@ def resources(base: str, singular: str, suffix: str, asof: str) -> Splice:
         # An attribute that holds an object with a member of this name takes the long way.
         if meta < 0 or not text.startswith(first) or not text.startswith(second, at) or text.find(_META, meta + 1) > 0:
             return None
-        return f'{text[:ids]}{itself}{xid}{xid_is}{xid}"{text[ids:meta]}{meta_is}{xid}{versions_are}{xid}{end}{text[count:]}'
+        default, rest = text[ids:meta], text[count:]
+        return f'{text[:ids]}{itself}{xid}{xid_is}{xid}"{default}{meta_is}{xid}{versions_are}{xid}{end}{rest}'
 
     return splice
 
