@@ -89,9 +89,22 @@ class Sought:
         """Whether there are wildcards."""
         return len(self.pieces) > 1
 
-    def regex(self) -> re.Pattern[str]:
-        """Matches the `text_order` of what the pattern means."""
-        return re.compile(".*".join(map(re.escape, self.pieces)) + r"\Z", re.DOTALL)
+    def fits(self, text: str) -> bool:
+        """Whether the `text_order` of a value is what the pattern means.
+
+        Each piece is taken where it comes first: a regular expression would try all places, for ever where a long value
+        has many.
+        """
+        first, *between, last = self.pieces
+        if not text.startswith(first):
+            return False
+        at = len(first)
+        for piece in between:
+            at = text.find(piece, at)
+            if at < 0:
+                return False
+            at += len(piece)
+        return text.endswith(last) and len(text) - len(last) >= at
 
 
 @dataclass(frozen=True, slots=True)

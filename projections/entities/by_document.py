@@ -78,7 +78,7 @@ def _meets(expression: Expression, value: Any) -> bool:
     if operator is Operator.PRESENT:
         return True
     if sought.pattern:
-        return isinstance(value, str) and sought.regex().match(text_order(value)) is not None
+        return isinstance(value, str) and sought.fits(text_order(value))
     sign = _sign(value, sought)
     return sign is not None and sign in operator.value
 
