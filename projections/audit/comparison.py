@@ -21,13 +21,13 @@ _LAST: Final = "SELECT position FROM log WHERE stream = {} AND position <= ? ORD
 _OF_ONE: Final = f"SELECT ({_LAST.format('?')}), ({_LAST.format('?')})"
 _STREAM: Final = "replace(h.tree_key, '!', '/')"
 _OF_HEAD: Final = f"({_LAST.format(_STREAM)})"
-_BY_HEAD: Final = (
+BY_HEAD: Final = (
     f"SELECT {_OF_HEAD}, {_OF_HEAD} FROM head h"
     " WHERE h.tree_key >= ? AND h.tree_key < ? AND h.position > ? ORDER BY h.tree_key"
 )
 _KEY: Final = "replace(stream, '/', '!')"
 _AT: Final = "(SELECT position FROM log WHERE stream = m.stream AND revision = m.{})"
-_BY_LOG: Final = (
+BY_LOG: Final = (
     f"SELECT {_AT.format('before')}, {_AT.format('after')} FROM ("
     f"SELECT stream, {_KEY} AS tree_key, min(revision) - 1 AS before, max(revision) AS after FROM log"
     f" WHERE position > ? AND position <= ? AND {_KEY} >= ? AND {_KEY} < ? GROUP BY stream"
@@ -60,9 +60,9 @@ class Comparison:
         if not between:
             return iter(())
         if self._db.one(_COUNT, (*keys, between))[0] < between:
-            found = self._db.stream(_BY_HEAD, (self._low, self._high, *keys, self._low))
+            found = self._db.stream(BY_HEAD, (self._low, self._high, *keys, self._low))
         else:
-            found = self._db.stream(_BY_LOG, (self._low, self._high, *keys))
+            found = self._db.stream(BY_LOG, (self._low, self._high, *keys))
         return self._differences(map(tuple, found))
 
     def _differences(self, ends: Iterator[Ends]) -> Iterator[Difference]:

@@ -36,10 +36,10 @@ _REVISION_AT: Final = (
     "SELECT revision + ? - position FROM log WHERE position IN (?, ?) AND stream = ? ORDER BY position LIMIT 1"
 )
 _REVISION_BY: Final = "SELECT revision FROM log WHERE stream = ? AND position <= ? ORDER BY revision DESC LIMIT 1"
-_OF_STREAM: Final = "SELECT position FROM log WHERE stream = ? AND revision > ? AND revision <= ? ORDER BY revision"
+OF_STREAM: Final = "SELECT position FROM log WHERE stream = ? AND revision > ? AND revision <= ? ORDER BY revision"
 _OF_ALL: Final = "SELECT position FROM log WHERE position > ? AND position <= ? ORDER BY position"
 # The plus sign hides the column from its own index: the subtree's part of the index by stream is read, not all the log.
-_OF_TREE: Final = (
+OF_TREE: Final = (
     "SELECT position FROM log WHERE stream >= ? AND stream < ? AND (stream = ? OR stream >= ?)"
     " AND +position > ? AND +position <= ? ORDER BY +position"
 )
@@ -92,14 +92,14 @@ class Trail:
         """Positions of one entity's events. Look-ups by stream and revision, whatever the length of the history."""
         stream = xids.stream(xid)
         bounds = (stream, self._revision(stream, span.after), self._revision(stream, span.until))
-        return self._numbers(span.sorted(_OF_STREAM), bounds)
+        return self._numbers(span.sorted(OF_STREAM), bounds)
 
     def of_tree(self, xid: str, span: Span) -> Iterator[int]:
         """Positions of the events at and below an entity or collection. Cost: O(events there, in any span)."""
         if xid == xids.REGISTRY:
             return self._numbers(span.sorted(_OF_ALL), span[:2])
         stream = xids.stream(xid)
-        return self._numbers(span.sorted(_OF_TREE), (stream, f"{stream}0", stream, f"{stream}/", *span[:2]))
+        return self._numbers(span.sorted(OF_TREE), (stream, f"{stream}0", stream, f"{stream}/", *span[:2]))
 
     def interactions(self, span: Span, caller: str | None = None) -> Iterator[int]:
         """Where interactions end. caller: only those of this one, found by looking at all of the span."""

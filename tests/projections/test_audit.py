@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from projections.audit import comparison, trail
 from projections.audit.images import ABSENT, Value, differing
 from projections.audit.trail import Span
 from tests.projections.registry import Registry
@@ -80,6 +81,34 @@ def test_both_ways_to_find_what_moved_agree(registry: Registry) -> None:
     changes = [("/dirs/d01", "changed"), ("/dirs/d03", "created"), ("/dirs/d07", "changed")]
     assert found(registry, few, last, "/dirs") == changes
     assert found(registry, few, last, "/dirs/d07") == changes[2:]
+
+
+PLANS = [
+    ("a history: the part of the index by stream", trail.OF_STREAM, ("/a", 0, 9), "log_1 (stream=? AND revision>? AND"),
+    (
+        "a subtree: the same for its streams",
+        trail.OF_TREE,
+        ("/a", "/a0", "/a", "/a/", 0, 9),
+        "log_1 (stream>? AND stream<?)",
+    ),
+    ("what moved, by the log: positions in between", comparison.BY_LOG, (0, 9, "!", '"'), "(rowid>? AND rowid<?)"),
+    (
+        "what moved, by the heads: the subtree's keys",
+        comparison.BY_HEAD,
+        (0, 9, "!", '"', 0),
+        "(tree_key>? AND tree_key<?)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("statement", "values", "part"), [row[1:] for row in PLANS], ids=[row[0] for row in PLANS])
+def test_what_did_not_change_is_not_looked_at(
+    sqlite_url: str, statement: str, values: tuple[Json, ...], part: str
+) -> None:
+    with Registry(sqlite_url) as registry, registry.store.engine.connect() as connection:
+        plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)]
+    assert any(part in step for step in plan)
+    assert not any(step.startswith("SCAN ") and step != "SCAN m" for step in plan)
 
 
 @pytest.mark.parametrize(
