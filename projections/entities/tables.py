@@ -95,6 +95,8 @@ def _history(name: str, metadata: MetaData) -> Table:
         *_row_columns(),
         Column("until", BigInteger, nullable=False),
         PrimaryKeyConstraint("tree_key", "since"),
+        # A collection of then, without what lies below its members; images of other times are passed over unread.
+        Index(f"{name}_by_type", "type", "tree_key", "since", "until"),
     )
 
 
