@@ -28,7 +28,7 @@ class Asked:
     """The parameters of one request; None where there is none.
 
     images: of `before` and `after`. below: whether what is below the entity counts. after, limit: of a page.
-    start, end: moments as given; what came after the first is shown, up to the second. until: the name of `end`.
+    start, end: moments as given (`from`; `until` or `to`): what came after the first is shown, up to the second.
     """
 
     images: tuple[str, ...] = ()
