@@ -71,7 +71,7 @@ class Feeds:
         async with _leaving(receive) as gone:
             first, end = await self._begun(reader, source, limit, asked.wait, gone)
             if reader.limit is None:
-                return Answer(200, _headers(request, form, asked, end), self._rest(reader, form, first, end, receive))
+                return Answer(200, _headers(request, form, asked, end), self._rest(reader, form, first, end))
             pieces = [first]
             while not reader.at(end):
                 pieces.append(await self._some(reader, end, gone))
@@ -112,13 +112,10 @@ class Feeds:
             piece = await self.run(reader.piece, end)
         return piece
 
-    async def _rest(
-        self, reader: Reader, form: Form, first: bytes, end: int, receive: Receive
-    ) -> AsyncGenerator[bytes, None]:
+    async def _rest(self, reader: Reader, form: Form, first: bytes, end: int) -> AsyncGenerator[bytes, None]:
         yield form.before + first
-        async with _leaving(receive) as gone:
-            while not reader.at(end) and not gone.done():
-                yield await self.run(reader.piece, end)
+        while not reader.at(end):
+            yield await self.run(reader.piece, end)
         yield form.after
 
     async def _endless(self, reader: Reader, source: Source, receive: Receive) -> AsyncGenerator[bytes, None]:

@@ -9,6 +9,7 @@ import pytest
 
 from api.feeds import delivery
 from api.feeds.following import PAUSE, Following
+from api.feeds.reader import Reader
 from tests.api.conftest import Api, create, serving
 from tests.api.streams import Sent, reading
 
@@ -104,7 +105,7 @@ def test_a_reader_that_leaves_is_forgotten(api: Api) -> None:
 
 def test_a_reader_of_everything_that_leaves_ends_the_work(api: Api) -> None:
     # lines that nobody takes are not made
-    api.done("POST", "/dirs/d/notes", {f"n{number}": {"description": "x" * 2000} for number in range(800)})
+    api.done("POST", "/dirs/d/notes", {f"n{number}": {"description": "x" * 2000} for number in range(300)})
 
     async def leave_early() -> int:
         async with reading(api, "/-/log", accept="application/x-ndjson") as stream:
@@ -116,6 +117,31 @@ def test_a_reader_of_everything_that_leaves_ends_the_work(api: Api) -> None:
 
     whole = len(api.done("GET", "/-/log", accept="application/x-ndjson").text)
     assert api.runner.run(leave_early()) < whole
+
+
+def test_a_search_ends_with_its_reader(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    # a page that nobody waits for is not looked for any further; each step of the search is a short one
+    steps: list[int] = []
+    piece = Reader.piece
+    monkeypatch.setattr("api.feeds.reader.TOGETHER", 1)
+    monkeypatch.setattr(Reader, "piece", lambda self, end: (steps.append(self.position), piece(self, end))[1])
+    for number in range(9):
+        api.done("PUT", "/dirs/d", {"name": f"n{number}"})
+
+    async def look(leaves: bool) -> int:
+        async with reading(api, "/-/events?subject=/dirs/none", accept="*/*") as stream:
+            if leaves:
+                stream.left.set()
+            async with asyncio.timeout(5):
+                while not leaves and not stream.text:
+                    await asyncio.sleep(0)
+        return stream.status
+
+    assert api.runner.run(look(leaves=False)) == 200
+    assert len(steps) > 9
+    steps.clear()
+    assert api.runner.run(look(leaves=True)) == 0
+    assert len(steps) < 9
 
 
 def test_a_stream_ends_with_the_server(api: Api) -> None:
