@@ -230,7 +230,7 @@ class ViewThen(View):
         return _listed(self.selection(xid, None, ""))
 
     def selection(self, xid: str, filter: Filter | None, base: str, moment: Moment | None = None) -> Selection:
-        return Scan(self._db, xid, filter, base)
+        return Scan(self._past, xid, filter, base)
 
     def members(self, selection: Selection, type: str, sort: Sort | None, size: int) -> Members:
         return Scanned(self._db, selection, type, sort, size)

@@ -13,23 +13,23 @@ from typing import Final
 
 from domain import xid as xids
 from domain.filters import Filter, depth
-from projections.database import Database
 from projections.entities import xref
 from projections.entities.by_document import order_of
 from projections.entities.by_index import COLUMNS
 from projections.entities.pages import Members, Place
+from projections.entities.past import Past
 from projections.entities.rows import Row
 from projections.entities.selection import Selection, State, chunked
 
 _BETWEEN: Final = f"SELECT {COLUMNS} FROM entity WHERE tree_key >= ? AND tree_key < ? AND {{}} ORDER BY tree_key"
-_ONE: Final = f"SELECT {COLUMNS} FROM entity WHERE tree_key = ?"
 
 
 class Scan(Selection):
-    """See `Selection`. db: one whose table `entity` is that of the moment."""
+    """See `Selection`."""
 
-    def __init__(self, db: Database, xid: str, filter: Filter | None, base: str = "") -> None:
-        super().__init__(db, xid, filter, base)
+    def __init__(self, past: Past, xid: str, filter: Filter | None, base: str = "") -> None:
+        super().__init__(past, xid, filter, base)
+        self._past = past
         self._xid = xid
 
     def survives(self, row: Row, above: State | None = None) -> bool:
@@ -86,7 +86,8 @@ class Scan(Selection):
         return map(Row._make, self._db.stream(_BETWEEN.format(marks), (low, high, *types)))
 
     def _one(self, tree_key: str) -> list[Row]:
-        return [Row._make(values) for values in self._db.all(_ONE, (tree_key,))]
+        values = self._past.entity(tree_key)
+        return [Row._make(values)] if values else []
 
     def _followed(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The rows with those that a pointer shows in its place; a pointer to nothing stays as it is."""
