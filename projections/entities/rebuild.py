@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from secrets import token_hex
@@ -22,8 +22,9 @@ from sqlalchemy.schema import CreateIndex
 
 from commands import proof
 from commands.engine import WRITING
-from commands.log import Store
+from commands.log import Store, Tip
 from commands.mapper import image_of
+from domain import xid as xids
 from projections import database, positions
 from projections.entities.apply import Entities
 from projections.entities.tables import Tables, tables
@@ -118,6 +119,7 @@ class Rebuild:
         suffix = f"_r{token_hex(4)}"
         self.position = 0
         self.events = 0
+        self._state = proof.NOTHING
         self._store = store
         self._progress = progress
         self._name = f"{Entities.name}{suffix}"
@@ -152,7 +154,8 @@ class Rebuild:
     def check(self) -> None:
         """Compares the rows with the state hash of the interaction that they reach."""
         with self._store.engine.begin() as connection:
-            if self.position and _state_of_rows(connection, self._tables) != _state_at(connection, self.position):
+            self._state = proof.moved(proof.NOTHING, (), _hashes(connection, self._tables))
+            if self._state != _state_at(connection, self.position):
                 raise Diverged(f"the entities at position {self.position} do not add up to the log's state hash")
 
     def swap(self) -> None:
@@ -160,7 +163,7 @@ class Rebuild:
         for _ in range(TRIES):
             try:
                 with self._store.writing() as tx:
-                    reached = self._catch_up(tx.connection)
+                    reached = self._catch_up(tx.connection, tx.tip)
                     self._take_over(tx.connection, reached)
             except OperationalError as error:
                 if not isinstance(error.orig, LockNotAvailable):
@@ -173,11 +176,17 @@ class Rebuild:
         self._advance(reached, reached)
         self._drop_left_overs()
 
-    def _catch_up(self, connection: Connection) -> int:
-        reached = self.position
+    def _catch_up(self, connection: Connection, tip: Tip) -> int:
+        """Takes in what came since the check, and proves that as well. Raises: Diverged."""
+        reached, state = self.position, self._state
         while batch := self._store.events(reached, BATCH):
+            keys = {xids.tree_key(event.xid) for _, event in batch}
+            gone = [*_hashes(connection, self._tables, keys)]
             self._projection.apply(connection, batch)
+            state = proof.moved(state, gone, _hashes(connection, self._tables, keys))
             reached = batch[-1][0]
+        if (reached, state) != (tip.position, tip.state):
+            raise Diverged(f"the entities at position {reached} are not those of the log's end at {tip.position}")
         return reached
 
     def _take_over(self, connection: Connection, position: int) -> None:
@@ -211,13 +220,13 @@ class Rebuild:
         self._progress(min(position, total), total)
 
 
-def _state_of_rows(connection: Connection, own: Tables) -> bytes:
-    rows = database.over(connection).stream(_IMAGES.format(own.entity.name))
-    hashes = (
-        proof.entity_hash(image_of(xid, type_, epoch, attributes.encode(), private.encode()))
-        for xid, type_, epoch, attributes, private in rows
-    )
-    return proof.moved(proof.NOTHING, (), hashes)
+def _hashes(connection: Connection, own: Tables, keys: Collection[str] | None = None) -> Iterator[bytes]:
+    """The hash of each row, or of those with some tree keys."""
+    db, images = database.over(connection), _IMAGES.format(own.entity.name)
+    named = f"{images} WHERE {db.named('tree_key')}"
+    rows = db.stream(images) if keys is None else db.all(named, [db.listed(keys)])
+    for xid, type_, epoch, attributes, private in rows:
+        yield proof.entity_hash(image_of(xid, type_, epoch, attributes.encode(), private.encode()))
 
 
 def _state_at(connection: Connection, position: int) -> bytes:

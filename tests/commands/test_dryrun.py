@@ -25,13 +25,18 @@ F = "/dirs/d/files/f"
 @pytest.fixture
 def registry(store: Store) -> Store:
     """A registry with a file in it; its clock stands still, and its ids are numbered."""
+    create(store)
+    return store
+
+
+def create(store: Store) -> None:
+    """Makes a registry of dirs with files and one file."""
     with store.writing() as tx:
         Entities().create(tx.connection)
     numbers = iter(range(1, 1_000_000))
     store.clock = lambda: datetime(2026, 1, 1, tzinfo=UTC)
     store.new_id = lambda: f"id{next(numbers)}"
     ask(store, CreateRegistry("reg", MODEL), put(F, document=b"first"))
-    return store
 
 
 def put(xid: str, document: bytes | None = None, **tree: Any) -> WriteTree:
