@@ -235,6 +235,18 @@ def test_pages_stay_in_their_past(told: Api) -> None:
     assert refused(told, "GET", following.replace("asof=id4&", "")) == (400, "bad_request")
 
 
+def test_pages_of_a_time_that_is_now_stay_in_theirs(told: Api) -> None:
+    # FLAG-80, PAG-7: more may happen at the same time; pages go on showing what the first one did
+    told.done("PUT", "/dirs/g", {})
+    first = told.done("GET", f"/dirs?limit=1&asof={NOW}")
+    link = next(part for part in first.headers["link"].split(", ") if "rel=next" in part)
+    for group in "fh":
+        told.done("PUT", f"/dirs/{group}", {})
+    assert list(first.json()) == ["e"]
+    assert list(told.get(link[1 : link.index(">")].removeprefix(BASE))) == ["g"]
+    assert list(told.get(f"/dirs?asof={NOW}")) == ["e", "f", "g", "h"]
+
+
 def test_the_model_of_then(api: Api) -> None:
     # FLAG-82: paths, attributes and filters are those of the model of then
     boxes = {"groups": {**MODEL["groups"], "boxes": {"singular": "box", "attributes": {"size": {"type": "integer"}}}}}
