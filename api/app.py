@@ -36,6 +36,7 @@ from api.wiring import Registry, open_registry
 from commands.clock import Clock
 from commands.correlation import NewId
 from domain.roles import Caller
+from projections.xregistry_events import XRegistryEvents
 
 #: Names below `/-/` that are answered, and those of them that the root has as well while the model leaves them free.
 OWN: Final = frozenset(
@@ -67,7 +68,11 @@ def create_app(
         xregistry = XRegistry(registry, settings.max_body, settings.pagelimit)
         found = Place(discovery.Discovery(settings.other_registries), open=True)
         fixed = dict.fromkeys(discovery.PATHS, found)
-        app.router.default = Front(xregistry, _own_places(registry, metrics, feeds), ALIASES, fixed, manners)
+        own = {
+            **_own_places(registry, metrics),
+            **_history(registry, feeds, XRegistryEvents(settings.event_changes)),
+        }
+        app.router.default = Front(xregistry, own, ALIASES, fixed, manners)
         try:
             yield
         finally:
@@ -82,8 +87,8 @@ def create_app(
     return app
 
 
-def _own_places(registry: Registry, metrics: Metrics, feeds: Feeds) -> Mapping[str, Place]:
-    """What answers below `/-/`."""
+def _own_places(registry: Registry, metrics: Metrics) -> Mapping[str, Place]:
+    """What answers below `/-/` about the server and its documents."""
     health, described = Health(registry), Described(registry)
     return {
         LIVEZ: Place(health, open=True),
@@ -92,7 +97,13 @@ def _own_places(registry: Registry, metrics: Metrics, feeds: Feeds) -> Mapping[s
         OPENAPI: Place(described),
         DOCS: Place(described),
         SHORT: Place(Shortened(registry)),
-        EVENTS: Place(EventFeed(feeds)),
+    }
+
+
+def _history(registry: Registry, feeds: Feeds, events: XRegistryEvents) -> Mapping[str, Place]:
+    """What answers below `/-/` about what has happened."""
+    return {
+        EVENTS: Place(EventFeed(feeds, events)),
         LOG: Place(LogFeed(feeds)),
         DOCUMENTS: Place(Documents(registry, feeds)),
         HISTORY: Place(History(registry)),

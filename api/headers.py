@@ -31,7 +31,8 @@ SCALAR: Final = frozenset(
 
 #: A string that a header carries as it is.
 _PLAIN: Final = re.compile(r"[\x21\x23\x24\x26-\x7e]*\Z")
-_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
+#: A quoted string. One that does not end is taken whole, because looking for its end from each quote on takes long.
+_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)(?:(")|\\?\Z)')
 _ESCAPED: Final = re.compile(r"\\(.)")
 
 
@@ -67,7 +68,7 @@ def encode_text(value: str) -> str:
 
 def decode(value: str) -> str:
     """The inverse of `encode`; quoted strings and needless encoding are understood too. Raises: BadHeader."""
-    unquoted = _QUOTED.sub(lambda found: _ESCAPED.sub(r"\1", found[1]), value)
+    unquoted = _QUOTED.sub(lambda found: _ESCAPED.sub(r"\1", found[1]) if found[2] else found[0], value)
     try:
         # Header bytes above ASCII come in as latin-1; they too have to be UTF-8.
         return unquote_to_bytes(unquoted.encode("latin-1")).decode("utf-8")

@@ -94,6 +94,7 @@ class Settings(BaseSettings):
     jwt_audience: str | None = Field(None, description="`aud` that JWTs have to have")
     jwt_role_claim: str = Field("role", description="claim with the caller's role; dots lead into objects")
     jwt_groups_claim: str = Field("xregistry_groups", description="claim with further roles by the xid of a Group")
+    event_changes: bool = Field(True, description="whether events say which attributes have changed")
     registryid: str = Field("annals", description="registryid that a new store gets; an existing one keeps its own")
     log_level: str = Field("info", description="least level of log lines: debug, info, warning, error")
 

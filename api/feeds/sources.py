@@ -43,11 +43,11 @@ class EventsSource:
 
     counts: Final = True
 
-    def __init__(self, logs: Logs, choice: Choice) -> None:
+    def __init__(self, logs: Logs, choice: Choice, events: XRegistryEvents) -> None:
         self._logs = logs
         self._choice = choice
         self._test = choice.accepts if choice.tests else None
-        self._events = XRegistryEvents()
+        self._events = events
 
     def groups(self, after: int, end: int) -> Iterator[Group]:
         """See Source."""

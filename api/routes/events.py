@@ -19,6 +19,7 @@ from api.feeds.sources import EventsSource
 from api.request import Request
 from api.rules import options_of_reads
 from domain import problems
+from projections.xregistry_events import XRegistryEvents
 
 EVENTS: Final = "events"
 
@@ -26,8 +27,9 @@ EVENTS: Final = "events"
 class EventFeed:
     """The surface of `/-/events`."""
 
-    def __init__(self, feeds: Feeds) -> None:
+    def __init__(self, feeds: Feeds, events: XRegistryEvents) -> None:
         self._feeds = feeds
+        self._events = events
 
     async def answer(self, request: Request, receive: Receive) -> Answer:
         """See `front.Surface`. Raises: NotAcceptable, BadRequest, Forbidden, ApiNotFound."""
@@ -39,4 +41,5 @@ class EventFeed:
         form = choose(request.header(b"accept"), FORMS_OF_EVENTS)
         wanted = asked(request, CHOOSING)
         chosen = choice(wanted.given, *([lambda message: sees(message.subject)] if sees else []))
-        return await self._feeds.answer(request, receive, wanted, form, EventsSource(self._feeds.log, chosen))
+        source = EventsSource(self._feeds.log, chosen, self._events)
+        return await self._feeds.answer(request, receive, wanted, form, source)

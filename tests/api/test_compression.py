@@ -83,3 +83,12 @@ def test_small_answers_and_documents_go_as_they_are(api: Api) -> None:
 def test_the_client_decides(accepted: str, coding: str | None) -> None:
     # RFC 9110: weights count, and what has none of ours goes as it is
     assert choose(accepted) == coding
+
+
+@pytest.mark.parametrize("coding", PLAIN)
+@pytest.mark.parametrize("path", ["/-/log", "/-/events", "/-/history?below", "/-/history?below&format=csv"])
+def test_what_tells_of_the_past_is_compressed(api: Api, path: str, coding: str) -> None:
+    api.done("PATCH", "/dirs", {f"d{n}": {} for n in range(20)})
+    headers, body = sent(api, path, coding)
+    assert headers["content-encoding"] == coding
+    assert PLAIN[coding](body) == sent(api, path, "identity")[1]

@@ -273,3 +273,13 @@ def test_callers(sqlite_url: str, token: str, wanted: list[int] | None) -> None:
         for path in ("/-/log", "/-/log/head"):
             status = api.send("GET", path, authorization=f"Bearer {token}").status_code
             assert status == (200 if token == "read" else 403)
+
+
+def test_events_can_leave_out_what_changed(sqlite_url: str) -> None:
+    """EV-49: one switch for the registry; without names no event has data."""
+    create(sqlite_url)
+    with serving(sqlite_url, event_changes=False) as api:
+        api.done("PATCH", "/", {"name": "n"})
+        told = api.get("/-/events")
+    assert [event["type"] for event in told] == ["io.xregistry.registry.updated"]
+    assert not any({"data", "datacontenttype"} & event.keys() for event in told)
