@@ -65,7 +65,7 @@ def create_app(
         registry = open_registry(settings, clock=clock, new_id=new_id, observer=Observers(metrics, following))
         feeds = Feeds(registry, following)
         metrics.follow(lambda: (registry.store.tip().position, registry.readers.quick().position()))
-        xregistry = XRegistry(registry, settings.max_body, settings.pagelimit)
+        xregistry = XRegistry(registry, settings.max_body, settings.pagelimit, settings.max_inlined)
         found = Place(discovery.Discovery(settings.other_registries), open=True)
         fixed = dict.fromkeys(discovery.PATHS, found)
         own = {

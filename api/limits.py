@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Final, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from starlette.types import Receive
 
 from api.request import Disconnected, Request
-from domain.problems import BadRequest
+from domain.problems import BadRequest, TooLarge
 from domain.refusals import BodyTooLarge
 
+T = TypeVar("T")
 MAX_BODY: Final = 256 << 20
 
 
@@ -30,6 +33,17 @@ async def body_of(request: Request, receive: Receive, most: int = MAX_BODY) -> b
             raise BodyTooLarge(max_size=most)
         if not message.get("more_body"):
             return b"".join(parts)
+
+
+def bounded(rows: Iterable[T], most: int) -> Iterator[T]:
+    """The same rows, all of them looked up at once. most: how many there may be.
+
+    Raises: TooLarge, before anything of the answer is sent (FLAG-35).
+    """
+    found = list(islice(rows, most + 1))
+    if len(found) > most:
+        raise TooLarge()
+    return iter(found)
 
 
 def check_path(request: Request) -> None:

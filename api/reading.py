@@ -13,6 +13,7 @@ from api.answer import JSON, Answer
 from api.definitions import Definitions, Latest
 from api.flags import Flags, asof_of, parse_flags
 from api.inline import CONFIGURATION, NOTHING, Inline, below, parse_inline
+from api.limits import bounded
 from api.listing import filter_of, listing, pointing
 from api.moments import Moments, Then
 from api.narrowing import Narrowing
@@ -41,9 +42,16 @@ class Reading:
     """Answers to GET: single entities in the event loop, whole trees and collections from a snapshot in a thread."""
 
     def __init__(
-        self, readers: Readers, latest: Latest, moments: Moments, streams: Streams, pagelimit: int = 0
+        self,
+        readers: Readers,
+        latest: Latest,
+        moments: Moments,
+        streams: Streams,
+        pagelimit: int = 0,
+        max_inlined: int = 0,
     ) -> None:
-        """pagelimit: members of a page at most, 0 for any number."""
+        """pagelimit: members of a page at most; max_inlined: entities in an answer that inlines; 0 for any number."""
+        self._max_inlined = max_inlined
         self._readers = readers
         self._moments = moments
         self._pagelimit = pagelimit
@@ -162,6 +170,8 @@ class Reading:
                 shown, row = found(request, view, definitions, self._pagelimit)
                 tag = conditional.log_tag(view.position(), request, shown.definitions.positions)
                 conditional.check(request, tag)
+                if self._max_inlined and shown.inline:
+                    shown = replace(shown, rows=bounded(shown.rows, self._max_inlined))
                 pieces = chunks(json_pieces(shown, request.base, view.document))
                 headers = [*json_headers(shown, request.base, row), *conditional.tag_headers(tag)]
                 # With the head, because each step from a thread to the event loop costs as much as fifty rows.

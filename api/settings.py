@@ -86,6 +86,9 @@ class Settings(BaseSettings):
     pagelimit: int = Field(
         0, ge=0, description="members that one answer about a collection has at most; 0 for any number"
     )
+    max_inlined: int = Field(
+        0, ge=0, description="entities that an answer with inline has at most; 0 for any number, they are streamed"
+    )
     tokens: Annotated[str | None, _parsed(callers.fixed_tokens)] = Field(
         None, description="callers by bearer token: JSON, or the path of a JSON file; without, everybody may write"
     )

@@ -24,16 +24,17 @@ from api.writing import Writing
 class XRegistry:
     """The surface of the xRegistry paths.
 
-    max_body: bytes that a request may hold. pagelimit: members of a collection in one answer, 0 for any number.
+    max_body: bytes that a request may hold. pagelimit: members of a collection in one answer, max_inlined: entities in
+    one that inlines, 0 for any number.
     """
 
-    def __init__(self, registry: Registry, max_body: int = MAX_BODY, pagelimit: int = 0) -> None:
+    def __init__(self, registry: Registry, max_body: int = MAX_BODY, pagelimit: int = 0, max_inlined: int = 0) -> None:
         self._max_body = max_body
         self._readers = registry.readers
         self._streams = Streams()
         self._latest = Latest(registry.readers.quick())
         moments = Moments(registry.readers, self._latest, registry.store.clock)
-        self._reading = Reading(registry.readers, self._latest, moments, self._streams, pagelimit)
+        self._reading = Reading(registry.readers, self._latest, moments, self._streams, pagelimit, max_inlined)
         self._writing = Writing(registry.road, registry.readers, self._latest)
 
     async def answer(self, request: Request, receive: Receive) -> Answer:

@@ -85,3 +85,17 @@ def test_paths_that_are_odd(api: Api, method: str, path: str, status: int) -> No
 )
 def test_headers_that_are_junk(api: Api, headers: dict[str, str]) -> None:
     assert api.send("GET", "/", **headers).status_code in (200, 412)
+
+
+def test_an_answer_that_inlines_too_much(sqlite_url: str) -> None:
+    # FLAG-35: what is too big to return is refused before it begins; each collection by itself is not
+    create(sqlite_url)
+    with serving(sqlite_url, max_inlined=5) as api:
+        api.done("PUT", "/dirs/d", {"files": {f"f{n}": {} for n in range(3)}})
+        assert api.send("GET", "/?inline=dirs.files").status_code == 200
+        for path in ("/?inline=*", "/export", "/dirs?inline=*"):
+            answer = api.send("GET", path)
+            told = answer.json()
+            assert (answer.status_code, told["type"].partition("#")[2]) == (406, "too_large")
+            assert told["subject"] == path.partition("?")[0]
+        assert len(api.get("/dirs/d/files")) == 3
