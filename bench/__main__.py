@@ -15,7 +15,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from bench import exporting, filtering, importing, load, reading, rebuilding, writing
+from bench import exporting, feeds, filtering, importing, load, pasts, reading, rebuilding, writing
 from bench.figures import HEAD, Figure, markdown
 from bench.places import places
 
@@ -27,6 +27,8 @@ SUBJECTS: Final[dict[str, ModuleType]] = {
     "writing": writing,
     "exporting": exporting,
     "rebuilding": rebuilding,
+    "pasts": pasts,
+    "feeds": feeds,
 }
 
 
