@@ -25,6 +25,10 @@ from domain.model.timestamps import utc
 from domain.model.values import SCALARS
 
 EXCLUDE_ALL: Final = "excludeall"
+#: Expressions that one request may have: databases bound how much a query may ask.
+MOST: Final = 200
+#: Expressions that one parameter may join: planning them together costs PostgreSQL seconds from two dozen on.
+TOGETHER: Final = 16
 
 _NUMERIC: Final = frozenset(("decimal", "integer", "uinteger"))
 _NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,6})?\Z")
@@ -192,6 +196,10 @@ def parse_filter(alternatives: Sequence[Sequence[str]], scope: Scope, model: Mod
     Raises: BadFilter.
     """
     given = [text for texts in alternatives for text in texts]
+    if len(given) > MOST:
+        raise problems.BadFilter(value=f"{given[0]},...", error_detail=f"it has more than {MOST} expressions")
+    if any(len(texts) > TOGETHER for texts in alternatives):
+        raise problems.BadFilter(value=f"{given[0]},...", error_detail=f"it joins more than {TOGETHER} by commas")
     if EXCLUDE_ALL in given:
         if len(given) > 1:
             raise problems.BadFilter(value=",".join(given), error_detail=f"{EXCLUDE_ALL} stands alone")

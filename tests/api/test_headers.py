@@ -114,6 +114,12 @@ def test_headers_that_are_refused(name: str, value: str, problem: type[problems.
         TYPES.attributes([(name, value)], "/x")
 
 
+def test_a_quoted_string_that_does_not_end() -> None:
+    # HTTP-61: it is what it is, and finding that out takes no longer than reading it
+    for value in ('"a\\"b', 'x "a" "b', '"' + '\\"' * 30_000, '"' + '\\"' * 30_000 + "\\"):
+        assert decode(value) == value.replace('"a"', "a")
+
+
 def test_a_header_given_twice_is_refused() -> None:
     # HTTP-45: one header, one value
     for twice in ([("name", "a"), ("name", "b")], [("labels.a", "1"), ("labels.a", "2")]):

@@ -130,3 +130,13 @@ def test_a_page_limit_of_the_server(store_url: str) -> None:
         assert [len(page) for page in walk(api, "/dirs?limit=4")] == [2, 2, 1]
         assert [len(page) for page in walk(api, "/dirs?limit=1")] == [1] * 5
         assert len(api.get("/?inline=dirs")["dirs"]) == 5
+
+
+def test_as_many_expressions_as_databases_take(api: Api) -> None:
+    # FLAG-10, FLAG-15: a filter beyond what they take is refused; one up to there is answered, however it is put
+    for joint, most in ((",", 16), ("&filter=", 200)):
+        for expression in ("name=n{}", "x{}!=1", "files.x{}<5"):
+            asked = joint.join(expression.format(number) for number in range(most))
+            assert api.send("GET", f"/dirs?filter={asked}").status_code == 200
+            answer = api.send("GET", f"/dirs?filter={asked}{joint}name")
+            assert (answer.status_code, answer.json()["type"].partition("#")[2]) == (400, "bad_filter")
