@@ -95,7 +95,18 @@ def _tag_of(item: Mapping[str, Any]) -> str:
 
 def _path(path: str, item: Mapping[str, Any]) -> Html:
     operations = (_operation(method, item[method]) for method in _METHODS if method in item)
-    return tag("div", tag("h4", tag("code", path)), *operations, class_="path")
+    return tag("div", tag("h4", tag("code", path)), *_described(item), *operations, class_="path")
+
+
+def _described(item: Mapping[str, Any]) -> Iterable[Html]:
+    """The parameters that only this path has."""
+    rows = [row for row in item.get("parameters", ()) if row.get("description")]
+    if rows:
+        yield tag("dl", *(tag(name, *said) for row in rows for name, said in _definition(row)))
+
+
+def _definition(row: Mapping[str, Any]) -> Iterable[tuple[str, tuple[Html | str, ...]]]:
+    return ("dt", (tag("code", row["name"]),)), ("dd", (row["description"],))
 
 
 def _operation(method: str, operation: Mapping[str, Any]) -> Html:
