@@ -1,39 +1,61 @@
 """Schema formats: what a document of one has to be, and which changes between Versions it allows.
 
-A format is a module of this package; `FORMATS` lists them. None is built in yet, so `capabilities.formats` is empty and
-every format that a Version names is unknown (ENT-110).
+A format is a module of this package that has what `contract.Format` asks for; `ROOMS` lists them with the names that
+mean them. A module and the libraries behind it are imported when a document is first checked, in the process that
+checks it, so that a server which only reads never carries them.
+Spec: core 1.0-rc4, "format Attribute"; schema 1.0-rc4, "Schema Formats".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Protocol
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from importlib import import_module
+from typing import Final, cast
+
+from domain.formats.contract import Format, Incompatibility, Spot, Violation
+
+__all__ = ["COMPATIBILITIES", "ROOMS", "Format", "Incompatibility", "Room", "Spot", "Violation", "find", "matches"]
+
+#: Every rule of compatibility that core names; a format that can compare two documents can check all of them.
+COMPATIBILITIES: Final = (
+    *("backward", "backward_transitive", "forward", "forward_transitive", "full", "full_transitive"),
+)
 
 
-class Violation(Exception):
-    """A document breaks its format or a rule of compatibility; the message says where and how."""
+@dataclass(frozen=True, slots=True)
+class Room:
+    """One schema format, before anything of it is imported.
 
-
-class Format(Protocol):
-    """One schema format.
-
-    names: values of `format` that mean it, lower case. compatibilities: the rules that it can check, lower case.
+    names: the values of `format` that mean it, lower case; `*` stands for any text. text: documents are text, which a
+    JSON document carries as one string; otherwise they are JSON. compares: whether it can compare two documents.
     """
 
-    names: frozenset[str]
-    compatibilities: frozenset[str]
+    module: str
+    names: tuple[str, ...]
+    text: bool = False
+    compares: bool = True
 
-    def check(self, document: bytes) -> None:
-        """Raises: Violation."""
+    def load(self) -> Format:
+        """The format itself; its libraries are imported with it."""
+        return cast(Format, import_module(f"{__name__}.{self.module}"))
 
-    def compare(self, document: bytes, older: Sequence[bytes], rule: str) -> None:
-        """Holds a document against older ones. rule: backward, forward or full. Raises: Violation."""
+
+def _releases(family: str, *releases: str) -> tuple[str, ...]:
+    return tuple(name for release in releases for name in (f"{family}/{release}", f"{family}/{release}.*"))
 
 
 #: Every format that this registry knows.
-FORMATS: Final[tuple[Format, ...]] = ()
+ROOMS: Final[tuple[Room, ...]] = ()
 
 
-def find(name: str) -> Format | None:
+@lru_cache(maxsize=1024)
+def find(name: str) -> Room | None:
     """The format of a name, in any letter case."""
-    return next((format for format in FORMATS if name.lower() in format.names), None)
+    return next((room for room in ROOMS if any(matches(name, pattern) for pattern in room.names)), None)
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Whether a `format` value is one that a name with `*` stands for, in any letter case (SC-15)."""
+    return fnmatchcase(name.lower(), pattern.lower().replace("[", "[[]").replace("?", "[?]"))
