@@ -1,0 +1,144 @@
+"""Placeholders in attributes: level 1 templates, where `{name}` stands for one text wherever it is used.
+
+What is no placeholder of that form, such as `{+a}`, is literal text to all but `problems`, which names it. Templates and
+texts are not trusted: each function takes a time that is bounded by the length of what it is given.
+Spec: RFC 6570, sections 2.3, 2.4.1 and 3.2.2; rules CM-12, CM-13, MS-50.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+from urllib.parse import quote
+
+Bindings = dict[str, str]
+
+#: Placeholders that a template may have and still match.
+MAX_PLACEHOLDERS: Final = 64
+#: Ways that are tried to share a text out among placeholders; fewer for one that is longer than 1,000 characters. Only
+#: names that are used twice ever need more than one for each placeholder.
+MAX_TRIES: Final = 10_000
+_MAX_CHARACTERS: Final = MAX_TRIES * 1_000
+
+_PLACEHOLDER: Final = re.compile(r"\{([A-Za-z0-9_]+)\}")
+_BRACED: Final = re.compile(r"\{[^{}]*\}|[{}]")
+_OPERATORS: Final = "+#./;?&"
+_RESERVED: Final = "=,!@|"
+
+
+class _GaveUp(Exception):
+    """All tries are used up."""
+
+
+def names(template: str) -> tuple[str, ...]:
+    """The names of a template's placeholders, each once, in their order; case counts."""
+    return tuple(dict.fromkeys(_PLACEHOLDER.findall(template)))
+
+
+def expand(template: str, values: Mapping[str, str]) -> str:
+    """A template with the value of each placeholder in its place, percent-encoded as RFC 6570 says.
+
+    Raises: ValueError for a placeholder that has no value.
+    """
+    if missing := [name for name in names(template) if name not in values]:
+        raise ValueError(f"no value for {', '.join(missing)}")
+    return _PLACEHOLDER.sub(lambda found: quote(values[found[1]], safe=""), template)
+
+
+def match(template: str, text: str, bound: Mapping[str, str] | None = None) -> Bindings | None:
+    """What each placeholder stands for in a text that a template fits, as it is written there; None if it does not fit.
+
+    A placeholder stands for one character or more, none of them `/` (MS-50), and for the same ones wherever it is used;
+    where more than one way is left, the earlier placeholder is the shorter one.
+
+    bound: what names stand for already; it is part of what comes back.
+    """
+    shapes, runs = template.split("/"), text.split("/")
+    if len(shapes) != len(runs) or template.count("{") > MAX_PLACEHOLDERS:
+        return None
+    open = []
+    for shape, run in zip(shapes, runs, strict=True):
+        parts = _PLACEHOLDER.split(shape)
+        if len(parts) > 1:
+            open.append((parts, run))
+        elif shape != run:
+            return None
+    try:
+        tries = max(2 * MAX_PLACEHOLDERS, min(MAX_TRIES, _MAX_CHARACTERS // (len(text) + 1)))
+        return _fitted(open, dict(bound or {}), iter(range(tries)))
+    except _GaveUp:
+        return None
+
+
+def problems(template: str) -> tuple[str, ...]:
+    """What keeps a text from being a level 1 template; empty for one that is, and for text without braces (CM-12)."""
+    return tuple(
+        f"{found[0]} {why}" for found in _BRACED.finditer(template) if (why := _problem(found[0], found[0][1:-1]))
+    )
+
+
+def _problem(braced: str, inside: str) -> str | None:
+    if len(braced) == 1:
+        return "has no counterpart"
+    if _PLACEHOLDER.fullmatch(braced):
+        return None
+    if not inside:
+        return "names nothing"
+    if inside[0] in _OPERATORS or inside[0] in _RESERVED:
+        return f"has the operator {inside[0]}"
+    if "," in inside:
+        return "is a list of names"
+    if inside[-1] == "*" or re.fullmatch(r"[^:]*:[0-9]+", inside):
+        return "has a modifier"
+    return "is no name of letters, digits and underscores"
+
+
+def _fitted(open: list[tuple[list[str], str]], bound: Bindings, tries: Iterator[int]) -> Bindings | None:
+    """The bindings with which all segments fit. Those with the fewest names to find out go first: they decide most."""
+    if not open:
+        return bound
+    next = min(range(len(open)), key=lambda index: sum(name not in bound for name in open[index][0][1::2]))
+    parts, run = open[next]
+    rest = open[:next] + open[next + 1 :]
+    for way in _ways(parts, run, bound, tries):
+        if (found := _fitted(rest, way, tries)) is not None:
+            return found
+    return None
+
+
+def _ways(parts: list[str], run: str, bound: Bindings, tries: Iterator[int]) -> Iterator[Bindings]:
+    """Every way in which one segment fits, shortest first.
+
+    parts: a literal, then name and literal in turn. For names that are used once, the first way to get past a literal
+    leaves the most to the others, so that it is the only one that has to be tried.
+    """
+    literal, *rest = parts
+    if not run.startswith(literal):
+        return
+    run = run[len(literal) :]
+    if not rest:
+        if not run:
+            yield bound
+        return
+    name, *rest = rest
+    if name in bound:
+        yield from _ways([bound[name] + rest[0], *rest[1:]], run, bound, tries)
+        return
+    for end in _ends(rest, run):
+        if next(tries, None) is None:
+            raise _GaveUp
+        yield from _ways(rest, run[end:], {**bound, name: run[:end]}, tries)
+
+
+def _ends(rest: list[str], run: str) -> Iterator[int]:
+    """Where a placeholder may end: before what follows it. rest: begins with the literal that does."""
+    if len(rest) == 1:
+        end = len(run) - len(rest[0])
+        if end > 0 and run.endswith(rest[0]):
+            yield end
+        return
+    end = run.find(rest[0], 1)
+    while end >= 0:
+        yield end
+        end = run.find(rest[0], end + 1)

@@ -1,0 +1,91 @@
+"""Placeholders: their names, expansion, matching, and what is wrong with a template."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.messages.templates import MAX_PLACEHOLDERS, expand, match, names, problems
+
+NAMES = st.sampled_from(["a", "b", "C_1"])
+WORDS = st.text("xyz-._~0", min_size=1, max_size=5)
+TEMPLATES = st.lists(st.one_of(NAMES.map(lambda name: f"{{{name}}}"), WORDS, st.just("/")), max_size=8).map("".join)
+
+
+@pytest.mark.parametrize(
+    "template, text, bindings",
+    [
+        ("telemetry", "telemetry", {}),
+        ("telemetry", "Telemetry", None),
+        ("{site}/{device}/state", "berlin/7/state", {"site": "berlin", "device": "7"}),
+        ("{site}", "berlin/7", None),  # MS-50: a placeholder holds no slash
+        ("{site}/x", "/x", None),  # MS-50: nor is it empty
+        ("{a}/{a}", "x/x", {"a": "x"}),
+        ("{a}/{a}", "x/y", None),  # CM-13: one name stands for one value
+        ("{a}{a}", "xyxy", {"a": "xy"}),
+        ("{a}-{b}/{a}", "x-y-z/x-y", {"a": "x-y", "b": "z"}),  # CM-13: what comes later decides
+        ("{a}-{b}.json", "q-w-e.json", {"a": "q", "b": "w-e"}),
+        ("{a}{b}", "xyz", {"a": "x", "b": "yz"}),
+        ("{a}{b}", "x", None),
+        ("{a}x{b}", "xx", None),
+        ("{A}/{a}", "x/y", {"A": "x", "a": "y"}),
+        ("{+a}", "x", None),  # CM-12: no placeholder of level 1, so it is text
+        ("{+a}", "{+a}", {}),
+    ],
+)
+def test_a_template_fits_a_text_in_one_way(template, text, bindings):
+    # MS-50, CM-13
+    assert match(template, text) == bindings
+
+
+def test_what_is_bound_already_holds():
+    # CM-13: equal names stand for equal text in all templates of one message
+    assert match("{a}/{b}", "x/y", {"a": "x"}) == {"a": "x", "b": "y"}
+    assert match("{a}/{b}", "x/y", {"a": "z"}) is None
+    assert match("plain", "plain", {"a": "z"}) == {"a": "z"}
+
+
+@given(TEMPLATES, st.fixed_dictionaries({"a": WORDS, "b": WORDS, "C_1": WORDS}))
+def test_a_template_matches_what_it_expands_to(template, values):
+    # CM-13: expanding again gives the same text, whichever way was found
+    text = expand(template, values)
+    found = match(template, text)
+    assert found is not None and set(found) == set(names(template))
+    assert expand(template, found) == text
+
+
+def test_expansion():
+    assert names("{b}/{a}/{b}") == ("b", "a")
+    assert expand("/{a}?x={a}", {"a": "ü /"}) == "/%C3%BC%20%2F?x=%C3%BC%20%2F"
+    with pytest.raises(ValueError, match="no value for b"):
+        expand("{a}{b}", {"a": "x"})
+
+
+@pytest.mark.parametrize(
+    "template, count",
+    [("{name}", 0), ("no braces", 0), ("{A_1}{b}", 0), ("{+a}", 1), ("{a,b}", 1), ("{a:3}", 1), ("{a*}", 1), ("{}", 1)]
+    + [("{a b}", 1), ("{a-b}", 1), ("{a", 1), ("a}", 1), ("{{a}}", 2), ("{#x}{ok}{?y}", 2), ("{ä}", 1), ("{a%20}", 1)],
+)
+def test_level_1_only(template, count):
+    # CM-12: names of letters, digits and underscores; no operators, lists or modifiers
+    assert len(problems(template)) == count
+
+
+@pytest.mark.parametrize(
+    "template, text",
+    [
+        ("".join(f"{{a{n}}}x" for n in range(40)) + "!", "x" * 50_000),
+        ("{a}x{b}x{c}x{d}{a}", "yx" * 50_000 + "x"),
+        ("/".join("{a}{b}{c}{d}" for _ in range(16)), "/".join("x" * 2_000 for _ in range(16))),
+        ("{" * 50_000, "x" * 50_000),
+        ("/".join(f"{{n{n}}}" for n in range(MAX_PLACEHOLDERS + 1)), "/".join("x" * (MAX_PLACEHOLDERS + 1))),
+    ],
+)
+def test_no_template_takes_long(template, text):
+    since = perf_counter()
+    match(template, text)
+    problems(template)
+    assert perf_counter() - since < 2
