@@ -1,7 +1,7 @@
 """Placeholders in attributes: level 1 templates, where `{name}` stands for one text wherever it is used.
 
-What is no placeholder of that form, such as `{+a}`, is literal text to all but `problems`, which names it. Templates and
-texts are not trusted: each function takes a time that is bounded by the length of what it is given.
+What is no placeholder of that form, such as `{+a}`, is literal text to all but `problems`, which names it. Nobody has
+to trust templates and texts: each function takes a time that is bounded by the length of what it is given.
 Spec: RFC 6570, sections 2.3, 2.4.1 and 3.2.2; rules CM-12, CM-13, MS-50.
 """
 

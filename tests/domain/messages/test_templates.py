@@ -66,8 +66,11 @@ def test_expansion():
 
 @pytest.mark.parametrize(
     "template, count",
-    [("{name}", 0), ("no braces", 0), ("{A_1}{b}", 0), ("{+a}", 1), ("{a,b}", 1), ("{a:3}", 1), ("{a*}", 1), ("{}", 1)]
-    + [("{a b}", 1), ("{a-b}", 1), ("{a", 1), ("a}", 1), ("{{a}}", 2), ("{#x}{ok}{?y}", 2), ("{ä}", 1), ("{a%20}", 1)],
+    [
+        *[("{name}", 0), ("no braces", 0), ("{A_1}{b}", 0), ("{+a}", 1), ("{a,b}", 1), ("{a:3}", 1), ("{a*}", 1)],
+        *[("{}", 1), ("{a b}", 1), ("{a-b}", 1), ("{a", 1), ("a}", 1), ("{{a}}", 2), ("{#x}{ok}{?y}", 2), ("{ä}", 1)],
+        ("{a%20}", 1),
+    ],
 )
 def test_level_1_only(template, count):
     # CM-12: names of letters, digits and underscores; no operators, lists or modifiers
