@@ -1,0 +1,141 @@
+"""Java for the tests that ask an independent implementation: artifacts from Maven, and one JVM that answers questions.
+
+Artifacts come through `mvn` once and stay below the user's cache directory; later runs need neither Maven nor a
+network. Where something is missing, the test is skipped and says how to get it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+from xml.sax.saxutils import escape
+
+import pytest
+
+_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
+_COORDINATE = re.compile(r"(?P<group>[^:@]+):(?P<artifact>[^:@]+):(?P<version>[^:@]+)(?P<alone>@jar)?")
+_NO_MAVEN = "no Maven: apt-get install maven, or put mvn on PATH"
+_NO_JAVA = "no Java development kit 17 or newer: apt-get install openjdk-17-jdk-headless, or put its java on PATH"
+
+
+def jars(*coordinates: str) -> list[Path]:
+    """The files of artifacts, each named `group:artifact:version`, and of all that they need at run time.
+
+    `group:artifact:version@jar` is that one file alone: for artifacts whose own description cannot be resolved.
+    Skips the test where there is no Maven, or it cannot bring them.
+    """
+    home = _cache() / hashlib.sha256("\n".join(coordinates).encode()).hexdigest()[:16]
+    if not home.exists():
+        _bring(coordinates, home)
+    return sorted(home.glob("*.jar"))
+
+
+def java() -> Path:
+    """The `java` on PATH, which can run a source file. Skips the test where there is none."""
+    found = shutil.which("java")
+    if found is None:
+        pytest.skip(_NO_JAVA)
+    modules = subprocess.run([found, "--list-modules"], capture_output=True, text=True, check=False).stdout
+    if "jdk.compiler@" not in modules:
+        pytest.skip(_NO_JAVA)
+    return Path(found)
+
+
+class Checker:
+    """A JVM that runs one Java source file and answers one JSON line with another, until it is closed."""
+
+    def __init__(self, source: Path, coordinates: Sequence[str]) -> None:
+        classpath = os.pathsep.join(map(str, jars(*coordinates)))
+        self._complaints = tempfile.TemporaryFile("w+")  # a file: nobody reads a pipe while answers are waited for
+        # Two workers of a test run share the machine with others: small heap, one collector, no second compiler.
+        options = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8"]
+        self._process = subprocess.Popen(
+            [java(), *options, "-cp", classpath, source],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            encoding="utf-8",
+        )
+
+    def ask(self, question: Mapping[str, Any]) -> Any:
+        """The answer to one question. Raises: RuntimeError with what the JVM wrote, where it ended instead."""
+        requests, answers = self._pipe(self._process.stdin), self._pipe(self._process.stdout)
+        try:
+            requests.write(json.dumps(question) + "\n")
+            requests.flush()
+            line = answers.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            self._complaints.seek(0)
+            raise RuntimeError(self._complaints.read())
+        return json.loads(line)
+
+    def close(self) -> None:
+        """Ends the JVM, which stops at the end of its input."""
+        self._pipe(self._process.stdin).close()
+        self._process.wait()
+        self._pipe(self._process.stdout).close()
+        self._complaints.close()
+
+    @staticmethod
+    def _pipe(pipe: IO[str] | None) -> IO[str]:
+        assert pipe is not None
+        return pipe
+
+
+def _cache() -> Path:
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches, "annals", "maven")
+
+
+def _bring(coordinates: Sequence[str], home: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        pytest.skip(_NO_MAVEN)
+    home.parent.mkdir(parents=True, exist_ok=True)
+    # Made beside its place and moved there whole, because several test processes may be at it.
+    with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
+        project, brought = Path(scratch, "pom.xml"), Path(scratch, "jars")
+        project.write_text(_project(coordinates, brought), encoding="utf-8")
+        goals = (f"{_PLUGIN}:copy-dependencies", f"{_PLUGIN}:copy")
+        done = subprocess.run([maven, "-q", "-B", "-f", project, *goals], capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"Maven cannot bring {', '.join(coordinates)}: {_last_words(done.stdout)}")
+        if not home.exists():
+            brought.rename(home)
+
+
+def _last_words(output: str) -> str:
+    lines = [line for line in output.splitlines() if "ERROR" in line]
+    return lines[0][:400] if lines else "it does not say why"
+
+
+def _project(coordinates: Sequence[str], brought: Path) -> str:
+    alone: list[str] = []
+    whole: list[str] = []
+    for coordinate in coordinates:
+        match = _COORDINATE.fullmatch(coordinate)
+        assert match, coordinate
+        names = {"groupId": match["group"], "artifactId": match["artifact"], "version": match["version"]}
+        fields = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in names.items())
+        if match["alone"]:
+            alone.append(f"<artifactItem>{fields}</artifactItem>")
+        else:
+            whole.append(f"<dependency>{fields}</dependency>")
+    group, artifact, version = _PLUGIN.split(":")
+    return f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+<modelVersion>4.0.0</modelVersion><groupId>annals</groupId><artifactId>tests</artifactId><version>1</version>
+<dependencies>{"".join(whole)}</dependencies>
+<build><plugins><plugin><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
+<configuration><skip>{str(not alone).lower()}</skip><includeScope>runtime</includeScope>
+<outputDirectory>{escape(str(brought))}</outputDirectory><artifactItems>{"".join(alone)}</artifactItems></configuration>
+</plugin></plugins></build></project>"""
