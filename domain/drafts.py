@@ -16,6 +16,7 @@ from domain.entities import Attributes, Entity
 from domain.events import Reason
 from domain.model import Level, ResourceType
 from domain.rules.epochs import check_epoch
+from domain.stated import DEFAULTS, Marks, filled_in, joined, kept
 
 _TOUCH: Final = frozenset({"epoch", "modifiedat"})
 
@@ -87,9 +88,11 @@ class Draft:
         """
         accepted = self._checked(given, patch)
         base = {**self.attributes} if patch else {**self.level.retained(self.before or {}), **self._birth()}
-        merged = with_defaults({**base, **(kept or {}), **accepted, **self._times(accepted)}, defaults)
+        plain = {**base, **(kept or {}), **accepted, **self._times(accepted)}
+        merged = with_defaults(plain, defaults)
         erased = frozenset(name for name, value in accepted.items() if value is None)
         completed = self.level.complete(merged, self.xid, erased)
+        self.mark(plain, completed, frozenset(accepted) if patch else None)
         self.pinned = accepted.get("modifiedat") is not None and not self._echoes(completed)
         self.attributes = completed if self.pinned else {**completed, "modifiedat": self.now}
         self.written = True
@@ -99,7 +102,10 @@ class Draft:
 
         level: what the model of then said of it. Raises: what Level.complete raises.
         """
-        self.attributes = {**self.level.complete(level.settable(image), self.xid), "modifiedat": self.now}
+        given = level.settable(image)
+        completed = self.level.complete(given, self.xid)
+        self.mark(given, completed, None)
+        self.attributes = {**completed, "modifiedat": self.now}
         self.written = True
 
     def touch(self) -> None:
@@ -124,8 +130,12 @@ class Draft:
         """Validates what is stored against a new model; values that a default fills in make it an update (MOD-12)."""
         completed = self.level.complete(self.attributes, self.xid)
         if completed != self.attributes:
+            self.mark(self.attributes, completed, frozenset())
             self.attributes = completed
             self.touch()
+
+    def mark(self, given: Attributes, completed: Attributes, replaced: frozenset[str] | None) -> None:
+        """Told what became of attributes whose defaults were filled in. replaced: names given anew; None: all."""
 
     def image(self, **server_set: Any) -> Attributes:
         """The after-image's attributes, in serialization order."""
@@ -189,10 +199,10 @@ class VersionDraft(Draft):
     """One Version.
 
     document: SHA-256 of its bytes. ordered: its ordering time in `modifiedat` mode (ENT-101). validated: what checks of
-    its format and compatibility found.
+    its format and compatibility found. marks: which of its values are defaults.
     """
 
-    __slots__ = ("ancestor", "document", "entity", "gone", "id", "ordered", "validated")
+    __slots__ = ("ancestor", "document", "entity", "gone", "id", "marks", "ordered", "validated")
 
     def __init__(self, xid: str, level: Level, was: Level, entity: Entity | None, now: str) -> None:
         super().__init__(xid, level, was, entity.attributes if entity else None, now)
@@ -203,6 +213,7 @@ class VersionDraft(Draft):
         self.validated: dict[str, Any] = {name: shown[name] for name in VALIDATED if name in shown}
         self.document: str | None = private.get("document")
         self.ordered: str | None = private.get("ordered")
+        self.marks: Marks = private.get(DEFAULTS, {})
         self.ancestor: str | None = None  # as a request states it; None: not stated
         self.gone: Reason | None = None  # why it was deleted: deleted, pruned
 
@@ -212,8 +223,15 @@ class VersionDraft(Draft):
         return self.ancestor or (self.before["ancestorid"] if self.before else None)
 
     def private(self) -> dict[str, Any]:
-        found = {"document": self.document, "ordered": self.ordered}
+        found = {"document": self.document, "ordered": self.ordered, DEFAULTS: self.marks or None}
         return {name: value for name, value in found.items() if value is not None}
+
+    def mark(self, given: Attributes, completed: Attributes, replaced: frozenset[str] | None) -> None:
+        marks = filled_in(given, completed)
+        if self.marks and replaced is not None:
+            left = {name: mark for name, mark in self.marks.items() if name not in replaced}
+            marks = joined(kept(left, completed), marks)
+        self.marks = marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +267,7 @@ class ResourceDraft:
         "membership_changed",
         "meta",
         "readonly",
+        "rechecked",
         "type",
         "unsettled",
         "versions",
@@ -272,6 +291,7 @@ class ResourceDraft:
         self.counter: int = entity.private.get("counter", 0) if entity else 0
         self.wish = SILENT
         self.membership_changed = False
+        self.rechecked = False  # all of its documents are to be looked at again
         self.unsettled = False  # its Versions' order, roots or default have to be worked out again
         self.deleted = False
 

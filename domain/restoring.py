@@ -24,6 +24,7 @@ from domain.problems import HasdocumentViolation, NotFound
 from domain.resources import admit
 from domain.roles import Role
 from domain.rules.readonly import check_writable
+from domain.stated import DEFAULTS, joined, kept
 from domain.world import Difference, World
 
 #: What follows from the Versions of a Resource, or from the moment of the write.
@@ -168,8 +169,8 @@ class _Place:
     def _bring_back_version(self, resource: ResourceDraft, then: Entity) -> None:
         draft, type = self._changes.version(resource, then.id), resource.type
         level, manual = self._past.type(resource.xid).version, type.versionmode == "manual"
-        ordered = _ordered(then, type)
-        same = draft.document == then.document and ordered in (None, draft.ordered)
+        ordered, marks = _ordered(then, type), then.private.get(DEFAULTS, {})
+        same = draft.document == then.document and ordered in (None, draft.ordered) and draft.marks == marks
         if same and not _differs(draft, then.attributes, level, _SETTLED if manual else _SETTLED | {"ancestorid"}):
             return
         self._check(resource)
@@ -179,6 +180,7 @@ class _Place:
             raise HasdocumentViolation(draft.xid, plural=type.plural)
         draft.restore(then.attributes, level)
         draft.document, draft.ordered = then.document, ordered
+        draft.marks = joined(kept(marks, draft.attributes), draft.marks)
         draft.ancestor = then.attributes["ancestorid"] if manual else None
         resource.unsettled = True
 

@@ -1,0 +1,65 @@
+"""Which values of an entity were stated, and which are there because a default of the model filled them in.
+
+A mark says where defaults are: under a name there is True for a default, or the marks of an object's members. What is
+inside of arrays is not marked, as an array is always taken as a whole. Marks are kept with a Version (`private`),
+because no answer shows the difference, and a value that nobody stated must not hide that of a base message (MS-16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+#: See the module.
+Marks = dict[str, Any]
+
+#: The private member of a Version that has its marks; absent where nothing of it is a default.
+DEFAULTS: Final = "defaults"
+
+
+def filled_in(given: Mapping[str, Any], completed: Mapping[str, Any]) -> Marks:
+    """The marks of what a completed value has and a given one had not. O(members), less what is the same object."""
+    marks: Marks = {}
+    for name, value in completed.items():
+        before = given.get(name)
+        if before is value:
+            continue
+        if before is None:
+            marks[name] = True
+        elif type(value) is dict and isinstance(before, Mapping) and (inside := filled_in(before, value)):
+            marks[name] = inside
+    return marks
+
+
+def kept(marks: Mapping[str, Any], image: Mapping[str, Any]) -> Marks:
+    """Those of the marks that something in an image still stands under."""
+    left: Marks = {}
+    for name, mark in marks.items():
+        if name not in image:
+            continue
+        if mark is True:
+            left[name] = True
+        elif isinstance(image[name], Mapping) and (inside := kept(mark, image[name])):
+            left[name] = inside
+    return left
+
+
+def joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> Marks:
+    """What either marks."""
+    done = dict(one)
+    for name, mark in other.items():
+        known = done.get(name)
+        done[name] = joined(known, mark) if isinstance(known, dict) and isinstance(mark, dict) else known or mark
+    return done
+
+
+def stated(image: Mapping[str, Any], marks: Mapping[str, Any]) -> dict[str, Any]:
+    """An image without what is marked; objects that held nothing else are empty, for they were stated."""
+    done: dict[str, Any] = {}
+    for name, value in image.items():
+        mark = marks.get(name)
+        if mark is None:
+            done[name] = value
+        elif mark is not True:
+            done[name] = stated(value, mark) if isinstance(value, Mapping) else value
+    return done

@@ -1,0 +1,85 @@
+"""Which values of a Version are defaults: kept in private as writes, new models and restorations go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from domain.commands import Restore
+from domain.model.builtin import default_source
+from domain.stated import DEFAULTS, stated
+from tests.domain.registry import MemoryRegistry
+
+M = "/messagegroups/g/messages/m"
+CE = {"envelope": "CloudEvents/1.0"}
+
+
+@pytest.fixture
+def registry() -> MemoryRegistry:
+    return MemoryRegistry(default_source())
+
+
+def marks(registry: MemoryRegistry) -> Any:
+    return registry.get(f"{M}/versions/1").private.get(DEFAULTS)
+
+
+def test_a_write_tells_defaults_from_what_was_stated(registry: MemoryRegistry) -> None:
+    # MS-16: what clients sent can be told from what L1 filled in
+    given = {**CE, "envelopemetadata": {"id": {"required": True}, "subject": {}, "ext": {"value": "x"}}}
+    registry.put(M, given)
+    assert marks(registry) == {
+        "envelopemetadata": {
+            "id": {"type": True},
+            "subject": {"type": True, "required": True},
+            "ext": {"type": True, "required": True},
+        }
+    }
+    version = registry.get(f"{M}/versions/1")
+    said = stated(version.attributes, version.private[DEFAULTS])
+    assert said["envelopemetadata"] == given["envelopemetadata"]
+    assert registry.get(M).private.get(DEFAULTS) is None
+
+
+def test_what_has_no_defaults_keeps_no_marks(registry: MemoryRegistry) -> None:
+    registry.put(M, {"name": "n", "labels": {"a": "b"}})
+    assert marks(registry) is None
+
+
+def test_a_patch_keeps_the_marks_of_what_it_leaves(registry: MemoryRegistry) -> None:
+    # MS-16: a merge states what it names and nothing else
+    registry.put(M, {**CE, "envelopemetadata": {"subject": {}}, "protocol": "NATS", "protocoloptions": {"headers": []}})
+    registry.patch(M, {"protocol": "AMQP/1.0", "protocoloptions": {"header": {"durable": False}}})
+    header = {"priority": True, "first-acquirer": True, "delivery-count": True}
+    kept = {"envelopemetadata": {"subject": {"type": True, "required": True}}}
+    assert marks(registry) == {**kept, "protocoloptions": {"header": header}}
+    registry.patch(M, {"name": "n"})
+    assert marks(registry) == {**kept, "protocoloptions": {"header": header}}
+    registry.patch(M, {"envelope": None, "envelopemetadata": None})
+    assert marks(registry) == {"protocoloptions": {"header": header}}
+    registry.put(M, {"name": "n"})
+    assert marks(registry) is None
+
+
+def test_a_new_model_marks_what_it_fills_in(registry: MemoryRegistry) -> None:
+    registry.put(M, {"name": "n"})
+    source = default_source()
+    attributes = source["groups"]["messagegroups"]["resources"]["messages"]["attributes"]
+    attributes["level"] = {"type": "integer", "required": True, "default": 3}
+    registry.model(source)
+    assert marks(registry) == {"level": True}
+
+
+def test_defaults_of_a_group_are_marked(registry: MemoryRegistry) -> None:
+    registry.put("/schemagroups/g", {"constraints": {"schemas.format": {"default": "Text/1"}}})
+    registry.put("/schemagroups/g/schemas/s", {})
+    assert registry.get("/schemagroups/g/schemas/s/versions/1").private[DEFAULTS] == {"format": True}
+
+
+def test_restoring_brings_marks_back(registry: MemoryRegistry) -> None:
+    registry.put(M, {**CE, "envelopemetadata": {"subject": {}}})
+    before, position = marks(registry), len(registry.log)
+    registry.put(M, {**CE, "envelopemetadata": {"subject": {"type": "uritemplate", "required": False}}})
+    assert marks(registry) is None
+    registry.do(Restore(M, position))
+    assert marks(registry) == before
