@@ -1,0 +1,127 @@
+"""Patterns of LIKE, matched in time that grows with the text alone.
+
+Spec: cesql 1.0.0, section 3.4.3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+#: A wildcard, or a character that stands for itself; a backslash escapes wildcards only.
+_PIECE: Final = re.compile(r"\\([%_])|(.)", re.DOTALL)
+#: `_` in a segment.
+_ANY: Final = None
+
+#: Characters in a row, None for any one.
+Segment = tuple[str | None, ...]
+
+
+class Pattern(NamedTuple):
+    """What stands between the `%` of a pattern; a single segment where there is none."""
+
+    segments: tuple[Segment, ...]
+
+    @property
+    def start(self) -> str:
+        """What every text that matches begins with."""
+        return _literal(self.segments[0])
+
+    @property
+    def exact(self) -> bool:
+        """Whether one text matches, and that is `start`."""
+        return len(self.segments) == 1 and _ANY not in self.segments[0]
+
+
+def parse(text: str) -> Pattern:
+    """The pattern that a string means."""
+    segments: list[list[str | None]] = [[]]
+    for escaped, character in _PIECE.findall(text):
+        if character == "%":
+            segments.append([])
+        else:
+            segments[-1].append(_ANY if character == "_" else character or escaped)
+    return Pattern(tuple(map(tuple, segments)))
+
+
+def matcher(pattern: Pattern) -> Callable[[str], bool]:
+    """Decides whether a whole text matches.
+
+    Each segment is taken where it comes first, which leaves the most to those behind it; so no choice is ever undone.
+    """
+    if pattern.exact:
+        return pattern.start.__eq__
+    if any(_ANY in segment for segment in pattern.segments):
+        return _with_wild_characters(pattern)
+    first, *others = map(_literal, pattern.segments)
+    between, last = [each for each in others[:-1] if each], others[-1]
+    shortest = len(first) + len(last)
+
+    def matches(text: str) -> bool:
+        if len(text) < shortest or not text.startswith(first) or not text.endswith(last):
+            return False
+        at, end = len(first), len(text) - len(last)
+        for piece in between:
+            at = text.find(piece, at, end)
+            if at < 0:
+                return False
+            at += len(piece)
+        return True
+
+    return matches
+
+
+def _with_wild_characters(pattern: Pattern) -> Callable[[str], bool]:
+    first, *others = pattern.segments
+    if not others:
+        return lambda text: len(text) == len(first) and _stands(first, text, 0)
+    *between, last = others
+    searches = [_search(segment) for segment in between if segment]
+    shortest = len(first) + len(last)
+
+    def matches(text: str) -> bool:
+        end = len(text) - len(last)
+        if len(text) < shortest or not _stands(first, text, 0) or not _stands(last, text, end):
+            return False
+        at = len(first)
+        for search in searches:
+            at = search(text, at, end)
+            if at < 0:
+                return False
+        return True
+
+    return matches
+
+
+def _stands(segment: Segment, text: str, at: int) -> bool:
+    found = text[at : at + len(segment)]
+    return all(wanted is _ANY or wanted == each for wanted, each in zip(segment, found, strict=True))
+
+
+def _search(segment: Segment) -> Callable[[str, int, int], int]:
+    """Finds where a segment that comes first between two places ends there; -1 where it does not come.
+
+    Bit n of the state says that the last n + 1 characters are how the segment begins, so the text is read once.
+    """
+    anything = sum(1 << bit for bit, wanted in enumerate(segment) if wanted is _ANY)
+    masks: dict[str, int] = {}
+    for bit, wanted in enumerate(segment):
+        if wanted is not None:
+            masks[wanted] = masks.get(wanted, anything) | 1 << bit
+    complete = 1 << len(segment) - 1
+
+    def search(text: str, start: int, end: int) -> int:
+        state = 0
+        for at in range(start, end):
+            state = (state << 1 | 1) & masks.get(text[at], anything)
+            if state & complete:
+                return at + 1
+        return -1
+
+    return search
+
+
+def _literal(segment: Segment) -> str:
+    """The characters before the first that can be any."""
+    return "".join(segment[: segment.index(_ANY)] if _ANY in segment else segment)  # type: ignore[arg-type]
