@@ -27,6 +27,7 @@ from api.routes.history import HISTORY, History
 from api.routes.interactions import INTERACTIONS, Interactions
 from api.routes.log import LOG, LogFeed
 from api.routes.metrics import METRICS, Measured
+from api.routes.resolved import RESOLVED, Resolved
 from api.routes.restore import RESTORE, Restore
 from api.routes.shortself import Shortened
 from api.routes.xregistry import XRegistry
@@ -41,7 +42,7 @@ from projections.xregistry_events import XRegistryEvents
 #: Names below `/-/` that are answered, and those of them that the root has as well while the model leaves them free.
 OWN: Final = frozenset(
     (LIVEZ, READYZ, METRICS, OPENAPI, DOCS, SHORT, EVENTS, LOG, DOCUMENTS, HISTORY, INTERACTIONS, DIFF, RESTORE)
-)
+) | {RESOLVED}
 ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
 
 
@@ -70,6 +71,7 @@ def create_app(
         fixed = dict.fromkeys(discovery.PATHS, found)
         own = {
             **_own_places(registry, metrics),
+            **_messages(registry),
             **_history(registry, feeds, XRegistryEvents(settings.event_changes)),
         }
         app.router.default = Front(xregistry, own, ALIASES, fixed, manners)
@@ -110,6 +112,13 @@ def _history(registry: Registry, feeds: Feeds, events: XRegistryEvents) -> Mappi
         INTERACTIONS: Place(Interactions(registry)),
         DIFF: Place(Diff(registry)),
         RESTORE: Place(Restore(registry)),
+    }
+
+
+def _messages(registry: Registry) -> Mapping[str, Place]:
+    """What answers below `/-/` about messages."""
+    return {
+        RESOLVED: Place(Resolved(registry)),
     }
 
 

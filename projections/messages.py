@@ -1,0 +1,58 @@
+"""Message definitions in the read model, as whoever resolves or matches them looks them up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from domain import xid as xids
+from domain.jsontext import loads
+from domain.messages.effective import MESSAGES
+from domain.messages.resolving import Definition
+from domain.stated import DEFAULTS
+from projections.entities.query import View
+from projections.entities.rows import Row
+from projections.entities.xref import xref_of
+
+
+class StoredMessages:
+    """The messages of one moment. What was looked up is kept, because many messages share their bases."""
+
+    def __init__(self, view: View, reads: Callable[[str], bool]) -> None:
+        """reads: whether the caller may see an entity; what it may not see is not there."""
+        self._view = view
+        self._reads = reads
+        self._known: dict[str, Definition | None] = {}
+
+    def definition(self, xid: str) -> Definition | None:
+        """See `Lookup`. A cross reference gives what it stands for."""
+        if xid not in self._known:
+            self._known[xid] = self._find(xid)
+        return self._known[xid]
+
+    def messages(self, group: str) -> Sequence[str] | None:
+        """See `GroupLookup`."""
+        if not self._reads(group) or self._view.entity(group) is None:
+            return None
+        collection = f"{group}/{MESSAGES}"
+        return [row.xid for row in self._view.subtree(collection, {xids.type_of(collection)})]
+
+    def _find(self, xid: str) -> Definition | None:
+        parts = xids.segments(xid)
+        if len(parts) not in (4, 6) or parts[2] != MESSAGES or not self._reads(xid):
+            return None
+        row = self._target(self._view.entity(xids.join(*parts[:4])))
+        if row is None:
+            return None
+        versionid = parts[5] if len(parts) == 6 else loads(row.attributes)["versionid"]
+        version = self._view.entity(f"{row.xid}/versions/{versionid}")
+        if version is None:
+            return None
+        return Definition(version.xid, loads(version.attributes), loads(version.private).get(DEFAULTS, {}))
+
+    def _target(self, row: Row | None) -> Row | None:
+        """The Resource that shows Versions: the one that a pointer stands for, None where that has none."""
+        target = xref_of(row)
+        if target is None:
+            return row
+        found = self._view.entity(target)
+        return None if xref_of(found) is not None else found
