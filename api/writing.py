@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from api import conditional
@@ -53,10 +54,8 @@ class Writing:
         """The answer to a write that is done and durable, or to one that was only tried. Raises: Problem."""
         definitions = self._latest.current(self._readers.quick())
         target, flags = understood(request, definitions)
-        if len(body) > LARGE_BODY:
-            command = await asyncio.to_thread(parse_command, request, target, flags, definitions, body)
-        else:
-            command = parse_command(request, target, flags, definitions, body)
+        parsed = partial(parse_command, request, target, flags, definitions, body)
+        command = await asyncio.to_thread(parsed) if len(body) > LARGE_BODY else parsed()
 
         def shown(transaction: Transaction, recorded: Recorded) -> Shown | None:
             return self._shown(View.over(transaction.connection), request, target, flags, recorded)
@@ -64,7 +63,7 @@ class Writing:
         condition = conditional.condition(request, target.owner)
         if flags.dryrun:
             return await tried(request, self._road, command, condition, shown)
-        recorded = await asyncio.wrap_future(self._road.submit(command, request.caller, shown, condition))
+        recorded = await asyncio.wrap_future(self._road.submit(command, request.caller, shown, condition, again=parsed))
         return await self._told(request, recorded)
 
     def _shown(self, view: View, request: Request, target: Target, flags: Flags, recorded: Recorded) -> Shown | None:

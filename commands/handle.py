@@ -6,18 +6,23 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from queue import Empty, SimpleQueue
-from threading import Lock, Thread
+from threading import Condition as Gate
+from threading import Thread
 from time import perf_counter
 from typing import Any, Final, Protocol
 
 from sqlalchemy import Connection
 
+from commands.checks import Checker
+from commands.inquiry import Inquiry
 from commands.log import Recorded, Store, Writing
 from commands.world import pointer
-from domain.commands import Command, Restore
+from domain.checks import Unanswered, Verdicts
+from domain.commands import Command, Restore, WriteTree
 from domain.events import EntityEvent
 from domain.problems import ServerBusy
 from domain.refusals import Forbidden
@@ -30,6 +35,8 @@ Answer = Callable[[Writing, Recorded], Any]
 #: Refuses a command that its caller wants carried out in some state of the registry only, by raising.
 Condition = Callable[[Writing], None]
 Outcome = Recorded | Exception
+#: Makes a command anew.
+Again = Callable[[], Command]
 
 #: How many commands share a transaction at most, so that the first of them does not wait for ever.
 TOGETHER: Final = 256
@@ -56,6 +63,8 @@ class Waiting:
     """A command, who asks and on which condition, and where the outcome goes.
 
     caller: a mere name is a writer's. dryrun: the outcome is wanted, and nothing of it is to stay (FLAG-83).
+    again: makes the command anew, for when it has to be decided again: deciding takes trees apart. verdicts: answers
+    to its questions about documents; None: not looked at yet. turns: how often it was decided.
     """
 
     command: Command
@@ -63,6 +72,9 @@ class Waiting:
     answer: Answer | None = None
     condition: Condition | None = None
     dryrun: bool = False
+    again: Again | None = None
+    verdicts: Verdicts | None = None
+    turns: int = 0
     future: Future[Recorded] = field(default_factory=Future)
 
     @property
@@ -91,6 +103,7 @@ def record(tx: Writing, asked: Waiting, inline: Sequence[InlineProjection], deci
     context = tx.context(asked.who.name, _role(asked.who, asked.command), dryrun=asked.dryrun)
     if asked.condition:
         asked.condition(tx)
+    tx.world.answers = asked.verdicts or {}
     decision = decide(asked.command, tx.world, context)
     if isinstance(asked.command, Restore):
         _check_pointers(asked.who, decision)
@@ -111,16 +124,19 @@ class Road:
         decide: Decide | None = None,
         observer: Observer | None = None,
         most: int = WAITING,
+        checker: Checker | None = None,
     ) -> None:
-        """most: how many commands may wait."""
+        """most: how many commands may wait. checker: answers what decisions ask about documents."""
         self._store = store
         self._most = most
         self._observer = observer
         self._inline = inline
         self._decide = decide or _decide()
         self._queue: SimpleQueue[Waiting | None] = SimpleQueue()
-        self._gate = Lock()
+        self._gate = Gate()
+        self._open = 0  # commands that nobody has been told the outcome of
         self._closed = False
+        self._inquiry = Inquiry(store, checker or Checker(), self._queue.put, self._tell)
         self._thread = Thread(target=self._run, name="annals-writer", daemon=True)
         self._thread.start()
 
@@ -132,34 +148,62 @@ class Road:
         condition: Condition | None = None,
         *,
         dryrun: bool = False,
+        again: Again | None = None,
     ) -> Future[Recorded]:
         """What the command will have come to, once it is durable; the future raises what refused it.
 
         dryrun: what it would come to; there is a position and no correlation id, and then all is as it was.
+        again: makes an equal command; without it a copy is kept, in case it has to be decided twice.
         Raises: RuntimeError after `close`; ServerBusy when too many commands wait already.
         """
-        asked = Waiting(command, caller, answer, condition, dryrun)
+        asked = Waiting(command, caller, answer, condition, dryrun, again or _kept(command))
         with self._gate:
             if self._closed:
                 raise RuntimeError("the store is being closed")
-            if self._queue.qsize() >= self._most:
+            if self._queue.qsize() + self._inquiry.away >= self._most:
                 raise ServerBusy()
+            self._open += 1
             self._queue.put(asked)
         return asked.future
 
     def close(self) -> None:
         """Takes no more commands and returns when those that wait are done."""
         with self._gate:
+            self._gate.wait_for(lambda: not self._open)
             if not self._closed:
                 self._closed = True
                 self._queue.put(None)
         self._thread.join()
+        self._inquiry.close()
 
     def _run(self) -> None:
         while batch := self._next():
-            running = [asked for asked in batch if asked.future.set_running_or_notify_cancel()]
-            for asked, outcome in zip(running, self._observed(running), strict=True):
-                _tell(asked.future, outcome)
+            running = [asked for asked in batch if self._runs(asked)]
+            ready = [ready for asked in running if (ready := self._inquiry.foresee(asked))]
+            outcomes = self._observed(ready) if ready else ()
+            for asked, outcome in zip(ready, outcomes, strict=True):
+                if not (isinstance(outcome, Unanswered) and self._inquiry.takes(asked, outcome)):
+                    self._tell(asked, outcome)
+
+    def _runs(self, asked: Waiting) -> bool:
+        """Whether a command is still wanted."""
+        if asked.verdicts is not None or asked.future.set_running_or_notify_cancel():
+            return True
+        self._done()
+        return False
+
+    def _tell(self, asked: Waiting, outcome: Outcome) -> None:
+        # Who closes the road has to find everybody told.
+        if isinstance(outcome, Exception):
+            asked.future.set_exception(outcome)
+        else:
+            asked.future.set_result(outcome)
+        self._done()
+
+    def _done(self) -> None:
+        with self._gate:
+            self._open -= 1
+            self._gate.notify_all()
 
     def _observed(self, running: Sequence[Waiting]) -> Sequence[Outcome]:
         since = perf_counter()
@@ -218,11 +262,12 @@ def _undisturbed() -> Iterator[None]:
             gc.enable()
 
 
-def _tell(future: Future[Recorded], outcome: Outcome) -> None:
-    if isinstance(outcome, Exception):
-        future.set_exception(outcome)
-    else:
-        future.set_result(outcome)
+def _kept(command: Command) -> Again:
+    """Makes a command anew from a copy; only trees are taken apart."""
+    if not isinstance(command, WriteTree):
+        return lambda: command
+    copy = deepcopy(command)
+    return lambda: deepcopy(copy)
 
 
 def _decide() -> Decide:

@@ -24,6 +24,7 @@ from commands.world import ModelCache, SqlWorld, pointer
 from domain import xid as xids
 from domain.commands import Command, describe
 from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent
+from domain.model import Model
 from domain.roles import Role
 from domain.world import Context, Decision
 
@@ -108,6 +109,11 @@ class Store:
         with self._turn, self._writers.begin() as connection:
             lock(connection)
             yield Writing(self, connection, SqlWorld(connection, self.mapper, self._models))
+
+    @property
+    def model_at_hand(self) -> Model | None:
+        """The model that was compiled last; by now another one may be in force."""
+        return self._models.last
 
     def tip(self) -> Tip:
         """Where the committed log ends."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from commands import sql
 from commands.mapper import EventMapper
 from domain import xid as xids
+from domain.checks import Question, Unanswered, Verdicts
 from domain.entities import Entity
 from domain.events import EntityEvent
 from domain.evolve import evolve
@@ -68,6 +69,11 @@ class ModelCache:
     def __init__(self) -> None:
         self._held: tuple[bytes, Model] | None = None
 
+    @property
+    def last(self) -> Model | None:
+        """The model that is held."""
+        return self._held[1] if self._held else None
+
     def find(self, hash: bytes) -> Model | None:
         """The compiled model of an entity hash, if it is the one held."""
         held = self._held
@@ -90,6 +96,8 @@ class SqlWorld:
         self._known: dict[str, Known] = {}
         self._unsettled: set[str] = set()
         self._pointers: bool | None = None
+        #: Answers to the questions about documents that the command at hand asks.
+        self.answers: Verdicts = {}
 
     @property
     def model(self) -> Model:
@@ -151,6 +159,13 @@ class SqlWorld:
         if found is None:
             raise KeyError(sha256)
         return bytes(found)
+
+    def verdicts(self, questions: frozenset[Question], documents: Mapping[str, bytes]) -> Verdicts:
+        """See World. Nothing is worked out here, because others wait for the lock."""
+        unanswered = questions - self.answers.keys()
+        if unanswered:
+            raise Unanswered(unanswered, documents)
+        return self.answers
 
     def known(self, xid: str) -> Known:
         """Where the stream of an xid stands; revision 0 if it has no event."""

@@ -5,9 +5,10 @@ Spec: core 1.0-rc4, "Registry Capabilities". Rules CAP-1 to CAP-15.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from domain import formats
 from domain import xid as xids
 from domain.changes import ChangeSet
 from domain.commands import IGNORES
@@ -32,12 +33,16 @@ OFFERED: Final[dict[str, tuple[Any, ...]]] = {
         *("binary", "collections", "doc", "epoch", "filter", "ignore", "inline"),
         *("setdefaultversionid", "sort", "specversion"),
     ),
-    "formats": (),
+    "formats": tuple(name for room in formats.ROOMS for name in room.names),
     "ignores": IGNORES,
     "pagination": (False, True),
     "shortself": (False, True),
     "specversions": (SPECVERSION,),
     "versionmodes": MODES,
+}
+#: The rules of compatibility by format.
+RULES: Final[dict[str, tuple[str, ...]]] = {
+    name: formats.COMPATIBILITIES for room in formats.ROOMS if room.compares for name in room.names
 }
 #: Kinds of data and whether they can be mutable.
 AVAILABLE: Final[dict[str, tuple[bool, ...]]] = {
@@ -70,6 +75,7 @@ DEFAULTS: Final[dict[str, Json]] = {
 INITIAL: Final[dict[str, Json]] = {
     **DEFAULTS,
     "available": {name: {"mutable": values[-1]} for name, values in AVAILABLE.items()},
+    "compatibilities": {name: list(rules) for name, rules in RULES.items()},
     "pagination": True,
     **{name: list(OFFERED[name]) for name in ("flags", "formats", "ignores", "specversions", "versionmodes")},
 }
@@ -82,7 +88,8 @@ def offered() -> dict[str, Json]:
     kinds = {
         name: _object({"mutable": {"type": "boolean", "enum": list(values)}}) for name, values in AVAILABLE.items()
     }
-    objects = {"available": _object(kinds), "compatibilities": _object({})}
+    rules = {name: _array("string", rules) for name, rules in RULES.items()}
+    objects = {"available": _object(kinds), "compatibilities": _object(rules)}
     found: dict[str, Json] = {**objects, **lists, **booleans}
     return {name: found[name] for name in DEFAULTS}
 
@@ -110,10 +117,18 @@ def write(changes: ChangeSet, value: Json, *, patch: bool) -> None:
         return
     require_mutable(changes, "capabilities", patch=patch)
     check_modes(changes, after["versionmodes"])
+    if not {"compatibilities", "formats"}.isdisjoint(differing):
+        recheck(changes, Switched(before), Switched(after))
     store(changes, after, tuple(differing))
     registry = changes.registry()
     registry.listed |= {"capabilities"}
     registry.touch()
+
+
+def after(changes: ChangeSet) -> Mapping[str, Json]:
+    """The capabilities as the change leaves them, which count for its data (ENT-68)."""
+    facts = changes.roots.get(xids.CAPABILITIES)
+    return facts.attributes if facts else current(changes)
 
 
 def current(changes: ChangeSet) -> dict[str, Json]:
@@ -146,7 +161,9 @@ def updated(before: Mapping[str, Json], value: Json, *, patch: bool) -> dict[str
     checked = {name: _CHECKS[name](name, item) for name, item in given.items() if item is not None}
     reset = {name: DEFAULTS[name] for name in given if given[name] is None}
     base = before if patch and value is not None else DEFAULTS
-    return {name: {**base, **reset, **checked}[name] for name in DEFAULTS}
+    after = {name: {**base, **reset, **checked}[name] for name in DEFAULTS}
+    _check_rules(after)
+    return after
 
 
 def _list(name: str, value: Json) -> list[str]:
@@ -172,11 +189,20 @@ def _require(name: str, chosen: set[str]) -> None:
 
 
 def _formats(name: str, value: Json) -> list[str]:
-    if isinstance(value, list) and value and value != ["*"] and all(isinstance(item, str) for item in value):
-        unknown = [item for item in value if item not in OFFERED[name]]
-        if unknown and "*" not in value:
-            raise CapabilityError(error_detail=f'the format "{unknown[0]}" is not offered')
-    return _list(name, value)
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value) or "*" in value:
+        return _list(name, value)
+    found = [_offered_format(item) for item in value]
+    return list(dict.fromkeys(found))
+
+
+def _offered_format(item: str) -> str:
+    """A format as the offer spells it, or the part of the offer that it stands for (SC-15). Raises: CapabilityError."""
+    offered: dict[str, str] = {name.lower(): name for name in OFFERED["formats"]}
+    if item.lower() in offered:
+        return offered[item.lower()]
+    if not any(formats.matches(item, name) or formats.matches(name, item) for name in offered):
+        raise CapabilityError(error_detail=f'the format "{item}" is not offered')
+    return item
 
 
 def _boolean(name: str, value: Json) -> bool:
@@ -205,9 +231,28 @@ def _available(name: str, value: Json) -> dict[str, Json]:
 def _compatibilities(name: str, value: Json) -> dict[str, Json]:
     if not isinstance(value, dict):
         raise _bad_value(name, value, ())
-    for format in value:
-        raise CapabilityError(error_detail=f'no compatibility rule is offered for the format "{format}"')
-    return {}
+    return {_offered_format(format): _rules(format, rules) for format, rules in value.items()}
+
+
+def _rules(format: str, value: Json) -> list[Json]:
+    offered = {rule for name, rules in RULES.items() if _overlap(name, format) for rule in rules}
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise _bad_value(f"compatibilities.{format}", value, sorted(offered))
+    for rule in value:
+        if rule.lower() not in offered:
+            raise CapabilityError(error_detail=f'the format "{format}" has no compatibility rule "{rule}"')
+    return list(dict.fromkeys(rule.lower() for rule in value))
+
+
+def _check_rules(after: Mapping[str, Json]) -> None:
+    """Raises: CapabilityError for rules of a format that is not switched on."""
+    for format in after["compatibilities"]:
+        if not any(_overlap(name, format) for name in after["formats"]):
+            raise CapabilityError(error_detail=f'"compatibilities" has "{format}", which "formats" lacks')
+
+
+def _overlap(one: str, other: str) -> bool:
+    return formats.matches(one, other) or formats.matches(other, one)
 
 
 _CHECKS: Final[dict[str, Callable[[str, Json], Json]]] = {
@@ -238,6 +283,60 @@ def check_modes(changes: ChangeSet, modes: list[str]) -> None:
                 raise CapabilityError(
                     error_detail=f'"{group.plural}.{type.plural}" uses the versionmode "{type.versionmode}"'
                 )
+
+
+class Switched:
+    """Which formats and which rules of compatibility are switched on (SC-15)."""
+
+    def __init__(self, capabilities: Mapping[str, Json]) -> None:
+        self._formats: Sequence[str] = capabilities["formats"]
+        self._rules: Mapping[str, Sequence[str]] = capabilities["compatibilities"]
+
+    def validates(self, name: str) -> bool:
+        """Whether documents of a format are checked."""
+        known = formats.find(name) is not None
+        return known and any(formats.matches(name, pattern) for pattern in self._formats)
+
+    def compares(self, name: str, rule: str) -> bool:
+        """Whether a rule is checked between documents of a format."""
+        return any(rule in rules for pattern, rules in self._rules.items() if formats.matches(name, pattern))
+
+
+def recheck(changes: ChangeSet, before: Switched, after: Switched) -> None:
+    """Has Versions looked at again for which a format or a rule was switched on. Cost: O(Versions).
+
+    Raises: CapabilityError where one that is in use is switched off (CAP-15).
+    """
+    for group in changes.model.groups.values():
+        for type in group.resources.values():
+            if type.validateformat:
+                for xid in _touched(changes, f"{group.plural}.{type.plural}", before, after):
+                    resource = changes.resource(xid)
+                    changes.load_versions(resource)
+                    resource.rechecked = resource.unsettled = True
+
+
+def _touched(changes: ChangeSet, type: str, before: Switched, after: Switched) -> Iterable[str]:
+    """The Resources for which something is switched on, each once."""
+    rules = {
+        entity.xid: rule.lower()
+        for entity in changes.world.of_type(type)
+        if (rule := entity.attributes["meta"].get("compatibility")) is not None
+    }
+    found: dict[str, None] = {}
+    for version in changes.world.of_type(f"{type}.versions"):
+        name, owner = version.attributes.get("format"), str(xids.parent(version.xid))
+        if name is None or changes.goes(owner):
+            continue
+        rule = rules.get(owner)
+        had = before.validates(name), rule is not None and before.compares(name, rule)
+        has = after.validates(name), rule is not None and after.compares(name, rule)
+        for what, was, is_on in zip((f'the format "{name}"', f'the rule "{rule}" of "{name}"'), had, has, strict=True):
+            if was and not is_on:
+                raise CapabilityError(error_detail=f'"{version.xid}" uses {what}')
+        if had != has:
+            found[owner] = None
+    return found
 
 
 def _bad_value(field: str, value: Json, allowed: Any) -> Problem:

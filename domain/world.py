@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from domain import checks
 from domain import xid as xids
+from domain.checks import Question, Verdicts
 from domain.entities import Entity
 from domain.events import EntityEvent
 from domain.evolve import evolve
@@ -88,6 +90,9 @@ class World(Protocol):
     def document(self, sha256: str) -> bytes:
         """The bytes of a stored document."""
 
+    def verdicts(self, questions: frozenset[Question], documents: Mapping[str, bytes]) -> Verdicts:
+        """Answers to questions about documents. documents: those not stored yet, by SHA-256. Raises: Unanswered."""
+
 
 class MemoryWorld:
     """A World over dicts: what tests decide against, and what a fold of events gives."""
@@ -161,6 +166,15 @@ class MemoryWorld:
 
     def document(self, sha256: str) -> bytes:
         return self._documents[sha256]
+
+    def verdicts(self, questions: frozenset[Question], documents: Mapping[str, bytes]) -> Verdicts:
+        """See World; worked out at once."""
+        known = {**self._documents, **documents}
+
+        def parse(document: checks.Document) -> object:
+            return checks.parsed(document, known[document.sha256 or ""])
+
+        return {question: checks.judge(question, parse) for question in questions}
 
     def entities(self) -> Iterator[Entity]:
         """Everything alive, in the order of EV-77."""

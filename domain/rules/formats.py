@@ -1,24 +1,28 @@
 """Checks of documents against their `format`, and of Versions against `meta.compatibility`.
 
+What has to be known of documents is asked for all at once (`World.verdicts`), and then each Version is judged by it.
 Spec: core 1.0-rc4, "formatvalidated Attribute", "compatibilityvalidated Attribute"; model 1.0-rc4, "validateformat",
-"validatecompatibility", "strictvalidation". Rules ENT-110 to 116.
+"validatecompatibility", "strictvalidation". Rules ENT-110 to 116, SC-10 to 15, SC-30 to 35.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from domain import formats
+from domain import capabilities
+from domain.capabilities import Switched
 from domain.changes import ChangeSet
+from domain.checks import Document, Question, Reading, Verdicts
 from domain.drafts import ResourceDraft, VersionDraft
-from domain.formats import Format, Violation
 from domain.problems import (
     CompatibilityUnknown,
-    CompatibilityViolation,
     FormatExternal,
     FormatUnknown,
-    FormatViolation,
 )
+from domain.rules import violations
+from domain.rules.lineage import line_of, reached
 
 _UNKNOWN: Final = "this registry does not know the format"
 _EXTERNAL: Final = "the document is stored outside of this registry"
@@ -29,27 +33,77 @@ _NOT_VALIDATED: Final = "the format was not validated"
 def formats_hold(changes: ChangeSet) -> None:
     """Checks the Versions that a change reached, and those whose answer the change may have changed (ENT-113, ENT-115).
 
-    Raises: FormatUnknown, FormatExternal, FormatViolation, CompatibilityUnknown, CompatibilityViolation.
+    Raises: FormatUnknown, FormatExternal, FormatViolation, CompatibilityUnknown, CompatibilityViolation; Unanswered
+    where something about documents has to be found out first.
     """
+    due = list(_due(changes))
+    questions = frozenset(question for one in due for question in one.questions())
+    verdicts = changes.world.verdicts(questions, changes.documents) if questions else {}
+    for one in due:
+        one.version.validated = one.shown(verdicts)
+    violations.refuse_incompatible(due, verdicts)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A Version that has to be looked at.
+
+    document: what has to be one of its format; None where nothing can be checked, and flaw says why. ancestors: the
+    Versions with which it is compared, nearest first. rule: that of its Resource, lower case; None: none is checked.
+    unruled: why the rule cannot be checked.
+    """
+
+    resource: ResourceDraft
+    version: VersionDraft
+    document: Document | None = None
+    flaw: str | None = None
+    rule: str | None = None
+    unruled: str | None = None
+    ancestors: Sequence[VersionDraft] = ()
+
+    def questions(self) -> Iterator[Question]:
+        if self.document is None:
+            return
+        yield self.document
+        for ancestor in self.ancestors:
+            yield from self.readings(ancestor)
+
+    def readings(self, ancestor: VersionDraft) -> Iterator[Reading]:
+        """What has to hold between it and an ancestor: backward, forward or, for full, both."""
+        assert self.document is not None and self.rule is not None
+        other = document_of(ancestor)
+        if not self.rule.startswith("forward"):
+            yield Reading(self.document, other)
+        if not self.rule.startswith("backward"):
+            yield Reading(other, self.document)
+
+    def shown(self, verdicts: Verdicts) -> dict[str, Any]:
+        """The attributes that say what was checked; none where nothing is. Raises: FormatViolation."""
+        if self.document is not None and (found := verdicts[self.document]):
+            raise violations.of_format(self.version, found)
+        if self.document is None and self.flaw is None:
+            return {}
+        said = _said("format", self.flaw)
+        if self.rule is not None:
+            said |= _said("compatibility", _NOT_VALIDATED if self.flaw else self.unruled)
+        return said
+
+
+def document_of(version: VersionDraft) -> Document:
+    """What is asked about a Version's document."""
+    return Document(str(version.attributes.get("format", "")).lower(), version.document)
+
+
+def _due(changes: ChangeSet) -> Iterator[Due]:
+    """The Versions whose answer the change may have changed, each with what has to be known of it."""
+    offered = Switched(capabilities.after(changes))
     for resource in changes.resources.values():
         if resource.deleted or resource.xref is not None:
             continue
         if not resource.type.validateformat:
             _forget(resource)
             continue
-        if _asks_for_all(changes, resource):
-            changes.load_versions(resource)
-        for version in resource.living():
-            if version.written or _asks_for_all(changes, resource):
-                version.validated = _validated(changes, resource, version)
-
-
-def _asks_for_all(changes: ChangeSet, resource: ResourceDraft) -> bool:
-    """Whether every Version is to be looked at again: the model, the compatibility or the line of Versions changed."""
-    before = resource.meta.before or {}
-    moved = before.get("compatibility") != resource.meta.attributes.get("compatibility")
-    binding = resource.type.validatecompatibility and resource.meta.attributes.get("compatibility") is not None
-    return changes.model is not changes.world.model or moved or (binding and resource.unsettled)
+        yield from _of_resource(changes, resource, offered)
 
 
 def _forget(resource: ResourceDraft) -> None:
@@ -57,32 +111,49 @@ def _forget(resource: ResourceDraft) -> None:
         version.validated = {}
 
 
-def _validated(changes: ChangeSet, resource: ResourceDraft, version: VersionDraft) -> dict[str, Any]:
-    """The attributes that say what was checked; none where nothing is."""
-    name = version.attributes.get("format")
-    if name is None:
-        return {}
-    found = formats.find(name)
-    flaw = _format_flaw(changes, resource, version, found)
-    shown = _said("format", flaw)
+def _of_resource(changes: ChangeSet, resource: ResourceDraft, offered: Switched) -> Iterator[Due]:
     compatibility = resource.meta.attributes.get("compatibility")
-    if resource.type.validatecompatibility and compatibility is not None:
-        shown |= _said("compatibility", _NOT_VALIDATED if flaw else _compatibility(changes, resource, version, found))
-    return shown
+    rule = str(compatibility).lower() if resource.type.validatecompatibility and compatibility is not None else None
+    everything = _asks_for_all(changes, resource)
+    if everything or (rule is not None and resource.unsettled):
+        changes.load_versions(resource)
+    transitive = rule is not None and rule.endswith("_transitive")
+    for version in resource.living() if everything else reached(resource, transitive=transitive):
+        if "format" not in version.attributes:
+            version.validated = {}
+        else:
+            yield _looked_at(changes, resource, version, rule, offered)
 
 
-def _said(what: str, flaw: str | None) -> dict[str, Any]:
-    if flaw is None:
-        return {f"{what}validated": True}
-    return {f"{what}validated": False, f"{what}validatedreason": flaw}
+def _asks_for_all(changes: ChangeSet, resource: ResourceDraft) -> bool:
+    """Whether every Version is to be looked at again: the model or the rule of compatibility changed."""
+    before = resource.meta.before or {}
+    moved = before.get("compatibility") != resource.meta.attributes.get("compatibility")
+    return changes.model is not changes.world.model or moved or resource.rechecked
 
 
-def _format_flaw(
-    changes: ChangeSet, resource: ResourceDraft, version: VersionDraft, found: Format | None
-) -> str | None:
-    """Why a document was not validated; None where it was. Raises: FormatUnknown, FormatExternal, FormatViolation."""
-    name, strict = version.attributes["format"], resource.type.strictvalidation
-    if found is None:
+def _looked_at(
+    changes: ChangeSet, resource: ResourceDraft, version: VersionDraft, rule: str | None, offered: Switched
+) -> Due:
+    """Raises: FormatUnknown, FormatExternal, CompatibilityUnknown."""
+    flaw = _flaw(resource, version, offered)
+    if flaw is not None:
+        return Due(resource, version, flaw=flaw, rule=rule)
+    document = document_of(version)
+    if rule is None:
+        return Due(resource, version, document)
+    unruled = _unruled(resource, version, rule, offered)
+    ancestors = _compared(changes, resource, version, rule) if unruled is None else ()
+    for ancestor in ancestors:
+        if _flaw(resource, ancestor, offered) is not None:
+            return Due(resource, version, document, rule=rule, unruled=f'"{ancestor.id}" was not validated')
+    return Due(resource, version, document, None, rule, unruled, ancestors)
+
+
+def _flaw(resource: ResourceDraft, version: VersionDraft, offered: Switched) -> str | None:
+    """Why a document cannot be checked; None where it can be. Raises: FormatUnknown, FormatExternal."""
+    name, strict = str(version.attributes.get("format", "")), resource.type.strictvalidation
+    if not offered.validates(name):
         if strict:
             raise FormatUnknown(version.xid, format=name)
         return _UNKNOWN
@@ -90,45 +161,29 @@ def _format_flaw(
         if strict:
             raise FormatExternal(version.xid)
         return _EXTERNAL
-    try:
-        found.check(content_of(changes, version))
-    except Violation as violation:
-        raise FormatViolation(version.xid, format=name, detail=str(violation)) from None
     return None
 
 
-def _compatibility(
-    changes: ChangeSet, resource: ResourceDraft, version: VersionDraft, found: Format | None
-) -> str | None:
-    """Why compatibility was not checked; None where it was and holds."""
-    rule = str(resource.meta.attributes["compatibility"]).lower()
-    if found is None or rule not in found.compatibilities:
-        if resource.type.strictvalidation:
-            raise CompatibilityUnknown(resource.xid, compat=rule, format=version.attributes["format"])
-        return _NO_RULE
-    older = [content_of(changes, other) for other in _ancestors(resource, version, rule)]
-    try:
-        found.compare(content_of(changes, version), older, rule.removesuffix("_transitive"))
-    except Violation as violation:
-        raise CompatibilityViolation(resource.xid, compat=rule, detail=str(violation)) from None
-    return None
+def _unruled(resource: ResourceDraft, version: VersionDraft, rule: str, offered: Switched) -> str | None:
+    """Why a rule cannot be checked; None where it can be. Raises: CompatibilityUnknown."""
+    if offered.compares(version.attributes["format"], rule):
+        return None
+    if resource.type.strictvalidation:
+        raise CompatibilityUnknown(resource.xid, compat=rule, format=version.attributes["format"])
+    return _NO_RULE
 
 
-def _ancestors(resource: ResourceDraft, version: VersionDraft, rule: str) -> list[VersionDraft]:
+def _compared(changes: ChangeSet, resource: ResourceDraft, version: VersionDraft, rule: str) -> Sequence[VersionDraft]:
     """The Versions that one is compared with: its ancestor, or all of its line (ENT-112)."""
-    line: list[VersionDraft] = []
-    at = version
-    while at.attributes["ancestorid"] != at.id:
-        at = resource.versions[at.attributes["ancestorid"].lower()]
-        line.append(at)
-        if not rule.endswith("_transitive"):
-            break
-    return line
+    transitive = rule.endswith("_transitive")
+    if transitive:
+        changes.load_versions(resource)
+    else:
+        changes.version(resource, version.attributes["ancestorid"])
+    return line_of(resource, version, whole=transitive)
 
 
-def content_of(changes: ChangeSet, version: VersionDraft) -> bytes:
-    """The bytes of a Version's document, none where it has none (ENT-114)."""
-    name = version.document
-    if name is None:
-        return b""
-    return changes.documents[name] if name in changes.documents else changes.world.document(name)
+def _said(what: str, flaw: str | None) -> dict[str, Any]:
+    if flaw is None:
+        return {f"{what}validated": True}
+    return {f"{what}validated": False, f"{what}validatedreason": flaw}

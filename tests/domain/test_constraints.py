@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from domain import formats
-from domain.formats import Violation
+from domain import capabilities, formats
+from domain.formats import Incompatibility, Room, Spot, Violation
 from domain.problems import Problem
 from tests.domain.registry import MemoryRegistry, said
 
@@ -130,24 +131,31 @@ def test_all_versions_share_what_matchversions_says() -> None:
     made.post(f"{PEN}/versions", {"v1": {"maker": "b"}, "v2": {"maker": "b"}})
 
 
-class Even:
-    """Documents of an even number of bytes; a newer one is never shorter, in the sense of `backward`."""
+def parse(document: bytes, name: str) -> bytes:
+    """Documents of an even number of bytes."""
+    if len(document) % 2:
+        raise Violation(f"{len(document)} bytes is an odd number", Spot(line=1, fragment=document.decode()))
+    return document
 
-    names = frozenset({"even/1"})
-    compatibilities = frozenset({"backward", "backward_transitive"})
 
-    def check(self, document: bytes) -> None:
-        if len(document) % 2:
-            raise Violation(f"{len(document)} bytes is an odd number")
-
-    def compare(self, document: bytes, older: Sequence[bytes], rule: str) -> None:
-        if any(len(document) < len(other) for other in older):
-            raise Violation("it is shorter than one before it")
+def unreadable(reader: bytes, writer: bytes) -> list[Incompatibility]:
+    """A document reads what is not longer than itself."""
+    return [] if len(reader) >= len(writer) else [Incompatibility("shorter", "it is shorter than what it reads")]
 
 
 @pytest.fixture
-def even(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "FORMATS", (Even(),))
+def even(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A format `Even/1` of this module, with the backward rules only."""
+    room = Room("even", ("Even/1",))
+    monkeypatch.setitem(sys.modules, "domain.formats.even", sys.modules[__name__])
+    monkeypatch.setattr(formats, "ROOMS", (room,))
+    rules = {"Even/1": ["backward", "backward_transitive"]}
+    monkeypatch.setattr(
+        capabilities, "INITIAL", {**capabilities.INITIAL, "formats": ["Even/1"], "compatibilities": rules}
+    )
+    formats.find.cache_clear()
+    yield
+    formats.find.cache_clear()
 
 
 def notes(strict: bool = False, compatible: bool = True) -> MemoryRegistry:
@@ -181,8 +189,8 @@ def test_a_document_is_checked_against_its_format(even: None) -> None:
     made.put(NOTE, {**EVEN, "note": "ab"})
     assert validated(made) == {"formatvalidated": True}
     assert refused(made, NOTE, {**EVEN, "note": "abc"})[0] == "format_violation"
-    made.put("/boxes/b1/notes/n2", {**EVEN})
-    assert validated(made, "/boxes/b1/notes/n2") == {"formatvalidated": True}
+    # SC-14: and no format takes that
+    assert refused(made, "/boxes/b1/notes/n2", {**EVEN})[0] == "format_violation"
 
 
 @pytest.mark.parametrize(

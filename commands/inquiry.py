@@ -1,0 +1,102 @@
+"""What a command has to know of documents is found out while others write; then it takes its turn again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from commands import sql
+from commands.checks import Checker
+from commands.log import Store
+from domain.checks import Unanswered
+from domain.commands import WriteTree
+from domain.foreseen import foreseen
+
+if TYPE_CHECKING:
+    from commands.handle import Waiting
+
+#: How often a command is decided at most: each time its questions are answered, unless what it asks about has changed.
+TURNS: Final = 20
+#: How many commands' questions are found out at a time.
+AT_ONCE: Final = 4
+
+
+class Inquiry:
+    """Finds out what commands ask about documents.
+
+    back: takes a command that can be decided now. failed: takes one whose questions nobody can answer, with the reason.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        checker: Checker,
+        back: Callable[[Waiting], None],
+        failed: Callable[[Waiting, Exception], None],
+    ) -> None:
+        self._store = store
+        self._checker = checker
+        self._back = back
+        self._failed = failed
+        self._lock = Lock()
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="annals-inquiry")
+        #: How many commands wait for answers.
+        self.away = 0
+
+    def foresee(self, asked: Waiting) -> Waiting | None:
+        """The command with the answers that it will most likely need; None when it has to wait for them.
+
+        Then it comes back by itself.
+        """
+        model = self._store.model_at_hand
+        if asked.verdicts is not None or model is None or not isinstance(asked.command, WriteTree):
+            return asked
+        questions, documents = foreseen(asked.command, model)
+        known = self._checker.known(questions)
+        ready = replace(asked, verdicts=known)
+        if len(known) == len(questions):
+            return ready
+        self._send(ready, Unanswered(questions - known.keys(), documents))
+        return None
+
+    def takes(self, asked: Waiting, unanswered: Unanswered) -> bool:
+        """Whether a command that could not be decided comes back with answers; False when it has had its turns."""
+        if asked.turns >= TURNS:
+            return False
+        command = asked.again() if asked.again else asked.command
+        again = replace(asked, command=command, verdicts=asked.verdicts or {}, turns=asked.turns + 1)
+        self._send(again, unanswered)
+        return True
+
+    def close(self) -> None:
+        """Ends the threads; nobody waits any more."""
+        self._threads.shutdown()
+
+    def _send(self, asked: Waiting, unanswered: Unanswered) -> None:
+        with self._lock:
+            self.away += 1
+        self._threads.submit(self._find, asked, unanswered)
+
+    def _find(self, asked: Waiting, unanswered: Unanswered) -> None:
+        """Gives a command back with the answers."""
+
+        def content(sha256: str) -> bytes:
+            known = unanswered.documents.get(sha256)
+            return known if known is not None else self._stored(sha256)
+
+        try:
+            verdicts = self._checker.answers(unanswered.questions, content)
+        except Exception as error:
+            self._failed(asked, error)
+        else:
+            self._back(replace(asked, verdicts={**(asked.verdicts or {}), **verdicts}))
+        finally:
+            with self._lock:
+                self.away -= 1
+
+    def _stored(self, sha256: str) -> bytes:
+        with self._store.engine.begin() as connection:
+            return bytes(sql.value(connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,)))

@@ -1,0 +1,107 @@
+"""Refusals of documents, with everything that helps to mend them: the rule, the places and what stands there.
+
+Spec: core 1.0-rc4, "Error Processing": members of an error beyond those it names are allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from domain.checks import Verdict, Verdicts
+from domain.drafts import ResourceDraft, VersionDraft
+from domain.formats import Incompatibility, Spot
+from domain.problems import CompatibilityViolation, FormatViolation, Problem
+
+if TYPE_CHECKING:
+    from domain.rules.formats import Due
+
+#: How many incompatibilities one refusal tells at most, in all.
+TOLD: Final = 50
+
+
+def of_format(version: VersionDraft, verdict: Verdict) -> Problem:
+    """The refusal of a document that is none of its format; `violations` has the places."""
+    found = [{"versionid": version.id, "text": one.text, **place(one.reader)} for one in verdict]
+    return FormatViolation(
+        version.xid,
+        format=version.attributes["format"],
+        detail="; ".join(said(one.text, one.reader) for one in verdict),
+        extensions={"violations": found},
+    )
+
+
+def refuse_incompatible(dues: Sequence[Due], verdicts: Verdicts) -> None:
+    """Raises: CompatibilityViolation for the first Resource whose Versions break its rule, with all of them (SC-30)."""
+    by_resource: dict[str, list[Due]] = {}
+    for due in dues:
+        if due.ancestors:
+            by_resource.setdefault(due.resource.xid, []).append(due)
+    for some in by_resource.values():
+        found = [entry for due in some for entry in _entries(due, verdicts)]
+        if found:
+            raise of_compatibility(some[0].resource, str(some[0].rule), found[:TOLD])
+
+
+def of_compatibility(resource: ResourceDraft, rule: str, entries: Sequence[dict[str, Any]]) -> Problem:
+    """The refusal of Versions that break a rule; `incompatibilities` has the entries."""
+    return CompatibilityViolation(
+        resource.xid,
+        compat=rule,
+        detail="; ".join(line(entry) for entry in entries),
+        extensions={"incompatibilities": list(entries)},
+    )
+
+
+def _entries(due: Due, verdicts: Verdicts) -> Iterator[dict[str, Any]]:
+    for ancestor in due.ancestors:
+        for reading in due.readings(ancestor):
+            backward = reading.reader == due.document
+            for one in verdicts[reading]:
+                yield entry(one, due.version.id, ancestor.id, backward=backward)
+
+
+def entry(found: Incompatibility, version: str, ancestor: str, *, backward: bool) -> dict[str, Any]:
+    """One incompatibility as members of an answer: which rule, and where in each of the two Versions.
+
+    backward: the Version is the reader of what its ancestor wrote; otherwise it is the other way round.
+    """
+    newer, older = (found.reader, found.writer) if backward else (found.writer, found.reader)
+    return {
+        "direction": "backward" if backward else "forward",
+        "rule": found.rule,
+        "text": found.text,
+        "version": {"versionid": version, **place(newer)},
+        "ancestor": {"versionid": ancestor, **place(older)},
+    }
+
+
+def line(entry: dict[str, Any]) -> str:
+    """An entry in words."""
+    version, ancestor = entry["version"], entry["ancestor"]
+    where = f" at {_where(version)}" if _where(version) else ""
+    there = f" at {_where(ancestor)}" if _where(ancestor) else ""
+    return (
+        f'Version "{version["versionid"]}"{where} is not {entry["direction"]} compatible with '
+        f'"{ancestor["versionid"]}"{there}: {entry["text"]} ({entry["rule"]})'
+    )
+
+
+def place(spot: Spot | None) -> dict[str, Any]:
+    """A place as members of an answer."""
+    if spot is None:
+        return {}
+    members = {"pointer": spot.pointer, "line": spot.line, "fragment": spot.fragment}
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def said(text: str, spot: Spot | None) -> str:
+    """A reason with its place, in words."""
+    where = _where(place(spot))
+    return f"{text} (at {where})" if where else text
+
+
+def _where(place: dict[str, Any]) -> str:
+    if "pointer" in place:
+        return f'"{place["pointer"]}"'
+    return f"line {place['line']}" if "line" in place else ""
