@@ -1,0 +1,89 @@
+"""Endpoints: their roles, their names, and the message groups that they refer to.
+
+Spec: endpoint 1.0-rc4, "Endpoint" attributes. Rules EP-03 to EP-09, EP-12, EP-13, EP-32, EP-42, EP-43.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from domain import xid as xids
+from domain.findings import names
+from domain.findings.finding import Finding, Subject, is_xid
+from domain.findings.values import sequence, text, texts
+
+PRODUCER: Final = "producer"
+CONSUMER: Final = "consumer"
+SUBSCRIBER: Final = "subscriber"
+_PAIR: Final = {SUBSCRIBER, CONSUMER}
+#: Protocols of which one connection both subscribes and receives.
+_PAIRING: Final = (*names.MQTT, names.AMQP, names.NATS)
+
+
+def roles_fit(subject: Subject) -> Iterator[Finding]:
+    """EP-03 to EP-07, EP-32: a role, one or the pair that some protocols allow."""
+    if "usage" in subject.attributes and not isinstance(subject.attributes["usage"], list):
+        return
+    roles = texts(subject.attributes.get("usage"))
+    if not roles:
+        yield subject.must("EP-03", "an endpoint says in which roles clients use it", "usage")
+    elif len(set(roles)) < len(roles):
+        yield subject.must("EP-05", "a role stands there twice", "usage")
+    elif PRODUCER in roles and len(roles) > 1:
+        yield subject.must("EP-05", "producer goes with no other role", "usage")
+        yield subject.should("EP-07", "two endpoints that share a channel would say what this one mixes", "usage")
+    elif len(roles) > 1 and set(roles) != _PAIR:
+        yield subject.must("EP-04", "only subscriber and consumer go together", "usage")
+    elif len(roles) > 1:
+        yield from _pair_is_allowed(subject)
+
+
+def _pair_is_allowed(subject: Subject) -> Iterator[Finding]:
+    known = names.protocol(text(subject.attributes.get("protocol")))
+    if known is None:
+        yield subject.should("EP-06", "not every protocol lets one endpoint be subscriber and consumer", "usage")
+    elif known not in _PAIRING:
+        yield subject.must("EP-06", f"with {known} an endpoint has one role", "usage")
+
+
+def names_are_named(subject: Subject) -> Iterator[Finding]:
+    """EP-09, EP-12, EP-13: what is named has a name, the protocol one with its version."""
+    channel, envelope, protocol = (text(subject.attributes.get(name)) for name in ("channel", "envelope", "protocol"))
+    if channel == "":
+        yield subject.must("EP-09", "it is empty", "channel")
+    if envelope is not None and not names.is_name(envelope):
+        yield subject.must("EP-13", "it is not <NAME> or <NAME>/<VERSION>", "envelope")
+    if protocol == "":
+        yield subject.must("EP-12", "it is empty", "protocol")
+    elif protocol and names.protocol(protocol) is None and not names.is_versioned(protocol):
+        yield subject.should("EP-12", "a protocol is best named <NAME>/<VERSION>", "protocol")
+
+
+def groups_are_there(subject: Subject) -> Iterator[Finding]:
+    """EP-42, EP-43: references lead to message groups of this registry, which bring no messageid a second time.
+
+    Cost: a look at all messages of the endpoint and of the groups that it names.
+    """
+    references = list(enumerate(sequence(subject.attributes.get("messagegroups"))))
+    seen = {xids.entity_id(xid).lower() for xid in _messages(subject, subject.xid)} if references else set[str]()
+    for index, reference in references:
+        if not isinstance(reference, str):
+            continue
+        if reference.startswith("#"):
+            yield subject.should(
+                "EP-42", "a fragment leads nowhere: the xid of a message group would", "messagegroups", index
+            )
+        elif is_xid(reference):
+            if subject.find(reference) is None:
+                yield subject.should("EP-42", "there is no such message group", "messagegroups", index)
+            elif len(xids.segments(reference)) == 2:
+                brought = {xids.entity_id(xid).lower() for xid in _messages(subject, reference)}
+                for id in sorted(brought & seen):
+                    says = f'it brings another message with the messageid "{id}"'
+                    yield subject.should("EP-43", says, "messagegroups", index)
+                seen |= brought
+
+
+def _messages(subject: Subject, group: str) -> Iterator[str]:
+    yield from subject.lookup.members(f"{group}/messages")

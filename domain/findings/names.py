@@ -1,0 +1,69 @@
+"""Names of protocols and envelopes: which ones mean the same, and which agree.
+
+Spec: endpoint 1.0-rc4, "protocol", "envelope". Rules EP-10 to 13, CM-14.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+HTTP: Final = "HTTP"
+AMQP: Final = "AMQP/1.0"
+MQTT3: Final = "MQTT/3.1.1"
+MQTT5: Final = "MQTT/5.0"
+KAFKA: Final = "KAFKA"
+NATS: Final = "NATS"
+MQTT: Final = (MQTT3, MQTT5)
+#: The protocols that the specifications define, by the names that select their options in the model.
+DEFINED: Final = (HTTP, AMQP, MQTT3, MQTT5, KAFKA, NATS)
+
+#: The versions of a name that mean a defined protocol; `None` stands for any version and for none.
+_VERSIONS: Final[dict[str, dict[str | None, str]]] = {
+    "http": {None: HTTP},
+    "kafka": {None: KAFKA},
+    "nats": {None: NATS},
+    "amqp": {"": AMQP, "1": AMQP, "1.0": AMQP},
+    "mqtt": {"": MQTT5, "5": MQTT5, "5.0": MQTT5, "3.1.1": MQTT3},
+}
+_SELECTING: Final = frozenset(name.casefold() for name in DEFINED)
+_VERSIONED: Final = re.compile(r"[^/\s]+/\S+\Z")
+_NAMED: Final = re.compile(r"[^/\s]+(?:/\S+)?\Z")
+
+
+def protocol(name: str | None) -> str | None:
+    """The defined protocol that a name or an alias of it means (EP-10); None for any other."""
+    family, _, version = (name or "").casefold().partition("/")
+    known = _VERSIONS.get(family, {})
+    return known.get(version) or known.get(None)
+
+
+def selects_options(name: str) -> bool:
+    """Whether the model knows the options of a protocol by this name; of an alias it does not (CM-06)."""
+    return name.casefold() in _SELECTING
+
+
+def same_protocol(one: str, other: str) -> bool:
+    """Whether two names mean one protocol (EP-11)."""
+    return (protocol(one) or one.casefold()) == (protocol(other) or other.casefold())
+
+
+def is_cloudevents(envelope: str | None) -> bool:
+    """Whether an envelope is the one that has rules here."""
+    return (envelope or "").casefold() == "cloudevents/1.0"
+
+
+def is_versioned(name: str) -> bool:
+    """Whether a name is `<NAME>/<VERSION>`, which is split at its first slash (MS-61)."""
+    return bool(_VERSIONED.match(name))
+
+
+def is_name(name: str) -> bool:
+    """Whether a name is `<NAME>` or `<NAME>/<VERSION>`."""
+    return bool(_NAMED.match(name))
+
+
+def admits(group: str, message: str) -> bool:
+    """Whether an endpoint with one envelope may have a message with the other: the same, or more precise (EP-13)."""
+    outer, inner = group.casefold(), message.casefold()
+    return inner == outer or inner.startswith(outer + ("." if "/" in outer else "/"))

@@ -1,0 +1,135 @@
+"""Payload schemas of messages: inline or by reference, with a format, and where references lead.
+
+Spec: message 1.0-rc4, "dataschemaformat" to "datacontenttype"; schema 1.0-rc4, "Schema Formats". Rules MS-60 to 66,
+SC-20.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from domain import formats
+from domain import xid as xids
+from domain.findings import names
+from domain.findings.finding import Finding, Subject, is_xid
+from domain.findings.values import media_type, text
+from domain.jsontext import dumps
+
+_SCHEMAGROUPS: Final = "/schemagroups/"
+_DETAILS: Final = "$details"
+
+
+class Resolved(NamedTuple):
+    """The schema or Version that a reference leads to, and the definition in its document that it means."""
+
+    xid: str
+    suffix: str
+    attributes: Mapping[str, Any]
+
+
+def resolve(reference: str, find: Callable[[str], Mapping[str, Any] | None]) -> Resolved | None:
+    """What a local reference leads to; None where that is nothing (SC-20).
+
+    Ids may have colons, so one that is there as a whole goes before one that a colon ends.
+    """
+    path, _, fragment = reference.partition("#")
+    parts = list(xids.segments(path)) if path.startswith("/") else []
+    own = 6 if parts[4:5] == ["versions"] else 4
+    head, id, rest = parts[: own - 1], "".join(parts[own - 1 : own]), parts[own:]
+    id = id.removesuffix(_DETAILS) if not rest else id
+    ends = [len(id)] if not rest else []
+    for end in [*ends, *(at for at in range(len(id) - 1, 0, -1) if id[at] == ":")]:
+        xid = xids.join(*head, id[:end])
+        found = find(xid) if is_xid(xid) else None
+        if found is not None:
+            return Resolved(xid, fragment or "/".join([id[end + 1 :], *rest]), found)
+    return None
+
+
+def schema_has_a_format(subject: Subject) -> Iterator[Finding]:
+    """MS-60, MS-61: a schema is inline or elsewhere, and of a named format."""
+    attributes = subject.attributes
+    if "dataschema" in attributes and "dataschemauri" in attributes:
+        yield subject.must("MS-60", "there is a dataschema beside it", "dataschemauri")
+    format = text(attributes.get("dataschemaformat"))
+    if format is None and ("dataschema" in attributes or "dataschemauri" in attributes):
+        yield subject.must("MS-60", "it is missing: the message has a schema", "dataschemaformat")
+    if format is not None and not names.is_versioned(format):
+        yield subject.must("MS-61", "it is not <NAME>/<VERSION>", "dataschemaformat")
+
+
+def xid_is_of_a_schema(subject: Subject) -> Iterator[Finding]:
+    """MS-62, MS-63: the xid is that of a schema, and the URI beside it leads to the same."""
+    xid, uri = text(subject.attributes.get("dataschemaxid")), text(subject.attributes.get("dataschemauri"))
+    if xid is None:
+        return
+    if not is_xid(xid) or xids.type_of(xid) not in ("schemagroups.schemas", "schemagroups.schemas.versions"):
+        yield subject.must("MS-62", "it is not the xid of a schema or of a Version of one", "dataschemaxid")
+    elif subject.find(xid) is None:
+        yield subject.should("MS-62", "there is no such schema", "dataschemaxid")
+    if uri is not None and not _is_self(uri, xid):
+        yield subject.must("MS-63", "it is not the URL of the entity in dataschemaxid", "dataschemauri")
+
+
+def uri_leads_to_a_schema(subject: Subject) -> Iterator[Finding]:
+    """MS-64, SC-20: a local reference finds a schema of the same format; Protobuf needs the name of a message."""
+    uri, format = text(subject.attributes.get("dataschemauri")), text(subject.attributes.get("dataschemaformat")) or ""
+    if uri is None:
+        return
+    found = resolve(uri, subject.find) if uri.startswith(_SCHEMAGROUPS) else None
+    if uri.startswith(_SCHEMAGROUPS) and found is None:
+        yield subject.should("MS-64", "there is no such schema", "dataschemauri")
+    if found is not None and format and str(found.attributes.get("format", "")).casefold() != format.casefold():
+        yield subject.should("MS-64", "that schema has another format", "dataschemauri")
+    if format.casefold().startswith("protobuf/") and not (found.suffix if found else _has_suffix(uri)):
+        yield subject.must("SC-20", "it ends with no name of a message, as #<name> or :<name>", "dataschemauri")
+
+
+def inline_schema_is_valid(subject: Subject) -> Iterator[Finding]:
+    """MS-65: where its format is known, the schema is a document of it."""
+    name, schema = text(subject.attributes.get("dataschemaformat")), subject.attributes.get("dataschema")
+    room = formats.find(name) if name and schema is not None else None
+    if room is None or name is None:
+        return
+    if room.text and not isinstance(schema, str):
+        yield subject.must("MS-65", "a schema of this format is a string", "dataschema")
+        return
+    flaw = subject.check(name, schema.encode() if room.text and isinstance(schema, str) else dumps(schema))
+    if flaw is not None:
+        yield subject.must("MS-65", f"it is no schema of its format: {flaw}", "dataschema")
+
+
+def content_type_is_one(subject: Subject) -> Iterator[Finding]:
+    """MS-66: a media type, as RFC 2046 has them."""
+    type = text(subject.attributes.get("datacontenttype"))
+    if type is not None and media_type(type) is None:
+        yield subject.must("MS-66", "it is no media type", "datacontenttype")
+
+
+def document_flaw(name: str, document: bytes) -> str | None:
+    """Why a document is not one of a format, found in this process; None where it is, or where nobody knows."""
+    room = formats.find(name)
+    try:
+        if room is not None:
+            room.load().parse(document, name)
+    except formats.Violation as violation:
+        return violation.text
+    return None
+
+
+def _is_self(uri: str, xid: str) -> bool:
+    """Whether a URL, absolute or from the root, is the `self` of an entity; a definition in it may be named."""
+    path = urlsplit(uri).path if not uri.startswith("/") else uri.partition("#")[0]
+    known = (xid, xid + _DETAILS)
+    if uri.startswith("/"):
+        return path in known or any(path.startswith(each + ":") for each in known)
+    at = path.rfind(xid)
+    return at >= 0 and (path[at:] in known or any(path[at:].startswith(each + ":") for each in known))
+
+
+def _has_suffix(uri: str) -> bool:
+    """Whether a reference that leads elsewhere names a definition."""
+    path, _, fragment = uri.partition("#")
+    return bool(fragment) or ":" in path.rpartition("/")[2]

@@ -1,0 +1,35 @@
+"""Which types of a model the rules are about: those named and shaped like the published ones, wherever they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from domain.model import Model
+
+ENDPOINTS: Final = "endpoints"
+MESSAGEGROUPS: Final = "messagegroups"
+MESSAGES: Final = "messages"
+
+#: What has to be defined for a type of that name to be the one that is meant.
+_SHAPES: Final[dict[str, frozenset[str]]] = {
+    ENDPOINTS: frozenset(("usage", "protocol", "envelope")),
+    MESSAGEGROUPS: frozenset(("protocol", "envelope")),
+    MESSAGES: frozenset(("protocol", "envelope", "dataschemaformat")),
+}
+
+
+def judged(model: Model) -> dict[str, str]:
+    """The kind of each type that has rules, by the type: `endpoints.messages` are MESSAGES. O(types of the model)."""
+    found: dict[str, str] = {}
+    for plural, group in model.groups.items():
+        if plural != MESSAGES and _is_one(plural, group.level.definitions):
+            found[plural] = plural
+        if MESSAGES in group.resources and _is_one(MESSAGES, group.resources[MESSAGES].version.definitions):
+            found[f"{plural}.{MESSAGES}"] = MESSAGES
+    return found
+
+
+def _is_one(kind: str, definitions: Mapping[str, Any]) -> bool:
+    shape: Collection[str] | None = _SHAPES.get(kind)
+    return shape is not None and all(name in definitions for name in shape)

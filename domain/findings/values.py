@@ -1,0 +1,80 @@
+"""Looks into attributes whose shape nobody has checked: below `*` a client may put anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+Path = tuple[str | int, ...]
+
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+_MEDIA_TYPE: Final = re.compile(r"([^/;\s]+)/([^/;\s]+)[ \t]*((?:;.*)?)\Z", re.DOTALL)
+_PARAMETER: Final = re.compile(r'[ \t]*;[ \t]*(?:([^\s=;"]+)=("(?:[^"\\]|\\.)*"|[^\s;"]+)[ \t]*)?')
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """The value where it is a JSON object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def sequence(value: Any) -> Sequence[Any]:
+    """The value where it is a JSON array, else an empty one."""
+    return value if isinstance(value, list) else ()
+
+
+def text(value: Any) -> str | None:
+    """The value where it is a string."""
+    return value if isinstance(value, str) else None
+
+
+def texts(value: Any) -> list[str]:
+    """The strings of an array."""
+    return [each for each in sequence(value) if isinstance(each, str)]
+
+
+def number(value: Any) -> int | None:
+    """The value where it is an integer."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def options(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The `protocoloptions` of an endpoint or a message."""
+    return mapping(attributes.get("protocoloptions"))
+
+
+def strings(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    """Every string at and below a value with its path, keys of objects included; `description` is for people."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            if key != "description":
+                yield (*path, key), key
+                yield from strings(each, (*path, key))
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from strings(each, (*path, index))
+
+
+def is_token(value: str) -> bool:
+    """Whether a text is a token of HTTP (RFC 9110): what methods and names of headers are."""
+    return bool(_TOKEN.match(value))
+
+
+def media_type(value: str) -> tuple[str, frozenset[tuple[str, str]]] | None:
+    """A media type and its parameters, in the case that comparisons want; None for what is none (MS-66)."""
+    found = _MEDIA_TYPE.match(value)
+    if found is None or not (is_token(found[1]) and is_token(found[2])):
+        return None
+    parameters, at, rest = set[tuple[str, str]](), 0, found[3]
+    while at < len(rest):
+        each = _PARAMETER.match(rest, at)
+        if each is None:
+            return None
+        if each[1]:
+            if not is_token(each[1]):
+                return None
+            parameters.add((each[1].casefold(), each[2].strip('"')))
+        at = each.end()
+    return f"{found[1]}/{found[2]}".casefold(), frozenset(parameters)
