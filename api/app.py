@@ -26,6 +26,7 @@ from api.routes.health import LIVEZ, READYZ, Health
 from api.routes.history import HISTORY, History
 from api.routes.interactions import INTERACTIONS, Interactions
 from api.routes.log import LOG, LogFeed
+from api.routes.match import MATCH, Matching
 from api.routes.metrics import METRICS, Measured
 from api.routes.resolved import RESOLVED, Resolved
 from api.routes.restore import RESTORE, Restore
@@ -42,7 +43,7 @@ from projections.xregistry_events import XRegistryEvents
 #: Names below `/-/` that are answered, and those of them that the root has as well while the model leaves them free.
 OWN: Final = frozenset(
     (LIVEZ, READYZ, METRICS, OPENAPI, DOCS, SHORT, EVENTS, LOG, DOCUMENTS, HISTORY, INTERACTIONS, DIFF, RESTORE)
-) | {RESOLVED}
+) | {RESOLVED, MATCH}
 ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
 
 
@@ -71,7 +72,7 @@ def create_app(
         fixed = dict.fromkeys(discovery.PATHS, found)
         own = {
             **_own_places(registry, metrics),
-            **_messages(registry),
+            **_messages(registry, settings.max_body),
             **_history(registry, feeds, XRegistryEvents(settings.event_changes)),
         }
         app.router.default = Front(xregistry, own, ALIASES, fixed, manners)
@@ -115,10 +116,11 @@ def _history(registry: Registry, feeds: Feeds, events: XRegistryEvents) -> Mappi
     }
 
 
-def _messages(registry: Registry) -> Mapping[str, Place]:
+def _messages(registry: Registry, max_body: int) -> Mapping[str, Place]:
     """What answers below `/-/` about messages."""
     return {
         RESOLVED: Place(Resolved(registry)),
+        MATCH: Place(Matching(registry, max_body)),
     }
 
 

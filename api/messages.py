@@ -10,6 +10,7 @@ from domain import problems
 from domain import xid as xids
 from domain.jsontext import loads
 from domain.messages.effective import MESSAGEGROUPS, MESSAGES, Effective, References, effective, references
+from domain.messages.implied import with_implied
 from domain.messages.resolving import Resolved, Unresolved, resolve
 from domain.model import ResourceType
 from projections.entities.query import View
@@ -64,10 +65,11 @@ def groups_of(target: Target, view: View, messages: StoredMessages) -> Reference
 
 def _members(xid: str, resolved: Resolved, type: ResourceType) -> dict[str, Any]:
     """One message in an answer. A cross reference shows what it stands for under its own id."""
-    named = {**resolved.attributes, type.singular + "id": xids.segments(xid)[3], "xid": xid}
+    attributes, implied = with_implied(resolved.attributes)
+    named = {**attributes, type.singular + "id": xids.segments(xid)[3], "xid": xid}
     shown: dict[str, Any] = {"xid": xid, "message": type.version.order(named), "bases": list(resolved.bases)}
-    if resolved.implied:
-        shown["implied"] = list(resolved.implied)
+    if implied:
+        shown["implied"] = list(implied)
     if resolved.unresolved is not None:
         shown["unresolved"] = _unresolved(resolved.unresolved)
     return shown

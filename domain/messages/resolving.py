@@ -2,7 +2,7 @@
 
 The chain begins at the message and follows `basemessageuri` through this registry. What is nearer wins; objects and
 maps are merged member by member, anything else is taken whole. Defaults count least, however near they are (MS-16).
-Spec: message 1.0-rc4, "basemessage". Rules MS-14 to 19, MS-37.
+Spec: message 1.0-rc4, "basemessage". Rules MS-14 to 19.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from functools import reduce
 from typing import Any, Final, Protocol
 
 from domain.entities import Attributes
-from domain.messages.implied import with_implied
 from domain.stated import stated
 
 BASE: Final = "basemessageuri"
@@ -67,21 +66,18 @@ class Resolved:
     """What a message comes to.
 
     attributes: the message's own, those that it inherits merged in. bases: xids of the Versions that it was made of,
-    nearest first. unresolved: where the chain could not go on; what is before it is there. implied: JSON pointers to
-    values that nobody wrote and that follow from others.
+    nearest first. unresolved: where the chain could not go on; what is before it is there.
     """
 
     attributes: Attributes
     bases: tuple[str, ...] = ()
     unresolved: Unresolved | None = None
-    implied: tuple[str, ...] = ()
 
 
 def resolve(definition: Definition, lookup: Lookup) -> Resolved:
     """A message with all that its bases give it. Never fails: an end that cannot be followed is marked (MS-18)."""
     chain, unresolved = _chain(definition, lookup)
-    attributes, implied = with_implied({**definition.attributes, **_merged(chain)})
-    return Resolved(attributes, tuple(base.xid for base in chain[1:]), unresolved, implied)
+    return Resolved({**definition.attributes, **_merged(chain)}, tuple(base.xid for base in chain[1:]), unresolved)
 
 
 def reason_of(uri: str) -> Reason:

@@ -8,7 +8,7 @@ Spec: RFC 6570, sections 2.3, 2.4.1 and 3.2.2; rules CM-12, CM-13, MS-50.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 from urllib.parse import quote
 
@@ -54,18 +54,26 @@ def match(template: str, text: str, bound: Mapping[str, str] | None = None) -> B
 
     bound: what names stand for already; it is part of what comes back.
     """
-    shapes, runs = template.split("/"), text.split("/")
-    if len(shapes) != len(runs) or template.count("{") > MAX_PLACEHOLDERS:
-        return None
-    open = []
-    for shape, run in zip(shapes, runs, strict=True):
-        parts = _PLACEHOLDER.split(shape)
-        if len(parts) > 1:
-            open.append((parts, run))
-        elif shape != run:
+    return match_all([(template, text)], bound)
+
+
+def match_all(pairs: Iterable[tuple[str, str]], bound: Mapping[str, str] | None = None) -> Bindings | None:
+    """The same for several templates, each with its text, that share their placeholders (CM-13)."""
+    open: list[tuple[list[str], str]] = []
+    length = count = 0
+    for template, text in pairs:
+        shapes, runs = template.split("/"), text.split("/")
+        length, count = length + len(text), count + template.count("{")
+        if len(shapes) != len(runs) or count > MAX_PLACEHOLDERS:
             return None
+        for shape, run in zip(shapes, runs, strict=True):
+            parts = _PLACEHOLDER.split(shape)
+            if len(parts) > 1:
+                open.append((parts, run))
+            elif shape != run:
+                return None
     try:
-        tries = max(2 * MAX_PLACEHOLDERS, min(MAX_TRIES, _MAX_CHARACTERS // (len(text) + 1)))
+        tries = max(2 * MAX_PLACEHOLDERS, min(MAX_TRIES, _MAX_CHARACTERS // (length + 1)))
         return _fitted(open, dict(bound or {}), iter(range(tries)))
     except _GaveUp:
         return None

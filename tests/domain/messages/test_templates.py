@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.messages.templates import MAX_PLACEHOLDERS, expand, match, names, problems
+from domain.messages.templates import MAX_PLACEHOLDERS, expand, match, match_all, names, problems
 
 NAMES = st.sampled_from(["a", "b", "C_1"])
 WORDS = st.text("xyz-._~0", min_size=1, max_size=5)
@@ -46,6 +46,14 @@ def test_what_is_bound_already_holds():
     assert match("{a}/{b}", "x/y", {"a": "x"}) == {"a": "x", "b": "y"}
     assert match("{a}/{b}", "x/y", {"a": "z"}) is None
     assert match("plain", "plain", {"a": "z"}) == {"a": "z"}
+
+
+def test_templates_of_one_message_share_their_placeholders():
+    # CM-13: what one of them leaves open, another decides
+    pairs = [("{a}{b}", "xyz"), ("{b}", "z")]
+    assert match_all(pairs) == {"a": "xy", "b": "z"}
+    assert match_all([*pairs, ("{a}", "x")]) is None
+    assert match_all([]) == {}
 
 
 @given(TEMPLATES, st.fixed_dictionaries({"a": WORDS, "b": WORDS, "C_1": WORDS}))

@@ -1,0 +1,93 @@
+"""`/-/match`: which message definitions of an endpoint or a group a message is one of (MS-50 to 52).
+
+A question with a body, so it is asked with POST; it changes nothing, and whoever may read the definitions may ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from starlette.types import Receive
+
+from api.answer import JSON, Answer
+from api.definitions import Latest
+from api.feeds.asked import parameters
+from api.limits import MAX_BODY, body_of
+from api.messages import effective_of, is_group, place
+from api.problem import root_link
+from api.request import Request
+from api.rules import NotAllowed, check_caller
+from api.wiring import Registry
+from domain import problems
+from domain.jsontext import InvalidJson, Json, dumps, loads
+from domain.messages.effective import Effective
+from domain.messages.matching import match
+from domain.messages.parts import Message, taken
+from projections.messages import StoredMessages
+
+MATCH: Final = "match"
+
+_ALLOW: Final = "OPTIONS, POST"
+_ALLOWED: Final = ((b"allow", _ALLOW.encode()), (b"access-control-allow-methods", _ALLOW.encode()))
+#: Segments before the path of a Group.
+_ABOVE: Final = 2
+#: Messages of one batch.
+MOST: Final = 1000
+
+
+class Matching:
+    """The surface of `/-/match`. max_body: bytes that a request may hold."""
+
+    def __init__(self, registry: Registry, max_body: int = MAX_BODY) -> None:
+        self._readers = registry.readers
+        self._latest = Latest(registry.readers.quick())
+        self._max_body = max_body
+
+    async def answer(self, request: Request, receive: Receive) -> Answer:
+        """See `front.Surface`. Raises: NotFound, BadRequest, MissingBody, ParsingData, Forbidden, NotAllowed."""
+        if request.method == "OPTIONS":
+            return Answer(200, [root_link(request.base), *_ALLOWED])
+        if request.method != "POST":
+            raise NotAllowed(problems.ActionNotSupported(action=request.method), _ALLOW)
+        check_caller(replace(request, method="GET", segments=request.segments[_ABOVE:]))
+        parameters(request, ())
+        body = await body_of(request, receive, self._max_body)
+        return await asyncio.to_thread(self._look, request, body)
+
+    def _look(self, request: Request, body: bytes) -> Answer:
+        value = _parsed(body)
+        messages = [_taken(each) for each in (value if isinstance(value, list) else [value])]
+        with self._readers.view() as view:
+            target = place(request.segments[_ABOVE:], self._latest.current(view))
+            if not is_group(target):
+                raise problems.BadRequest(error_detail=f'"{target.xid}" is no Group that has messages')
+            definitions = effective_of(target, view, StoredMessages(view, request.caller.reads))
+        found = [{"matches": _matches(definitions, message)} for message in messages]
+        return Answer(200, [JSON, root_link(request.base)], dumps(found if isinstance(value, list) else found[0]))
+
+
+def _parsed(body: bytes) -> Json:
+    if not body:
+        raise problems.MissingBody()
+    try:
+        value = loads(body)
+    except InvalidJson as error:
+        raise problems.ParsingData(error_detail=str(error)) from None
+    if isinstance(value, list) and len(value) > MOST:
+        raise problems.BadRequest(error_detail=f"a batch has at most {MOST} messages")
+    return value
+
+
+def _taken(value: Json) -> Message:
+    try:
+        return taken(value)
+    except ValueError as error:
+        raise problems.BadRequest(error_detail=str(error)) from None
+
+
+def _matches(definitions: Sequence[Effective], message: Message) -> list[dict[str, Any]]:
+    found = ((each.xid, match(each.resolved.attributes, message)) for each in definitions)
+    return [{"xid": xid, "bindings": met.bindings, "parts": list(met.parts)} for xid, met in found if met is not None]
