@@ -18,6 +18,7 @@ from api.metrics import Metrics
 from api.observers import Observers
 from api.proxies import Proxies
 from api.routes import discovery
+from api.routes.check import CHECK, Check
 from api.routes.diff import DIFF, Diff
 from api.routes.docs import DOCS, OPENAPI, Described
 from api.routes.documents import DOCUMENTS, Documents
@@ -43,7 +44,7 @@ from projections.xregistry_events import XRegistryEvents
 #: Names below `/-/` that are answered, and those of them that the root has as well while the model leaves them free.
 OWN: Final = frozenset(
     (LIVEZ, READYZ, METRICS, OPENAPI, DOCS, SHORT, EVENTS, LOG, DOCUMENTS, HISTORY, INTERACTIONS, DIFF, RESTORE)
-) | {RESOLVED, MATCH}
+) | {RESOLVED, MATCH, CHECK}
 ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
 
 
@@ -73,6 +74,7 @@ def create_app(
         own = {
             **_own_places(registry, metrics),
             **_messages(registry, settings.max_body),
+            CHECK: Place(Check(registry, settings.max_body)),
             **_history(registry, feeds, XRegistryEvents(settings.event_changes)),
         }
         app.router.default = Front(xregistry, own, ALIASES, fixed, manners)

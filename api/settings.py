@@ -82,6 +82,9 @@ class Settings(BaseSettings):
     cors_origins: Annotated[str | None, _parsed(cors.listed)] = Field(
         None, description="origins whose pages may use the registry, with commas; * for all"
     )
+    check_workers: int = Field(2, ge=1, description="processes that check documents against their formats")
+    check_seconds: float = Field(10, gt=0, description="seconds that checking one document may take")
+    check_memory: int = Field(2048, ge=256, description="megabytes of memory that a process which checks may take")
     max_body: int = Field(MAX_BODY, ge=1, description="bytes that the body of a request may have")
     pagelimit: int = Field(
         0, ge=0, description="members that one answer about a collection has at most; 0 for any number"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from api.streaming import Streams
+from commands.checks import Bounds, Checker
 from commands.clock import Clock, utc_now
 from commands.correlation import NewId
 from commands.handle import Observer, Road
@@ -26,15 +27,26 @@ class Wanted(Protocol):
     def public_url(self) -> str | None: ...
     @property
     def registryid(self) -> str: ...
+    @property
+    def check_workers(self) -> int: ...
+    @property
+    def check_seconds(self) -> float: ...
+    @property
+    def check_memory(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """An open registry; `close` it. streams: makes the answers of the paths of our own that are sent as they come."""
+    """An open registry; `close` it.
+
+    checker: answers what is asked about documents. streams: makes the answers of the paths of our own that are sent as
+    they come.
+    """
 
     store: Store
     road: Road
     readers: Readers
+    checker: Checker
     streams: Streams = field(default_factory=Streams)
 
     def close(self) -> None:
@@ -54,7 +66,9 @@ def open_registry(
     store.create()
     with store.writing() as transaction:
         entities.create(transaction.connection)
-    registry = Registry(store, Road(store, [entities], observer=observer), Readers(settings.database))
+    checker = Checker(Bounds(settings.check_workers, settings.check_seconds, settings.check_memory << 20))
+    road = Road(store, [entities], observer=observer, checker=checker)
+    registry = Registry(store, road, Readers(settings.database), checker)
     try:
         catch_up(store)
         _create(registry, settings.registryid)

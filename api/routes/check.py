@@ -1,0 +1,69 @@
+"""`/-/check`: whether a document could become the next Version of a Resource, without writing it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Final
+
+from starlette.types import Receive
+
+from api.answer import JSON, Answer
+from api.checking import Candidate, candidate
+from api.definitions import Latest
+from api.feeds.asked import parameters, single
+from api.limits import body_of
+from api.paths import Kind, locate
+from api.problem import root_link
+from api.request import Request
+from api.rules import NotAllowed, check_caller
+from api.wiring import Registry
+from commands.checks import Content
+from domain import problems
+from domain.checks import Verdicts
+from domain.jsontext import dumps
+
+CHECK: Final = "check"
+
+_ALLOW: Final = "OPTIONS, POST"
+_ALLOWED: Final = ((b"allow", _ALLOW.encode()), (b"access-control-allow-methods", _ALLOW.encode()))
+_PARAMETERS: Final = ("format", "compatibility", "against")
+
+
+class Check:
+    """The surface of `/-/check`. Whoever may read a Resource may ask."""
+
+    def __init__(self, registry: Registry, max_body: int) -> None:
+        self._registry = registry
+        self._max_body = max_body
+        self._latest = Latest(registry.readers.quick())
+
+    async def answer(self, request: Request, receive: Receive) -> Answer:
+        """See `front.Surface`. Raises: NotFound, Forbidden, BadRequest, NotAllowed."""
+        if request.method == "OPTIONS":
+            return Answer(200, [root_link(request.base), *_ALLOWED])
+        if request.method != "POST":
+            raise NotAllowed(problems.ActionNotSupported(action=request.method), _ALLOW)
+        check_caller(replace(request, method="GET", segments=request.segments[2:]))
+        content = await body_of(request, receive, self._max_body)
+        told = await asyncio.to_thread(self._told, request, content)
+        return Answer(200, [JSON, root_link(request.base)], told)
+
+    def _told(self, request: Request, content: bytes) -> bytes:
+        given = parameters(request, _PARAMETERS)
+        format, rule, against = (single(given, name) for name in _PARAMETERS)
+        with self._registry.readers.view() as view:
+            definitions = self._latest.current(view)
+            target = locate(request.segments[2:], definitions.model)
+            if target.kind is not Kind.RESOURCE or target.resource is None or not target.resource.hasdocument:
+                raise problems.NotFound(target.xid, detail="it is no Resource with documents")
+            asked = candidate(view, target, content, format, rule, against)
+            return dumps(asked.told(self._verdicts(asked, content, view.document)))
+
+    def _verdicts(self, asked: Candidate, content: bytes, stored: Content) -> Verdicts:
+        own = asked.document.sha256
+
+        def document(sha256: str) -> bytes:
+            return content if sha256 == own else stored(sha256)
+
+        return self._registry.checker.answers(frozenset(asked.questions()), document)
