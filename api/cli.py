@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from api.console.cesql import cesql
 from api.console.config import config
 from api.console.export import export
 from api.console.importing import import_
@@ -42,7 +43,7 @@ def _root(
     """Options that stand before the verb."""
 
 
-for verb in (serve, export, rebuild, config):
+for verb in (serve, export, rebuild, config, cesql):
     app.command(epilog=EXITS)(verb)
 app.command("import", epilog=EXITS)(import_)
 app.add_typer(log, name="log", epilog=EXITS)

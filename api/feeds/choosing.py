@@ -11,6 +11,7 @@ from typing import Final
 from api.feeds.asked import Given, refused, single
 from commands.clock import text_of
 from domain.model.timestamps import utc
+from domain.subscriptions.filters import FilterError, expression_of
 from projections.log import Log
 from projections.xregistry_events import Message
 
@@ -81,8 +82,17 @@ def _is_at_or_below(xid: str, start: str, message: Message) -> bool:
     return message.subject == xid or message.subject.startswith(start)
 
 
-#: What makes a test of a parameter's values. A language for filters is one more row.
-TESTS: Final[Mapping[str, Callable[[list[str]], Test]]] = {"type": _of_types, "subject": _at_or_below}
+def _true(values: list[str]) -> Test:
+    """A CESQL expression that is true, without an error, as in the filters of subscriptions (SUB-421)."""
+    try:
+        matches = expression_of(single({"sql": values}, "sql") or "", "").matches
+    except FilterError as error:
+        raise refused("sql", error.reason) from None
+    return lambda message: matches(message.attributes())
+
+
+#: What makes a test of a parameter's values.
+TESTS: Final[Mapping[str, Callable[[list[str]], Test]]] = {"type": _of_types, "subject": _at_or_below, "sql": _true}
 #: Every parameter that chooses.
 CHOOSING: Final = (*TESTS, _FROM, _UNTIL, _INTERACTION)
 

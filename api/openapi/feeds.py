@@ -34,6 +34,7 @@ _GOING_ON: Final[dict[str, tuple[str, Schema]]] = {
 _CHOOSING: Final[dict[str, tuple[str, Schema]]] = {
     "type": ("Types of events, with commas between them; one with `*` at its end stands for all that begin so.", _TEXT),
     "subject": ("The xid of an entity, for events about it and whatever is below it.", _TEXT),
+    "sql": ("A CESQL expression that is true for the event, without an error, such as `type LIKE '%.deleted'`.", _TEXT),
     "from": ("Only what happened at a time or later.", _TIME),
     "until": ("Only what happened by a time.", _TIME),
     "xregcorrelationid": ("Only what one interaction did.", _TEXT),

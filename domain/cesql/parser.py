@@ -34,10 +34,12 @@ _FUNCTION: Final = re.compile(r"[A-Za-z][A-Za-z_]*\Z")
 
 def parse(text: str) -> Node:
     """The tree of an expression. Raises: ParseError."""
-    if len(text.encode("utf-8", "surrogatepass")) > LONGEST:
-        raise ParseError(f"an expression has at most {LONGEST} bytes", text, LONGEST)
     try:
+        if len(text) > LONGEST or len(text.encode()) > LONGEST:
+            raise ParseError(f"an expression has at most {LONGEST} bytes", text, 0)
         return _Parser(text).whole()
+    except UnicodeEncodeError as error:
+        raise ParseError("half of a surrogate pair is no character", text, error.start) from None
     except RecursionError:
         raise ParseError("the nesting is too deep", text, 0) from None
 

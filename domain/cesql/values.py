@@ -71,11 +71,14 @@ def string(value: object) -> str:
     """The canonical string of an attribute's value."""
     if isinstance(value, str):
         return str(value)
-    return _TEXTS[value] if isinstance(value, bool) else str(value)
+    try:
+        return _TEXTS[value] if isinstance(value, bool) else str(value)
+    except (ValueError, RecursionError):  # no value of a CloudEvent, and nothing that Python would write out
+        return ""
 
 
 def attribute(value: Any, name: str) -> Outcome:
-    """What an attribute is to an expression; `read` has no need to ask for a plain string.
+    """What an attribute is to an expression, where it is not a plain string anyway.
 
     An Integer or a Boolean keeps its type unless the spec defines the attribute; everything else is a string.
     """

@@ -1,0 +1,221 @@
+"""The filters of a subscription: seven dialects, compiled once to one function of an event.
+
+Spec: CloudEvents Subscriptions, "Filters" and "Filter Dialects"; SUB-401 to SUB-423.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from domain import cesql
+from domain.cesql import Event
+from domain.cesql.values import DATA, string
+from domain.subscriptions import conditions as needed
+from domain.subscriptions.conditions import Needs
+
+#: How deep filters nest, and how many there are in one subscription (SUB-408).
+DEEPEST: Final = 32
+MOST: Final = 500
+
+#: Decides on an event.
+Matches = Callable[[Event], bool]
+
+
+class FilterError(ValueError):
+    """What was given is no filter. pointer: a JSON Pointer to the member that is wrong. reason: the rule it breaks."""
+
+    def __init__(self, pointer: str, reason: str) -> None:
+        self.pointer = pointer
+        self.reason = reason
+        super().__init__(f"{pointer}: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """matches: never raises. needs: what an event has to have; see `conditions`."""
+
+    matches: Matches
+    needs: Needs = None
+
+
+#: Makes the filter of a dialect from its argument, at a place.
+Dialect = Callable[[Any, "_Place"], Filter]
+
+#: The dialects by name; names are case-sensitive.
+DIALECTS: Final[dict[str, Dialect]] = {}
+
+_NAME: Final = re.compile(r"[a-z0-9]+\Z")
+
+
+def compile(filters: Any, pointer: str = "/filters") -> Filter:
+    """The one filter that a subscription's `filters` come to, from their JSON form; all of them have to be true.
+
+    pointer: where in its document it stands. Nothing, or an empty array, lets every event pass.
+    Raises: FilterError.
+    """
+    if filters is None or filters == []:
+        return Filter(lambda _: True)
+    return _all(filters, _Place(pointer, 0, [0]))
+
+
+def conditions(filters: Any) -> Needs:
+    """What an event has to have so that filters can be true; None where that cannot be said. Raises: FilterError."""
+    return compile(filters).needs
+
+
+def dialect(name: str) -> Callable[[Dialect], Dialect]:
+    """Takes a function into the dialects."""
+
+    def take(made: Dialect) -> Dialect:
+        DIALECTS[name] = made
+        return made
+
+    return take
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A place in a tree of filters. seen: how many filters there were up to now, of the whole tree."""
+
+    pointer: str
+    depth: int
+    seen: list[int]
+
+    def at(self, step: str | int) -> _Place:
+        escaped = str(step).replace("~", "~0").replace("/", "~1")
+        return _Place(f"{self.pointer}/{escaped}", self.depth, self.seen)
+
+    def within(self) -> _Place:
+        """The same place, one filter deeper. Raises: FilterError."""
+        self.seen[0] += 1
+        if self.seen[0] > MOST:
+            raise FilterError(self.pointer, f"a subscription has at most {MOST} filters, those within others included")
+        if self.depth == DEEPEST:
+            raise FilterError(self.pointer, f"filters nest at most {DEEPEST} deep")
+        return _Place(self.pointer, self.depth + 1, self.seen)
+
+
+def _filter(given: Any, place: _Place) -> Filter:
+    """A filter object: one dialect and its argument."""
+    if not isinstance(given, dict):
+        raise FilterError(place.pointer, "a filter is an object")
+    if len(given) != 1:
+        raise FilterError(place.pointer, f"a filter has one member, the name of its dialect, and not {len(given)}")
+    inner = place.within()
+    [(name, argument)] = given.items()
+    if name not in DIALECTS:
+        raise FilterError(inner.at(name).pointer, f"there is no dialect {name!r}, only {', '.join(DIALECTS)}")
+    return DIALECTS[name](argument, inner.at(name))
+
+
+@dialect("exact")
+def _exact(given: Any, place: _Place) -> Filter:
+    return _comparison(given, place, str.__eq__, needed.equal)
+
+
+@dialect("prefix")
+def _prefix(given: Any, place: _Place) -> Filter:
+    return _comparison(given, place, str.startswith, needed.beginning)
+
+
+@dialect("suffix")
+def _suffix(given: Any, place: _Place) -> Filter:
+    return _comparison(given, place, str.endswith, lambda _name, _text: None)
+
+
+def _comparison(
+    given: Any, place: _Place, test: Callable[[str, str], bool], needs: Callable[[str, str], Needs]
+) -> Filter:
+    """Several attributes that are all compared with a text, as canonical strings (SUB-404 to SUB-406)."""
+    if not isinstance(given, dict) or not given:
+        raise FilterError(place.pointer, "an object is needed, with an attribute at least")
+    pairs = [(_named(name, place), _wanted(wanted, place.at(name))) for name, wanted in given.items()]
+
+    def matches(event: Event) -> bool:
+        for name, wanted in pairs:
+            value = event.get(name)
+            if value is None or not test(value if type(value) is str else string(value), wanted):
+                return False
+        return True
+
+    return Filter(matches, needed.all_of(needs(name, wanted) for name, wanted in pairs))
+
+
+def _named(name: str, place: _Place) -> str:
+    if not _NAME.match(name) or name == DATA:
+        raise FilterError(place.at(name).pointer, f"{name!r} is no name of a context attribute")
+    return name
+
+
+def _wanted(text: Any, place: _Place) -> str:
+    if not isinstance(text, str) or not text:
+        raise FilterError(place.pointer, "a string is needed that is not empty")
+    return text
+
+
+def _several(given: Any, place: _Place) -> list[Filter]:
+    if not isinstance(given, list) or not given:
+        raise FilterError(place.pointer, "an array is needed, with a filter at least")
+    return [_filter(each, place.at(index)) for index, each in enumerate(given)]
+
+
+@dialect("all")
+def _all(given: Any, place: _Place) -> Filter:
+    filters = _several(given, place)
+    if len(filters) == 1:
+        return filters[0]
+    tests = [each.matches for each in filters]
+
+    def matches(event: Event) -> bool:
+        for test in tests:  # noqa: SIM110 -- a generator would be one more call on the stack for each level
+            if not test(event):
+                return False
+        return True
+
+    return Filter(matches, needed.all_of(each.needs for each in filters))
+
+
+@dialect("any")
+def _any(given: Any, place: _Place) -> Filter:
+    filters = _several(given, place)
+    if len(filters) == 1:
+        return filters[0]
+    tests = [each.matches for each in filters]
+
+    def matches(event: Event) -> bool:
+        for test in tests:  # noqa: SIM110 -- as above
+            if test(event):
+                return True
+        return False
+
+    return Filter(matches, needed.any_of(each.needs for each in filters))
+
+
+@dialect("not")
+def _not(given: Any, place: _Place) -> Filter:
+    negated = _filter(given, place).matches
+    return Filter(lambda event: not negated(event))
+
+
+@dialect("sql")
+def _sql(given: Any, place: _Place) -> Filter:
+    """An expression that is true as a Boolean and has no error (SUB-421)."""
+    if not isinstance(given, str) or not given:
+        raise FilterError(place.pointer, "an expression is needed, as a string that is not empty")
+    expression = expression_of(given, place.pointer)
+    return Filter(expression.matches, needed.of_expression(expression.tree))
+
+
+def expression_of(text: str, pointer: str) -> cesql.Expression:
+    """An expression that can be a filter. Raises: FilterError for bad syntax and for unknown functions (SUB-422)."""
+    try:
+        expression = cesql.compile(text)
+    except cesql.ParseError as error:
+        raise FilterError(pointer, str(error)) from None
+    for call in expression.unknown:
+        reason = f"there is no function {call.name} that takes {len(call.arguments)} arguments"
+        raise FilterError(pointer, str(cesql.ParseError(reason, text, call.position)))
+    return expression
