@@ -1,0 +1,52 @@
+"""The Parsing Canonical Form of a schema.
+
+Spec: Avro, "Parsing Canonical Form for Schemas".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from domain import jsontext
+from domain.formats.avro.schema import PRIMITIVES, Schema, Type
+
+
+def plain(schema: Schema) -> Any:
+    """The schema as JSON with nothing but what says how data is written, its members in their canonical order.
+
+    Raises: RecursionError where it is nested more deeply than Python reads.
+    """
+    return _Writing(schema.types).use(schema.root.type)
+
+
+def text(schema: Schema) -> bytes:
+    """The Parsing Canonical Form."""
+    return jsontext.dumps(plain(schema))
+
+
+class _Writing:
+    """One pass over a schema in the order of its document, as every type is written out where it comes first."""
+
+    def __init__(self, types: tuple[Type, ...]) -> None:
+        self._types = types
+        self._written: set[str] = set()
+
+    def use(self, index: int) -> Any:
+        found = self._types[index]
+        if found.kind in PRIMITIVES:
+            return found.kind
+        if found.kind == "union":
+            return [self.use(part.type) for part in found.parts]
+        if found.kind in ("array", "map"):
+            return {"type": found.kind, "items" if found.kind == "array" else "values": self.use(found.parts[0].type)}
+        if found.name in self._written:
+            return found.name
+        self._written.add(found.name)
+        return {"name": found.name, "type": found.kind} | self._held(found)
+
+    def _held(self, found: Type) -> dict[str, Any]:
+        if found.kind == "enum":
+            return {"symbols": list(found.symbols)}
+        if found.kind == "fixed":
+            return {"size": found.size}
+        return {"fields": [{"name": field.name, "type": self.use(field.type.type)} for field in found.fields]}

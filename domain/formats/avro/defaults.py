@@ -1,0 +1,134 @@
+"""Whether the default of a field is a value of its type.
+
+Spec: Avro, "Records", the table of field default values. Up to 1.11 a union takes the defaults of its first branch,
+since 1.12 of any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from domain.formats.avro.schema import Field, Type, Use, violation
+
+_RANGES: Final = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
+
+
+class _Flaw(NamedTuple):
+    text: str
+    pointer: str
+    value: Any
+
+
+class Defaults:
+    """Checks values against the types of one schema. Cost: linear in the value, also for types that hold themselves."""
+
+    def __init__(self, types: Sequence[Type], any_branch: bool) -> None:
+        self._types = types
+        self._any_branch = any_branch
+        self._records: dict[int, tuple[dict[str, Field], list[str]]] = {}
+        self._symbols: dict[int, frozenset[str]] = {}
+        self._tried: dict[tuple[int, int], _Flaw | None] = {}
+
+    def check(self, use: Use, value: Any, pointer: str) -> None:
+        """Raises: Violation where the value at a pointer is none of the type."""
+        if flaw := self._flaw(use.type, value, pointer):
+            raise violation(flaw.text, flaw.pointer, flaw.value)
+
+    def _flaw(self, index: int, value: Any, pointer: str) -> _Flaw | None:
+        """What is wrong with a value. Objects and arrays are remembered: branches of unions ask for them again."""
+        if not isinstance(value, (dict, list)):
+            return self._look(index, value, pointer)
+        known = (index, id(value))
+        if known not in self._tried:
+            self._tried[known] = self._look(index, value, pointer)
+        return self._tried[known]
+
+    def _look(self, index: int, value: Any, pointer: str) -> _Flaw | None:
+        found = self._types[index]
+        match found.kind, value:
+            case "union", _:
+                return self._union(found, value, pointer)
+            case "record", dict():
+                return self._record(index, value, pointer)
+            case "array", list():
+                parts = ((item, f"{pointer}/{at}") for at, item in enumerate(value))
+            case "map", dict():
+                parts = ((item, f"{pointer}/{_token(key)}") for key, item in value.items())
+            case _:
+                if _plain(found, value) or (found.kind == "enum" and self._is_symbol(index, value)):
+                    return None
+                return _Flaw(f"the default is not a value of the type {found.label}", pointer, value)
+        flaws = (self._flaw(found.parts[0].type, item, place) for item, place in parts)
+        return next((flaw for flaw in flaws if flaw), None)
+
+    def _union(self, union: Type, value: Any, pointer: str) -> _Flaw | None:
+        branches = union.parts if self._any_branch else union.parts[:1]
+        flaws = []
+        for branch in branches:
+            flaw = self._flaw(branch.type, value, pointer)
+            if flaw is None:
+                return None
+            flaws.append(flaw)
+        if len(flaws) == 1:
+            return flaws[0]._replace(text=f"{flaws[0].text}, which is the first of its union")
+        return _Flaw("the default is not a value of any type of its union", pointer, value)
+
+    def _record(self, index: int, value: dict[str, Any], pointer: str) -> _Flaw | None:
+        fields, required = self._fields(index)
+        for name in required:
+            if name not in value:
+                return _Flaw(f'the default lacks the field "{name}" of {self._types[index].label}', pointer, value)
+        for name, item in value.items():
+            if name in fields and (flaw := self._flaw(fields[name].type.type, item, f"{pointer}/{_token(name)}")):
+                return flaw
+        return None
+
+    def _is_symbol(self, index: int, value: Any) -> bool:
+        if index not in self._symbols:
+            self._symbols[index] = frozenset(self._types[index].symbols)
+        return isinstance(value, str) and value in self._symbols[index]
+
+    def _fields(self, index: int) -> tuple[dict[str, Field], list[str]]:
+        """The fields of a record by name, and the names of those that have no default of their own."""
+        if index not in self._records:
+            fields = {field.name: field for field in self._types[index].fields}
+            self._records[index] = fields, [name for name, field in fields.items() if field.required]
+        return self._records[index]
+
+
+def _plain(found: Type, value: Any) -> bool:
+    """Whether a value is one of a type that neither holds others nor lists its values."""
+    match found.kind:
+        case "null":
+            return value is None
+        case "boolean":
+            return isinstance(value, bool)
+        case "int" | "long":
+            low, high = _RANGES[found.kind]
+            return _is_integer(value) and low <= value <= high
+        case "float" | "double":
+            return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
+        case "string":
+            return isinstance(value, str)
+        case "bytes":
+            return _is_binary(value)
+        case "fixed":
+            return _is_binary(value) and len(value) == found.size
+    return False
+
+
+def _is_integer(value: Any) -> bool:
+    if isinstance(value, Decimal):  # an integer of 19 digits or more, or a number with a fraction or an exponent
+        return value.as_tuple().exponent == 0
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_binary(value: Any) -> bool:
+    """Whether each character of a text stands for one byte."""
+    return isinstance(value, str) and all(character <= "\xff" for character in value)
+
+
+def _token(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")

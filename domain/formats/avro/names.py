@@ -1,0 +1,53 @@
+"""Names of types, fields and symbols: what they may be, and how a fullname comes about.
+
+Spec: Avro 1.12, "Names" and "Aliases"; older releases word it differently and mean the same.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, TypeGuard
+
+from domain.formats.avro.schema import PRIMITIVES, violation
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_FULLNAME: Final = re.compile(rf"{_NAME.pattern}(?:\.{_NAME.pattern})*", re.ASCII)
+
+
+def is_name(text: Any) -> TypeGuard[str]:
+    """Whether a field or a symbol may have this name."""
+    return isinstance(text, str) and _NAME.fullmatch(text) is not None
+
+
+def fullname(definition: dict[str, Any], pointer: str, space: str) -> str:
+    """The fullname that a definition gives its type. space: the namespace around it. Raises: Violation."""
+    name = definition.get("name")
+    if not isinstance(name, str):
+        raise violation(f"a type of kind {definition['type']} needs a name, which is a string", pointer, definition)
+    if "." not in name:
+        space = definition.get("namespace", space)
+        if not isinstance(space, str):
+            raise violation("a namespace is a string", f"{pointer}/namespace", space)
+    full = qualified(name, space)
+    if not _FULLNAME.fullmatch(full):
+        text = f'"{full}" is not a fullname: letters, digits and _, no digit first, with single dots between names'
+        raise violation(text, f"{pointer}/name", name)
+    if full.rpartition(".")[2] in PRIMITIVES:
+        raise violation(f'"{name}" is the name of a primitive type and may not be defined', f"{pointer}/name", name)
+    return full
+
+
+def qualified(name: str, space: str) -> str:
+    """A name as a fullname; without a dot it belongs to the namespace around it."""
+    return f"{space}.{name}" if space and "." not in name else name
+
+
+def aliases(owner: dict[str, Any], pointer: str) -> tuple[str, ...]:
+    """The aliases of a type or a field as they are written: any strings, so that they can repair bad names.
+
+    Raises: Violation.
+    """
+    found = owner.get("aliases", [])
+    if not isinstance(found, list) or not all(isinstance(alias, str) for alias in found):
+        raise violation("aliases are an array of strings", f"{pointer}/aliases", found)
+    return tuple(found)

@@ -1,0 +1,153 @@
+"""Which differences of two schemas keep the data of one from being read with the other.
+
+Spec: Avro, "Schema Resolution", "Aliases", "Decimal". A pair of types is compared once, so that types which hold
+themselves come to an end. There is never more than one branch of a union to try, which is why one difference anywhere
+settles the answer and none has to be taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from domain.formats.avro.schema import NAMED, Field, Places, Schema, Type, Use
+from domain.formats.contract import TOLD, Incompatibility
+
+#: Which types a reader takes for data of another.
+_PROMOTIONS: Final = frozenset(
+    {
+        *(("int", "long"), ("int", "float"), ("int", "double"), ("long", "float"), ("long", "double")),
+        *(("float", "double"), ("string", "bytes"), ("bytes", "string")),
+    }
+)
+_PROMOTED: Final = frozenset(kind for kind, _ in _PROMOTIONS)
+#: rule, text, and the pointers into the reader and into the writer.
+_Difference = tuple[str, str, str, str]
+
+
+def differences(reader: Schema, writer: Schema) -> list[Incompatibility]:
+    """What keeps the reader from the writer's data, in the order of the reader's document; at most TOLD."""
+    readers, writers = Places(reader.source), Places(writer.source)
+    told: list[Incompatibility] = []
+    for rule, text, read, written in _Comparison(reader, writer).run():
+        told.append(Incompatibility(rule, text, readers.spot(read), writers.spot(written)))
+        if len(told) == TOLD:
+            break
+    return told
+
+
+class _Comparison:
+    """The pairs of types that have to match, worked off one by one: nothing here recurses."""
+
+    def __init__(self, reader: Schema, writer: Schema) -> None:
+        self._reader, self._writer = reader.types, writer.types
+        self._todo = [(reader.root, writer.root)]
+        self._seen: set[tuple[int, int]] = set()
+        self._branches: dict[int, dict[tuple[str, str], Use]] = {}
+        self._fields: dict[int, dict[str, Field]] = {}
+
+    def run(self) -> Iterator[_Difference]:
+        while self._todo:
+            read, written = self._todo.pop()
+            if (read.type, written.type) not in self._seen:
+                self._seen.add((read.type, written.type))
+                yield from self._compare(read, written)
+
+    def _compare(self, read: Use, written: Use) -> Iterator[_Difference]:
+        reader, writer = self._reader[read.type], self._writer[written.type]
+        if writer.kind == "union":
+            self._later([(read, branch) for branch in writer.parts])
+        elif reader.kind == "union":
+            branch = self._branch(read, writer)
+            if branch is None:
+                text = f"no type of the reader's union reads data of type {writer.label}"
+                yield "missing-union-branch", text, read.pointer, written.pointer
+            else:
+                self._later([(branch, written)])
+        elif reader.kind != writer.kind:
+            if (writer.kind, reader.kind) not in _PROMOTIONS:
+                text = f"data of type {writer.label} cannot be read as {reader.label}"
+                yield "type-mismatch", text, read.pointer, written.pointer
+        elif reader.kind in NAMED and not _same_name(reader, writer):
+            text = f"data of {writer.label} cannot be read as {reader.label}, which has no such alias"
+            yield "name-mismatch", text, read.pointer, written.pointer
+        elif reader.kind == "record":
+            yield from self._records(read, written)
+        else:
+            self._later(list(zip(reader.parts, writer.parts, strict=True)))
+            yield from _leaves(reader, writer, read.pointer, written.pointer)
+
+    def _later(self, pairs: list[tuple[Use, Use]]) -> None:
+        self._todo += reversed(pairs)
+
+    def _records(self, read: Use, written: Use) -> Iterator[_Difference]:
+        reader, fields = self._reader[read.type], self._fields_of(written.type)
+        pairs = []
+        names = {field.name for field in reader.fields}
+        for field in reader.fields:
+            # Every written field goes into one field: into the one of its name, else into the first with its alias.
+            source = fields.get(field.name)
+            if source is None:
+                alias = next((alias for alias in field.aliases if alias in fields and alias not in names), None)
+                source = fields[alias] if alias is not None else None
+                names |= {alias} if alias is not None else set()
+            if source is not None:
+                pairs.append((field.type, source.type))
+            elif field.required:
+                text = f'the reader\'s field "{field.name}" has no default, and the writer has no such field'
+                yield "reader-field-missing-default", text, field.pointer, written.pointer
+        self._later(pairs)
+
+    def _fields_of(self, record: int) -> dict[str, Field]:
+        if record not in self._fields:
+            self._fields[record] = {field.name: field for field in self._writer[record].fields}
+        return self._fields[record]
+
+    def _branch(self, union: Use, writer: Type) -> Use | None:
+        """The branch that reads a type: of the same kind and name, or with its alias, or the first that takes it."""
+        branches = self._branches_of(union.type)
+        same = branches.get((writer.kind, writer.name))
+        if same is not None or writer.kind not in _PROMOTED:
+            return same
+        order = self._reader[union.type].parts
+        return next((branch for branch in order if (writer.kind, self._reader[branch.type].kind) in _PROMOTIONS), None)
+
+    def _branches_of(self, union: int) -> dict[tuple[str, str], Use]:
+        if union not in self._branches:
+            uses = [(self._reader[use.type], use) for use in self._reader[union].parts]
+            found = {(branch.kind, branch.name): use for branch, use in uses}
+            for branch, use in uses:
+                for alias in branch.aliases:
+                    found.setdefault((branch.kind, alias), use)
+            self._branches[union] = found
+        return self._branches[union]
+
+
+def _same_name(reader: Type, writer: Type) -> bool:
+    """Whether a reader takes data of a named type for its own.
+
+    The specification compares names without their namespaces since 1.9; here a change of the namespace is one of the
+    name (SC-36), which an alias bridges like any other.
+    """
+    return reader.name == writer.name or writer.name in reader.aliases
+
+
+def _leaves(reader: Type, writer: Type, read: str, written: str) -> Iterator[_Difference]:
+    if reader.size != writer.size:
+        yield "fixed-size-mismatch", f"{writer.size} bytes were written, {reader.size} are read", read, written
+    known = frozenset(reader.symbols)
+    if reader.default is None and (missing := [symbol for symbol in writer.symbols if symbol not in known]):
+        text = f"the reader's enum has neither the symbols {', '.join(missing)[:200]} nor a default"
+        yield "missing-enum-symbols", text, read, written
+    if reader.decimal and writer.decimal and not _holds(reader.decimal, writer.decimal):
+        forms = [f"precision {precision} and scale {scale}" for precision, scale in (writer.decimal, reader.decimal)]
+        yield "decimal-mismatch", f"decimals of {forms[0]} cannot be read with {forms[1]}", read, written
+
+
+def _holds(reader: tuple[int, int], writer: tuple[int, int]) -> bool:
+    """Whether decimals of one precision and scale keep their values in another.
+
+    The specification wants both numbers equal; but more digits of precision lose nothing, and wider bounds are allowed
+    (SC-36).
+    """
+    return reader[1] == writer[1] and reader[0] >= writer[0]

@@ -1,0 +1,92 @@
+"""A schema as data: its types in a list, each use of one as an index and the place where it stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from domain import jsontext
+from domain.formats.contract import FRAGMENT, Spot, Violation
+
+PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+NAMED: Final = frozenset({"record", "enum", "fixed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A type where a schema uses it. type: its index in `Schema.types`."""
+
+    type: int
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a record. required: a reader that does not find it in the data has no default to take."""
+
+    name: str
+    aliases: tuple[str, ...]
+    type: Use
+    required: bool
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """One type, with what its kind has.
+
+    kind: a primitive, `record`, `enum`, `fixed`, `array`, `map` or `union`. name, aliases: fullnames. parts: the items
+    of an array, the values of a map, the branches of a union. default: the symbol for symbols that an enum lacks.
+    decimal: precision and scale, where the logical type `decimal` holds.
+    """
+
+    kind: str
+    name: str = ""
+    aliases: tuple[str, ...] = ()
+    fields: tuple[Field, ...] = ()
+    parts: tuple[Use, ...] = ()
+    symbols: tuple[str, ...] = ()
+    default: str | None = None
+    size: int = 0
+    decimal: tuple[int, int] | None = None
+
+    @property
+    def label(self) -> str:
+        """How an error names it."""
+        return f"{self.kind} {self.name}" if self.name else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A document of the format Avro, as it was read. source: its bytes, for the fragments that errors repeat."""
+
+    types: tuple[Type, ...]
+    root: Use
+    source: bytes
+
+
+class Places:
+    """Spots of one document, which is decoded when the first is asked for."""
+
+    def __init__(self, source: bytes) -> None:
+        self._source = source
+        self._document: Any = None
+
+    def spot(self, pointer: str) -> Spot:
+        """The place that a pointer names, with what stands there."""
+        if self._document is None:
+            self._document = jsontext.loads(self._source)
+        value = self._document
+        for token in pointer.split("/")[1:]:
+            value = value[int(token)] if isinstance(value, list) else value[token]
+        return Spot(pointer=pointer, fragment=fragment(value))
+
+
+def fragment(value: Any) -> str:
+    """JSON as an error repeats it."""
+    return jsontext.dumps(value).decode()[:FRAGMENT]
+
+
+def violation(text: str, pointer: str, value: Any) -> Violation:
+    """The error about what stands at a pointer."""
+    return Violation(text, Spot(pointer=pointer, fragment=fragment(value)))
