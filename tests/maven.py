@@ -54,7 +54,8 @@ class Checker:
 
     def __init__(self, source: Path, coordinates: Sequence[str]) -> None:
         classpath = os.pathsep.join(map(str, jars(*coordinates)))
-        self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115; not a pipe, which nobody would read in time
+        # A file, because nobody would read a pipe in time; it is closed with the rest.
+        self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115
         # Two workers of a test run share the machine with others: small heap, one collector, no second compiler.
         options = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8"]
         self._process = subprocess.Popen(
