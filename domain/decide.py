@@ -23,19 +23,21 @@ from domain.model import compile_model
 from domain.models import entities_comply
 from domain.restoring import restore
 from domain.rules.constraints import constraints_hold
+from domain.rules.findings import domain_rules_hold
 from domain.rules.formats import formats_hold
 from domain.rules.matching import versions_match
 from domain.rules.versions import resources_settle
 from domain.trees import write_tree
 from domain.world import Context, Decision, World
 
-#: What has to hold once everything in a request is written, in this order.
-RULES: Final[tuple[Callable[[ChangeSet], None], ...]] = (
+#: What has to hold once everything in a request is written, in this order; one of them counts what it lets pass.
+RULES: Final[tuple[Callable[[ChangeSet], int | None], ...]] = (
     entities_comply,
     resources_settle,
     formats_hold,
     constraints_hold,
     versions_match,
+    domain_rules_hold,
 )
 
 
@@ -60,9 +62,8 @@ def decide(command: Command, world: World, context: Context) -> Decision:
             _create(changes, command)
         case _:
             assert_never(command)
-    for rule in RULES:
-        rule(changes)
-    return Decision(changes.events(), changes.documents, tuple(changes.processed))
+    findings = sum(rule(changes) or 0 for rule in RULES)
+    return Decision(changes.events(), changes.documents, tuple(changes.processed), findings)
 
 
 def _create(changes: ChangeSet, command: CreateRegistry) -> None:

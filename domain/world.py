@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
 from domain import checks
 from domain import xid as xids
@@ -16,15 +16,22 @@ from domain.evolve import evolve
 from domain.model import Model, compile_model
 from domain.roles import Role
 
+#: Whether rules beyond the model are not looked at, are counted, or refuse a command.
+DomainValidation = Literal["off", "warn", "strict"]
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What one interaction shares: its time, its correlation id, who asked and with which role at what is asked for."""
+    """What one interaction shares: its time, its correlation id, who asked and with which role at what is asked for.
+
+    domainvalidation: what the rules of `domain.findings` come to.
+    """
 
     now: datetime
     xregcorrelationid: str
     caller: str = "anonymous"
     role: Role = Role.WRITER
+    domainvalidation: DomainValidation = "warn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +53,13 @@ class Decision:
     events: in the order in which the log holds them (EV-77); empty when nothing changed.
     documents: new document bytes by SHA-256 in hex.
     processed: xids of the entities that the request named, in its order: what its answer shows.
+    findings: how many things rules beyond the model find in what it wrote.
     """
 
     events: tuple[EntityEvent, ...]
     documents: dict[str, bytes]
     processed: tuple[str, ...] = ()
+    findings: int = 0
 
 
 class World(Protocol):

@@ -19,16 +19,16 @@ from domain.findings import (
     kafka,
     messages,
     options,
+    placeholders,
     references,
-    templates,
     topics,
 )
 from domain.findings.finding import L2, L3, Check, Finding, Lookup, Subject, Validator
-from domain.findings.references import document_flaw
+from domain.findings.references import inline_schema
 from domain.findings.types import ENDPOINTS, MESSAGEGROUPS, MESSAGES, judged
 
-__all__ = ["L2", "L3", "MESSAGES", "VALIDATORS", "Check", "Finding", "Lookup", "Subject", "changed", "judged"]
-__all__ += ["findings", "membership"]
+__all__ = ["L2", "L3", "MESSAGES", "VALIDATORS", "Check", "Finding", "Lookup", "Subject", "changed", "findings"]
+__all__ += ["inline_schema", "judged", "membership"]
 
 #: The rules for each kind of entity. Schemas and their groups have none that their model does not say itself.
 VALIDATORS: Final[dict[str, tuple[Validator, ...]]] = {
@@ -46,7 +46,7 @@ VALIDATORS: Final[dict[str, tuple[Validator, ...]]] = {
         options.http_options_are_tokens,
         kafka.consumers_have_groups,
         options.options_are_for_the_role,
-        templates.placeholders_are_plain,
+        placeholders.placeholders_are_plain,
         endpoints.groups_are_there,
     ),
     MESSAGEGROUPS: (envelopes.envelope_is_named,),
@@ -65,7 +65,7 @@ VALIDATORS: Final[dict[str, tuple[Validator, ...]]] = {
         messages.amqp_names_are_symbols,
         kafka.keys_are_one,
         kafka.headers_are_called_by_their_keys,
-        templates.placeholders_are_plain,
+        placeholders.placeholders_are_plain,
         references.schema_has_a_format,
         references.xid_is_of_a_schema,
         references.uri_leads_to_a_schema,
@@ -77,24 +77,21 @@ VALIDATORS: Final[dict[str, tuple[Validator, ...]]] = {
 _OF_MEMBERS: Final[tuple[Validator, ...]] = (agreement.message_agrees, messages.bases_end)
 
 
-def findings(
-    kind: str, xid: str, attributes: Mapping[str, Any], lookup: Lookup, check: Check = document_flaw
-) -> Iterator[Finding]:
-    """What the rules for a kind find in an entity. check: judges inline schemas.
+def findings(kind: str, subject: Subject) -> Iterator[Finding]:
+    """What the rules for a kind find in an entity.
 
     A message that stands for another one is judged as a member of its Group only: the other has the rest.
     """
-    subject = Subject(xid, attributes, lookup, check)
-    pointer = kind == MESSAGES and "xref" in (attributes.get("meta") or {})
+    pointer = kind == MESSAGES and "xref" in (subject.attributes.get("meta") or {})
     for validator in _OF_MEMBERS if pointer else VALIDATORS[kind]:
         yield from validator(subject)
 
 
-def membership(xid: str, attributes: Mapping[str, Any], lookup: Lookup) -> Iterator[Finding]:
+def membership(subject: Subject) -> Iterator[Finding]:
     """Where a message and its Group do not agree."""
-    return agreement.message_agrees(Subject(xid, attributes, lookup, document_flaw))
+    return agreement.message_agrees(subject)
 
 
-def changed(xid: str, before: Mapping[str, Any], attributes: Mapping[str, Any], lookup: Lookup) -> Iterator[Finding]:
-    """What the change of a message says that neither state of it does."""
-    return messages.type_stays(before, Subject(xid, attributes, lookup, document_flaw))
+def changed(before: Mapping[str, Any], subject: Subject) -> Iterator[Finding]:
+    """What the change of a message says that neither state of it does. before: the attributes so far."""
+    return messages.type_stays(before, subject)

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from domain.findings import names
 from domain.findings.finding import Finding, Subject
-from domain.findings.templates import blanked, is_placeholder
+from domain.findings.placeholders import blanked, is_placeholder
 from domain.findings.values import options, sequence, text, texts
 
 _SERVERS: Final = "bootstrap.servers"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from domain.findings.finding import Finding, Subject
-from domain.findings.templates import is_placeholder
+from domain.findings.placeholders import is_placeholder
 from domain.findings.values import Path, options, sequence
 
 _DESCRIBED: Final = ("type", "mechanism", "resourceuri", "authorityuri")

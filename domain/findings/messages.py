@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from domain.findings import names
 from domain.findings.finding import Finding, Subject
-from domain.findings.templates import blanked
+from domain.findings.placeholders import blanked
 from domain.findings.topics import is_topic
 from domain.findings.values import is_token, mapping, number, options, sequence, text
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from domain.findings import names
 from domain.findings.endpoints import CONSUMER, PRODUCER, SUBSCRIBER
 from domain.findings.finding import Finding, Subject
-from domain.findings.templates import blanked
+from domain.findings.placeholders import blanked
 from domain.findings.values import is_token, number, options, sequence, text, texts
 
 _LARGEST: Final = 2**32 - 1

@@ -89,16 +89,28 @@ def uri_leads_to_a_schema(subject: Subject) -> Iterator[Finding]:
 
 def inline_schema_is_valid(subject: Subject) -> Iterator[Finding]:
     """MS-65: where its format is known, the schema is a document of it."""
-    name, schema = text(subject.attributes.get("dataschemaformat")), subject.attributes.get("dataschema")
+    given = inline_schema(subject.attributes)
+    if given is None:
+        return
+    name, document = given
+    if document is None:
+        yield subject.must("MS-65", "a schema of this format is a string", "dataschema")
+    elif (flaw := subject.check(name, document)) is not None:
+        yield subject.must("MS-65", f"it is no schema of its format: {flaw}", "dataschema")
+
+
+def inline_schema(attributes: Mapping[str, Any]) -> tuple[str, bytes | None] | None:
+    """The format of an inline schema and its document, None where that has to be a string and is none.
+
+    None where there is nothing to be checked: no schema, or none of a format that is known.
+    """
+    name, schema = text(attributes.get("dataschemaformat")), attributes.get("dataschema")
     room = formats.find(name) if name and schema is not None else None
     if room is None or name is None:
-        return
-    if room.text and not isinstance(schema, str):
-        yield subject.must("MS-65", "a schema of this format is a string", "dataschema")
-        return
-    flaw = subject.check(name, schema.encode() if room.text and isinstance(schema, str) else dumps(schema))
-    if flaw is not None:
-        yield subject.must("MS-65", f"it is no schema of its format: {flaw}", "dataschema")
+        return None
+    if not room.text:
+        return name, dumps(schema)
+    return name, schema.encode() if isinstance(schema, str) else None
 
 
 def content_type_is_one(subject: Subject) -> Iterator[Finding]:
@@ -106,17 +118,6 @@ def content_type_is_one(subject: Subject) -> Iterator[Finding]:
     type = text(subject.attributes.get("datacontenttype"))
     if type is not None and media_type(type) is None:
         yield subject.must("MS-66", "it is no media type", "datacontenttype")
-
-
-def document_flaw(name: str, document: bytes) -> str | None:
-    """Why a document is not one of a format, found in this process; None where it is, or where nobody knows."""
-    room = formats.find(name)
-    try:
-        if room is not None:
-            room.load().parse(document, name)
-    except formats.Violation as violation:
-        return violation.text
-    return None
 
 
 def _is_self(uri: str, xid: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from domain.findings import names
 from domain.findings.finding import Finding, Subject
-from domain.findings.templates import blanked
+from domain.findings.placeholders import blanked
 from domain.findings.values import options, text
 
 

@@ -10,6 +10,8 @@ from domain.model import Model
 ENDPOINTS: Final = "endpoints"
 MESSAGEGROUPS: Final = "messagegroups"
 MESSAGES: Final = "messages"
+#: The Group types that have rules.
+GROUPS: Final = frozenset((ENDPOINTS, MESSAGEGROUPS))
 
 #: What has to be defined for a type of that name to be the one that is meant.
 _SHAPES: Final[dict[str, frozenset[str]]] = {

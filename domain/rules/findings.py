@@ -1,0 +1,211 @@
+"""Rules beyond the model, for what a command wrote and for the messages that this concerns.
+
+Rules V-01 to V-13, V-16: see `domain.findings`. What has to be known of inline schemas is asked for all at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from domain import xid as xids
+from domain.changes import ChangeSet
+from domain.checks import Document
+from domain.documents import digest
+from domain.drafts import GroupDraft, ResourceDraft, VersionDraft
+from domain.entities import Attributes
+from domain.findings import L2, MESSAGES, Check, Finding, Subject, changed, findings, inline_schema, judged, membership
+from domain.findings.agreement import BINDING
+from domain.findings.types import GROUPS
+from domain.problems import InvalidAttribute, Problem, RequiredAttributeMissing
+
+#: Findings that a refusal lists at most.
+LISTED: Final = 1000
+_OFF: Final = "off"
+_STRICT: Final = "strict"
+#: The one rule whose breach is that something is not there (EP-03).
+_MISSING: Final = "EP-03"
+
+
+def domain_rules_hold(changes: ChangeSet) -> int:
+    """How many findings there are in what a command wrote. Cost where it wrote nothing that has rules: a look at each.
+
+    Raises: InvalidAttribute, RequiredAttributeMissing for one of L2 under `strict`; Unanswered where something about
+    inline schemas has to be found out first.
+    """
+    if changes.context.domainvalidation == _OFF:
+        return 0
+    due = list(_due(changes))
+    if not due:
+        return 0
+    lookup, check = ChangedEntities(changes), _checks(changes, due)
+    found = [finding for one in due for finding in one.findings(Subject(one.xid, one.attributes, lookup, check))]
+    if changes.context.domainvalidation == _STRICT:
+        _refuse(found)
+    return len(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """An entity to be judged. kind: None where only its membership is. before: its attributes so far, if any."""
+
+    xid: str
+    attributes: Mapping[str, Any]
+    kind: str | None
+    before: Mapping[str, Any] | None = None
+
+    def findings(self, subject: Subject) -> Iterator[Finding]:
+        if self.kind is None:
+            yield from membership(subject)
+            return
+        yield from findings(self.kind, subject)
+        if self.before is not None and self.kind == MESSAGES:
+            yield from changed(self.before, subject)
+
+
+class ChangedEntities:
+    """Entities as they will be after a change: a `Lookup`."""
+
+    def __init__(self, changes: ChangeSet) -> None:
+        self._changes = changes
+
+    def get(self, xid: str) -> Mapping[str, Any] | None:
+        """See Lookup."""
+        parts = xids.segments(xid)
+        if len(parts) == 2:
+            return self._group(xid)
+        pointer = self._pointer(xids.join(*parts[:4]))
+        if pointer is None:
+            return self._own(parts)
+        shown = self._own((*xids.segments(pointer), *parts[4:])) if self._pointer(pointer) is None else None
+        return {**shown, "meta": {"xref": pointer}} if shown is not None and len(parts) == 4 else shown
+
+    def members(self, collection: str) -> Iterator[str]:
+        """See Lookup. Cost: O(members, and Resources of the change)."""
+        before = {entity.xid for entity in self._changes.world.members(collection)}
+        here = {draft.xid for draft in self._changes.resources.values() if draft.xid.rpartition("/")[0] == collection}
+        for xid in sorted(before | here, key=xids.tree_key):
+            draft = self._changes.resources.get(xids.stream(xid))
+            if not (draft.deleted if draft is not None else self._changes.goes(xid)):
+                yield xid
+
+    def _group(self, xid: str) -> Attributes | None:
+        draft = self._changes.groups.get(xids.stream(xid))
+        if draft is not None:
+            return draft.attributes if draft.xid == xid and not draft.deleted else None
+        entity = self._changes.find(xid)
+        return entity.attributes if entity is not None else None
+
+    def _pointer(self, xid: str) -> str | None:
+        """What a Resource stands for."""
+        draft = self._changes.resources.get(xids.stream(xid))
+        if draft is not None:
+            return draft.xref
+        entity = self._changes.find(xid)
+        found: str | None = entity.attributes.get("meta", {}).get("xref") if entity is not None else None
+        return found
+
+    def _own(self, parts: tuple[str, ...]) -> Attributes | None:
+        """The attributes of a Resource or a Version that stands for itself."""
+        xid, resource = xids.join(*parts), xids.join(*parts[:4])
+        draft = self._changes.resources.get(xids.stream(resource))
+        if draft is None and self._changes.goes(resource):
+            return None
+        if draft is not None:
+            if draft.deleted or draft.xid != resource:
+                return None
+            id = parts[5] if len(parts) == 6 else str(_default_of(draft))
+            version = draft.versions.get(id.lower())
+            if version is not None:
+                return version.attributes if version.gone is None and version.id == id else None
+        entity = self._changes.find(xid)
+        return entity.attributes if entity is not None else None
+
+
+def _due(changes: ChangeSet) -> Iterator[_Due]:
+    """What the change wrote that has rules, and the messages whose Group it changed or that show what it wrote."""
+    groups = [group for group in changes.groups.values() if group.written and xids.type_of(group.xid) in GROUPS]
+    resources = [resource for resource in changes.resources.values() if resource.type.plural == MESSAGES]
+    if not groups and not resources:
+        return
+    kinds, lookup = judged(changes.model), ChangedEntities(changes)
+    done: set[str] = set()
+    for resource in resources:
+        if not resource.deleted and xids.type_of(resource.xid) in kinds:
+            for one in _of_resource(changes, resource, lookup):
+                done.add(one.xid)
+                yield one
+    for group in groups:
+        if not group.deleted and (kind := kinds.get(xids.type_of(group.xid))):
+            yield _Due(group.xid, group.attributes, kind)
+            if _binds_anew(group):
+                yield from _members(set(lookup.members(f"{group.xid}/{MESSAGES}")) - done, lookup)
+
+
+def _of_resource(changes: ChangeSet, resource: ResourceDraft, lookup: ChangedEntities) -> Iterator[_Due]:
+    if resource.xref is not None:
+        shown = lookup.get(resource.xid) if resource.meta.written else None
+        if shown is not None:
+            yield _Due(resource.xid, shown, MESSAGES)
+        return
+    default, written = _default_of(resource), list[VersionDraft]()
+    for version in resource.living():
+        if version.written or (version.id == default and resource.default_before != default):
+            written.append(version)
+            xid = resource.xid if version.id == default else version.xid
+            yield _Due(xid, version.attributes, MESSAGES, version.before)
+    if written and not resource.new:
+        yield from _members(changes.world.sources(resource.xid), lookup)
+
+
+def _members(messages: Iterable[str], lookup: ChangedEntities) -> Iterator[_Due]:
+    """Messages that were not written, and may no longer agree with their Groups."""
+    for xid in sorted(messages, key=xids.tree_key):
+        attributes = lookup.get(xid)
+        if attributes is not None:
+            yield _Due(xid, attributes, None)
+
+
+def _binds_anew(group: GroupDraft) -> bool:
+    before = group.before
+    return before is not None and any(before.get(name) != group.attributes.get(name) for name in BINDING)
+
+
+def _default_of(resource: ResourceDraft) -> str | None:
+    found: str | None = resource.meta.attributes.get("defaultversionid")
+    return found
+
+
+def _checks(changes: ChangeSet, due: Iterable[_Due]) -> Check:
+    """What judges inline schemas. Raises: Unanswered."""
+    given = [inline_schema(one.attributes) for one in due if one.kind == MESSAGES]
+    asked = {_question(name, content): content for name, content in filter(None, given) if content is not None}
+    documents = {question.sha256: content for question, content in asked.items() if question.sha256 is not None}
+    verdicts = changes.world.verdicts(frozenset(asked), documents) if asked else {}
+
+    def check(name: str, document: bytes) -> str | None:
+        verdict = verdicts.get(_question(name, document))
+        return verdict[0].text if verdict else None
+
+    return check
+
+
+def _question(name: str, document: bytes) -> Document:
+    return Document(name.lower(), digest(document))
+
+
+def _refuse(found: list[Finding]) -> None:
+    """Raises: InvalidAttribute, RequiredAttributeMissing where there is a finding of L2."""
+    first = next((finding for finding in found if finding.level == L2), None)
+    if first is not None:
+        raise _problem(first, found)
+
+
+def _problem(first: Finding, found: list[Finding]) -> Problem:
+    name = first.path[1:].partition("/")[0]
+    detail = f"{first.rule} at {first.path}: {first.text}"
+    listed: dict[str, object] = {"findings": [asdict(finding) for finding in found[:LISTED]]}
+    if first.rule == _MISSING:
+        return RequiredAttributeMissing(first.xid, list=name, detail=detail, extensions=listed)
+    return InvalidAttribute(first.xid, name=name, error_detail=first.text, detail=detail, extensions=listed)
