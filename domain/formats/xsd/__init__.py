@@ -1,0 +1,96 @@
+"""XML Schema: `xsd/1.0`, `xsd/1.1` and the same as `xmlschema/…`.
+
+Documents are XML without a document type declaration. What a schema imports or includes is never read; names that it
+takes from there are opaque, each equal to itself alone (`stubs`).
+Spec: XML Schema 1.0 and 1.1, parts 1 and 2. Rules SC-10, SC-14, SC-16, SC-36.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from xmlschema import XMLResource, XMLSchema10, XMLSchema11, XMLSchemaException
+from xmlschema.loaders import SchemaLoader
+from xmlschema.names import XSD_IMPORT
+
+from domain.formats.contract import Incompatibility, Violation
+from domain.formats.xsd.building import build
+from domain.formats.xsd.canonical import canonical as normal_form
+from domain.formats.xsd.comparing import Comparison
+from domain.formats.xsd.model import Schema
+from domain.formats.xsd.stubs import stubs
+from domain.formats.xsd.tree import XS, at, read, text_of
+
+__all__ = ["Schema", "canonical", "parse", "unreadable"]
+
+_ROOT: Final = f"{{{XS}}}schema"
+
+
+def parse(document: bytes, name: str) -> Schema:
+    """A schema's meaning, once it is well-formed, a schema, and one that its version of XSD allows.
+
+    About 5 ms for 2 kB, linear in the length. Raises: Violation, with the line.
+    """
+    text = text_of(document)
+    root = read(text)
+    if root.tag != _ROOT:
+        raise Violation(f"the root element is not xs:schema of {XS}", at(text, root.line))
+    resource = None
+    lines: dict[int, int] = {}
+    try:
+        resource = XMLResource(text.encode(), defuse="always", allow="none")
+        # Both trees are the same document, so their elements come in the same order.
+        pairs = zip(resource.root.iter(), root.all(), strict=True)
+        lines = {id(element): node.line for element, node in pairs}
+        version = XMLSchema11 if name.rpartition("/")[2].startswith("1.1") else XMLSchema10
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            built = version(resource, loader_class=_loader(stubs(root, text)), defuse="always", allow="none")
+            return build(built, text, lines)
+    except Violation:
+        raise
+    except RecursionError:
+        raise Violation("the document nests its parts too deeply") from None
+    except Exception as error:  # whatever the library meets in a document that nobody trusts
+        line = lines.get(id(getattr(error, "elem", None)))
+        raise Violation(f"the document is not a valid schema: {_reason(error)}", at(text, line)) from None
+
+
+def canonical(parsed: Schema) -> bytes:
+    """The schema in a normal form of ours, itself a schema: see `canonical.canonical`."""
+    return normal_form(read(parsed.text))
+
+
+def unreadable(reader: Schema, writer: Schema) -> Sequence[Incompatibility]:
+    """Why a document that one schema allows need not be one that another allows, with lines on both sides.
+
+    Under 1 ms for schemas of 2 kB that differ a little; bounded where content models are hard to compare, and what
+    cannot be told within the bound is an incompatibility that says so.
+    """
+    return Comparison(reader, writer).found()
+
+
+def _loader(taken: Mapping[str, str]) -> type[SchemaLoader]:
+    """A loader that never looks at a location: what is imported or included is what stands in for it."""
+
+    class Loader(SchemaLoader):
+        def load_declared_schemas(self, schema: Any, other_sources: Any = None) -> None:
+            for node in schema.source.root:
+                if node.tag == XSD_IMPORT:
+                    namespace = node.get("namespace", "").strip()
+                    if namespace == schema.target_namespace:
+                        schema.parse_error("an import has to be of another namespace", node)
+                    schema.imported_namespaces.append(namespace)
+            if schema is self.maps.validator:
+                for namespace, text in taken.items():
+                    schema.add_schema(text, namespace)
+
+    return Loader
+
+
+def _reason(error: Exception) -> str:
+    text = getattr(error, "message", None) or getattr(error, "reason", None) or error
+    kind = "" if isinstance(error, XMLSchemaException) else f"{type(error).__name__} "
+    return (kind + str(text).strip().partition("\n")[0].rstrip(":."))[:500]

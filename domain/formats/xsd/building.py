@@ -1,0 +1,222 @@
+"""From the components that xmlschema builds to `model.Schema`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from xmlschema.validators import (
+    XsdAnyAttribute,
+    XsdAnyElement,
+    XsdComplexType,
+    XsdElement,
+    XsdGroup,
+    XsdList,
+    XsdSimpleType,
+    XsdUnion,
+)
+
+from domain.formats.xsd.content import EMPTY, Name, Term, Wild, all_of, choice, repeat, seq
+from domain.formats.xsd.model import Attribute, Bound, Complex, Element, Schema, Simple, Type
+from domain.formats.xsd.tree import XS
+
+_STRICTNESS: Final = {"skip": 0, "lax": 1, "strict": 2}
+_BUILT_IN: Final = f"{{{XS}}}"
+_ANY_TYPE: Final = f"{{{XS}}}anyType"
+
+
+def build(schema: Any, text: str, lines: Mapping[int, int]) -> Schema:
+    """The meaning of a schema that xmlschema has accepted; O(size). lines: by the `id` of an element of its tree."""
+    return _Builder(schema, lines).schema(text)
+
+
+class _Builder:
+    def __init__(self, schema: Any, lines: Mapping[int, int]) -> None:
+        self._schema = schema
+        self._lines = lines
+        self._types: list[Type | None] = []
+        self._places: dict[int, int] = {}
+        self._waiting: list[tuple[int, Any]] = []
+        self._derived: dict[str, list[str]] = {}
+        for name, found in schema.maps.types.items():
+            base = found.base_type
+            while found.is_complex() and base is not None and base.name not in (None, _ANY_TYPE):
+                self._derived.setdefault(base.name, []).append(name)
+                base = base.base_type
+
+    def schema(self, text: str) -> Schema:
+        own = self._schema
+        elements = {found.name: self._element(found) for found in own.elements.values() if found.schema is own}
+        named = {found.name: self._place(found) for found in own.types.values() if found.schema is own}
+        while self._waiting:
+            place, found = self._waiting.pop()
+            self._types[place] = self._simple(found) if isinstance(found, XsdSimpleType) else self._complex(found)
+        types = tuple(found for found in self._types if found is not None)
+        return Schema(text, own.target_namespace, elements, named, types)
+
+    def _line(self, component: Any) -> int | None:
+        return self._lines.get(id(component.elem))
+
+    def _place(self, found: Any) -> int:
+        """Where a type will stand; types are described one after the other, however they refer to each other."""
+        known = self._places.get(id(found))
+        if known is None:
+            known = self._places[id(found)] = len(self._types)
+            self._types.append(None)
+            self._waiting.append((known, found))
+        return known
+
+    def _element(self, found: XsdElement) -> Element:
+        return Element(
+            name=found.name,
+            type=self._place(found.type),
+            line=self._line(found),
+            nillable=found.nillable,
+            fixed=found.fixed,
+            identities=tuple(sorted(map(_identity, found.identities))),
+            alternatives=tuple(
+                (alternative.path or "", self._place(alternative.type))
+                for alternative in found.alternatives
+                if alternative.type is not None
+            ),
+            abstract=found.abstract,
+        )
+
+    # -- complex types --------------------------------------------------------------------------------------------
+
+    def _complex(self, found: XsdComplexType) -> Complex:
+        content = found.content
+        text = self._place(content) if isinstance(content, XsdSimpleType) else None
+        elements: dict[str, dict[Element, None]] = {}
+        term = self._term(content, elements) if isinstance(content, XsdGroup) else EMPTY
+        opened = found.open_content
+        if opened is not None and opened.any_element is not None and opened.mode != "none":
+            rest = repeat(_wild(opened.any_element), 0, None)
+            term = all_of([term, rest]) if opened.mode == "interleave" else seq([term, rest])
+        blocked = set((found.block or "").split())
+        return Complex(
+            name=found.name,
+            line=self._line(found),
+            content=term,
+            elements={name: tuple(declared) for name, declared in elements.items()},
+            attributes={
+                name: Attribute(name, self._place(part.type), self._line(part), part.use == "required", part.fixed)
+                for name, part in found.attributes.items()
+                if name is not None and part.use != "prohibited"
+            },
+            other_attributes=next(
+                (_wild(part) for part in found.attributes.values() if isinstance(part, XsdAnyAttribute)), None
+            ),
+            text=text,
+            mixed=found.mixed,
+            abstract=found.abstract,
+            assertions=frozenset(test.path for test in found.assertions),
+            derived=() if blocked >= {"extension", "restriction"} else tuple(self._derived.get(found.name or "", ())),
+        )
+
+    def _term(self, group: XsdGroup, elements: dict[str, dict[Element, None]]) -> Term:
+        """A model group as a term; its element declarations are added to `elements`."""
+        items = [self._particle(particle, elements) for particle in group]
+        made = (
+            choice(items)
+            if group.model == "choice" and items
+            else all_of(items)
+            if group.model == "all"
+            else seq(items)
+        )
+        return repeat(made, group.min_occurs, group.max_occurs)
+
+    def _particle(self, found: Any, elements: dict[str, dict[Element, None]]) -> Term:
+        if isinstance(found, XsdGroup):
+            return self._term(found, elements)
+        if isinstance(found, XsdAnyElement):
+            return repeat(_wild(found), found.min_occurs, found.max_occurs)
+        standing = [found.ref if found.ref is not None else found]
+        if "substitution" not in (found.block or ""):
+            standing += found.iter_substitutes()
+        names: list[Term] = []
+        for element in standing:
+            if not element.abstract:
+                elements.setdefault(element.name, {})[self._element(element)] = None
+                names.append(Name(element.name))
+        return repeat(choice(names), found.min_occurs, found.max_occurs)
+
+    # -- simple types ---------------------------------------------------------------------------------------------
+
+    def _simple(self, found: XsdSimpleType) -> Simple:
+        steps: list[Any] = [found]
+        while steps[-1].base_type is not None and isinstance(steps[-1].base_type, XsdSimpleType):
+            steps.append(steps[-1].base_type)
+        names = [
+            step.name
+            for step in steps
+            if step.name and (step.name.startswith(_BUILT_IN) or step.schema is not self._schema)
+        ]
+        if "{http://www.w3.org/2001/XMLSchema}anySimpleType" not in names:
+            names.append(f"{_BUILT_IN}anySimpleType")
+        variety = next((step for step in steps if isinstance(step, XsdList | XsdUnion)), None)
+        kind: str = "atomic"
+        parts: tuple[int, ...] = ()
+        if isinstance(variety, XsdList):
+            kind, parts = "list", (self._place(variety.item_type),)
+        elif isinstance(variety, XsdUnion):
+            kind, parts = "union", tuple(map(self._place, variety.member_types))
+        return Simple(tuple(names), kind, self._line(found), parts, **_facets(steps))
+
+
+def _facets(steps: Iterable[Any]) -> dict[str, Any]:
+    """The facets of a simple type, each as all steps of its derivation together have it."""
+    found: dict[str, Any] = {"patterns": (), "assertions": frozenset()}
+    for step in steps:  # nearest first, so what stands already is the narrower one
+        built_in = bool(step.name) and step.name.startswith(_BUILT_IN)
+        for tag, facet in step.facets.items():
+            if tag is None or not hasattr(facet, "elem"):
+                continue
+            match tag.removeprefix(_BUILT_IN):
+                case "minInclusive" | "minExclusive" as name:
+                    found.setdefault("low", Bound(facet.value, name == "minExclusive"))
+                case "maxInclusive" | "maxExclusive" as name:
+                    found.setdefault("high", Bound(facet.value, name == "maxExclusive"))
+                case "length":
+                    found.setdefault("shortest", facet.value)
+                    found.setdefault("longest", facet.value)
+                case "minLength":
+                    found.setdefault("shortest", facet.value)
+                case "maxLength":
+                    found.setdefault("longest", facet.value)
+                case "totalDigits":
+                    found.setdefault("digits", facet.value)
+                case "fractionDigits":
+                    found.setdefault("fraction", facet.value)
+                case "enumeration":
+                    found.setdefault("values", tuple(facet.enumeration))
+                case "pattern" if not built_in:  # what a built-in type looks like is in its name
+                    found["patterns"] += (frozenset(part.get("value", "") for part in facet),)
+                case "assertion":
+                    found["assertions"] |= {test.path for test in facet} if isinstance(facet, list) else {facet.path}
+                case "explicitTimezone":
+                    found.setdefault("zone", facet.value)
+    return found
+
+
+def _wild(found: Any) -> Wild:
+    not_names = frozenset(found.not_qname)
+    target = found.target_namespace
+    if found.not_namespace:
+        namespaces, excluding = frozenset(found.not_namespace), True
+    elif "##any" in found.namespace:
+        namespaces, excluding = frozenset[str](), True
+    elif "##other" in found.namespace:
+        namespaces, excluding = frozenset(("", target)), True
+    else:
+        namespaces, excluding = frozenset(found.namespace), False
+    return Wild(namespaces, excluding, _STRICTNESS[found.process_contents], not_names)
+
+
+def _identity(found: Any) -> str:
+    """A uniqueness rule as a text that is equal for equal rules, whatever they are called."""
+    refers = getattr(found, "refer", None)
+    target = "" if refers is None else " of " + _identity(refers) if hasattr(refers, "selector") else f" of {refers}"
+    fields = ", ".join(field.path for field in found.fields)
+    kind = found.elem.tag.rpartition("}")[2]
+    return f"{kind} {found.selector.path if found.selector else ''} ({fields}){target}"

@@ -1,0 +1,95 @@
+"""What a schema means for the documents that it allows: small values, cheap to keep and to compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from domain.formats.xsd.content import Term, Wild
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element declaration. type: where its type stands in `Schema.types`. identities: its keys as texts."""
+
+    name: str
+    type: int
+    line: int | None
+    nillable: bool = False
+    fixed: str | None = None
+    identities: tuple[str, ...] = ()
+    alternatives: tuple[tuple[str, int], ...] = ()
+    abstract: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    name: str
+    type: int
+    line: int | None
+    required: bool = False
+    fixed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    value: Any
+    open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """A simple type.
+
+    names: the built-in types (and those of other documents) that it derives from, nearest first. kind: `atomic`, `list`
+    or `union`. parts: the item type of a list, the members of a union. low, high: bounds of values. shortest, longest:
+    of lengths. values: the enumeration. patterns: a set of alternatives per step of derivation; all have to match.
+    """
+
+    names: tuple[str, ...]
+    kind: str
+    line: int | None
+    parts: tuple[int, ...] = ()
+    low: Bound | None = None
+    high: Bound | None = None
+    shortest: int = 0
+    longest: int | None = None
+    digits: int | None = None
+    fraction: int | None = None
+    values: tuple[Any, ...] | None = None
+    patterns: tuple[frozenset[str], ...] = ()
+    assertions: frozenset[str] = frozenset()
+    zone: str = "optional"
+
+
+@dataclass(frozen=True, slots=True)
+class Complex:
+    """A complex type. text: the simple type of its content, where that is text. derived: named types that may stand for
+    it by `xsi:type`."""
+
+    name: str | None
+    line: int | None
+    content: Term
+    elements: Mapping[str, tuple[Element, ...]]
+    attributes: Mapping[str, Attribute]
+    other_attributes: Wild | None = None
+    text: int | None = None
+    mixed: bool = False
+    abstract: bool = False
+    assertions: frozenset[str] = frozenset()
+    derived: tuple[str, ...] = ()
+
+
+Type = Simple | Complex
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A schema, parsed. elements, named: the global elements, and where the global types stand in `types`."""
+
+    text: str
+    target: str
+    elements: Mapping[str, Element]
+    named: Mapping[str, int]
+    types: tuple[Type, ...]

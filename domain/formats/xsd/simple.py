@@ -1,0 +1,203 @@
+"""Whether every value of one simple type is a value of another.
+
+Values are taken in the form in which they are written, whitespace normalised; numbers are values of whatever number
+type has room for them, and every value is text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from elementpath.regex import translate_pattern
+
+from domain.formats.xsd.model import Bound, Simple, Type
+from domain.formats.xsd.tree import XS
+
+_X: Final = f"{{{XS}}}"
+_TEXT: Final = frozenset({_X + "string", _X + "anySimpleType", _X + "anyAtomicType"})
+#: Built-in types whose values are written as values of a further type are, beside those that derive from each other.
+_WRITTEN_AS: Final = {
+    _X + "decimal": (_X + "double", _X + "float"),
+    _X + "float": (_X + "double",),
+    _X + "integer": (_X + "decimal", _X + "double", _X + "float"),
+}
+_INTEGER: Final = _X + "integer"
+_ZONES: Final = {"optional": {"optional", "required", "prohibited"}}
+
+#: A rule's name, and what is wrong as the rest of a sentence.
+Flaw = tuple[str, str]
+
+
+def narrower(writer: Type, reader: Type, writers: Sequence[Type], readers: Sequence[Type]) -> Flaw | None:
+    """Why a value of one simple type need not be one of another; None where every value is.
+
+    writers, readers: the types of both schemas, for items and members.
+    """
+    assert isinstance(writer, Simple) and isinstance(reader, Simple)
+    if reader.kind == "atomic" and reader.names[0] == _X + "anySimpleType":
+        return None
+    if writer.values is not None and writer.kind == reader.kind == "atomic":
+        return _values(writer, reader)
+    if writer.kind == "union":
+        return _some(narrower(writers[part], reader, writers, readers) for part in writer.parts)
+    if reader.kind == "union" and reader.values is None and not reader.patterns:
+        flaws = [narrower(writer, readers[part], writers, readers) for part in reader.parts]
+        return None if None in flaws else ("type-changed", "fits none of the types that the reader takes")
+    if writer.kind != reader.kind:
+        plain = reader.names[0] in _TEXT and not _restricted(reader)
+        return None if plain else ("type-changed", f"is a {writer.kind} of values, the reader expects {_kind(reader)}")
+    if reader.kind == "list":
+        items = narrower(writers[writer.parts[0]], readers[reader.parts[0]], writers, readers)
+        return items or _lengths(writer, reader) or _patterns(writer, reader) or _enumerated(writer, reader)
+    if not _written_as(writer, reader):
+        return "type-changed", f"is {_named(writer)}, the reader expects {_named(reader)}"
+    return _facets(writer, reader)
+
+
+def _some(flaws: Any) -> Flaw | None:
+    return next((flaw for flaw in flaws if flaw is not None), None)
+
+
+def _kind(found: Simple) -> str:
+    return _named(found) if found.kind == "atomic" else f"a {found.kind}"
+
+
+def _named(found: Simple) -> str:
+    name = found.names[0]
+    return f"xs:{name.removeprefix(_X)}" if name.startswith(_X) else name
+
+
+def _restricted(found: Simple) -> bool:
+    return bool(found.patterns or found.values is not None or found.shortest or found.longest is not None)
+
+
+def _whole(found: Simple) -> bool:
+    return _INTEGER in found.names or found.fraction == 0
+
+
+def _number(found: Simple) -> bool:
+    return _X + "decimal" in found.names
+
+
+def _written_as(writer: Simple, reader: Simple) -> bool:
+    """Whether the built-in type of one is that of another, or one with room for it."""
+    wanted = next(name for name in reader.names)
+    if wanted in writer.names or wanted in _TEXT:
+        return True
+    if _number(writer) and _number(reader):  # told apart by their bounds and fractions
+        return wanted.startswith(_X) and (_whole(writer) or not _whole(reader))
+    return any(wanted in _WRITTEN_AS.get(name, ()) for name in writer.names)
+
+
+def _facets(writer: Simple, reader: Simple) -> Flaw | None:
+    text = reader.names[0] in _TEXT and writer.names[0] not in _TEXT and _X + "string" not in writer.names
+    if text and _restricted(reader) and writer.values is None:
+        return "type-changed", f"is {_named(writer)}, the reader expects text of a form that such values need not have"
+    checks = (_lengths, _patterns, _enumerated, _bounds, _digits, _assertions)
+    return _some(check(writer, reader) for check in checks)
+
+
+def _lengths(writer: Simple, reader: Simple) -> Flaw | None:
+    if writer.shortest < reader.shortest:
+        return "length-narrowed", f"may be {writer.shortest} long, the reader expects {reader.shortest} at least"
+    if reader.longest is not None and (writer.longest is None or writer.longest > reader.longest):
+        much = "of any length" if writer.longest is None else f"{writer.longest} long"
+        return "length-narrowed", f"may be {much}, the reader expects {reader.longest} at most"
+    return None
+
+
+def _patterns(writer: Simple, reader: Simple) -> Flaw | None:
+    """Patterns are compared by their text: what one means in terms of another is not worked out."""
+    for wanted in reader.patterns:
+        if not any(given <= wanted for given in writer.patterns):
+            return "pattern-changed", f"need not match {' | '.join(sorted(wanted))}, which the reader expects"
+    return None
+
+
+def _enumerated(writer: Simple, reader: Simple) -> Flaw | None:
+    if reader.values is None:
+        return None
+    if writer.values is None:
+        return "enumeration-added", "may have other values than those that the reader lists"
+    missing = [value for value in writer.values if value not in reader.values]
+    return ("enumeration-value-unknown", f"may be {missing[0]!s}, which the reader does not list") if missing else None
+
+
+def _bounds(writer: Simple, reader: Simple) -> Flaw | None:
+    for side, theirs, ours in (("less", reader.low, writer.low), ("more", reader.high, writer.high)):
+        if theirs is not None and not _bounded(ours, theirs, side == "less"):
+            return "bounds-narrowed", f"may be {side} than {theirs.value}, which the reader does not allow"
+    return None
+
+
+def _bounded(ours: Bound | None, theirs: Bound, low: bool) -> bool:
+    if ours is None:
+        return False
+    try:
+        a, b = _comparable(ours.value), _comparable(theirs.value)
+        if a == b:
+            return ours.open or not theirs.open
+        return bool(a > b if low else a < b)
+    except TypeError:  # values of kinds that have no order between them
+        return False
+
+
+def _comparable(value: Any) -> Any:
+    return Decimal(value) if isinstance(value, int) else value
+
+
+def _digits(writer: Simple, reader: Simple) -> Flaw | None:
+    fraction = 0 if _whole(writer) else writer.fraction
+    if reader.fraction is not None and (fraction is None or fraction > reader.fraction):
+        return (
+            "digits-narrowed",
+            f"may have more than {reader.fraction} fraction digits, which the reader does not allow",
+        )
+    if reader.digits is not None and (_most_digits(writer, fraction) or reader.digits + 1) > reader.digits:
+        return "digits-narrowed", f"may have more than {reader.digits} digits, which the reader does not allow"
+    return None
+
+
+def _most_digits(found: Simple, fraction: int | None) -> int | None:
+    """How many digits a number has at most: as it says, or as its bounds say; None for any number."""
+    if found.digits is not None:
+        return found.digits
+    if found.low is None or found.high is None or fraction is None:
+        return None
+    largest = max(abs(int(found.low.value)), abs(int(found.high.value)))
+    return len(str(largest)) + fraction
+
+
+def _assertions(writer: Simple, reader: Simple) -> Flaw | None:
+    if added := reader.assertions - writer.assertions:
+        return "assertion-added", f"need not hold to {min(added)}, which the reader asserts"
+    if writer.zone not in _ZONES.get(reader.zone, {reader.zone}):
+        return "timezone-changed", f"has a time zone that is {writer.zone}, the reader has it {reader.zone}"
+    return None
+
+
+def _values(writer: Simple, reader: Simple) -> Flaw | None:
+    """Every listed value by itself, which may fit where the types at large do not."""
+    if reader.values is not None and (_written_as(writer, reader) or _written_as(reader, writer)):
+        return _enumerated(writer, reader) or _assertions(writer, reader)
+    if not _written_as(writer, reader):
+        return "type-changed", f"is {_named(writer)}, the reader expects {_named(reader)}"
+    wanted = [p for p in reader.patterns if not any(given <= p for given in writer.patterns)]
+    try:
+        checks = [[re.compile(translate_pattern(part, back_references=False)) for part in step] for step in wanted]
+    except (re.error, ValueError, OverflowError):
+        return _patterns(writer, reader)
+    for value in writer.values or ():
+        text = str(value)
+        one = Simple(writer.names, "atomic", None, values=(value,), low=Bound(value, False), high=Bound(value, False))
+        short = len(text) < reader.shortest or (reader.longest is not None and len(text) > reader.longest)
+        if short and (_X + "string" in writer.names):
+            return "length-narrowed", f"may be {text}, whose length the reader does not allow"
+        if not all(any(part.match(text) for part in step) for step in checks):
+            return "pattern-changed", f"may be {text}, which the reader's pattern does not match"
+        if flaw := _bounds(one, reader):
+            return flaw
+    return _digits(writer, reader) if _number(writer) else _assertions(writer, reader)

@@ -1,0 +1,131 @@
+"""Stand-ins for what a schema takes from documents that are not here.
+
+Nothing is ever fetched because a schema names it. Real schemas import and include others nevertheless, so for each name
+that they take from there something stands in that fits where it is used and that equals itself alone: a type or a group
+of another document has an element or an attribute `content-of-NAME` that nothing else has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+from xml.sax.saxutils import quoteattr
+
+from domain.formats.contract import Violation
+from domain.formats.xsd.tree import XML, XS, Node, at
+
+_XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
+_KNOWN: Final = frozenset({XS, XML, _XSI})
+_GLOBALS: Final = frozenset(f"{{{XS}}}{kind}" for kind in ("element", "attribute", "group", "attributeGroup"))
+_TYPES: Final = frozenset({f"{{{XS}}}simpleType", f"{{{XS}}}complexType"})
+_NUMERIC: Final = frozenset(
+    f"{{{XS}}}{name}"
+    for name in ("minInclusive", "maxInclusive", "minExclusive", "maxExclusive", "totalDigits", "fractionDigits")
+)
+_MARK: Final = "content-of-"
+_ANY: Final = '<xs:any processContents="skip" minOccurs="0" maxOccurs="unbounded"/>'
+_ANY_ATTRIBUTE: Final = '<xs:anyAttribute processContents="skip"/>'
+_STRING: Final = '<xs:restriction base="xs:string"/>'
+
+#: What stands for a name, by how it is used; where a name is used in several ways, the first of these is taken.
+_STUBS: Final = {
+    "number": '<xs:simpleType name="{0}"><xs:restriction base="xs:decimal"/></xs:simpleType>',
+    "simple": '<xs:simpleType name="{0}">' + _STRING + "</xs:simpleType>",
+    "narrowed text": (
+        '<xs:complexType name="{0}"><xs:simpleContent><xs:extension base="xs:string">'
+        + _ANY_ATTRIBUTE
+        + "</xs:extension></xs:simpleContent></xs:complexType>"
+    ),
+    "extended text": '<xs:simpleType name="{0}">' + _STRING + "</xs:simpleType>",
+    "narrowed": (
+        '<xs:complexType name="{0}" mixed="true"><xs:sequence>'
+        + _ANY
+        + "</xs:sequence>"
+        + _ANY_ATTRIBUTE
+        + "</xs:complexType>"
+    ),
+    # Without an element of its own: whether it is mixed has to agree with what extends it, unless it is empty.
+    "extended": '<xs:complexType name="{0}"><xs:attribute name="{1}"/></xs:complexType>',
+    "type": (
+        '<xs:complexType name="{0}" mixed="true"><xs:sequence>'
+        '<xs:element name="{1}" minOccurs="0" maxOccurs="unbounded"/></xs:sequence></xs:complexType>'
+    ),
+    "element": '<xs:element name="{0}"/>',
+    "attribute": '<xs:attribute name="{0}"/>',
+    "group": '<xs:group name="{0}"><xs:sequence><xs:element name="{1}" minOccurs="0"/></xs:sequence></xs:group>',
+    "attributeGroup": '<xs:attributeGroup name="{0}"><xs:attribute name="{1}"/></xs:attributeGroup>',
+}
+_ORDER: Final = {use: place for place, use in enumerate(_STUBS)}
+
+
+def stubs(root: Node, text: str) -> dict[str, str]:
+    """Schemas with what this one takes from others, by namespace; only of those that it imports or includes.
+
+    Raises: Violation where it changes what an other document defines (`redefine`, `override`), which cannot be known.
+    """
+    target = root.attributes.get("targetNamespace", "")
+    open_to = set()
+    for node in root.children:
+        if node.tag == f"{{{XS}}}import":
+            open_to.add(node.attributes.get("namespace", "").strip())
+        elif node.tag == f"{{{XS}}}include":
+            open_to.add(target)
+        elif node.tag in (f"{{{XS}}}redefine", f"{{{XS}}}override"):
+            if any(child.tag != f"{{{XS}}}annotation" for child in node.children):
+                what = node.tag.rpartition("}")[2]
+                raise Violation(f"xs:{what} changes a document that is not here", at(text, node.line))
+            open_to.add(target)
+    own = {(_kind(node), node.attributes.get("name", "").strip()) for node in root.children}
+    taken: dict[tuple[str, str, str], str] = {}
+    for use, (namespace, local) in _references(root):
+        kind = use if f"{{{XS}}}{use}" in _GLOBALS else "type"
+        if namespace in open_to - _KNOWN and not (namespace == target and (kind, local) in own):
+            key = namespace, kind, local
+            taken[key] = min(use, taken.get(key, use), key=_ORDER.__getitem__)
+    made: dict[str, list[str]] = {namespace: [] for namespace in open_to - _KNOWN - {target}}
+    for (namespace, _, local), use in sorted(taken.items()):
+        if local and not set(local) & set("<>&\"' "):
+            made.setdefault(namespace, []).append(_STUBS[use].format(local, _MARK + local))
+    return {namespace: _schema(namespace, parts) for namespace, parts in made.items()}
+
+
+def _schema(namespace: str, parts: list[str]) -> str:
+    own = f" targetNamespace={quoteattr(namespace)} elementFormDefault='qualified'" if namespace else ""
+    return f'<xs:schema xmlns:xs="{XS}"{own}>{"".join(parts)}</xs:schema>'
+
+
+def _kind(node: Node) -> str:
+    return "type" if node.tag in _TYPES else node.tag.rpartition("}")[2]
+
+
+def _references(root: Node) -> Iterator[tuple[str, tuple[str, str]]]:
+    """How each name is used that a schema refers to, and its namespace and local name."""
+    waiting: list[tuple[Node, Node]] = [(root, root)]
+    while waiting:
+        parent, node = waiting.pop()
+        for use, value in _uses(parent, node):
+            for name in value.split():
+                yield use, node.resolve(name)
+        waiting.extend((node, child) for child in node.children)
+
+
+def _uses(parent: Node, node: Node) -> Iterator[tuple[str, str]]:
+    get, tag = node.attributes.get, node.tag.removeprefix(f"{{{XS}}}")
+    if node.tag in _GLOBALS and (ref := get("ref")):
+        yield tag, ref
+    if heads := get("substitutionGroup"):
+        yield "element", heads
+    if kind := get("type"):
+        yield ("simple" if tag == "attribute" else "type"), kind
+    if tag in ("list", "union") and (members := get("itemType") or get("memberTypes")):
+        yield "simple", members
+    if tag in ("restriction", "extension") and (base := get("base")):
+        yield _derivation(parent.tag.removeprefix(f"{{{XS}}}"), tag, node), base
+
+
+def _derivation(parent: str, tag: str, node: Node) -> str:
+    if parent == "complexContent":
+        return "extended" if tag == "extension" else "narrowed"
+    if parent == "simpleContent":
+        return "extended text" if tag == "extension" else "narrowed text"
+    return "number" if any(child.tag in _NUMERIC for child in node.children) else "simple"

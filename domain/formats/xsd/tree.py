@@ -1,0 +1,155 @@
+"""XML documents as trees that know their lines and prefixes, read without anything that a DTD could do."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from xml.parsers import expat
+
+from domain.formats.contract import FRAGMENT, Spot, Violation
+
+XS: Final = "http://www.w3.org/2001/XMLSchema"
+XML: Final = "http://www.w3.org/XML/1998/namespace"
+
+#: No schema that people write comes near; what lies beyond would only exhaust the process.
+_DEEPEST: Final = 200
+_MOST: Final = 100_000
+
+_DECLARATION: Final = re.compile(r"\A<\?xml\s[^>]*\?>")
+_ENCODING: Final = re.compile(rb"""\A<\?xml\s[^>]*?encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
+#: What a declaration may name besides Unicode; codecs that do more than map bytes to characters are left out.
+_EIGHT_BIT: Final = re.compile(r"(us-?)?ascii|(iso-?8859-|windows-?125|cp125)\d{1,2}|latin-?1", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Node:
+    """An element. tag, attribute names: `{namespace}local`, or `local` without one. scope: namespaces by prefix."""
+
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    scope: Mapping[str, str]
+    children: list[Node] = field(default_factory=list)
+
+    def all(self) -> Iterator[Node]:
+        """This element and all below, in document order."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.children))
+
+    def resolve(self, qname: str) -> tuple[str, str]:
+        """The namespace and the local name that a QName in a value stands for; no namespace where it has none."""
+        prefix, colon, local = qname.strip().rpartition(":")
+        return self.scope.get(prefix if colon else "", ""), local
+
+
+def text_of(document: bytes) -> str:
+    """A document's characters, without its XML declaration.
+
+    What is UTF-8 is read as such whatever it declares, since text that came inside of JSON has been recoded.
+    Raises: Violation.
+    """
+    try:
+        if document.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            text = document.decode("utf-16")
+        else:
+            text = document.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        declared = _ENCODING.match(document)
+        name = declared[1].decode() if declared else "UTF-8"
+        if not _EIGHT_BIT.fullmatch(name):
+            line = document.count(b"\n", 0, error.start) + 1
+            raise Violation(f"the document is not text in {name}", Spot(line=line)) from None
+        try:
+            text = document.decode(name)
+        except (UnicodeDecodeError, LookupError):
+            raise Violation(f"the document is not text in {name}", Spot(line=1)) from None
+    # Its lines stay, so that all others keep their numbers.
+    return _DECLARATION.sub(lambda found: "\n" * found[0].count("\n"), text, count=1)
+
+
+def read(text: str) -> Node:
+    """The root of a well-formed document; O(length). Raises: Violation, also for any document type declaration."""
+    if not text.strip():
+        raise Violation("the document is empty", Spot(line=1))
+    return _Reader(text).root()
+
+
+def at(text: str, line: int | None) -> Spot | None:
+    """A line as a place in a document."""
+    if line is None:
+        return None
+    start = 0
+    for _ in range(line - 1):
+        start = text.find("\n", start) + 1
+    end = text.find("\n", start)
+    return Spot(line=line, fragment=text[start : end if end >= 0 else None].strip()[:FRAGMENT])
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._open: list[Node] = []
+        self._root: Node | None = None
+        self._count = 0
+        self._scopes: list[Mapping[str, str]] = [{"xml": XML}]
+        self._declared: dict[str, str] = {}
+        # An encoding given here overrules the declared one.
+        self._parser = parser = expat.ParserCreate("utf-8", " ")
+        parser.buffer_text = True
+        parser.StartDoctypeDeclHandler = self._doctype
+        parser.StartNamespaceDeclHandler = self._prefix
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+
+    def root(self) -> Node:
+        try:
+            self._parser.Parse(self._text.encode("utf-8"), True)
+        except expat.ExpatError as error:
+            reason = expat.errors.messages.get(error.code, "") if isinstance(error.code, int) else ""
+            spot = at(self._text, min(error.lineno, self._text.count("\n") + 1))
+            raise Violation(f"the document is not well-formed XML: {reason or error}", spot) from None
+        except UnicodeEncodeError:
+            raise Violation("the document holds characters that XML does not allow", Spot(line=1)) from None
+        assert self._root is not None
+        return self._root
+
+    def _spot(self) -> Spot | None:
+        return at(self._text, self._parser.CurrentLineNumber)
+
+    def _doctype(self, *_: object) -> None:
+        raise Violation("document type declarations and entities are not allowed", self._spot())
+
+    def _prefix(self, prefix: str | None, uri: str | None) -> None:
+        self._declared[prefix or ""] = uri or ""
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._count += 1
+        if self._count > _MOST or len(self._open) >= _DEEPEST:
+            what = f"{_MOST} elements" if self._count > _MOST else f"{_DEEPEST} levels"
+            raise Violation(f"the document has more than {what}", self._spot())
+        scope = self._scopes[-1]
+        if self._declared:
+            scope, self._declared = {**scope, **self._declared}, {}
+        self._scopes.append(scope)
+        named = {_clark(name): value for name, value in attributes.items()}
+        node = Node(_clark(tag), named, self._parser.CurrentLineNumber, scope)
+        if self._open:
+            self._open[-1].children.append(node)
+        else:
+            self._root = node
+        self._open.append(node)
+
+    def _end(self, _: str) -> None:
+        self._open.pop()
+        self._scopes.pop()
+
+
+def _clark(name: str) -> str:
+    uri, space, local = name.rpartition(" ")
+    return f"{{{uri}}}{local}" if space else name
