@@ -118,7 +118,9 @@ def _of_resource(changes: ChangeSet, resource: ResourceDraft, offered: Switched)
     if everything or (rule is not None and resource.unsettled):
         changes.load_versions(resource)
     transitive = rule is not None and rule.endswith("_transitive")
-    for version in resource.living() if everything else reached(resource, transitive=transitive):
+    for version in (
+        resource.living() if everything else reached(resource, compared=rule is not None, transitive=transitive)
+    ):
         if "format" not in version.attributes:
             version.validated = {}
         else:

@@ -22,13 +22,16 @@ def line_of(resource: ResourceDraft, version: VersionDraft, *, whole: bool) -> l
     return line
 
 
-def reached(resource: ResourceDraft, *, transitive: bool) -> list[VersionDraft]:
+def reached(resource: ResourceDraft, *, compared: bool, transitive: bool) -> list[VersionDraft]:
     """The Versions that have to be looked at after a change: its own, and those that descend from one of them.
 
-    transitive: whether all descendants count, not the nearest only. O(Versions at hand).
+    compared: whether Versions are compared with ancestors at all. transitive: whether all descendants count, not the
+    nearest only. O(Versions at hand).
     """
     versions = resource.living()
     url = resource.type.singular + "url"
+    if not compared:
+        return [version for version in versions if _doubtful(version, url)]
     by_id = {version.id.lower(): version for version in versions}
     answers: dict[str, bool] = {}
     for version in versions:
