@@ -1,0 +1,108 @@
+"""What schemas say of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from domain.formats.contract import Incompatibility
+from domain.formats.jsonschema.case import Case
+from domain.formats.jsonschema.comparison import Comparison
+from domain.formats.jsonschema.node import Node
+
+
+def arrays(comparison: Comparison, reader: Node, case: Case) -> Iterator[Incompatibility]:
+    """Why a reader's own keywords refuse arrays of a case."""
+    yield from _lengths(reader, case)
+    yield from _items(comparison, reader, case)
+    if reader.contains is not None:
+        yield from _contains(comparison, reader, reader.contains, case)
+    if reader.unevaluated_items is not None:
+        yield from _unevaluated(comparison, reader, reader.unevaluated_items, case)
+
+
+def _lengths(reader: Node, case: Case) -> Iterator[Incompatibility]:
+    if reader.min_items > case.min_items:
+        text = f"The reader asks for at least {reader.min_items} items, the writer for {case.min_items}."
+        yield Incompatibility("reader-minitems", text, reader.spot("minItems"), case.spot("minItems", "type"))
+    if reader.max_items is not None and (case.max_items is None or reader.max_items < case.max_items):
+        text = f"The reader accepts at most {reader.max_items} items, the writer may emit more."
+        yield Incompatibility("reader-maxitems", text, reader.spot("maxItems"), case.spot("maxItems", "type"))
+    alone = case.max_items is not None and case.max_items <= 1
+    if reader.unique and not alone and not any(node.unique for node in case.nodes):
+        text = "The reader asks for items that all differ, the writer does not."
+        yield Incompatibility("reader-uniqueitems", text, reader.spot("uniqueItems"), case.spot("uniqueItems", "type"))
+
+
+def _items(comparison: Comparison, reader: Node, case: Case) -> Iterator[Incompatibility]:
+    for index in range(_length(max(len(reader.prefix), case.positions) + 1, case)):
+        below = reader.prefix[index] if index < len(reader.prefix) else reader.items
+        if below is not None:
+            yield from _item(comparison, below, case, index)
+
+
+def _length(positions: int, case: Case) -> int:
+    """How many positions there are to look at; the last one stands for all that follow."""
+    return positions if case.max_items is None else min(positions, case.max_items)
+
+
+def _item(comparison: Comparison, below: Node, case: Case, index: int) -> Iterator[Incompatibility]:
+    given = case.item(index)
+    if given:
+        yield from comparison.reads(below, given, case.closed)
+    elif not below.free:
+        text = "The reader restricts items that the writer leaves open."
+        yield Incompatibility("reader-items", text, below.spot(), case.spot("items", "prefixItems", "type"))
+
+
+def _contains(comparison: Comparison, reader: Node, asked: Node, case: Case) -> Iterator[Incompatibility]:
+    given = [node for node in case.nodes if node.contains is not None]
+    enough = [node for node in given if node.contains and not comparison.reads(asked, (node.contains,), case.closed)]
+    all_of_them = _all_items(comparison, asked, case)
+    least = max((node.min_contains for node in enough), default=0)
+    if reader.min_contains > max(least, case.min_items if all_of_them else 0):
+        text = f"The reader asks for {reader.min_contains} items of a kind that the writer does not promise."
+        yield Incompatibility("reader-contains", text, reader.spot("contains"), case.spot("contains", "type"))
+    if reader.max_contains is not None and not _at_most(comparison, reader.max_contains, asked, case):
+        text = f"The reader accepts at most {reader.max_contains} items of a kind, the writer may emit more."
+        yield Incompatibility("reader-maxcontains", text, reader.spot("maxContains"), case.spot("maxContains", "type"))
+
+
+def _all_items(comparison: Comparison, asked: Node, case: Case) -> bool:
+    items = [case.item(index) for index in range(_length(case.positions + 1, case))]
+    return all(given and not comparison.reads(asked, given, case.closed) for given in items)
+
+
+def _at_most(comparison: Comparison, most: int, asked: Node, case: Case) -> bool:
+    if case.max_items is not None and case.max_items <= most:
+        return True
+    counted = [node for node in case.nodes if node.contains is not None and node.max_contains is not None]
+    return any(
+        node.max_contains is not None
+        and node.max_contains <= most
+        and node.contains is not None
+        and not comparison.reads(node.contains, (asked,), False)
+        for node in counted
+    )
+
+
+def _unevaluated(comparison: Comparison, reader: Node, asked: Node, case: Case) -> Iterator[Incompatibility]:
+    evaluated = _evaluated(comparison, reader, case)
+    if evaluated is None:
+        return
+    for index in range(evaluated, _length(max(evaluated, case.positions) + 1, case)):
+        yield from _item(comparison, asked, case, index)
+
+
+def _evaluated(comparison: Comparison, node: Node, case: Case) -> int | None:
+    """How many items from the first a schema looks at for certain; None: all."""
+    most = len(node.prefix)
+    if node.items is not None:
+        return None
+    below = [*node.all_of, *([node.ref] if node.ref else [])]
+    below += [each for each in (*node.any_of, *node.one_of) if not comparison.accepts(each, case)]
+    for each in below:
+        found = None if each.unevaluated_items is not None else _evaluated(comparison, each, case)
+        if found is None:
+            return None
+        most = max(most, found)
+    return most

@@ -1,0 +1,270 @@
+"""What a writer emits: its schema taken apart into cases, each a plain conjunction of schemas.
+
+Closed world (SC-36): producers emit only declared members. A schema that leaves members open, by silence or by
+`additionalProperties: true`, has no others than it declares, in each of its alternatives for itself. Two kinds of open
+content are declared nevertheless: `additionalProperties` with a schema that says something, and `true` where no member
+is declared by name, as that is how maps of anything are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR
+from functools import cached_property
+from typing import Any, Final
+
+from domain.formats.contract import Spot
+from domain.formats.jsonschema.accepting import accepts
+from domain.formats.jsonschema.node import Bound, Node
+from domain.formats.jsonschema.values import KINDS, NUMBERS, key, matches
+
+#: How many cases a writer is taken apart into; beyond that it is looked at as a whole, which finds less compatible.
+CASES: Final = 64
+#: All values of the kinds that have few.
+_FEW: Final = {"null": (None,), "boolean": (False, True)}
+
+Nodes = tuple[Node, ...]
+
+
+@dataclass(eq=False)
+class Case:
+    """Values that all of `nodes` allow and none of `negated`.
+
+    closed: whether members that nothing declares are never there. loose: whether more schemas may look at the value.
+    """
+
+    nodes: Nodes
+    negated: Nodes
+    closed: bool = True
+    loose: bool = False
+    subs: dict[str, Case] = field(default_factory=dict)
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        found = KINDS
+        for node in self.nodes:
+            if node.never:
+                return frozenset()
+            found = found if node.kinds is None else found & node.kinds
+        return found
+
+    @cached_property
+    def values(self) -> list[Any] | None:
+        """All values, where they are listed; None where they are not."""
+        listed = [node.allowed for node in self.nodes if node.allowed is not None]
+        if not listed and not self.kinds <= _FEW.keys():
+            return None
+        few = {key(value): value for name in sorted(self.kinds) for value in _FEW.get(name, ())}
+        found = listed[0] if listed else few
+        return [value for value in found.values() if not any(accepts(node, value) is False for node in self.nodes)]
+
+    @cached_property
+    def lower(self) -> Bound | None:
+        found = [node.lower for node in self.nodes if node.lower is not None]
+        best = max(found, default=None)
+        return best if best is None or self.kinds & NUMBERS != {"integer"} else _inclusive(best, 1)
+
+    @cached_property
+    def upper(self) -> Bound | None:
+        found = [node.upper for node in self.nodes if node.upper is not None]
+        best = min(found, key=lambda bound: (bound[0], not bound[1]), default=None)
+        return best if best is None or self.kinds & NUMBERS != {"integer"} else _inclusive(best, -1)
+
+    @cached_property
+    def min_items(self) -> int:
+        return max((node.min_items for node in self.nodes), default=0)
+
+    @cached_property
+    def max_items(self) -> int | None:
+        return min((node.max_items for node in self.nodes if node.max_items is not None), default=None)
+
+    @cached_property
+    def required(self) -> frozenset[str]:
+        found = frozenset[str]().union(*(node.required for node in self.nodes))
+        implied = [node.dependent_required for node in self.nodes if node.dependent_required]
+        size = -1
+        while implied and size != len(found):
+            size = len(found)
+            found = found.union(*(more for each in implied for name, more in each.items() if name in found))
+        return found
+
+    @cached_property
+    def members(self) -> dict[str, Nodes]:
+        """The members that are declared by name, each with the schemas that all hold for it."""
+        names = dict.fromkeys(name for node in self.nodes for name in node.properties)
+        names.update(dict.fromkeys(sorted(self.required)))
+        return {name: self.member(name) for name in names}
+
+    def member(self, name: str) -> Nodes:
+        """The schemas that hold for a member, whether or not it is declared."""
+        found: dict[int, Node] = {}
+        for node in self.nodes:
+            for below in _of_member(node, name):
+                if not below.free:
+                    found[id(below)] = below
+        return tuple(found.values())
+
+    @cached_property
+    def extras(self) -> Nodes | None:
+        """The schemas of members without a declared name; None where there are no such members."""
+        found = [node.additional for node in self.nodes if node.additional is not None]
+        if not self.loose:
+            found += [node.unevaluated for node in self.nodes if node.unevaluated is not None]
+        if any(node.never for node in found):
+            return None
+        saying = tuple(node for node in found if not node.free)
+        if saying or not self.closed:
+            return saying
+        named = any(node.properties or node.by_pattern for node in self.nodes)
+        return () if found and not named else None
+
+    @cached_property
+    def patterns(self) -> list[tuple[str, Node]]:
+        """The members that are declared by patterns."""
+        found = [each for node in self.nodes for each in node.by_pattern.items()]
+        return [(pattern, below) for pattern, below in found if not below.never]
+
+    def may_have(self, name: str) -> bool:
+        """Whether a member may be there."""
+        if any(node.never for node in self.member(name)):
+            return False
+        if name in self.members or self.extras is not None:
+            return True
+        return any(matches(pattern, name) is not False for pattern, _ in self.patterns)
+
+    def item(self, index: int) -> Nodes:
+        """The schemas that hold for an item; an index beyond all positions is for the rest."""
+        found = []
+        for node in self.nodes:
+            below = node.prefix[index] if index < len(node.prefix) else node.items
+            found += [below] if below is not None and not below.free else []
+        return (*found, *self._unevaluated_items(index))
+
+    def _unevaluated_items(self, index: int) -> Iterator[Node]:
+        if self.loose or any(node.items is not None or node.contains is not None for node in self.nodes):
+            return
+        if index >= max((len(node.prefix) for node in self.nodes), default=0):
+            yield from (node.unevaluated_items for node in self.nodes if node.unevaluated_items is not None)
+
+    @property
+    def positions(self) -> int:
+        """How many items have a schema of their own."""
+        return max((len(node.prefix) for node in self.nodes), default=0)
+
+    def with_node(self, name: str, *nodes: Node) -> Case:
+        """The part of the case that further schemas hold for. name: the same for the same schemas."""
+        if name not in self.subs:
+            self.subs[name] = Case((*self.nodes, *nodes), self.negated, self.closed, self.loose)
+        return self.subs[name]
+
+    def only(self, kind: str) -> Case:
+        """The part of the case with one kind of value."""
+        node = Node(self.nodes[0].pointer, self.nodes[0].raw, kinds=frozenset({kind}))
+        if kind in _FEW:
+            node.allowed = {key(value): value for value in _FEW[kind]}
+        return self.with_node(f"kind {kind}", node.sealed())
+
+    def spot(self, *keywords: str) -> Spot:
+        """Where the writer says the first of the keywords that it says, else where the case is."""
+        for keyword in keywords:
+            for node in self.nodes:
+                if node.says(keyword):
+                    return node.spot(keyword)
+        return next((node for node in self.nodes if node.ref is None), self.nodes[0]).spot()
+
+
+def _of_member(node: Node, name: str) -> Iterator[Node]:
+    evaluated = False
+    if name in node.properties:
+        evaluated = True
+        yield node.properties[name]
+    for pattern, below in node.by_pattern.items():
+        found = matches(pattern, name)
+        # A pattern that nobody can try may hold for the name or not: it neither restricts nor leaves free.
+        evaluated = evaluated or found is not False
+        if found:
+            yield below
+    if not evaluated and node.additional is not None:
+        yield node.additional
+
+
+def _inclusive(bound: Bound, step: int) -> Bound:
+    """The same bound for whole numbers, with the number itself."""
+    value, excluded = bound
+    if abs(value.adjusted()) > 20 or len(value.as_tuple().digits) > 25:
+        return bound
+    whole = value.to_integral_value(ROUND_CEILING if step > 0 else ROUND_FLOOR)
+    return (whole + step if excluded and whole == value else whole, False)
+
+
+def cases(start: Sequence[Node], closed: bool, base: Case | None = None) -> list[Case]:
+    """The cases of a conjunction of schemas: together they cover all values that it allows.
+
+    base: a case that the schemas are added to.
+    """
+    seed = _Partial({}, (), [], False)
+    if base is not None:
+        seed = _Partial({id(node): node for node in base.nodes}, base.negated, [], base.loose)
+    first = seed.grown(tuple(start), ())
+    done: list[_Partial] = []
+    waiting = [first]
+    while waiting:
+        partial = waiting.pop()
+        if not partial.groups:
+            done.append(partial)
+            continue
+        (alternatives, loose), *rest = partial.groups
+        rested = _Partial(partial.nodes, partial.negated, rest, partial.loose or loose)
+        waiting.extend(rested.grown(nodes, negated) for nodes, negated in reversed(alternatives))
+        if len(done) + len(waiting) > CASES:
+            # As a whole: its alternatives are not known here, so it may have members that nothing declares.
+            return [Case(tuple(first.nodes.values()), first.negated, closed=False, loose=True)]
+    found = {frozenset(p.nodes): Case(tuple(p.nodes.values()), p.negated, closed, p.loose) for p in done}
+    return [case for case in found.values() if case.kinds]
+
+
+#: Alternatives, each with the schemas that hold in it and those that do not; and whether others may hold as well.
+_Group = tuple[list[tuple[Nodes, Nodes]], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Partial:
+    nodes: dict[int, Node]
+    negated: Nodes
+    groups: list[_Group]
+    loose: bool
+
+    def grown(self, more: Nodes, negated: Nodes) -> _Partial:
+        """With further schemas and all that they bring in the same place."""
+        nodes, groups, refused = dict(self.nodes), list(self.groups), [*self.negated, *negated]
+        stack = list(reversed(more))
+        while stack:
+            node = stack.pop()
+            if id(node) in nodes:
+                continue
+            nodes[id(node)] = node
+            stack.extend(reversed(node.all_of))
+            if node.ref is not None:
+                stack.append(node.ref)
+            if node.negated is not None:
+                refused.append(node.negated)
+            groups.extend(_groups(node))
+        return _Partial(nodes, tuple(refused), groups, self.loose)
+
+
+def _groups(node: Node) -> Iterator[_Group]:
+    if node.any_of:
+        yield [((branch,), ()) for branch in node.any_of], True
+    if node.one_of:
+        branches = node.one_of
+        yield [((one,), tuple(other for other in branches if other is not one)) for one in branches], False
+    if node.condition is not None:
+        then = (node.condition, *([node.then] if node.then else []))
+        otherwise = (node.otherwise,) if node.otherwise else ()
+        yield [(then, ()), (otherwise, (node.condition,))], False
+    for name, below in node.dependent_schemas.items():
+        there = Node(node.pointer, node.raw, required=frozenset({name})).sealed()
+        never = Node(node.pointer, False, never=True).sealed()
+        absent = Node(node.pointer, node.raw, properties={name: never}).sealed()
+        yield [((there, below), ()), ((absent,), ())], False

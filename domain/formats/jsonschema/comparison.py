@@ -1,0 +1,268 @@
+"""Whether a reader accepts every value that a writer emits, and why not.
+
+The question is put to pairs of a reader's schema and a case of the writer's (`case`). A pair that comes up again while
+it is looked at holds as long as nothing else in it fails: values are finite, so each round looks at a smaller one.
+Where the answer cannot be found, it is no, unless both places are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from domain.formats.contract import TOLD, Incompatibility, Spot
+from domain.formats.jsonschema.accepting import accepts
+from domain.formats.jsonschema.case import Case, Nodes, cases
+from domain.formats.jsonschema.node import Node
+from domain.formats.jsonschema.places import fragment
+from domain.formats.jsonschema.sameness import Sameness
+
+#: Steps that a comparison may take, and those that it may take more for each schema in the two documents.
+STEPS: Final = 20_000
+STEPS_PER_NODE: Final = 50
+#: How often a case is split further while one alternative of a reader is sought, and into how many parts.
+_SPLITS: Final = 2
+_PARTS: Final = 16
+
+Found = list[Incompatibility]
+#: The level of what is known, as against what is looked at.
+_FOREVER: Final = -1
+
+
+class Exhausted(Exception):
+    """The comparison has taken all the steps that it may take."""
+
+
+@dataclass
+class Comparison:
+    """One comparison of two documents.
+
+    rules: compares what schemas say of single kinds of values. voids: finds cases without values. steps: how many it
+    may take.
+    """
+
+    rules: Callable[[Comparison, Node, Case], Iterator[Incompatibility]]
+    voids: Callable[[Comparison, Case, Case | None], bool]
+    steps: int
+    same: Sameness = field(default_factory=Sameness)
+
+    def __post_init__(self) -> None:
+        self._cases: dict[tuple[frozenset[int], bool], tuple[Sequence[Node], list[Case]]] = {}
+        #: Cases by what is in them. All that is remembered by identity lives as long as the comparison.
+        self._known: dict[object, Case] = {}
+        #: What holds as long as what came before it in here does; and how deep in the values what is looked at now is.
+        self._trusted: dict[object, int] = {}
+        self._failed: dict[object, Found] = {}
+        self._not_void: set[object] = set()
+        self._level = 0
+
+    def reads(self, reader: Node, writer: Nodes, closed: bool = True) -> Found:
+        """Why a reader does not accept all values of a conjunction of a writer's schemas; empty if it does."""
+        if reader.free or any(self.same(reader, node) for node in writer):
+            return []
+        found: dict[Incompatibility, None] = {}
+        self._level += 1
+        for case in self.cases(writer, closed):
+            if len(found) < TOLD and not self.is_void(case):
+                found.update(dict.fromkeys(self.accepts(reader, case)))
+        self._level -= 1
+        return list(found)
+
+    def cases(self, writer: Nodes, closed: bool) -> list[Case]:
+        """The cases of a conjunction; the same ones each time."""
+        name = (frozenset(map(id, writer)), closed)
+        if name not in self._cases:
+            self._cases[name] = (writer, [self._one_of_each(case) for case in cases(writer, closed)])
+        return self._cases[name][1]
+
+    def accepts(self, reader: Node, case: Case) -> Found:
+        """Why a reader does not accept all values of a case; empty if it does. Raises: Exhausted."""
+        if reader.free:
+            return []
+        pair = (id(reader), id(case))
+        if pair in self._failed:
+            return self._failed[pair]
+        if pair in self._trusted:
+            # The same pair about the same value says nothing; about a part of the value it may be trusted.
+            return [] if self._trusted[pair] < self._level else list(_circular(reader, case))
+        self._step()
+        self._trusted[pair] = self._level
+        found = self._accepts(reader, case)
+        if found:
+            self._distrust(pair)
+            self._failed[pair] = found
+        else:
+            self._trusted[pair] = _FOREVER
+        return found
+
+    def _distrust(self, name: object) -> None:
+        """Forgets what has been found since, as it may have been found by trusting."""
+        while self._trusted.popitem()[0] != name:
+            pass
+
+    def _one_of_each(self, case: Case) -> Case:
+        name = (frozenset(map(id, case.nodes)), frozenset(map(id, case.negated)), case.closed, case.loose)
+        return self._known.setdefault(name, case)
+
+    def _accepts(self, reader: Node, case: Case) -> Found:
+        if any(self.same(reader, node) for node in case.nodes):
+            return []
+        if reader.never:
+            return [Incompatibility("reader-false", "The reader accepts no value here.", reader.spot(), case.spot())]
+        values = case.values
+        if values is not None:
+            return list(_refused(reader, case, values))
+        found: dict[Incompatibility, None] = {}
+        for part in self._parts(reader, case):
+            found.update(dict.fromkeys(part))
+            if len(found) >= TOLD:
+                break
+        return list(found)[:TOLD]
+
+    def _parts(self, reader: Node, case: Case) -> Iterator[Iterable[Incompatibility]]:
+        if reader.remote is not None and not any(node.remote == reader.remote for node in case.nodes):
+            text = (
+                f"The reader refers to {reader.remote[:150]}, which is not fetched; only the same reference is equal."
+            )
+            yield [Incompatibility("reader-reference-outside", text, reader.spot("$ref"), case.spot("$ref"))]
+        yield self.rules(self, reader, case)
+        for node in (*([reader.ref] if reader.ref else []), *reader.all_of):
+            yield self.accepts(node, case)
+        if reader.any_of:
+            yield self._sought(case, lambda part: self._any(reader, part), "anyOf", reader)
+        if reader.one_of:
+            yield self._sought(case, lambda part: self._one(reader, part), "oneOf", reader)
+        if reader.negated is not None:
+            negated = reader.negated
+            yield self._sought(case, lambda part: self.is_apart(part, negated), "not", reader)
+        if reader.condition is not None:
+            yield self._sought(case, lambda part: self._conditional(reader, part), "if", reader)
+        for name, below in reader.dependent_schemas.items():
+            if case.may_have(name) and "object" in case.kinds:
+                there = Node(reader.pointer, reader.raw, required=frozenset({name})).sealed()
+                yield self.accepts(below, case.with_node(f"with {name}", there))
+
+    def _any(self, reader: Node, case: Case) -> bool:
+        return any(not self.accepts(branch, case) for branch in reader.any_of)
+
+    def _one(self, reader: Node, case: Case) -> bool:
+        for branch in reader.one_of:
+            if not self.accepts(branch, case):
+                return all(other is branch or self.is_apart(case, other) for other in reader.one_of)
+        return False
+
+    def _conditional(self, reader: Node, case: Case) -> bool:
+        condition = reader.condition
+        assert condition is not None
+        holds = not self.accepts(condition, case)
+        apart = not holds and self.is_apart(case, condition)
+        then = apart or reader.then is None or not self.accepts(reader.then, case)
+        return then and (holds or reader.otherwise is None or not self.accepts(reader.otherwise, case))
+
+    def _sought(self, case: Case, holds: Callable[[Case], bool], keyword: str, reader: Node) -> Found:
+        """Nothing where a condition holds for a case, or for each of its parts in one way to split it."""
+        if self._holds(case, holds, _SPLITS):
+            return []
+        return [
+            Incompatibility(
+                f"reader-{keyword.lower()}",
+                f"{_UNDECIDED[keyword]} What cannot be decided counts as incompatible, unless both places are equal.",
+                reader.spot(keyword, "anyOf", "type"),
+                case.spot(keyword),
+            )
+        ]
+
+    def _holds(self, case: Case, holds: Callable[[Case], bool], splits: int) -> bool:
+        if holds(case):
+            return True
+        if not splits:
+            return False
+        for parts in _split(case):
+            if all(self.is_void(part) or self._holds(part, holds, splits - 1) for part in parts):
+                return True
+        return False
+
+    def is_apart(self, case: Case, other: Node) -> bool:
+        """Whether it is certain that no value of a case is one of another schema."""
+        self._step()
+        together = [self._one_of_each(both) for both in cases([other], case.closed, case)]
+        return all(self.is_void(both, case) for both in together)
+
+    def is_void(self, case: Case, known: Case | None = None) -> bool:
+        """Whether it is certain that a case has no values.
+
+        known: the case that says which members may be there, where schemas of the reader are in the case as well; only
+        then what the case refuses counts, so that alternatives that overlap in a writer are not taken for none.
+        """
+        name = (id(case), id(known))
+        if name in self._trusted:
+            return self._trusted[name] == _FOREVER
+        if name in self._not_void:
+            return False
+        self._step()
+        self._trusted[name] = self._level
+        if self.voids(self, case, known):
+            self._trusted[name] = _FOREVER
+            return True
+        self._distrust(name)
+        self._not_void.add(name)
+        return False
+
+    def _step(self) -> None:
+        self.steps -= 1
+        if self.steps < 0:
+            raise Exhausted
+
+
+def _circular(reader: Node, case: Case) -> Iterator[Incompatibility]:
+    text = "Whether the reader accepts this depends on itself, so it cannot be decided and counts as incompatible."
+    yield Incompatibility("undecided", text, reader.spot(), case.spot())
+
+
+_UNDECIDED: Final = {
+    "anyOf": "No single alternative of the reader is known to accept all that the writer emits here.",
+    "oneOf": "Not exactly one alternative of the reader is known to accept what the writer emits here.",
+    "not": "The writer is not known to leave out what the reader refuses with `not`.",
+    "if": "The writer is not known to hold to what the reader asks for with `if`, `then` and `else`.",
+}
+
+
+def _refused(reader: Node, case: Case, values: Sequence[object]) -> Iterator[Incompatibility]:
+    for value in values:
+        verdict = accepts(reader, value)
+        if not verdict:
+            known = "does not accept" if verdict is False else "is not known to accept"
+            text = f"The reader {known} the value {_shown(value)}, which the writer may emit."
+            yield Incompatibility("reader-value-missing", text, _where(reader), case.spot("enum", "const", "type"))
+            return
+
+
+def _where(reader: Node) -> Spot:
+    return reader.spot("enum", "const", "type", "anyOf", "oneOf", "not", "$ref")
+
+
+def _shown(value: object) -> str:
+    return fragment(value)[:80]
+
+
+def _split(case: Case) -> Iterator[list[Case]]:
+    """Ways to take a case apart: by kinds of values, or by the values of a member that has a few."""
+    if len(case.kinds) > 1:
+        yield [case.only(kind) for kind in sorted(case.kinds)]
+        return
+    if case.kinds != {"object"}:
+        return
+    for name, nodes in case.members.items():
+        allowed = [node.allowed for node in nodes if node.allowed is not None]
+        if allowed and 1 < len(allowed[0]) <= _PARTS:
+            parts = [_member(case, name, {key: value}) for key, value in allowed[0].items()]
+            yield parts if name in case.required else [*parts, _member(case, name, None)]
+
+
+def _member(case: Case, name: str, allowed: dict[object, object] | None) -> Case:
+    """The part of a case in which a member has one value, or is not there."""
+    at = case.member(name)[0]
+    below = Node(at.pointer, at.raw, never=allowed is None, allowed=allowed).sealed()
+    node = Node(case.nodes[0].pointer, case.nodes[0].raw, properties={name: below}).sealed()
+    return case.with_node(f"member {name} {list(allowed or ())}", node)

@@ -1,0 +1,204 @@
+"""A document of JSON Schema as nodes that refer to each other, its references resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urljoin
+
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from domain.formats.contract import Spot, Violation
+from domain.formats.jsonschema import drafts
+from domain.formats.jsonschema.drafts import Draft
+from domain.formats.jsonschema.node import Node
+from domain.formats.jsonschema.places import fragment, joined
+from domain.formats.jsonschema.terms import Below, fill
+from domain.formats.jsonschema.values import is_pattern
+
+#: What resolving a reference may raise beside `Unresolvable`, for references that are none.
+_BROKEN: Final = (ValueError, TypeError, LookupError, AttributeError)
+
+
+def built(document: Any, draft: Draft, size: int) -> tuple[Node, int]:
+    """The root node of a document that holds against its meta-schema, and how many nodes there are.
+
+    size: of the document in bytes. Raises: Violation for references and patterns that lead nowhere. Cost: linear.
+    """
+    builder = _Builder(document, draft, size)
+    root = builder.node("", document, builder.resolver)
+    builder.run()
+    _refuse_loops(builder.nodes.values())
+    for node in builder.nodes.values():
+        node.sealed()
+    return root, len(builder.nodes)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    node: Node
+    resolver: Any
+
+
+class _Builder:
+    def __init__(self, document: Any, draft: Draft, size: int) -> None:
+        self.draft, self.size = draft, size
+        self.nodes: dict[str, Node] = {}
+        self.waiting: list[_Waiting] = []
+        self.references: list[_Waiting] = []
+        self.places: dict[int, tuple[str, Any]] | None = None
+        self.anchors: int | None = None
+        self.document = document
+        resource = draft.specification.create_resource(document)
+        try:
+            registry: Registry[Any] = Registry()
+            # Crawled once, here: otherwise each reference would crawl the document anew.
+            crawled = registry.with_resource(resource.id() or "", resource).crawl()
+            self.resolver = crawled.resolver(base_uri=resource.id() or "")
+        except _BROKEN:
+            raise Violation("an identifier in the document is not a URI", Spot(pointer="")) from None
+
+    def node(self, pointer: str, raw: Any, resolver: Any) -> Node:
+        """The node at a place, which is filled later."""
+        if pointer not in self.nodes:
+            self.nodes[pointer] = node = Node(pointer, raw)
+            self.waiting.append(_Waiting(node, resolver))
+        return self.nodes[pointer]
+
+    def run(self) -> None:
+        """Fills all nodes, those that only references lead to last: no meta-schema has looked at them."""
+        while self.waiting or self.references:
+            while self.waiting:
+                self._fill(self.waiting.pop())
+            if self.references:
+                self._refer(self.references.pop())
+
+    def _fill(self, waiting: _Waiting) -> None:
+        node, raw = waiting.node, waiting.node.raw
+        if isinstance(raw, bool):
+            node.never = not raw
+            return
+        resolver = waiting.resolver
+        if node.pointer:
+            try:
+                resolver = resolver.in_subresource(self.draft.specification.create_resource(raw))
+            except _BROKEN:
+                raise Violation("the identifier is not a URI", _spot(node)) from None
+
+        def below(*steps: str | int) -> Node:
+            found = raw
+            for step in steps:
+                found = found[step]
+            return self.node(joined(node.pointer, *steps), found, resolver)
+
+        fill(node, self.draft.number, Below(below))
+        self._patterns(node)
+        if node.says("$ref", "$dynamicRef", "$recursiveRef"):
+            self.references.append(_Waiting(node, resolver))
+
+    def _patterns(self, node: Node) -> None:
+        for pattern in (*node.patterns, *node.by_pattern):
+            if not is_pattern(pattern):
+                spot = node.spot("pattern" if pattern in node.patterns else "patternProperties")
+                raise Violation(f'"{pattern[:100]}" is not a regular expression of ECMA-262', spot)
+
+    def _refer(self, waiting: _Waiting) -> None:
+        node = waiting.node
+        found = [self._target(node, waiting.resolver, keyword) for keyword in _referring(node, self.draft.number)]
+        targets = [target for target in found if target is not None]
+        node.ref = targets[0] if targets else None
+        node.all_of = (*node.all_of, *targets[1:])
+
+    def _target(self, node: Node, resolver: Any, keyword: str) -> Node | None:
+        """Where a reference leads; None when it leads out of the document, which the node is told."""
+        reference = node.raw[keyword]
+        spot = node.spot(keyword)
+        if self._is_dynamic(keyword):
+            # The same as nothing in any other document, which is the one safe answer.
+            node.remote = f"{reference} within document {id(self.document)}"
+            return None
+        try:
+            resolved = resolver.lookup(reference)
+        except Unresolvable as error:
+            if type(error) is not Unresolvable:
+                raise Violation(f'the reference "{reference[:100]}" leads nowhere in the document', spot) from None
+            node.remote = urljoin(resolver._base_uri, reference)
+            return None
+        except _BROKEN:
+            raise Violation(f'the reference "{reference[:100]}" leads nowhere in the document', spot) from None
+        target = resolved.contents
+        if not isinstance(target, bool) and not (isinstance(target, dict) and id(target) in self._places()):
+            raise Violation(f'the reference "{reference[:100]}" leads to what is no schema', spot)
+        if isinstance(target, bool):
+            # Two equal booleans are one object, so where the reference stands has to name this one.
+            return self.node(joined(node.pointer, keyword), target, resolver)
+        pointer, _ = self._places()[id(target)]
+        if pointer not in self.nodes:
+            drafts.check(self.draft, target, self.size, pointer)
+        return self.node(pointer, target, resolved.resolver)
+
+    def _is_dynamic(self, keyword: str) -> bool:
+        """Whether a keyword's target depends on the way that led to it; with one anchor in the document it does not."""
+        if keyword == "$ref":
+            return False
+        if self.anchors is None:
+            self.anchors = sum(_anchors(value) for value in self._places().values())
+        return self.anchors > 1
+
+    def _places(self) -> dict[int, tuple[str, Any]]:
+        if self.places is None:
+            self.places = dict(_objects(self.document))
+        return self.places
+
+
+def _referring(node: Node, number: int) -> list[str]:
+    known = ["$ref"]
+    if number == 2019:
+        known.append("$recursiveRef")
+    if number == 2020:
+        known.append("$dynamicRef")
+    return [keyword for keyword in known if keyword in node.raw]
+
+
+def _objects(document: Any) -> Iterator[tuple[int, tuple[str, Any]]]:
+    """Every object of a document by its identity, with its pointer."""
+    waiting = [("", document)]
+    while waiting:
+        pointer, value = waiting.pop()
+        if isinstance(value, dict):
+            yield id(value), (pointer, value)
+            waiting.extend((joined(pointer, name), item) for name, item in value.items())
+        elif isinstance(value, list):
+            waiting.extend((joined(pointer, index), item) for index, item in enumerate(value))
+
+
+def _anchors(place: tuple[str, Any]) -> bool:
+    return "$dynamicAnchor" in place[1] or place[1].get("$recursiveAnchor") is True
+
+
+def _spot(node: Node) -> Spot:
+    return Spot(pointer=node.pointer, fragment=fragment(node.raw))
+
+
+def _refuse_loops(nodes: Any) -> None:
+    """A schema that asks itself about the same value never ends. Raises: Violation."""
+    done: set[int] = set()
+    for start in nodes:
+        if id(start) in done:
+            continue
+        path = {id(start)}
+        stack = [(start, start.in_place())]
+        while stack:
+            node, below = stack[-1]
+            child = next(below, None)
+            if child is None:
+                stack.pop()
+                path.discard(id(node))
+                done.add(id(node))
+            elif id(child) in path:
+                raise Violation("the schema refers to itself without looking into the value", node.spot("$ref"))
+            elif id(child) not in done:
+                path.add(id(child))
+                stack.append((child, child.in_place()))

@@ -1,0 +1,145 @@
+"""One schema of a document, in the same terms for every release of JSON Schema."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Final
+
+from domain.formats.contract import Spot
+from domain.formats.jsonschema.places import fragment, joined
+
+#: A bound and whether it is itself excluded.
+Bound = tuple[Decimal, bool]
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A schema; what it leaves out it does not restrict. Nodes are filled once, while their graph is built.
+
+    pointer, raw: where it is in its document, and what stands there. kinds: what kinds of values it allows; None: all.
+    allowed: enum and const, each value by its key. marks: keywords that readers rely on and nothing here can compare.
+    remote: a reference that leads out of the document, in full.
+    """
+
+    pointer: str
+    raw: Any
+    never: bool = False
+    remote: str | None = None
+    kinds: frozenset[str] | None = None
+    allowed: dict[Hashable, Any] | None = None
+    lower: Bound | None = None
+    upper: Bound | None = None
+    multiples: frozenset[Decimal] = frozenset()
+    min_length: int = 0
+    max_length: int | None = None
+    patterns: frozenset[str] = frozenset()
+    marks: frozenset[tuple[str, str]] = frozenset()
+    min_items: int = 0
+    max_items: int | None = None
+    unique: bool = False
+    min_contains: int = 1
+    max_contains: int | None = None
+    min_properties: int = 0
+    max_properties: int | None = None
+    required: frozenset[str] = frozenset()
+    dependent_required: dict[str, frozenset[str]] = field(default_factory=dict)
+    ref: Node | None = None
+    items: Node | None = None
+    contains: Node | None = None
+    unevaluated_items: Node | None = None
+    additional: Node | None = None
+    names: Node | None = None
+    unevaluated: Node | None = None
+    negated: Node | None = None
+    condition: Node | None = None
+    then: Node | None = None
+    otherwise: Node | None = None
+    prefix: tuple[Node, ...] = ()
+    all_of: tuple[Node, ...] = ()
+    any_of: tuple[Node, ...] = ()
+    one_of: tuple[Node, ...] = ()
+    properties: dict[str, Node] = field(default_factory=dict)
+    by_pattern: dict[str, Node] = field(default_factory=dict)
+    dependent_schemas: dict[str, Node] = field(default_factory=dict)
+    #: Equal for nodes that are alike by themselves; what the nodes below them are does not count.
+    own: tuple[Any, ...] = ()
+    #: Whether it restricts nothing.
+    free: bool = False
+
+    def sealed(self) -> Node:
+        """The node itself, once nothing more is filled in."""
+        self.own = self._outline()
+        self.free = self.own == _free()
+        return self
+
+    def children(self) -> Iterator[tuple[Hashable, Node]]:
+        """The nodes that it refers to, each with its place in it; in the same order for nodes alike."""
+        for name in _SINGLE:
+            child = getattr(self, name)
+            if child is not None:
+                yield name, child
+        for name in _LISTS:
+            for index, child in enumerate(getattr(self, name)):
+                yield (name, index), child
+        for name in _MAPS:
+            found = getattr(self, name)
+            for key in sorted(found):
+                yield (name, key), found[key]
+
+    def in_place(self) -> Iterator[Node]:
+        """The nodes that look at the same value as it does."""
+        for name in _IN_PLACE_SINGLE:
+            child = getattr(self, name)
+            if child is not None:
+                yield child
+        for name in _IN_PLACE_LISTS:
+            yield from getattr(self, name)
+        yield from self.dependent_schemas.values()
+
+    def spot(self, *keywords: str) -> Spot:
+        """Where the first of the keywords that it has stands, else where it stands itself."""
+        if isinstance(self.raw, dict):
+            for keyword in keywords:
+                if keyword in self.raw:
+                    return Spot(pointer=joined(self.pointer, keyword), fragment=fragment(self.raw[keyword]))
+        return Spot(pointer=self.pointer, fragment=fragment(self.raw))
+
+    def says(self, *keywords: str) -> bool:
+        """Whether one of the keywords stands in it."""
+        return isinstance(self.raw, dict) and any(keyword in self.raw for keyword in keywords)
+
+    def _outline(self) -> tuple[Any, ...]:
+        terms = tuple(_hashable(getattr(self, name)) for name in _OWN)
+        single = tuple(getattr(self, name) is not None for name in _SINGLE)
+        lists = tuple(len(getattr(self, name)) for name in _LISTS)
+        return (*terms, *single, *lists, *(frozenset(getattr(self, name)) for name in _MAPS))
+
+
+_SINGLE: Final = (
+    *("ref", "items", "contains", "unevaluated_items", "additional", "names", "unevaluated", "negated"),
+    *("condition", "then", "otherwise"),
+)
+_LISTS: Final = ("prefix", "all_of", "any_of", "one_of")
+_MAPS: Final = ("properties", "by_pattern", "dependent_schemas")
+_IN_PLACE_SINGLE: Final = ("ref", "negated", "condition", "then", "otherwise")
+_IN_PLACE_LISTS: Final = ("all_of", "any_of", "one_of")
+_OWN: Final = tuple(
+    name
+    for name in (each.name for each in fields(Node))
+    if name not in {"pointer", "raw", "own", "free", *_SINGLE, *_LISTS, *_MAPS}
+)
+
+
+def _hashable(value: Any) -> Any:
+    """A dict as a set: of its items where they are sets of names, else of its keys, which say what the values are."""
+    if not isinstance(value, dict):
+        return value
+    return frozenset(value.items() if all(isinstance(item, frozenset) for item in value.values()) else value)
+
+
+@lru_cache(maxsize=1)
+def _free() -> tuple[Any, ...]:
+    return Node("", True)._outline()

@@ -1,0 +1,66 @@
+"""A normal form of JSON Schema documents: the same bytes for documents that say the same in other spellings."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Final
+
+from domain import jsontext
+from domain.formats.jsonschema.values import number
+
+_SCHEMAS: Final = frozenset(
+    {"additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"}
+    | {"propertyNames", "then", "unevaluatedItems", "unevaluatedProperties", "allOf", "anyOf", "oneOf", "prefixItems"}
+)
+_NAMED: Final = frozenset(
+    {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
+)
+
+
+def normal(document: Any) -> bytes:
+    """UTF-8 JSON without white space and without `$comment`, members in order, numbers in their shortest spelling.
+
+    `required` and lists of types are sets, and in order; a list of one type is that type. Annotations stay: a title or
+    a default does not change what is valid, but it changes what is said. Cost: n log n.
+    """
+    return jsontext.dumps(_schema(document))
+
+
+def _schema(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_schema(item) for item in value]
+    if not isinstance(value, dict):
+        return _plain(value)
+    return {name: _keyword(name, value[name]) for name in sorted(value) if name != "$comment"}
+
+
+def _keyword(name: str, value: Any) -> Any:
+    if name in _SCHEMAS:
+        return _schema(value)
+    if name in _NAMED and isinstance(value, dict):
+        return {member: _member(value[member]) for member in sorted(value)}
+    if name in {"required", "type"} and isinstance(value, list) and all(isinstance(item, str) for item in value):
+        ordered = sorted(set(value))
+        return ordered[0] if name == "type" and len(ordered) == 1 else ordered
+    return _plain(value)
+
+
+def _member(value: Any) -> Any:
+    """A schema by name, or the names that one depends on, whose order says nothing."""
+    return sorted(value) if isinstance(value, list) else _schema(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _plain(value[name]) for name in sorted(value)}
+    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
+        return value
+    return _number(number(value))
+
+
+def _number(value: Decimal) -> int | Decimal:
+    if value and (abs(value.adjusted()) > 400 or len(value.as_tuple().digits) > 400):
+        return value
+    return int(value) if value == value.to_integral_value() else value.normalize()

@@ -1,0 +1,182 @@
+"""What schemas say of objects. Members that the writer does not declare are never there (SC-36).
+
+So a reader may declare more members than the writer, as long as it does not ask for them, and fewer, as long as it does
+not refuse others: where it does, with `additionalProperties: false`, it says itself that it cannot read them, as the
+table has it for the closed content of XSD.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from domain.formats.contract import Incompatibility, Spot
+from domain.formats.jsonschema.accepting import accepts
+from domain.formats.jsonschema.case import Case, Nodes
+from domain.formats.jsonschema.comparison import Comparison
+from domain.formats.jsonschema.node import Node
+from domain.formats.jsonschema.values import matches
+
+
+def objects(comparison: Comparison, reader: Node, case: Case) -> Iterator[Incompatibility]:
+    """Why a reader's own keywords refuse objects of a case."""
+    yield from _required(reader, case)
+    yield from _counts(reader, case)
+    yield from _members(comparison, reader, case)
+    if reader.names is not None:
+        yield from _names(comparison, reader, reader.names, case)
+    if reader.unevaluated is not None:
+        yield from _unevaluated(comparison, reader, reader.unevaluated, case)
+
+
+def _required(reader: Node, case: Case) -> Iterator[Incompatibility]:
+    for name in sorted(reader.required - case.required):
+        text = f'The reader requires "{name[:80]}", which the writer may leave out.'
+        yield Incompatibility("reader-required", text, reader.spot("required"), case.spot("required", "properties"))
+    for name, needed in sorted(reader.dependent_required.items()):
+        if case.may_have(name) and not needed <= case.with_node(f"has {name}", _has(reader, name)).required:
+            text = f'The reader requires further members where "{name[:80]}" is, which the writer may leave out.'
+            given = case.spot("dependentRequired", "dependencies", "required", "properties")
+            yield Incompatibility(
+                "reader-dependentrequired", text, reader.spot("dependentRequired", "dependencies"), given
+            )
+
+
+def _has(reader: Node, name: str) -> Node:
+    return Node(reader.pointer, reader.raw, required=frozenset({name})).sealed()
+
+
+def _counts(reader: Node, case: Case) -> Iterator[Incompatibility]:
+    least = max(len(case.required), *(node.min_properties for node in case.nodes))
+    if reader.min_properties > least:
+        text = f"The reader asks for at least {reader.min_properties} members, the writer for {least}."
+        yield Incompatibility("reader-minproperties", text, reader.spot("minProperties"), case.spot("minProperties"))
+    if reader.max_properties is None:
+        return
+    most = [node.max_properties for node in case.nodes if node.max_properties is not None]
+    if case.extras is None and not case.patterns:
+        most.append(sum(case.may_have(name) for name in case.members))
+    if not most or reader.max_properties < min(most):
+        text = f"The reader accepts at most {reader.max_properties} members, the writer may emit more."
+        yield Incompatibility("reader-maxproperties", text, reader.spot("maxProperties"), case.spot("maxProperties"))
+
+
+def _members(comparison: Comparison, reader: Node, case: Case) -> Iterator[Incompatibility]:
+    for name, given in case.members.items():
+        if not any(node.never for node in given):
+            for below in _of_reader(reader, name):
+                yield from _member(comparison, below, reader, case, given, name)
+    yield from _open_members(comparison, reader, case)
+
+
+def _of_reader(reader: Node, name: str) -> list[Node]:
+    """The reader's schemas for a member; one that only may be for it counts as well."""
+    found = [below for pattern, below in reader.by_pattern.items() if matches(pattern, name) is not False]
+    if name in reader.properties:
+        return [reader.properties[name], *found]
+    if not any(matches(pattern, name) for pattern in reader.by_pattern) and reader.additional is not None:
+        found.append(reader.additional)
+    return found
+
+
+def _member(
+    comparison: Comparison, below: Node, reader: Node, case: Case, given: Nodes, name: str
+) -> Iterator[Incompatibility]:
+    """Why a member that the writer emits is refused. given: the writer's schemas for it, none of which is `false`."""
+    if below.free or (given and all(comparison.is_void(each) for each in comparison.cases(given, case.closed))):
+        return
+    if below.never:
+        text = f'The reader does not accept "{name[:80]}", which the writer may emit.'
+        where = reader.spot("additionalProperties", "unevaluatedProperties", "properties")
+        yield Incompatibility("reader-property-refused", text, where, _given_spot(given, case))
+    elif given:
+        yield from comparison.reads(below, given, case.closed)
+    else:
+        yield from _anything(below, reader, case, name)
+
+
+def _given_spot(given: Nodes, case: Case) -> Spot:
+    return given[0].spot() if given else case.spot("properties", "additionalProperties")
+
+
+def _anything(below: Node, reader: Node, case: Case, name: str) -> Iterator[Incompatibility]:
+    text = f'The writer says nothing about what "{name[:80]}" is, the reader does.'
+    yield Incompatibility("reader-type", text, below.spot("type"), case.spot("properties", "additionalProperties"))
+
+
+def _open_members(comparison: Comparison, reader: Node, case: Case) -> Iterator[Incompatibility]:
+    """Why members that the writer declares by a pattern or by `additionalProperties` are refused."""
+    for pattern, node in case.patterns:
+        for below in _of_pattern(reader, pattern):
+            yield from _member(comparison, below, reader, case, () if node.free else (node,), pattern)
+    if case.extras is None:
+        return
+    for below in (*reader.by_pattern.values(), *([reader.additional] if reader.additional else [])):
+        yield from _member(comparison, below, reader, case, case.extras, "*")
+    for name, below in reader.properties.items():
+        # By the table, a member that only the reader declares is compatible with content that is open to anything.
+        if name not in case.members and case.may_have(name) and (case.member(name) or not case.closed):
+            yield from _member(comparison, below, reader, case, case.member(name), name)
+
+
+def _of_pattern(reader: Node, pattern: str) -> list[Node]:
+    """The reader's schemas for members by a pattern: any other pattern, and any name that has it, may be for them."""
+    found = list(reader.by_pattern.values())
+    found += [below for name, below in reader.properties.items() if matches(pattern, name) is not False]
+    if pattern not in reader.by_pattern and reader.additional is not None:
+        found.append(reader.additional)
+    return found
+
+
+def _names(comparison: Comparison, reader: Node, asked: Node, case: Case) -> Iterator[Incompatibility]:
+    where = reader.spot("propertyNames")
+    for name in case.members:
+        if case.may_have(name) and not accepts(asked, name):
+            text = f'The reader does not accept the name "{name[:80]}".'
+            yield Incompatibility("reader-propertynames", text, where, case.spot("properties"))
+    given = tuple(node.names for node in case.nodes if node.names is not None)
+    if (case.extras is not None or case.patterns) and (not given or comparison.reads(asked, given, False)):
+        text = "The reader restricts the names of members, the writer not as much."
+        yield Incompatibility(
+            "reader-propertynames", text, where, case.spot("propertyNames", "additionalProperties", "patternProperties")
+        )
+
+
+def _unevaluated(comparison: Comparison, reader: Node, asked: Node, case: Case) -> Iterator[Incompatibility]:
+    for name, given in case.members.items():
+        if case.may_have(name) and not _evaluates(comparison, reader, case, name):
+            yield from _member(comparison, asked, reader, case, given, name)
+    for pattern, node in case.patterns:
+        if not _evaluates_pattern(comparison, reader, case, pattern):
+            yield from _member(comparison, asked, reader, case, () if node.free else (node,), pattern)
+    if case.extras is not None and not _evaluates_pattern(comparison, reader, case, None):
+        yield from _member(comparison, asked, reader, case, case.extras, "*")
+
+
+def _evaluates(comparison: Comparison, node: Node, case: Case, name: str) -> bool:
+    """Whether a schema looks at a member for certain."""
+    if name in node.properties or node.additional is not None:
+        return True
+    if any(matches(pattern, name) for pattern in node.by_pattern):
+        return True
+    return any(
+        below.unevaluated is not None or _evaluates(comparison, below, case, name)
+        for below in _in_force(comparison, node, case)
+    )
+
+
+def _evaluates_pattern(comparison: Comparison, node: Node, case: Case, pattern: str | None) -> bool:
+    """Whether a schema looks at all members of a pattern for certain; None: at all members."""
+    if node.additional is not None or pattern in node.by_pattern:
+        return True
+    return any(
+        below.unevaluated is not None or _evaluates_pattern(comparison, below, case, pattern)
+        for below in _in_force(comparison, node, case)
+    )
+
+
+def _in_force(comparison: Comparison, node: Node, case: Case) -> Iterator[Node]:
+    """The schemas that a schema has hold in the same place for all values of a case."""
+    yield from node.all_of
+    if node.ref is not None:
+        yield node.ref
+    yield from (each for each in (*node.any_of, *node.one_of) if not comparison.accepts(each, case))

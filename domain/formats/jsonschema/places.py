@@ -1,0 +1,37 @@
+"""Places in a JSON document: pointers to them, and the text that stands there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+from domain.formats.contract import FRAGMENT
+
+
+def joined(pointer: str, *steps: object) -> str:
+    """A JSON Pointer with further steps."""
+    return pointer + "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def fragment(value: Any) -> str:
+    """The beginning of a value's JSON text. Costs what it gives back, however large the value is."""
+    text = ""
+    try:
+        for part in _parts(value):
+            text += part[: FRAGMENT + 1]
+            if len(text) > FRAGMENT:
+                return text[: FRAGMENT - 1] + "…"
+    except RecursionError:
+        return text[:FRAGMENT]
+    return text
+
+
+def _parts(value: Any) -> Iterable[str]:
+    return json.JSONEncoder(ensure_ascii=False, default=_number).iterencode(value)
+
+
+def _number(value: object) -> object:
+    assert isinstance(value, Decimal)
+    return float(value)

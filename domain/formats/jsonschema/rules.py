@@ -1,0 +1,116 @@
+"""What schemas say of values by themselves: numbers, strings and marks; arrays and objects are in files beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Final
+
+from domain.formats.contract import Incompatibility
+from domain.formats.jsonschema.arrays import arrays
+from domain.formats.jsonschema.case import Case
+from domain.formats.jsonschema.comparison import Comparison
+from domain.formats.jsonschema.node import Node
+from domain.formats.jsonschema.objects import objects
+from domain.formats.jsonschema.values import KINDS, NUMBERS, divides
+
+_TYPES: Final = ("null", "boolean", "object", "array", "string")
+
+
+def rules(comparison: Comparison, reader: Node, case: Case) -> Iterator[Incompatibility]:
+    """Why a reader's own keywords refuse values of a case; references and combinations are not its own."""
+    yield from _kinds(reader, case)
+    if reader.allowed is not None:
+        text = "The reader lists the values that it accepts, and the writer does not."
+        yield Incompatibility("reader-enum", text, reader.spot("enum", "const"), case.spot("enum", "type"))
+    if case.kinds & NUMBERS:
+        yield from _numbers(reader, case)
+    if "string" in case.kinds:
+        yield from _strings(reader, case)
+    if "array" in case.kinds:
+        yield from arrays(comparison, reader, case)
+    if "object" in case.kinds:
+        yield from objects(comparison, reader, case)
+
+
+def _kinds(reader: Node, case: Case) -> Iterator[Incompatibility]:
+    missing = case.kinds - (KINDS if reader.kinds is None else reader.kinds)
+    if missing == {"fraction"} and _whole(case):
+        return
+    if missing:
+        text = f"The writer may emit {_named(case.kinds)}, the reader accepts {_named(reader.kinds or KINDS)} only."
+        yield Incompatibility("reader-type", text, reader.spot("type"), case.spot("type"))
+
+
+def _whole(case: Case) -> bool:
+    """Whether all numbers of a case are whole, and written as such."""
+    return any(divides(Decimal(1), each) for node in case.nodes for each in node.multiples)
+
+
+def _named(kinds: frozenset[str]) -> str:
+    if kinds == KINDS:
+        return "any type"
+    names: list[str] = [name for name in _TYPES if name in kinds]
+    names += ["number"] if "fraction" in kinds else ["integer"] if "integer" in kinds else []
+    return ", ".join(names) or "nothing"
+
+
+def _numbers(reader: Node, case: Case) -> Iterator[Incompatibility]:
+    for side, keywords, wide in (
+        ("lower", ("minimum", "exclusiveMinimum"), -1),
+        ("upper", ("maximum", "exclusiveMaximum"), 1),
+    ):
+        asked, given = getattr(reader, side), getattr(case, side)
+        if asked is not None and (given is None or not _within(asked, given, wide)):
+            text = f"The {side} bound of the reader is narrower than the writer's."
+            ordered = tuple(reversed(keywords)) if asked[1] else keywords
+            yield Incompatibility(f"reader-{keywords[0]}", text, reader.spot(*ordered), case.spot(*keywords, "type"))
+    whole = {Decimal(1)} if not case.kinds & {"fraction"} else set()
+    given_steps = whole.union(*(node.multiples for node in case.nodes))
+    for step in reader.multiples:
+        if not any(divides(step, given) for given in given_steps):
+            text = f"The writer may emit numbers that are no multiples of {str(step)[:40]}."
+            yield Incompatibility("reader-multipleof", text, reader.spot("multipleOf"), case.spot("multipleOf", "type"))
+
+
+def _within(asked: tuple[Decimal, bool], given: tuple[Decimal, bool], wide: int) -> bool:
+    """Whether a bound is at least as wide as another; wide: the direction in which bounds get wider."""
+    if asked[0] == given[0]:
+        return given[1] or not asked[1]
+    return (asked[0] > given[0]) == (wide > 0)
+
+
+def _strings(reader: Node, case: Case) -> Iterator[Incompatibility]:
+    given_least = max(node.min_length for node in case.nodes)
+    given_most = min((node.max_length for node in case.nodes if node.max_length is not None), default=None)
+    if reader.min_length > given_least:
+        text = f"The reader asks for at least {reader.min_length} characters, the writer for {given_least}."
+        yield _difference("minLength", text, reader, case)
+    if reader.max_length is not None and (given_most is None or reader.max_length < given_most):
+        text = f"The reader accepts at most {reader.max_length} characters, the writer may emit more."
+        yield _difference("maxLength", text, reader, case)
+    if not all(any(pattern in node.patterns for node in case.nodes) for pattern in reader.patterns):
+        text = "The reader asks for a pattern; only the same one in the writer is known to keep to it."
+        yield _difference("pattern", text, reader, case)
+    for name, mark in sorted(reader.marks):
+        if not any(_kept(name, mark, given) for node in case.nodes for given in node.marks):
+            text = f"The reader relies on {name} {mark[:80]}, which the writer does not promise."
+            yield _difference(name, text, reader, case)
+
+
+#: Formats whose values are all of the others, from `Node.marks`.
+_WIDER: Final[dict[str, frozenset[str]]] = {
+    "idn-email": frozenset({"email"}),
+    "idn-hostname": frozenset({"hostname"}),
+    "iri": frozenset({"uri"}),
+    "uri-reference": frozenset({"uri"}),
+    "iri-reference": frozenset({"uri", "uri-reference", "iri"}),
+}
+
+
+def _kept(name: str, asked: str, given: tuple[str, str]) -> bool:
+    return given[0] == name and (given[1] == asked or (name == "format" and given[1] in _WIDER.get(asked, ())))
+
+
+def _difference(keyword: str, text: str, reader: Node, case: Case) -> Incompatibility:
+    return Incompatibility(f"reader-{keyword.lower()}", text, reader.spot(keyword), case.spot(keyword, "type"))

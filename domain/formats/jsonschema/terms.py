@@ -1,0 +1,148 @@
+"""The keywords of each release of JSON Schema, put into the terms of `Node`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from domain.formats.jsonschema.node import Bound, Node
+from domain.formats.jsonschema.values import KINDS, key, kinds, number
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """Makes the nodes below a schema, by the steps that lead there."""
+
+    node: Callable[..., Node]
+
+    def one(self, raw: dict[str, Any], name: str) -> Node | None:
+        return self.node(name) if isinstance(raw.get(name), (dict, bool)) else None
+
+    def many(self, raw: dict[str, Any], name: str) -> tuple[Node, ...]:
+        found = raw.get(name)
+        return tuple(self.node(name, index) for index in range(len(found))) if isinstance(found, list) else ()
+
+    def named(self, raw: dict[str, Any], name: str) -> dict[str, Node]:
+        found = raw.get(name)
+        return {member: self.node(name, member) for member in found} if isinstance(found, dict) else {}
+
+
+def fill(node: Node, draft: int, below: Below) -> None:
+    """Puts what a schema object says into its node; references are filled in by who resolves them.
+
+    draft: 4, 6, 7, 2019 or 2020. Keywords that a release does not know are no restriction in it.
+    """
+    raw: dict[str, Any] = node.raw
+    for definitions in ("definitions", "$defs") if draft >= 2019 else ("definitions",):
+        below.named(raw, definitions)
+    if draft <= 7 and "$ref" in raw:
+        return  # beside a reference nothing counts in these releases
+    _any_kind(node, raw, draft, below)
+    _numbers(node, raw, draft)
+    _strings(node, raw, draft)
+    _arrays(node, raw, draft, below)
+    _objects(node, raw, draft, below)
+    _dependencies(node, raw, draft, below)
+
+
+def _any_kind(node: Node, raw: dict[str, Any], draft: int, below: Below) -> None:
+    if "type" in raw:
+        names = raw["type"] if isinstance(raw["type"], list) else [raw["type"]]
+        found = frozenset[str]().union(*(kinds(name) for name in names))
+        node.kinds = None if found == KINDS else found
+    if "enum" in raw:
+        node.allowed = {key(value): value for value in raw["enum"]}
+    if "const" in raw and draft >= 6:
+        const = key(raw["const"])
+        # With both, a value has to be in both.
+        node.allowed = {const: raw["const"]} if node.allowed is None or const in node.allowed else {}
+    node.all_of = below.many(raw, "allOf")
+    node.any_of = below.many(raw, "anyOf")
+    node.one_of = below.many(raw, "oneOf")
+    node.negated = below.one(raw, "not")
+    if draft >= 7:
+        node.condition = below.one(raw, "if")
+        then, otherwise = below.one(raw, "then"), below.one(raw, "else")
+        if node.condition is not None:
+            node.then, node.otherwise = then, otherwise
+            if then is None and otherwise is None:
+                node.condition = None
+
+
+def _numbers(node: Node, raw: dict[str, Any], draft: int) -> None:
+    node.lower = _bound(raw, "minimum", "exclusiveMinimum", draft, max)
+    node.upper = _bound(raw, "maximum", "exclusiveMaximum", draft, min)
+    if "multipleOf" in raw:
+        node.multiples = frozenset({number(raw["multipleOf"])})
+
+
+def _bound(
+    raw: dict[str, Any], including: str, excluding: str, draft: int, stronger: Callable[[Decimal, Decimal], Decimal]
+) -> Bound | None:
+    if draft == 4:
+        return (number(raw[including]), raw.get(excluding) is True) if including in raw else None
+    found = [(number(raw[name]), name == excluding) for name in (including, excluding) if name in raw]
+    if len(found) < 2:
+        return found[0] if found else None
+    (inner, _), (outer, _) = found
+    return (outer, True) if inner == outer or stronger(inner, outer) == outer else (inner, False)
+
+
+def _strings(node: Node, raw: dict[str, Any], draft: int) -> None:
+    node.min_length = _count(raw, "minLength") or 0
+    node.max_length = _count(raw, "maxLength")
+    if "pattern" in raw:
+        node.patterns = frozenset({raw["pattern"]})
+    marks = ("format", "contentEncoding", "contentMediaType") if draft >= 7 else ("format",)
+    node.marks = frozenset((name, raw[name]) for name in marks if isinstance(raw.get(name), str))
+
+
+def _arrays(node: Node, raw: dict[str, Any], draft: int, below: Below) -> None:
+    if draft >= 2020:
+        node.prefix, node.items = below.many(raw, "prefixItems"), below.one(raw, "items")
+    elif isinstance(raw.get("items"), list):
+        node.prefix, node.items = below.many(raw, "items"), below.one(raw, "additionalItems")
+    else:
+        node.items = below.one(raw, "items")
+    node.min_items = _count(raw, "minItems") or 0
+    node.max_items = _count(raw, "maxItems")
+    node.unique = raw.get("uniqueItems") is True
+    if draft >= 6:
+        node.contains = below.one(raw, "contains")
+    if draft >= 2019:
+        node.unevaluated_items = below.one(raw, "unevaluatedItems")
+        if node.contains is not None:
+            node.max_contains = _count(raw, "maxContains")
+            node.min_contains = 1 if "minContains" not in raw else _count(raw, "minContains") or 0
+
+
+def _objects(node: Node, raw: dict[str, Any], draft: int, below: Below) -> None:
+    node.properties = below.named(raw, "properties")
+    node.by_pattern = below.named(raw, "patternProperties")
+    node.additional = below.one(raw, "additionalProperties")
+    node.required = frozenset(raw.get("required", ()))
+    node.min_properties = _count(raw, "minProperties") or 0
+    node.max_properties = _count(raw, "maxProperties")
+    if draft >= 6:
+        node.names = below.one(raw, "propertyNames")
+    if draft >= 2019:
+        node.unevaluated = below.one(raw, "unevaluatedProperties")
+
+
+def _dependencies(node: Node, raw: dict[str, Any], draft: int, below: Below) -> None:
+    if draft >= 2019:
+        node.dependent_schemas = below.named(raw, "dependentSchemas")
+        node.dependent_required = {name: frozenset(found) for name, found in raw.get("dependentRequired", {}).items()}
+        return
+    for name, found in raw.get("dependencies", {}).items():
+        if isinstance(found, list):
+            node.dependent_required[name] = frozenset(found)
+        else:
+            node.dependent_schemas[name] = below.node("dependencies", name)
+
+
+def _count(raw: dict[str, Any], name: str) -> int | None:
+    """A number of things. Beyond 10**18 there is no difference, and the digits may be a million."""
+    return int(min(number(raw[name]), Decimal(10**18))) if name in raw else None

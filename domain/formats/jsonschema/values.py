@@ -1,0 +1,115 @@
+"""JSON values as schemas compare them: by what they are, whatever their spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Final
+
+import jsonschema_rs
+
+#: The kinds of values, so that every type of JSON Schema is a set of them; `number` is two.
+KINDS: Final = frozenset({"null", "boolean", "object", "array", "string", "integer", "fraction"})
+NUMBERS: Final = frozenset({"integer", "fraction"})
+#: Numbers with more digits before or behind the point are compared, but not calculated with.
+_DIGITS: Final = 400
+
+
+def kinds(name: str) -> frozenset[str]:
+    """The kinds that a type of JSON Schema has."""
+    return NUMBERS if name == "number" else frozenset({name})
+
+
+def kind(value: Any) -> str:
+    """The kind of a value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case dict():
+            return "object"
+    return "integer" if _whole(number(value)) else "fraction"
+
+
+def number(value: int | float | Decimal) -> Decimal:
+    """A number as it was written, in decimal digits."""
+    return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+
+
+def key(value: Any) -> Hashable:
+    """The same for values that are equal in JSON Schema, and for no others: 1 and 1.0 are equal, 1 and true are not."""
+    match value:
+        case None | bool() | str():
+            return (kind(value), value)
+        case list():
+            return ("array", tuple(key(item) for item in value))
+        case dict():
+            return ("object", frozenset((name, key(item)) for name, item in value.items()))
+    return ("number", number(value))
+
+
+def divides(divisor: Decimal, value: Decimal) -> bool | None:
+    """Whether a number is a multiple of another; None where that would take too long to find out."""
+    if divisor == value or not value:
+        return True
+    if max(abs(divisor.adjusted()), abs(value.adjusted()), _behind(divisor), _behind(value)) > _DIGITS:
+        return None
+    return Fraction(value) % Fraction(divisor) == 0
+
+
+def matches(pattern: str, text: str) -> bool | None:
+    """Whether a text has a part that a pattern describes; None where the library gives up. Cost: linear, or bounded."""
+    validator = _matcher(pattern)
+    if validator is None:
+        return None
+    try:
+        return bool(validator.is_valid(text))
+    except ValueError:
+        return None
+
+
+def is_pattern(pattern: str) -> bool:
+    """Whether a text is a regular expression of ECMA-262, which JSON Schema's patterns are."""
+    return bool(_REGEX.is_valid(pattern))
+
+
+def has_format(name: str, text: str) -> bool | None:
+    """Whether a text has a `format`; None for formats that the library does not know."""
+    return bool(_format(name).is_valid(text)) if name in _KNOWN else None
+
+
+_REGEX: Final = jsonschema_rs.Draft7Validator({"format": "regex"}, validate_formats=True)
+_KNOWN: Final = frozenset({"date", "date-time", "time", "uuid", "ipv4", "ipv6", "email", "uri", "regex"})
+
+
+@lru_cache(maxsize=1024)
+def _matcher(pattern: str) -> Any:
+    try:
+        return jsonschema_rs.Draft7Validator({"pattern": pattern})
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=32)
+def _format(name: str) -> Any:
+    return jsonschema_rs.Draft201909Validator({"format": name}, validate_formats=True)
+
+
+def _whole(value: Decimal) -> bool:
+    if _behind(value) > _DIGITS:
+        return False
+    return value.as_tuple().exponent >= 0 or value == value.to_integral_value()  # type: ignore[operator]
+
+
+def _behind(value: Decimal) -> int:
+    """How many digits the exponent puts behind the point."""
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)
+    return max(0, -exponent)
