@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from api.answer import Answer
+from api.answer import Answer, Headers
 from api.feeds.forms import FORMS_OF_LOG, Form, choose
 from api.feeds.rights import Sees, is_public, streams_of
 from api.feeds.sources import LogSource
@@ -21,6 +21,9 @@ from commands.log import Recorded, Writing
 from domain.commands import Command
 from domain.roles import Caller
 from projections.entities.query import View
+
+#: How many things rules beyond the model find in what a request wrote.
+FINDINGS: Final = b"annals-findings"
 
 _FORMS: Final = {name: form for name, form in FORMS_OF_LOG.items() if not form.endless}
 
@@ -40,7 +43,12 @@ async def tried(
         return _lines(transaction, recorded, request.caller, form)
 
     recorded = await asyncio.wrap_future(road.submit(command, request.caller, lines, condition, dryrun=True))
-    return Answer(200, [form.content_type, root_link(request.base)], recorded.answer)
+    return Answer(200, [form.content_type, root_link(request.base), *counted(recorded)], recorded.answer)
+
+
+def counted(recorded: Recorded) -> Headers:
+    """The header that says how many findings a write has, or would have; none where there is nothing to find."""
+    return [(FINDINGS, b"%d" % recorded.findings)] if recorded.findings else []
 
 
 def _lines(transaction: Writing, recorded: Recorded, caller: Caller, form: Form) -> bytes:

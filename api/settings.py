@@ -13,6 +13,7 @@ from sqlalchemy.exc import ArgumentError
 
 from api import callers, cors, proxies
 from api.limits import MAX_BODY
+from domain.world import DomainValidation
 
 PREFIX: Final = "ANNALS_"
 
@@ -101,6 +102,9 @@ class Settings(BaseSettings):
     jwt_role_claim: str = Field("role", description="claim with the caller's role; dots lead into objects")
     jwt_groups_claim: str = Field("xregistry_groups", description="claim with further roles by the xid of a Group")
     event_changes: bool = Field(True, description="whether events say which attributes have changed")
+    domain_validation: DomainValidation = Field(
+        "warn", description="rules of endpoints and messages beyond the model: off, warn (counted), strict (refused)"
+    )
     registryid: str = Field("annals", description="registryid that a new store gets; an existing one keeps its own")
     log_level: str = Field("info", description="least level of log lines: debug, info, warning, error")
 

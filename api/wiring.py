@@ -13,6 +13,7 @@ from commands.handle import Observer, Road
 from commands.log import Recorded, Store, Writing
 from domain.commands import CreateRegistry
 from domain.model.builtin import default_source
+from domain.world import DomainValidation
 from projections.entities.apply import Entities
 from projections.entities.query import Readers
 from projections.entities.rebuild import catch_up
@@ -27,6 +28,8 @@ class Wanted(Protocol):
     def public_url(self) -> str | None: ...
     @property
     def registryid(self) -> str: ...
+    @property
+    def domain_validation(self) -> DomainValidation: ...
     @property
     def check_workers(self) -> int: ...
     @property
@@ -61,7 +64,13 @@ def open_registry(
     settings: Wanted, *, clock: Clock | None = None, new_id: NewId | None = None, observer: Observer | None = None
 ) -> Registry:
     """The registry of the settings, made where there is none yet. observer: is told of each commit."""
-    store = Store(settings.database, clock=clock or utc_now, new_id=new_id, public_url=settings.public_url or "")
+    store = Store(
+        settings.database,
+        clock=clock or utc_now,
+        new_id=new_id,
+        public_url=settings.public_url or "",
+        domainvalidation=settings.domain_validation,
+    )
     entities = Entities()
     store.create()
     with store.writing() as transaction:

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Final
 
 from api import conditional
-from api.answer import Answer, Headers
+from api.answer import Answer
 from api.definitions import Latest
-from api.dryrun import tried
+from api.dryrun import counted, tried
 from api.flags import Flags
 from api.headers import CORRELATION
 from api.inline import Inline, below, parse_inline
@@ -97,7 +97,7 @@ class Writing:
         return replace(shown, rows=rows, configuration=texts, narrowing=narrowing and narrowing.settled(rows))
 
     async def _told(self, request: Request, recorded: Recorded) -> Answer:
-        headers: Headers = []
+        headers = counted(recorded)
         if recorded.xregcorrelationid is not None:
             headers.append((CORRELATION, recorded.xregcorrelationid.encode()))
         shown: Shown | None = recorded.answer

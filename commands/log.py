@@ -26,7 +26,7 @@ from domain.commands import Command, describe
 from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent
 from domain.model import Model
 from domain.roles import Role
-from domain.world import Context, Decision
+from domain.world import Context, Decision, DomainValidation
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class Recorded:
 
     events: with their positions, in log order; empty when nothing changed, and then there is no correlation id.
     processed: xids that the request named, in its order. position: the end of the log after the command.
-    answer: what the caller had built inside the savepoint.
+    answer: what the caller had built inside the savepoint. findings: see Decision.
     """
 
     events: tuple[tuple[int, EntityEvent], ...]
@@ -61,12 +61,14 @@ class Recorded:
     position: int
     time: datetime
     answer: Any = None
+    findings: int = 0
 
 
 class Store:
     """A log with its heads, interactions and documents, in a SQLite file or a PostgreSQL database.
 
-    public_url: recorded with each interaction as the registry's URL of its day.
+    public_url: recorded with each interaction as the registry's URL of its day. domainvalidation: what the rules beyond
+    the model come to.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Store:
         new_id: NewId | None = None,
         public_url: str = "",
         durable: bool = True,
+        domainvalidation: DomainValidation = "warn",
     ) -> None:
         self.engine = open_engine(url, durable=durable)
         self.recorder = LogRecorder(self.engine)
@@ -84,6 +87,7 @@ class Store:
         self.clock = clock
         self.new_id = new_id or Ulids()
         self.public_url = public_url
+        self.domainvalidation: DomainValidation = domainvalidation
         self._writers = self.engine.execution_options(**{WRITING: True})
         self._models = ModelCache()
         # Threads of this process queue here, in order; the database's own lock makes waiters poll or pay a round trip.
@@ -145,7 +149,8 @@ class Writing:
     def context(self, caller: str = "anonymous", role: Role = Role.WRITER, *, dryrun: bool = False) -> Context:
         """A new interaction's time, never before the last one's, and its correlation id; a dry run uses none up."""
         now = self.store.clock()
-        return Context(max(now, self.tip.time or now), "" if dryrun else self.store.new_id(), caller, role)
+        id = "" if dryrun else self.store.new_id()
+        return Context(max(now, self.tip.time or now), id, caller, role, self.store.domainvalidation)
 
     def attempt(self, work: Callable[[], T], *, dryrun: bool = False) -> T | Exception:
         """What the work gives, or the exception that undid it; its neighbours in the transaction stay as they are.
@@ -174,7 +179,7 @@ class Writing:
         Raises: IntegrityError when an event does not follow the last one of its stream.
         """
         if not decision.events:
-            return Recorded((), decision.processed, None, self.tip.position, context.now)
+            return Recorded((), decision.processed, None, self.tip.position, context.now, findings=decision.findings)
         born = tuple(starmap(_born, enumerate(decision.events, self.tip.position + 1)))
         documents = list(decision.documents.items())
         sql.insert(self.connection, tables.document, documents, "ON CONFLICT DO NOTHING")
@@ -187,7 +192,8 @@ class Writing:
         sql.insert(self.connection, tables.interaction, [closed])
         self.tip = Tip(closed.last, context.now, closed.chain, closed.state)
         events = tuple(enumerate(born, facts.first))
-        return Recorded(events, decision.processed, context.xregcorrelationid or None, closed.last, context.now)
+        known = context.xregcorrelationid or None
+        return Recorded(events, decision.processed, known, closed.last, context.now, findings=decision.findings)
 
     def _undo(self, before: Tip) -> None:
         """Takes everything back to where the savepoint was set."""

@@ -10,7 +10,7 @@ from starlette.types import Receive
 from api import conditional
 from api.answer import JSON, Answer
 from api.definitions import Definitions, Latest
-from api.dryrun import tried
+from api.dryrun import counted, tried
 from api.feeds.asked import Given, parameters, refused, single
 from api.flags import KNOWN
 from api.headers import CORRELATION
@@ -89,7 +89,7 @@ class Restore:
             return await tried(request, road, asked.command, condition)
         recorded = await asyncio.wrap_future(road.submit(asked.command, request.caller, condition=condition))
         known = recorded.xregcorrelationid
-        headers = [(CORRELATION, known.encode())] if known is not None else []
+        headers = [*counted(recorded), *([(CORRELATION, known.encode())] if known is not None else [])]
         return Answer(200, [JSON, root_link(request.base), *headers], dumps(_summary(asked, recorded)))
 
 
