@@ -25,6 +25,7 @@ from api.routes.documents import DOCUMENTS, Documents
 from api.routes.events import EVENTS, EventFeed
 from api.routes.health import LIVEZ, READYZ, Health
 from api.routes.history import HISTORY, History
+from api.routes.imports import IMPORT, Imports
 from api.routes.interactions import INTERACTIONS, Interactions
 from api.routes.log import LOG, LogFeed
 from api.routes.match import MATCH, Matching
@@ -119,10 +120,11 @@ def _history(registry: Registry, feeds: Feeds, events: XRegistryEvents) -> Mappi
 
 
 def _messages(registry: Registry, max_body: int) -> Mapping[str, Place]:
-    """What answers below `/-/` about messages."""
+    """What answers below `/-/` about messages, and documents about them in other forms."""
     return {
         RESOLVED: Place(Resolved(registry)),
         MATCH: Place(Matching(registry, max_body)),
+        IMPORT: Place(Imports(registry, max_body)),
     }
 
 

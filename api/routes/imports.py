@@ -1,0 +1,79 @@
+"""`/-/import`: documents in older forms, written as one interaction like any other, with a report of what was changed.
+
+The translated document goes the way of a `POST /`: the same checks, the same answer, and the same dry run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Final
+
+from starlette.types import Receive
+
+from api.answer import Answer
+from api.definitions import Latest
+from api.feeds.asked import parameters, refused, single
+from api.limits import MAX_BODY, body_of
+from api.problem import root_link
+from api.request import Request
+from api.rules import NotAllowed, check_caller
+from api.wiring import Registry
+from api.writing import Writing
+from domain import problems
+from domain.dialects import DIALECTS, Foreign, Translated
+from domain.jsontext import InvalidJson, dumps, loads
+
+IMPORT: Final = "import"
+
+_ALLOW: Final = "OPTIONS, POST"
+_ALLOWED: Final = ((b"allow", _ALLOW.encode()), (b"access-control-allow-methods", _ALLOW.encode()))
+_DIALECT: Final = "dialect"
+_DRYRUN: Final = "dryrun"
+
+
+class Imports:
+    """The surface of `/-/import`. max_body: bytes that a request may hold."""
+
+    def __init__(self, registry: Registry, max_body: int = MAX_BODY) -> None:
+        self._max_body = max_body
+        self._writing = Writing(registry.road, registry.readers, Latest(registry.readers.quick()))
+
+    async def answer(self, request: Request, receive: Receive) -> Answer:
+        """See `front.Surface`."""
+        if request.method == "OPTIONS":
+            return Answer(200, [root_link(request.base), *_ALLOWED])
+        if len(request.segments) != 2:
+            raise problems.ApiNotFound()
+        if request.method != "POST":
+            raise NotAllowed(problems.ActionNotSupported(action=request.method), _ALLOW)
+        check_caller(request)
+        given = parameters(request, (_DIALECT, _DRYRUN))
+        dialect = single(given, _DIALECT)
+        if dialect is None or dialect not in DIALECTS:
+            raise refused(_DIALECT, f"it is needed, as one of: {', '.join(DIALECTS)}")
+        body = await body_of(request, receive, self._max_body)
+        translated = await asyncio.to_thread(_translated, dialect, body)
+        query = _DRYRUN.encode() if _DRYRUN in given else b""
+        written = replace(request, segments=(), path="/", raw="/", query=query)
+        answer = await self._writing.answer(written, dumps(translated.tree))
+        return answer if _DRYRUN in given else _with_report(answer, translated)
+
+
+def _translated(dialect: str, body: bytes) -> Translated:
+    """Raises: MissingBody, ParsingData, BadRequest for a document in another form."""
+    if not body:
+        raise problems.MissingBody()
+    try:
+        return DIALECTS[dialect](loads(body))
+    except InvalidJson as error:
+        raise problems.ParsingData(error_detail=str(error)) from None
+    except Foreign as error:
+        raise problems.BadRequest(error_detail=str(error)) from None
+
+
+def _with_report(answer: Answer, translated: Translated) -> Answer:
+    """The answer to the write beside what was changed before it."""
+    assert isinstance(answer.body, bytes), "a write is answered as a whole"
+    report = dumps([change.members() for change in translated.report])
+    return replace(answer, body=b'{"result":%b,"report":%b}' % (answer.body, report))

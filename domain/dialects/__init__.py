@@ -1,0 +1,19 @@
+"""Documents in older forms, and what they say in the form of now.
+
+A dialect is a pure function from a document to a tree that an ordinary write of the registry takes, with a report of
+everything that it changed on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from domain.dialects import endpoint_rc2
+from domain.dialects.editing import Foreign, Translated
+from domain.jsontext import Json
+
+__all__ = ["DIALECTS", "Foreign", "Translated"]
+
+#: The dialects by the name that requests ask for them with. Each raises Foreign for a document that is in no such form.
+DIALECTS: Final[Mapping[str, Callable[[Json], Translated]]] = {endpoint_rc2.NAME: endpoint_rc2.translate}
