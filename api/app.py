@@ -23,6 +23,7 @@ from api.routes.diff import DIFF, Diff
 from api.routes.docs import DOCS, OPENAPI, Described
 from api.routes.documents import DOCUMENTS, Documents
 from api.routes.events import EVENTS, EventFeed
+from api.routes.findings import FINDINGS, Findings
 from api.routes.health import LIVEZ, READYZ, Health
 from api.routes.history import HISTORY, History
 from api.routes.imports import IMPORT, Imports
@@ -45,7 +46,7 @@ from projections.xregistry_events import XRegistryEvents
 #: Names below `/-/` that are answered, and those of them that the root has as well while the model leaves them free.
 OWN: Final = frozenset(
     (LIVEZ, READYZ, METRICS, OPENAPI, DOCS, SHORT, EVENTS, LOG, DOCUMENTS, HISTORY, INTERACTIONS, DIFF, RESTORE)
-) | {RESOLVED, MATCH, CHECK}
+) | {RESOLVED, MATCH, CHECK, FINDINGS}
 ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
 
 
@@ -115,6 +116,7 @@ def _history(registry: Registry, feeds: Feeds, events: XRegistryEvents) -> Mappi
         HISTORY: Place(History(registry)),
         INTERACTIONS: Place(Interactions(registry)),
         DIFF: Place(Diff(registry)),
+        FINDINGS: Place(Findings(registry)),
         RESTORE: Place(Restore(registry)),
     }
 

@@ -1,0 +1,116 @@
+"""Findings of what the read model shows: worked out as they are read, so they are always true to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from domain import xid as xids
+from domain.findings import MESSAGES, Check, Finding, Subject, findings, judged
+from domain.jsontext import loads
+from domain.model import Model
+from projections.entities.query import View
+from projections.entities.rows import Row
+from projections.entities.xref import POINTED, resource_types
+
+#: Entities that are held at once because others look at them: neighbours share their Groups and their bases.
+KEPT: Final = 256
+
+Attributes = Mapping[str, Any]
+Reads = Callable[[str], bool]
+
+
+class Place(NamedTuple):
+    """Behind which finding to go on: so many of one entity."""
+
+    xid: str
+    number: int
+
+
+class Found(NamedTuple):
+    """A finding, and the place behind it."""
+
+    finding: Finding
+    place: Place
+
+
+class StoredEntities:
+    """The entities of one moment: a `Lookup`.
+
+    reads: whether the caller may see one; what it may not see is not there.
+    """
+
+    def __init__(self, view: View, reads: Reads) -> None:
+        self._view = view
+        self._reads = reads
+        self._known: dict[str, Attributes | None] = {}
+
+    def get(self, xid: str) -> Attributes | None:
+        """See Lookup."""
+        if xid not in self._known:
+            if len(self._known) >= KEPT:
+                self._known.clear()
+            self._known[xid] = self._find(xid)
+        return self._known[xid]
+
+    def members(self, collection: str) -> Iterator[str]:
+        """See Lookup."""
+        if not self._reads(collection):
+            return iter(())
+        return (row.xid for row in self._view.subtree(collection, {xids.type_of(collection)}))
+
+    def _find(self, xid: str) -> Attributes | None:
+        row = self._view.shown(xid) if self._reads(xid) else None
+        return _attributes(row) if row is not None else None
+
+
+def found(
+    view: View, xid: str, model: Model, check: Check, reads: Reads, after: Place | None = None
+) -> Iterator[Found]:
+    """The findings of an entity or collection and of all below it, in tree order, streamed.
+
+    A message has those of its default Version; its other Versions have their own. after: where to go on.
+    Cost: a look at everything there that has rules, and at what it refers to.
+    """
+    kinds = _kinds(model)
+    lookup = StoredEntities(view, reads)
+    start = xids.tree_key(after.xid) if after else ""
+    for row in _rows(view, xid, kinds):
+        attributes = _attributes(row) if row.tree_key >= start else None
+        if attributes is None or (row.xid != xid and _is_shown_already(row, attributes)):
+            continue
+        passed = after.number if after and row.tree_key == start else 0
+        subject = Subject(row.xid, attributes, lookup, check)
+        for number, finding in enumerate(findings(kinds[row.type], subject), 1):
+            if number > passed:
+                yield Found(finding, Place(row.xid, number))
+
+
+def _rows(view: View, xid: str, kinds: Mapping[str, str]) -> Iterator[Row]:
+    own = view.shown(xid) if xid != xids.REGISTRY and len(xids.segments(xid)) % 2 == 0 else None
+    if own is not None and own.type in kinds:
+        yield own
+    pointing = resource_types({type.partition(".")[0]: (MESSAGES,) for type in kinds if "." in type}, xid)
+    yield from view.tree(xid, pointing)(xid, kinds.keys())
+
+
+def _kinds(model: Model) -> dict[str, str]:
+    """The kind of each type that has rules, Versions included where there can be several."""
+    kinds = judged(model)
+    for type in list(kinds):
+        group, _, resource = type.partition(".")
+        if resource and model.groups[group].resources[resource].maxversions != 1:
+            kinds[f"{type}.versions"] = kinds[type]
+    return kinds
+
+
+def _is_shown_already(row: Row, attributes: Attributes) -> bool:
+    """Whether a row says what the Resource above it says as well, or what a pointer shows."""
+    return row.private == POINTED or (row.type.count(".") == 2 and attributes.get("isdefault") is True)
+
+
+def _attributes(row: Row) -> Attributes | None:
+    """What a row holds; None for a pointer to nothing, which has nothing to be judged by."""
+    attributes: dict[str, Any] = loads(row.attributes)
+    dangling = row.type.count(".") == 1 and "versionid" not in attributes
+    return None if dangling else attributes
