@@ -1,0 +1,43 @@
+"""Features of the editions: how fields and enums are encoded, decided from the document down to the field.
+
+Proto2 and proto3 are the editions of their day: their keywords mean features, and their
+defaults are those of features.
+Spec: Protobuf documentation, "Feature Settings for Editions".
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from google.protobuf import descriptor_pb2 as d  # type: ignore[import-untyped]
+
+
+class Features(NamedTuple):
+    """The features that change what is on the wire, as numbers of their enums in descriptor.proto."""
+
+    presence: int
+    enum: int
+    repeated: int
+    message: int
+
+    def under(self, said: d.FeatureSet) -> Features:
+        """These features, where nothing else is said."""
+        return Features(
+            said.field_presence or self.presence,
+            said.enum_type or self.enum,
+            said.repeated_field_encoding or self.repeated,
+            said.message_encoding or self.message,
+        )
+
+
+_PREFIXED: Final = d.FeatureSet.LENGTH_PREFIXED
+_PROTO2: Final = Features(d.FeatureSet.EXPLICIT, d.FeatureSet.CLOSED, d.FeatureSet.EXPANDED, _PREFIXED)
+_PROTO3: Final = Features(d.FeatureSet.IMPLICIT, d.FeatureSet.OPEN, d.FeatureSet.PACKED, _PREFIXED)
+_EDITIONS: Final = Features(d.FeatureSet.EXPLICIT, d.FeatureSet.OPEN, d.FeatureSet.PACKED, _PREFIXED)
+
+
+def of_file(file: d.FileDescriptorProto) -> Features:
+    """The features that hold in a document where it says nothing else."""
+    if file.syntax == "editions":
+        return _EDITIONS.under(file.options.features)
+    return _PROTO3 if file.syntax == "proto3" else _PROTO2

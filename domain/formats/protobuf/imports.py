@@ -1,0 +1,187 @@
+"""Documents with imports that are not here: compiled all the same, with the imported types known by name only.
+
+Nothing is ever read because a document says so, but a registry keeps the documents of one project one by one, so an
+import that it does not have is no mistake. Such imports, and options whose meaning they would give, are painted over
+with spaces, so that lines stay; the types that are then missing are declared in documents beside. All else is checked
+as ever.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from domain.formats.contract import Violation
+from domain.formats.protobuf.painting import custom_options, painted
+from domain.formats.protobuf.protoc import Compiled, Flaw, compile_text, well_known
+from domain.formats.protobuf.text import Source, Statement, spot
+
+_BESIDE: Final = "declared_%d.proto"
+#: Compilations that one document takes at most: types may be found missing only once others are there.
+_ROUNDS: Final = 6
+_MISSING: Final = re.compile(r'^"([\w.]+)" is (?:not defined|resolved to "([\w.]+)", which is not defined)')
+_VALUE: Final = re.compile(r'^Enum type "([\w.]+)" has no value named "(\w+)"')
+_TAKEN: Final = re.compile(r'^"([\w.]+)" is already defined')
+_NO_MESSAGE: Final = "Messages can't have default values"
+_LABELS: Final = ("optional", "required", "repeated")
+
+#: The types to declare by their full names: messages (None), or enums with the names of their values.
+_Declared = dict[str, frozenset[str] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A compiled document. opaque: full names of types that only an import that is not here can tell about.
+
+    options: those that were not checked, as text.
+    """
+
+    compiled: Compiled
+    opaque: frozenset[str] = frozenset()
+    options: tuple[str, ...] = ()
+
+
+def compile_source(source: Source) -> Resolved:
+    """The document compiled, with its unknown imports made good. Raises: Violation."""
+    unknown = [one for one in source.imports if one.value not in well_known()]
+    if unknown:
+        return _with_opaque_types(source, unknown)
+    compiled = compile_text(source.text)
+    if compiled.descriptor is None:
+        raise _violation(source, compiled.flaws[0])
+    return Resolved(compiled)
+
+
+def _with_opaque_types(source: Source, unknown: Sequence[Statement]) -> Resolved:
+    options = list(custom_options(source.tokens))
+    text = painted(source.text, (*options, *(one.tokens for one in unknown)))
+    at, package = unknown[0].tokens[0].start, _package(source)
+    declared: _Declared = {}
+    missed: list[Flaw] = []
+    for _ in range(_ROUNDS):
+        beside = _documents(declared)
+        imports = "".join(f'import "{name}"; ' for name in beside)
+        compiled = compile_text(text[:at] + imports + text[at:], beside)
+        if compiled.descriptor is not None:
+            shown = tuple(" ".join(token.text for token in tokens) for tokens in options)
+            return Resolved(compiled, frozenset(declared), shown)
+        missed += [flaw for flaw in compiled.flaws if _MISSING.match(flaw.text)]
+        learnt = _with_parents(_learn(declared, compiled.flaws, source, package))
+        if learnt == declared:
+            break
+        declared = learnt
+    raise _violation(source, _worst(compiled.flaws, missed, package))
+
+
+def _worst(flaws: Sequence[Flaw], missed: Sequence[Flaw], package: str) -> Flaw:
+    """The flaw to tell: one that no import can heal. A type missing in another of the document's own is such a one."""
+    for flaw in flaws:
+        if taken := _TAKEN.match(flaw.text):
+            inner = (one for one in missed if f"{_named(one, package)}.".startswith(f"{taken[1]}."))
+            return next(inner, flaw)
+    return next((one for one in flaws if not _MISSING.match(one.text)), flaws[0])
+
+
+def _named(flaw: Flaw, package: str) -> str:
+    missing = _MISSING.match(flaw.text)
+    return _full_name(missing[1], missing[2], package) if missing else ""
+
+
+def _learn(declared: _Declared, flaws: Sequence[Flaw], source: Source, package: str) -> _Declared:
+    """The types to declare, with what the flaws tell of more of them and of what kind they are."""
+    known = dict(declared)
+    for flaw in flaws:
+        if _MISSING.match(flaw.text):
+            known.setdefault(_named(flaw, package), None)
+        elif (value := _VALUE.match(flaw.text)) and value[1] in known:
+            known[value[1]] = (known[value[1]] or frozenset()) | {value[2]}
+        elif flaw.text.startswith(_NO_MESSAGE) and flaw.line is not None:
+            for name in _types_with_default(known, flaw.line, source):
+                known[name] = known[name] or frozenset()
+    return known
+
+
+def _full_name(written: str, resolved: str | None, package: str) -> str:
+    """The name of a type: one without dots is looked for where the document is, another from the top."""
+    if resolved is not None or written.startswith("."):
+        return (resolved or written).removeprefix(".")
+    return written if "." in written or not package else f"{package}.{written}"
+
+
+def _with_parents(declared: _Declared) -> _Declared:
+    """The types, with those between a type and another that it stands in."""
+    known = dict(declared)
+    for name in declared:
+        owner = _owner(name, declared)
+        while owner and (name := name.rpartition(".")[0]) != owner:
+            known.setdefault(name, None)
+    return known
+
+
+def _owner(name: str, declared: _Declared) -> str | None:
+    """The nearest declared type that one stands in."""
+    while name := name.rpartition(".")[0]:
+        if name in declared:
+            return name
+    return None
+
+
+def _types_with_default(declared: _Declared, line: int, source: Source) -> Iterator[str]:
+    """The declared types of the fields with a default in a line: messages have none, so they are enums."""
+    words: list[str] = []
+    at, now = 0, 1
+    for token in source.tokens:
+        now += source.text.count("\n", at, token.start)
+        at = token.start
+        if token.text in ("{", "}", ";"):
+            if now >= line and "default" in words and "=" in words:
+                written = "".join(word for word in words[: words.index("=") - 1] if word not in _LABELS).lstrip(".")
+                yield from (name for name in declared if f".{name}".endswith(f".{written}"))
+            if now > line:
+                return
+            words = []
+        else:
+            words.append(token.text)
+
+
+def _documents(declared: _Declared) -> dict[str, str]:
+    """Documents that declare the types, one for each package and kind."""
+    inside: dict[str | None, list[str]] = defaultdict(list)
+    for name in declared:
+        inside[_owner(name, declared)].append(name)
+    bodies: dict[tuple[str, bool], list[str]] = defaultdict(list)
+    for name in inside[None]:
+        bodies[name.rpartition(".")[0], declared[name] is None].append(_declaration(name, declared, inside))
+    return {
+        _BESIDE % index: f'syntax = "proto{2 if messages else 3}"; '
+        + (f"package {package}; " if package else "")
+        + "".join(lines)
+        for index, ((package, messages), lines) in enumerate(bodies.items())
+    }
+
+
+def _declaration(name: str, declared: _Declared, inside: dict[str | None, list[str]]) -> str:
+    values, simple = declared[name], name.rpartition(".")[2]
+    if values is not None:
+        rest = "".join(f"{value} = {number}; " for number, value in enumerate(sorted(values), 1))
+        return f"enum {simple} {{ {name.replace('.', '_')}_0 = 0; {rest}}} "
+    inner = "".join(_declaration(other, declared, inside) for other in inside.get(name, ()))
+    return f"message {simple} {{ extensions 1 to max; {inner}}} "
+
+
+def _package(source: Source) -> str:
+    tokens = source.tokens
+    depth = 0
+    for index, token in enumerate(tokens):
+        depth += (token.text == "{") - (token.text == "}")
+        if depth == 0 and token.text == "package" and (index == 0 or tokens[index - 1].text in (";", "}")):
+            end = next((at for at in range(index, len(tokens)) if tokens[at].text == ";"), len(tokens))
+            return "".join(part.text for part in tokens[index + 1 : end])
+    return ""
+
+
+def _violation(source: Source, flaw: Flaw) -> Violation:
+    return Violation(flaw.text, None if flaw.line is None else spot(source.text, flaw.line))
