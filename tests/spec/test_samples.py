@@ -1,0 +1,198 @@
+"""The specification's sample documents, taken in by a new registry of the three built-in models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.formats import find
+from domain.model.builtin import default_source
+from tests.api.conftest import Api, create, serving
+from tests.data import published
+from tests.spec.feed import end, told
+from tests.stores import sqlite_url
+
+__all__ = ["sqlite_url"]
+
+Json = dict[str, Any]
+FOLDER = "cloudevents/samples/scenarios"
+#: Endpoints, message groups, messages, schemas and Versions of schemas in each.
+COUNTS = {
+    "watchkam-jsons07": (0, 1, 2, 2, 3),
+    "lightbulb-avro": (0, 1, 4, 4, 4),
+    "inkjet-proto3": (0, 1, 5, 5, 5),
+    "waterboiler-mqtt5-jsons07": (2, 1, 2, 2, 2),
+    "windgenerator-kafka-avro": (0, 1, 2, 2, 2),
+    "smartoven-xsd": (0, 1, 5, 5, 5),
+}
+MOVING = {"createdat", "modifiedat", "epoch", "self"}
+
+
+@pytest.fixture(params=COUNTS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def document(name: str) -> Json:
+    sample: Json = published(f"{FOLDER}/{name}.xreg.json")
+    return sample
+
+
+@pytest.fixture
+def registry(sqlite_url: str) -> Iterator[Api]:
+    """A registry of the built-in models, with nothing in it."""
+    create(sqlite_url, default_source())
+    with serving(sqlite_url) as served:
+        yield served
+
+
+def test_each_is_as_the_table_says(name: str, document: Json) -> None:
+    found = [len(list(documents)) for documents in (_of(document, "endpoints"), _of(document, "messagegroups"))]
+    found += [len(list(_inside(document, "messagegroups", "messages")))]
+    schemas = list(_inside(document, "schemagroups", "schemas"))
+    assert (*found, len(schemas), sum(len(schema["versions"]) for _, schema in schemas)) == COUNTS[name]
+
+
+@pytest.mark.parametrize("method", ["PUT", "POST"])
+@pytest.mark.parametrize("validation", ["off", "warn"])
+def test_it_is_taken_in(document: Json, sqlite_url: str, method: str, validation: str) -> None:
+    # SA-01: at both levels that refuse nothing; every inline document is checked, and right
+    create(sqlite_url, default_source())
+    with serving(sqlite_url, domain_validation=validation) as registry:
+        registry.done(method, "/", document)
+        _check_counts(document, registry.get("/"))
+        for xid, given in _versions(document):
+            version = registry.get(f"{xid}$details")
+            if find(given["format"]) is not None:
+                assert version["formatvalidated"] is True, (xid, version)
+                assert "formatvalidatedreason" not in version
+
+
+def test_schemas_elsewhere_are_not_checked(registry: Api) -> None:
+    # SA-01: a document that is stored elsewhere is not validated, and the reason is told
+    document = {"format": "Avro/1.11", "schemaurl": "http://example.com/s.avsc"}
+    registry.done("POST", "/", {"schemagroups": {"g": {"schemas": {"s": document}}}})
+    version = registry.get("/schemagroups/g/schemas/s$details")
+    assert version["formatvalidated"] is False
+    assert version["formatvalidatedreason"]
+
+
+def test_exports_are_stable(document: Json, registry: Api, tmp_path: Path) -> None:
+    # SA-02: from one registry to an empty one, all but times, epochs and URLs is the same
+    registry.done("PUT", "/", document)
+    exported = registry.get("/export")
+    second = f"sqlite:///{tmp_path / 'second.db'}"
+    create(second, default_source())
+    with serving(second) as other:
+        other.done("PUT", "/?ignore=epoch", exported)
+        assert _still(other.get("/export")) == _still(exported)
+
+
+def test_the_import_is_told_once(document: Json, registry: Api, sqlite_url: str) -> None:
+    # SA-03: one event for the registry, and one for each Group, Resource and Version, under one id
+    before = end(sqlite_url)
+    registry.done("PUT", "/", document)
+    messages = told(sqlite_url, before)
+    kinds = Counter(message.type.removeprefix("io.xregistry.") for message in messages)
+    resources = list(_inside(document, "messagegroups", "messages")) + list(_inside(document, "endpoints", "messages"))
+    schemas = list(_inside(document, "schemagroups", "schemas"))
+    groups = sum(len(list(_of(document, plural))) for plural in ("endpoints", "messagegroups", "schemagroups"))
+    assert kinds == {
+        "registry.updated": 1,
+        "group.created": groups,
+        "resource.created": len(resources) + len(schemas),
+        "version.created": len(resources) + len(list(_versions(document))),
+    }
+    assert len({message.xregcorrelationid for message in messages}) == 1
+
+
+def test_the_same_again_changes_epochs_and_times_only(document: Json, registry: Api, sqlite_url: str) -> None:
+    # SA-04: nothing comes or goes, and nothing but what every update touches is listed
+    registry.done("PUT", "/", document)
+    before = end(sqlite_url)
+    registry.done("PUT", "/", document)
+    messages = told(sqlite_url, before)
+    assert messages
+    for message in messages:
+        assert message.type.endswith(".updated")
+        assert {each.removeprefix("meta.") for each in message.changed or ()} == {"epoch", "modifiedat"}, message
+
+
+def test_messages_lead_to_their_schemas(document: Json, registry: Api) -> None:
+    # SA-06: each local reference resolves to a schema of the format that the message states
+    registry.done("PUT", "/", document)
+    messages = list(_inside(document, "messagegroups", "messages"))
+    for _, message in messages:
+        schema = registry.get(message["dataschemauri"] + "$details")
+        assert schema["format"].lower() == message["dataschemaformat"].lower()
+    assert len({message["dataschemauri"] for _, message in messages}) == len(messages)
+
+
+def test_documents_come_back(document: Json, registry: Api) -> None:
+    # SA-07: JSON as the same JSON, text as the same text
+    registry.done("PUT", "/", document)
+    shown = registry.get("/?inline=*")
+    given = {xid: version["schema"] for xid, version in _versions(document)}
+    assert {xid: version["schema"] for xid, version in _versions(shown) if xid in given} == given
+
+
+@pytest.mark.skipif(find("JsonSchema/draft-07") is None, reason="the format is not known here")
+def test_compatibility_is_asked_of_what_is_there(registry: Api) -> None:
+    # SA-08: a required property more is forward compatible; asking for more than that changes nothing
+    registry.done("PUT", "/", published(f"{FOLDER}/watchkam-jsons07.xreg.json"))
+    meta = "/schemagroups/Fabrikam.Watchkam/schemas/Fabrikam.Watchkam.MotionDetectedEventData/meta"
+    registry.done("PATCH", meta, {"compatibility": "forward"})
+    refused = registry.send("PATCH", meta, {"compatibility": "backward"})
+    assert (refused.status_code, refused.json()["type"].rpartition("#")[2]) == (400, "compatibility_violation")
+    assert registry.get(meta)["compatibility"] == "forward"
+
+
+@pytest.mark.parametrize("kind", ["doc-store", "formatted-doc-store"])
+def test_document_stores_are_taken_in(kind: str, registry: Api) -> None:
+    # SA-02, SA-07: documents in each form, given and generated Version ids, under models of their own
+    registry.done("PUT", "/modelsource", published(f"core/samples/{kind}-model.json"))
+    data = published(f"core/samples/{kind}-data.json")
+    registry.done("PATCH", "/", data)
+    exported = registry.get("/export")
+    registry.done("PATCH", "/?ignore=epoch,modelsource,capabilities", exported)
+    assert _still(registry.get("/export")) == _still(exported)
+
+
+def _check_counts(document: Json, root: Json) -> None:
+    for plural in ("endpoints", "messagegroups", "schemagroups"):
+        assert root[f"{plural}count"] == len(document.get(plural, {}))
+
+
+def _of(document: Json, plural: str) -> Iterator[tuple[str, Json]]:
+    for id, group in document.get(plural, {}).items():
+        yield f"/{plural}/{id}", group
+
+
+def _inside(document: Json, groups: str, resources: str) -> Iterator[tuple[str, Json]]:
+    for xid, group in _of(document, groups):
+        for id, resource in group.get(resources, {}).items():
+            yield f"{xid}/{resources}/{id}", resource
+
+
+def _versions(document: Json) -> Iterator[tuple[str, Json]]:
+    for xid, schema in _inside(document, "schemagroups", "schemas"):
+        for id, version in schema["versions"].items():
+            yield f"{xid}/versions/{id}", version
+
+
+def _still(value: Any) -> Any:
+    """What of an export does not depend on when and where it was made."""
+    if isinstance(value, list):
+        return [_still(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: _still(each)
+        for name, each in value.items()
+        if name not in MOVING and not (name.endswith("url") and isinstance(each, str) and each.startswith("http://h/"))
+    }
