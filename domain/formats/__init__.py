@@ -28,7 +28,7 @@ COMPATIBILITIES: Final = (
 class Room:
     """One schema format, before anything of it is imported.
 
-    names: the values of `format` that mean it, lower case; `*` stands for any text. text: documents are text, which a
+    names: the values of `format` that mean it, in any letter case; `*` stands for any text. text: documents are text, which a
     JSON document carries as one string; otherwise they are JSON. compares: whether it can compare two documents.
     """
 
@@ -47,7 +47,10 @@ def _releases(family: str, *releases: str) -> tuple[str, ...]:
 
 
 #: Every format that this registry knows.
-ROOMS: Final[tuple[Room, ...]] = ()
+ROOMS: Final[tuple[Room, ...]] = (
+    Room("avro", _releases("Avro", "1.8", "1.9", "1.10", "1.11", "1.12")),
+    Room("xsd", ("XSD/1.0", "XSD/1.1", "XMLSchema/1.0", "XMLSchema/1.1"), text=True),
+)
 
 
 @lru_cache(maxsize=1024)
