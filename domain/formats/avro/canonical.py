@@ -12,23 +12,24 @@ from domain.formats.avro.schema import PRIMITIVES, Schema, Type
 
 
 def plain(schema: Schema) -> Any:
-    """The schema as JSON with nothing but what says how data is written, its members in their canonical order.
-
-    Raises: RecursionError where it is nested more deeply than Python reads.
-    """
-    return _Writing(schema.types).use(schema.root.type)
+    """The schema as JSON with nothing but what says how data is written."""
+    return _Writing(schema.types, spaced=True).use(schema.root.type)
 
 
 def text(schema: Schema) -> bytes:
     """The Parsing Canonical Form."""
-    return jsontext.dumps(plain(schema))
+    return jsontext.dumps(_Writing(schema.types, spaced=False).use(schema.root.type))
 
 
 class _Writing:
-    """One pass over a schema in the order of its document, as every type is written out where it comes first."""
+    """One pass over a schema in the order of its document, as every type is written out where it comes first.
 
-    def __init__(self, types: tuple[Type, ...]) -> None:
+    spaced: names without a namespace say so. The canonical form does not, and so loses it below a name that has one.
+    """
+
+    def __init__(self, types: tuple[Type, ...], spaced: bool) -> None:
         self._types = types
+        self._spaced = spaced
         self._written: set[str] = set()
 
     def use(self, index: int) -> Any:
@@ -42,7 +43,8 @@ class _Writing:
         if found.name in self._written:
             return found.name
         self._written.add(found.name)
-        return {"name": found.name, "type": found.kind} | self._held(found)
+        space = {"namespace": ""} if self._spaced and "." not in found.name else {}
+        return {"name": found.name, "type": found.kind} | space | self._held(found)
 
     def _held(self, found: Type) -> dict[str, Any]:
         if found.kind == "enum":

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from domain.formats.avro.schema import Field, Type, Use, violation
+from domain.formats.avro.schema import Field, Type, Use, short, violation
 
+_FIRST: Final = ", which is the first of its union"
 _RANGES: Final = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
 
 
@@ -72,14 +73,16 @@ class Defaults:
                 return None
             flaws.append(flaw)
         if len(flaws) == 1:
-            return flaws[0]._replace(text=f"{flaws[0].text}, which is the first of its union")
+            return flaws[0]._replace(text=f"{flaws[0].text.removesuffix(_FIRST)}{_FIRST}")
         return _Flaw("the default is not a value of any type of its union", pointer, value)
 
     def _record(self, index: int, value: dict[str, Any], pointer: str) -> _Flaw | None:
         fields, required = self._fields(index)
         for name in required:
             if name not in value:
-                return _Flaw(f'the default lacks the field "{name}" of {self._types[index].label}', pointer, value)
+                return _Flaw(
+                    f'the default lacks the field "{short(name)}" of {self._types[index].label}', pointer, value
+                )
         for name, item in value.items():
             if name in fields and (flaw := self._flaw(fields[name].type.type, item, f"{pointer}/{_token(name)}")):
                 return flaw

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, TypeGuard
 
-from domain.formats.avro.schema import PRIMITIVES, violation
+from domain.formats.avro.schema import PRIMITIVES, short, violation
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _FULLNAME: Final = re.compile(rf"{_NAME.pattern}(?:\.{_NAME.pattern})*", re.ASCII)
@@ -30,10 +30,14 @@ def fullname(definition: dict[str, Any], pointer: str, space: str) -> str:
             raise violation("a namespace is a string", f"{pointer}/namespace", space)
     full = qualified(name, space)
     if not _FULLNAME.fullmatch(full):
-        text = f'"{full}" is not a fullname: letters, digits and _, no digit first, with single dots between names'
+        text = (
+            f'"{short(full)}" is not a fullname: letters, digits and _, no digit first, with single dots between names'
+        )
         raise violation(text, f"{pointer}/name", name)
     if full.rpartition(".")[2] in PRIMITIVES:
-        raise violation(f'"{name}" is the name of a primitive type and may not be defined', f"{pointer}/name", name)
+        raise violation(
+            f'"{short(name)}" is the name of a primitive type and may not be defined', f"{pointer}/name", name
+        )
     return full
 
 

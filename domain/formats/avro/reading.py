@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from domain.formats.avro.defaults import Defaults
 from domain.formats.avro.names import aliases, fullname, is_name, qualified
-from domain.formats.avro.schema import NAMED, PRIMITIVES, Field, Schema, Type, Use, violation
+from domain.formats.avro.schema import NAMED, PRIMITIVES, Field, Schema, Type, Use, short, violation
 
 _ORDERS: Final = ("ascending", "descending", "ignore")
 #: Releases (1.x) from which on a rule is in the specification.
@@ -38,7 +38,7 @@ class _Reading:
         self.release = release
         self.types: list[Type] = []
         self._names: dict[str, int] = {}
-        self._aliases: list[tuple[str, int, str]] = []
+        self._aliases: list[tuple[str, int, str, Any]] = []
         self._defaults: list[tuple[Use, Any, str]] = []
         self._kinds: dict[str, Callable[[dict[str, Any], str, str], int]] = {
             **{"record": self._record, "error": self._record, "enum": self._enum, "fixed": self._fixed},
@@ -72,7 +72,7 @@ class _Reading:
             return self._add(Type(name))
         full = qualified(name, space)
         if full not in self._names:
-            text = f'"{name}" is neither a primitive type nor a type that is defined before this place'
+            text = f'"{short(name)}" is neither a primitive type nor a type that is defined before this place'
             raise violation(text, pointer, shown)
         return self._names[full]
 
@@ -91,22 +91,22 @@ class _Reading:
         """The index, the fullname and the aliases of a type that is being defined; what it holds comes later."""
         name = fullname(schema, pointer, space)
         if name in self._names:
-            raise violation(f'the type "{name}" is defined twice', f"{pointer}/name", schema["name"])
+            raise violation(f'the type "{short(name)}" is defined twice', f"{pointer}/name", schema["name"])
         index = self._names[name] = self._add(Type(kind, name))
         others = tuple(qualified(alias, _space(name)) for alias in aliases(schema, pointer))
-        self._aliases += [(alias, index, pointer) for alias in others]
+        self._aliases += [(alias, index, pointer, schema["aliases"]) for alias in others]
         return index, name, others
 
     def _record(self, schema: dict[str, Any], pointer: str, space: str) -> int:
         index, name, others = self._define("record", schema, pointer, space)
         declared = schema.get("fields")
         if not isinstance(declared, list):
-            raise violation(f'the record {name} needs "fields", which is an array', pointer, schema)
+            raise violation(f'the record {short(name)} needs "fields", which is an array', pointer, schema)
         fields: dict[str, Field] = {}
         for at, item in enumerate(declared):
             field = self._field(item, f"{pointer}/fields/{at}", _space(name))
             if field.name in fields:
-                raise violation(f'the record {name} has two fields "{field.name}"', field.pointer, item)
+                raise violation(f'the record {short(name)} has two fields "{short(field.name)}"', field.pointer, item)
             fields[field.name] = field
         if self.release >= _UNIQUE_ALIASES:
             _field_aliases_are_unique(fields, declared)
@@ -121,7 +121,7 @@ class _Reading:
             text = "a field needs a name of letters, digits and _, which does not begin with a digit"
             raise violation(text, pointer, field)
         if "type" not in field:
-            raise violation(f'the field "{name}" needs a type', pointer, field)
+            raise violation(f'the field "{short(name)}" needs a type', pointer, field)
         if field.get("order", "ascending") not in _ORDERS:
             raise violation(f"the order of a field is one of {', '.join(_ORDERS)}", f"{pointer}/order", field["order"])
         use = self.use(field["type"], f"{pointer}/type", space)
@@ -133,14 +133,16 @@ class _Reading:
         index, name, others = self._define("enum", schema, pointer, space)
         symbols = schema.get("symbols")
         if not isinstance(symbols, list):
-            raise violation(f'the enum {name} needs "symbols", which is an array', pointer, schema)
+            raise violation(f'the enum {short(name)} needs "symbols", which is an array', pointer, schema)
         seen: set[str] = set()
         for at, symbol in enumerate(symbols):
             if not is_name(symbol):
                 text = "a symbol is a string of letters, digits and _, which does not begin with a digit"
                 raise violation(text, f"{pointer}/symbols/{at}", symbol)
             if symbol in seen:
-                raise violation(f'the enum {name} has the symbol "{symbol}" twice', f"{pointer}/symbols/{at}", symbol)
+                raise violation(
+                    f'the enum {short(name)} has the symbol "{short(symbol)}" twice', f"{pointer}/symbols/{at}", symbol
+                )
             seen.add(symbol)
         self.types[index] = Type(
             "enum", name, others, symbols=tuple(symbols), default=self._enum_default(schema, pointer, seen)
@@ -159,7 +161,7 @@ class _Reading:
         index, name, others = self._define("fixed", schema, pointer, space)
         size = schema.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-            raise violation(f'the fixed {name} needs "size", a number of bytes', pointer, schema)
+            raise violation(f'the fixed {short(name)} needs "size", a number of bytes', pointer, schema)
         self.types[index] = Type("fixed", name, others, size=size, decimal=_decimal(schema))
         return index
 
@@ -183,7 +185,7 @@ class _Reading:
             use = self.use(branch, f"{pointer}/{at}", space)
             kind, name = self._identity(use)
             if (kind, name) in seen:
-                raise violation(f"a union may have one {name or kind} only", use.pointer, branch)
+                raise violation(f"a union may have one {short(name or kind)} only", use.pointer, branch)
             seen.add((kind, name))
             uses.append(use)
         return self._add(Type("union", parts=tuple(uses)))
@@ -195,9 +197,9 @@ class _Reading:
 
     def _aliases_are_unique(self) -> None:
         owners = dict(self._names)
-        for alias, index, pointer in self._aliases:
+        for alias, index, pointer, written in self._aliases:
             if owners.setdefault(alias, index) != index:
-                raise violation(f'"{alias}" names two types', f"{pointer}/aliases", alias)
+                raise violation(f'"{short(alias)}" names two types', f"{pointer}/aliases", written)
 
 
 def _space(name: str) -> str:
@@ -209,7 +211,7 @@ def _field_aliases_are_unique(fields: dict[str, Field], declared: list[Any]) -> 
     for at, field in enumerate(fields.values()):
         for alias in field.aliases:
             if owners.setdefault(alias, field.name) != field.name:
-                text = f'"{alias}" names two fields, "{owners[alias]}" and "{field.name}"'
+                text = f'"{short(alias)}" names two fields, "{short(owners[alias])}" and "{short(field.name)}"'
                 raise violation(text, f"{field.pointer}/aliases", declared[at]["aliases"])
 
 

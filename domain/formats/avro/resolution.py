@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from domain.formats.avro.schema import NAMED, Field, Places, Schema, Type, Use
+from domain.formats.avro.schema import NAMED, Field, Places, Schema, Type, Use, short
 from domain.formats.contract import TOLD, Incompatibility
 
 #: Which types a reader takes for data of another.
@@ -94,7 +94,7 @@ class _Comparison:
             if source is not None:
                 pairs.append((field.type, source.type))
             elif field.required:
-                text = f'the reader\'s field "{field.name}" has no default, and the writer has no such field'
+                text = f'the reader\'s field "{short(field.name)}" has no default, and the writer has no such field'
                 yield "reader-field-missing-default", text, field.pointer, written.pointer
         self._later(pairs)
 

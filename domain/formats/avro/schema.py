@@ -9,6 +9,7 @@ from domain import jsontext
 from domain.formats.contract import FRAGMENT, Spot, Violation
 
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+_SHORT: Final = 100
 NAMED: Final = frozenset({"record", "enum", "fixed"})
 
 
@@ -53,7 +54,7 @@ class Type:
     @property
     def label(self) -> str:
         """How an error names it."""
-        return f"{self.kind} {self.name}" if self.name else self.kind
+        return f"{self.kind} {short(self.name)}" if self.name else self.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,11 @@ class Places:
         for token in pointer.split("/")[1:]:
             value = value[int(token)] if isinstance(value, list) else value[token]
         return Spot(pointer=pointer, fragment=fragment(value))
+
+
+def short(name: str) -> str:
+    """A name as a sentence repeats it: nobody wants a megabyte of it."""
+    return name if len(name) <= _SHORT else f"{name[:_SHORT]}..."
 
 
 def fragment(value: Any) -> str:

@@ -55,7 +55,7 @@ public class Compatibility {
                     one -> differences.add(one.asRuleViolation().getDescription() + " at " + one.asRuleViolation().getContext()));
         } catch (Exception | StackOverflowError | LinkageError failure) {
             answer.removeAll();
-            answer.put("error", failure.toString());
+            answer.put("error", failure.getCause() == null ? failure.toString() : failure + ": " + failure.getCause());
         }
         return answer;
     }
