@@ -6,11 +6,11 @@ Spec: cesql 1.0.0, sections 3.4 and 3.7; requirements SUB-611 to SUB-614.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from domain.cesql.functions import Function, apply
-from domain.cesql.values import LEAST, MOST, Error, Errored, Outcome, cast
+from domain.cesql.values import LEAST, MOST, Error, Errored, Outcome, Value, cast
 
 #: What an operator makes of a value, and of two.
 One = Callable[[Outcome], Outcome]
@@ -72,9 +72,8 @@ def different(left: Outcome, right: Outcome) -> Outcome:
 
 
 # Where the right value is an error, its type does not matter: nothing is computed.
-_EQUALITIES: Final = {kind: Function((to, to), bool, operator.eq) for kind, to in (
-    (str, str), (int, int), (bool, bool), (Errored, bool),
-)}  # fmt: skip
+_COMPARED: Final[Mapping[type, type[Value]]] = {str: str, int: int, bool: bool, Errored: bool}
+_EQUALITIES: Final = {kind: Function((to, to), bool, operator.eq) for kind, to in _COMPARED.items()}
 _INEQUALITIES: Final = {kind: Function(each.takes, bool, operator.ne) for kind, each in _EQUALITIES.items()}
 
 BINARY: Final[dict[str, Two]] = {

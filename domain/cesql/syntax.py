@@ -168,25 +168,34 @@ def _text(node: Node, within: list[str]) -> str:
         case Call(name=name):
             return f"{name}({', '.join(within)})"
         case Unary(operators=operators, operand=operand):
-            inner = f"({within[0]})" if isinstance(operand, Unary) else _operand(operand, within[0])
+            inner = f"({within[0]})" if isinstance(operand, Unary | Chain) else within[0]
             return f"{' '.join(operators).upper()} {inner}"
         case Chain(first=first, steps=steps):
-            texts = iter(within)
-            return " ".join((_operand(first, next(texts)), *(_step(step, texts) for step in steps)))
+            texts, level = iter(within), _level(node)
+            return " ".join((_operand(first, next(texts), level), *(_step(step, texts, level) for step in steps)))
 
 
-def _step(step: Step, texts: Iterator[str]) -> str:
+def _step(step: Step, texts: Iterator[str], level: int) -> str:
     match step:
         case Binary(operator=operator, operand=operand):
-            return f"{operator.upper()} {_operand(operand, next(texts))}"
+            return f"{operator.upper()} {_operand(operand, next(texts), level)}"
         case Like(pattern=pattern, negated=negated):
             return f"{'NOT ' * negated}LIKE {_quoted(pattern)}"
         case In(elements=elements, negated=negated):
             return f"{'NOT ' * negated}IN ({', '.join(islice(texts, len(elements)))})"
 
 
-def _operand(node: Node, text: str) -> str:
-    return f"({text})" if isinstance(node, Chain) else text
+def _operand(node: Node, text: str, level: int) -> str:
+    """An operand of a chain; in parentheses unless it binds stronger."""
+    return f"({text})" if isinstance(node, Chain) and _level(node) <= level else text
+
+
+def _level(chain: Chain) -> int:
+    step = chain.steps[0]
+    return _LEVELS[step.operator] if isinstance(step, Binary) else len(LEVELS)
+
+
+_LEVELS: Final = {operator: level for level, operators in enumerate(LEVELS) for operator in operators}
 
 
 def _quoted(value: str) -> str:
