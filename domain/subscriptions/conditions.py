@@ -19,7 +19,7 @@ _LOOKED_AT: Final = 128
 #: Conditions of one filter, more of which an index would rather not have.
 _MOST: Final = 100
 #: Attributes that leave more events out come first; `source` is the same in most events of a registry.
-_WORTH: Final = {"id": 0, "subject": 1, "type": 3, "source": 6, "specversion": 8}
+_WORTH: Final = {"id": 0, "subject": 1, "type": 4, "source": 6, "specversion": 8}
 _OTHER: Final = 2
 
 

@@ -1,0 +1,118 @@
+"""Runs filters.yaml: filters, with events that they let pass and that they stop, or with what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from domain.subscriptions.conditions import Condition
+from domain.subscriptions.filters import DEEPEST, MOST, FilterError, compile, conditions
+from domain.subscriptions.matching import Interest, Matching
+
+ROWS = yaml.safe_load(Path(__file__).with_name("filters.yaml").read_text())
+EVENT = {"specversion": "1.0", "id": "i", "source": "/s", "type": "t.one"}
+
+
+def called(row: dict[str, Any]) -> str:
+    return f"{row['rule']} {row['says']}"
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if "refused" not in row], ids=called)
+def test_filters(row: dict[str, Any]) -> None:
+    compiled = compile(row["filters"])
+    index = Matching[str]()
+    index.put("it", Interest(compiled))
+    for passes, events in ((True, row.get("passes", [])), (False, row.get("stops", []))):
+        for event in events:
+            whole = {**EVENT, **event}
+            assert compiled.matches(whole) is passes, event
+            assert index.matches(whole) == ["it"] * passes, event
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if "refused" in row], ids=called)
+def test_refused(row: dict[str, Any]) -> None:
+    pointer, reason = row["refused"]
+    with pytest.raises(FilterError) as caught:
+        compile(row["filters"])
+    assert caught.value.pointer == pointer
+    assert reason in caught.value.reason
+    assert str(caught.value) == f"{pointer}: {caught.value.reason}"
+
+
+def nested(depth: int, inner: Any) -> Any:
+    for level in range(depth):
+        inner = {"not": inner} if level % 2 else {"all": [inner]}
+    return inner
+
+
+def test_how_deep_and_how_many() -> None:
+    # SUB-408: 32 deep and 500 in all, also with the deepest expression inside
+    worst = "NOT 1 OR 1 = 1 + 1 * - 1 IN (" * 100 + "1" + ")" * 100
+    for inner in ({"exact": {"type": "t.one"}}, {"sql": worst}):
+        assert compile([nested(DEEPEST - 1, inner)]).matches(EVENT) in (True, False)
+        with pytest.raises(FilterError, match="at most 32 deep") as caught:
+            compile([nested(DEEPEST, inner)])
+        assert caught.value.pointer.count("/") > DEEPEST
+    with pytest.raises(FilterError, match="at most 32 deep"):
+        compile([nested(5000, {"exact": {"type": "x"}})])
+    many = [{"exact": {"type": "t.one"}}] * (MOST - 1)
+    assert compile([{"all": many}]).matches(EVENT)
+    assert compile([*many, many[0]]).matches(EVENT)
+    for filters in ([{"all": [*many, many[0]]}], [*many, many[0], many[0]]):
+        with pytest.raises(FilterError, match="at most 500 filters"):
+            compile(filters)
+
+
+def test_the_pointer_begins_where_the_filters_stand() -> None:
+    # SUB-508: a pointer to the offending member, in whatever document the filters are
+    with pytest.raises(FilterError) as caught:
+        compile([{"exact": {}}], "/subscription/filters")
+    assert caught.value.pointer == "/subscription/filters/0/exact"
+
+
+@pytest.mark.parametrize(
+    ("filters", "needs"),
+    [
+        ([{"exact": {"type": "t", "source": "s"}}], [("type", "t", True)]),
+        ([{"exact": {"type": "t"}}, {"exact": {"subject": "s"}}], [("subject", "s", True)]),
+        ([{"prefix": {"subject": "/groups/g1"}}], [("subject", "/groups/g1", False)]),
+        ([{"prefix": {"subject": "/"}}, {"exact": {"type": "t"}}], [("type", "t", True)]),
+        ([{"prefix": {"subject": "x" * 500}}], [("subject", "x" * 128, False)]),
+        ([{"suffix": {"type": "t"}}], None),
+        ([{"not": {"exact": {"type": "t"}}}], None),
+        ([{"any": [{"exact": {"type": "t"}}, {"exact": {"type": "u"}}]}], [("type", "t", True), ("type", "u", True)]),
+        ([{"any": [{"exact": {"type": "t"}}, {"suffix": {"type": "u"}}]}], None),
+        ([{"all": [{"suffix": {"type": "u"}}, {"exact": {"type": "t"}}]}], [("type", "t", True)]),
+        ([{"sql": "type = 't'"}], [("type", "t", True)]),
+        ([{"sql": "'t' = type"}], None),
+        ([{"sql": "type != 't'"}], None),
+        ([{"sql": "number = 5"}], None),
+        ([{"sql": "type LIKE 't.%'"}], [("type", "t.", False)]),
+        ([{"sql": "type LIKE 't\\_x'"}], [("type", "t_x", True)]),
+        ([{"sql": "type LIKE 't_x'"}], [("type", "t", False)]),
+        ([{"sql": "type LIKE '%.deleted'"}], None),
+        ([{"sql": "type NOT LIKE 't%'"}], None),
+        ([{"sql": "type IN ('t', 'u')"}], [("type", "t", True), ("type", "u", True)]),
+        ([{"sql": "type IN ('t', subject)"}], None),
+        ([{"sql": "type NOT IN ('t')"}], None),
+        ([{"sql": "myext IN ('t')"}], None),
+        ([{"sql": "myext = 't'"}], [("myext", "t", True)]),
+        ([{"sql": "type = 't' AND LENGTH(subject) > 3"}], [("type", "t", True)]),
+        ([{"sql": "LENGTH(subject) > 3 AND type = 't'"}], [("type", "t", True)]),
+        ([{"sql": "type = 't' OR subject = 's'"}], [("subject", "s", True), ("type", "t", True)]),
+        ([{"sql": "type = 't' OR subject"}], None),
+        ([{"sql": "type = 't' XOR subject = 's'"}], None),
+        ([{"sql": "TRUE XOR TRUE AND type = 't'"}], [("type", "t", True)]),
+        ([{"sql": "(type = 't' OR type = 'u') AND source = 's'"}], [("type", "t", True), ("type", "u", True)]),
+        ([{"sql": "NOT (type = 't')"}], None),
+        ([{"sql": "type = 't' = TRUE"}], None),
+        ([{"sql": "type IN (" + ", ".join(f"'{n}'" for n in range(101)) + ")"}], None),
+        ([], None),
+    ],
+)
+def test_conditions(filters: Any, needs: list[tuple[str, str, bool]] | None) -> None:
+    found = conditions(filters)
+    assert (None if found is None else sorted(found)) == (needs and [Condition(*each) for each in needs])
