@@ -40,7 +40,7 @@ def parse(document: bytes, name: str) -> Parsed:
     value = text_of(document)
     try:
         drafts.check(draft, value, len(document))
-        root, size = built(value, draft, len(document))
+        root, size = built(value, draft, document)
     except RecursionError:
         raise Violation("the nesting is too deep", Spot(pointer="")) from None
     return Parsed(value, root, size)

@@ -73,7 +73,8 @@ def _string(node: Node, value: str) -> Iterator[bool | None]:
     yield node.max_length is None or len(value) <= node.max_length
     yield from (matches(pattern, value) for pattern in node.patterns)
     for name, mark in node.marks:
-        yield has_format(mark, value) if name == "format" else None
+        # Formats are asserted by some validators only: a text that has one is valid everywhere, others may be.
+        yield True if name == "format" and has_format(mark, value) else None
 
 
 def _number(node: Node, value: Decimal) -> Iterator[bool | None]:

@@ -40,6 +40,9 @@ class Case:
     loose: bool = False
     subs: dict[str, Case] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.loose = self.loose or any(node.remote is not None for node in self.nodes)
+
     @cached_property
     def kinds(self) -> frozenset[str]:
         found = KINDS
@@ -109,8 +112,9 @@ class Case:
     def extras(self) -> Nodes | None:
         """The schemas of members without a declared name; None where there are no such members."""
         found = [node.additional for node in self.nodes if node.additional is not None]
-        if not self.loose:
-            found += [node.unevaluated for node in self.nodes if node.unevaluated is not None]
+        unevaluated = [node.unevaluated for node in self.nodes if node.unevaluated is not None]
+        if not self.loose and len(unevaluated) == 1:
+            found += unevaluated  # of several, one may have looked at what another has left
         if any(node.never for node in found):
             return None
         saying = tuple(node for node in found if not node.free)
@@ -144,8 +148,9 @@ class Case:
     def _unevaluated_items(self, index: int) -> Iterator[Node]:
         if self.loose or any(node.items is not None or node.contains is not None for node in self.nodes):
             return
-        if index >= max((len(node.prefix) for node in self.nodes), default=0):
-            yield from (node.unevaluated_items for node in self.nodes if node.unevaluated_items is not None)
+        found = [node.unevaluated_items for node in self.nodes if node.unevaluated_items is not None]
+        if index >= self.positions and len(found) == 1:
+            yield from found
 
     @property
     def positions(self) -> int:

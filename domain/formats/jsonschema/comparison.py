@@ -19,7 +19,7 @@ from domain.formats.jsonschema.places import fragment
 from domain.formats.jsonschema.sameness import Sameness
 
 #: Steps that a comparison may take, and those that it may take more for each schema in the two documents.
-STEPS: Final = 20_000
+STEPS: Final = 10_000
 STEPS_PER_NODE: Final = 50
 #: How often a case is split further while one alternative of a reader is sought, and into how many parts.
 _SPLITS: Final = 2

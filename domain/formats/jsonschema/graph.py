@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import urljoin
 
@@ -22,12 +23,12 @@ from domain.formats.jsonschema.values import is_pattern
 _BROKEN: Final = (ValueError, TypeError, LookupError, AttributeError)
 
 
-def built(document: Any, draft: Draft, size: int) -> tuple[Node, int]:
+def built(document: Any, draft: Draft, text: bytes) -> tuple[Node, int]:
     """The root node of a document that holds against its meta-schema, and how many nodes there are.
 
-    size: of the document in bytes. Raises: Violation for references and patterns that lead nowhere. Cost: linear.
+    text: the document's own bytes. Raises: Violation for references and patterns that lead nowhere. Cost: linear.
     """
-    builder = _Builder(document, draft, size)
+    builder = _Builder(document, draft, text)
     root = builder.node("", document, builder.resolver)
     builder.run()
     _refuse_loops(builder.nodes.values())
@@ -43,8 +44,8 @@ class _Waiting:
 
 
 class _Builder:
-    def __init__(self, document: Any, draft: Draft, size: int) -> None:
-        self.draft, self.size = draft, size
+    def __init__(self, document: Any, draft: Draft, text: bytes) -> None:
+        self.draft, self.text = draft, text
         self.nodes: dict[str, Node] = {}
         self.waiting: list[_Waiting] = []
         self.references: list[_Waiting] = []
@@ -116,8 +117,8 @@ class _Builder:
         reference = node.raw[keyword]
         spot = node.spot(keyword)
         if self._is_dynamic(keyword):
-            # The same as nothing in any other document, which is the one safe answer.
-            node.remote = f"{reference} within document {id(self.document)}"
+            # The same in the same document only, which is the one safe answer.
+            node.remote = f"{reference} at {node.pointer} in sha256:{sha256(self.text).hexdigest()}"
             return None
         try:
             resolved = resolver.lookup(reference)
@@ -136,7 +137,7 @@ class _Builder:
             return self.node(joined(node.pointer, keyword), target, resolver)
         pointer, _ = self._places()[id(target)]
         if pointer not in self.nodes:
-            drafts.check(self.draft, target, self.size, pointer)
+            drafts.check(self.draft, target, len(self.text), pointer)
         return self.node(pointer, target, resolved.resolver)
 
     def _is_dynamic(self, keyword: str) -> bool:

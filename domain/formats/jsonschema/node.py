@@ -66,28 +66,26 @@ class Node:
     dependent_schemas: dict[str, Node] = field(default_factory=dict)
     #: Equal for nodes that are alike by themselves; what the nodes below them are does not count.
     own: tuple[Any, ...] = ()
+    #: All nodes that it refers to.
+    below: tuple[Node, ...] = ()
     #: Whether it restricts nothing.
     free: bool = False
 
     def sealed(self) -> Node:
         """The node itself, once nothing more is filled in."""
         self.own = self._outline()
+        self.below = tuple(self._children())
         self.free = self.own == _free()
         return self
 
-    def children(self) -> Iterator[tuple[Hashable, Node]]:
-        """The nodes that it refers to, each with its place in it; in the same order for nodes alike."""
-        for name in _SINGLE:
-            child = getattr(self, name)
-            if child is not None:
-                yield name, child
+    def _children(self) -> Iterator[Node]:
+        """The nodes that it refers to, in the same order for nodes alike."""
+        yield from (child for child in (getattr(self, name) for name in _SINGLE) if child is not None)
         for name in _LISTS:
-            for index, child in enumerate(getattr(self, name)):
-                yield (name, index), child
+            yield from getattr(self, name)
         for name in _MAPS:
             found = getattr(self, name)
-            for key in sorted(found):
-                yield (name, key), found[key]
+            yield from (found[key] for key in sorted(found))
 
     def in_place(self) -> Iterator[Node]:
         """The nodes that look at the same value as it does."""
@@ -129,7 +127,7 @@ _IN_PLACE_LISTS: Final = ("all_of", "any_of", "one_of")
 _OWN: Final = tuple(
     name
     for name in (each.name for each in fields(Node))
-    if name not in {"pointer", "raw", "own", "free", *_SINGLE, *_LISTS, *_MAPS}
+    if name not in {"pointer", "raw", "own", "below", "free", *_SINGLE, *_LISTS, *_MAPS}
 )
 
 

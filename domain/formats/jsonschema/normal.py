@@ -61,6 +61,15 @@ def _plain(value: Any) -> Any:
 
 
 def _number(value: Decimal) -> int | Decimal:
-    if value and (abs(value.adjusted()) > 400 or len(value.as_tuple().digits) > 400):
-        return value
-    return int(value) if value == value.to_integral_value() else value.normalize()
+    """The number with no digits that say nothing; not by `normalize`, which rounds."""
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    if not value:
+        return 0
+    if exponent >= 0 and value.adjusted() < 18:
+        return int(value)
+    kept = len(digits)
+    while digits[kept - 1] == 0:
+        kept -= 1
+    shorter = Decimal((sign, digits[:kept], exponent + len(digits) - kept))
+    return int(shorter) if shorter.adjusted() < 18 and shorter == shorter.to_integral_value() else shorter

@@ -4,27 +4,40 @@ from __future__ import annotations
 
 from domain.formats.jsonschema.node import Node
 
+#: Two nodes by their identity.
+Pair = tuple[int, int]
+
 
 class Sameness:
     """Answers, and remembers. Cost: linear in the smaller of two schemas, once for each pair."""
 
     def __init__(self) -> None:
-        self._equal: set[tuple[int, int]] = set()
-        self._different: set[tuple[int, int]] = set()
+        self._equal: set[Pair] = set()
+        self._different: set[Pair] = set()
 
     def __call__(self, one: Node, other: Node) -> bool:
         """Whether two schemas are equal with everything below them; references count as what they lead to."""
-        seen: set[tuple[int, int]] = set()
+        first = (id(one), id(other))
+        above: dict[Pair, Pair | None] = {first: None}
         waiting = [(one, other)]
         while waiting:
             left, right = waiting.pop()
             pair = (id(left), id(right))
-            if left is right or pair in self._equal or pair in seen:
+            if left is right or pair in self._equal:
                 continue
             if pair in self._different or left.own != right.own:
-                self._different |= {pair, (id(one), id(other))}
+                self._differ(pair, above)
                 return False
-            seen.add(pair)
-            waiting.extend((a, b) for (_, a), (_, b) in zip(left.children(), right.children(), strict=True))
-        self._equal |= seen
+            for below in zip(left.below, right.below, strict=True):
+                name = (id(below[0]), id(below[1]))
+                if name not in above:
+                    above[name] = pair
+                    waiting.append(below)
+        self._equal.update(above)
         return True
+
+    def _differ(self, pair: Pair | None, above: dict[Pair, Pair | None]) -> None:
+        """What differs makes all differ that it was reached from."""
+        while pair is not None:
+            self._different.add(pair)
+            pair = above[pair]

@@ -67,8 +67,8 @@ def _any_kind(node: Node, raw: dict[str, Any], draft: int, below: Below) -> None
         then, otherwise = below.one(raw, "then"), below.one(raw, "else")
         if node.condition is not None:
             node.then, node.otherwise = then, otherwise
-            if then is None and otherwise is None:
-                node.condition = None
+            if then is None and otherwise is None and draft <= 7:
+                node.condition = None  # later it says at least which items and members have been looked at
 
 
 def _numbers(node: Node, raw: dict[str, Any], draft: int) -> None:
@@ -135,11 +135,11 @@ def _dependencies(node: Node, raw: dict[str, Any], draft: int, below: Below) -> 
     if draft >= 2019:
         node.dependent_schemas = below.named(raw, "dependentSchemas")
         node.dependent_required = {name: frozenset(found) for name, found in raw.get("dependentRequired", {}).items()}
-        return
+    # Validators still take the older keyword, and so does the meta-schema; what the newer ones say goes first.
     for name, found in raw.get("dependencies", {}).items():
         if isinstance(found, list):
-            node.dependent_required[name] = frozenset(found)
-        else:
+            node.dependent_required[name] = frozenset(found) | node.dependent_required.get(name, frozenset())
+        elif name not in node.dependent_schemas:
             node.dependent_schemas[name] = below.node("dependencies", name)
 
 
