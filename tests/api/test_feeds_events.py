@@ -142,6 +142,15 @@ def test_a_moment_to_go_on_behind(api: Api, after: str, first: int) -> None:
         ("subject=/dirs", [1, 2, 3, 4, 5, 7]),
         ("subject=/", list(range(8))),
         ("subject=/dirs/d1&type=io.xregistry.group.*", [1, 4, 5]),
+        ("sql=type LIKE '%25.created' AND subject LIKE '/dirs/d1%25'", [1, 2, 3, 7]),
+        ("sql=subject = '/dirs/d1' XOR EXISTS datacontenttype", [0, 1, 6]),
+        ("sql=subject IN ('/', '/dirs/d10')&type=io.xregistry.group.*", [7]),
+        ("sql=absent = 'a' OR TRUE", []),
+        ("sql=NOT EXISTS absent", list(range(8))),
+        ("sql=xregcorrelationid", []),
+        ("sql=LENGTH(subject)", list(range(8))),
+        ("sql=10 / (LENGTH(subject) - 1) >= 0", [1, 2, 3, 4, 5, 7]),
+        ("sql=data = 'x'", []),
         ("xregcorrelationid=ID2", [4, 5]),
         ("xregcorrelationid=id2&after=8", []),
         ("xregcorrelationid=unknown", []),
@@ -154,6 +163,7 @@ def test_a_moment_to_go_on_behind(api: Api, after: str, first: int) -> None:
     ],
 )
 def test_filters(api: Api, query: str, wanted: list[int]) -> None:
+    # SUB-421: an expression lets pass what casts to true without an error
     assert chosen(api, query) == chosen(api, query, NDJSON) == wanted
     assert chosen(api, f"{query}&limit=1") == ([4, 5] if wanted[:1] == [4] else wanted[:1])
 
@@ -204,6 +214,11 @@ def test_forms(api: Api, accept: str | None, form: str | None) -> None:
         ("subject=dirs", "the parameter \"subject\": 'dirs' is no xid"),
         ("type=", 'the parameter "type": types are needed'),
         ("type=*.created", 'the parameter "type": types are needed'),
+        # SUB-422: bad expressions are refused with the place
+        ("sql=", 'the parameter "sql": line 1, column 1: a value is expected, not the end'),
+        ("sql=type LIKE", 'the parameter "sql": line 1, column 10: a string literal is expected, not the end'),
+        ("sql=TRUE OR NOSUCH()", 'the parameter "sql": line 1, column 9: there is no function NOSUCH'),
+        ("sql=TRUE&sql=TRUE", 'the parameter "sql": it may appear once only'),
         ("filter=x", 'the parameter "filter": there is no such parameter here'),
     ],
 )
