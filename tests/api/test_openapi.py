@@ -72,6 +72,7 @@ def test_it_has_every_path_and_method(api: Api, described: Json) -> None:
         "notes": 5,
         "our own": 6,
         "audit": 4,
+        "findings": 1,
         "feeds": 4,
         "restoring": 1,
         "discovery": 2,

@@ -1,0 +1,109 @@
+"""Runs findings.yaml: each row under `off`, `warn` and `strict`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from domain import formats
+from domain.commands import Method, WriteTree
+from domain.decide import decide
+from domain.findings import VALIDATORS, Finding, Subject, findings
+from domain.model.builtin import default_source
+from domain.problems import Problem
+from domain.world import Context, Decision, DomainValidation
+from tests.domain.registry import START, MemoryRegistry
+from tests.spec.test_http import Loader
+
+TABLE = yaml.load(Path(__file__).with_name("findings.yaml").read_text(), Loader)
+PLACES = {"endpoints": "/endpoints/e", "messages": "/messagegroups/g/messages/m"}
+ROWS = [{"at": PLACES.get(kind), **row} for kind, rows in TABLE.items() if kind != "values" for row in rows]
+MEMBERS = {"rule", "says", "at", "given", "put", "found"}
+
+
+class Judged(MemoryRegistry):
+    """A registry with the built-in model whose commands are held against the rules as they are told to be."""
+
+    def write(self, xid: str, tree: Mapping[str, Any], how: DomainValidation) -> Decision:
+        context = Context(START, f"c{self.interactions + 1}", domainvalidation=how)
+        decision = decide(WriteTree(xid, deepcopy(dict(tree)), Method.PUT), self.world, context)
+        self.interactions += 1
+        self.world.extend(decision.events, decision.documents)
+        return decision
+
+
+def registry(row: Mapping[str, Any]) -> Judged:
+    made = Judged(default_source())
+    for xid, tree in row.get("given", {}).items():
+        made.write(xid, tree, "off")
+    return made
+
+
+def tree(row: Mapping[str, Any]) -> dict[str, Any]:
+    usage = {"usage": ["producer"]} if row["at"] == PLACES["endpoints"] else {}
+    return {name: value for name, value in {**usage, **row["put"]}.items() if value is not None}
+
+
+def short(found: Any) -> list[str]:
+    return [f"{each['level']} {each['rule']} {each['path']}" for each in found]
+
+
+def name(row: Mapping[str, Any]) -> str:
+    return f"{row['rule']}: {row['says']}"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=map(name, ROWS))
+def test_row(row: dict[str, Any]) -> None:
+    assert set(row) <= MEMBERS
+    expected = row.get("found", [])
+    if "MS-65" in row["rule"] and formats.find(row["put"]["dataschemaformat"]) is None:
+        pytest.skip("the format is not there")
+    assert registry(row).write(row["at"], tree(row), "off").findings == 0
+    assert registry(row).write(row["at"], tree(row), "warn").findings == len(expected)
+    strict = registry(row)
+    if not any(each.startswith("L2") for each in expected):
+        assert strict.write(row["at"], tree(row), "strict").findings == len(expected)
+        return
+    with pytest.raises(Problem) as refused:
+        strict.write(row["at"], tree(row), "strict")
+    problem = refused.value
+    listed: Any = problem.extensions["findings"]
+    assert short(listed) == expected
+    first = next(each for each in listed if each["level"] == "L2")
+    missing = first["rule"] == "EP-03"
+    assert problem.name == ("required_attribute_missing" if missing else "invalid_attribute")
+    assert problem.detail == f"{first['rule']} at {first['path']}: {first['text']}"
+    assert problem.subject == first["xid"] == row["at"]
+
+
+class Nothing:
+    """No other entity."""
+
+    def get(self, xid: str) -> None:
+        return None
+
+    def members(self, collection: str) -> Iterator[str]:
+        return iter(())
+
+
+def judged(kind: str, values: dict[str, Any]) -> list[Finding]:
+    at = "/endpoints/e" if kind == "endpoints" else "/messagegroups/g/messages/m"
+    return list(findings(kind, Subject(at, values, Nothing(), lambda name, document: None)))
+
+
+@pytest.mark.parametrize("row", TABLE["values"], ids=map(name, TABLE["values"]))
+def test_values(row: dict[str, Any]) -> None:
+    found = judged(row["kind"], row["values"])
+    assert [f"{each.level} {each.rule} {each.path}" for each in found] == row.get("found", [])
+
+
+def test_texts_are_sentences() -> None:
+    # V-01 to V-13: whoever reads one knows what to change; no text repeats what an entity holds
+    for kind in VALIDATORS:
+        for finding in judged(kind, {"usage": [], "channel": "", "envelope": "", "protocol": "", "dataschema": 1}):
+            assert finding.text and not finding.text.endswith("."), finding
