@@ -15,7 +15,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from bench import exporting, feeds, filtering, importing, load, pasts, reading, rebuilding, writing
+from bench import cesql, exporting, feeds, filtering, importing, load, pasts, reading, rebuilding, writing
 from bench.figures import HEAD, Figure, markdown
 from bench.places import places
 
@@ -29,6 +29,7 @@ SUBJECTS: Final[dict[str, ModuleType]] = {
     "rebuilding": rebuilding,
     "pasts": pasts,
     "feeds": feeds,
+    "cesql": cesql,
 }
 
 
