@@ -1,0 +1,28 @@
+"""The examples of docs/cesql.md are what expressions give."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from domain.cesql import compile
+from domain.cesql.functions import FUNCTIONS
+
+GUIDE = Path(__file__).resolve().parents[3].joinpath("docs", "cesql.md").read_text()
+EXAMPLES = [
+    line.split("->") for block in re.findall(r"```cesql\n(.*?)```", GUIDE, re.DOTALL) for line in block.splitlines()
+]
+
+
+@pytest.mark.parametrize(("expression", "printed"), EXAMPLES)
+def test_examples(expression: str, printed: str) -> None:
+    # SUB-641: value and error, as the guide prints them
+    found = compile(expression.strip()).evaluate({})
+    assert ", ".join([json.dumps(found.value), *found.errors]) == printed.strip()
+
+
+def test_every_function_is_named() -> None:
+    assert {name for name in FUNCTIONS if f"`{name}`" not in GUIDE} == set()
