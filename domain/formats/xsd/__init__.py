@@ -36,26 +36,26 @@ def parse(document: bytes, name: str) -> Schema:
     text = text_of(document)
     root = read(text)
     if root.tag != _ROOT:
-        raise Violation(f"the root element is not xs:schema of {XS}", at(text, root.line))
+        raise Violation(f"the root element is not xs:schema of {XS}", at(text, root.start))
     resource = None
-    lines: dict[int, int] = {}
+    starts: dict[int, int] = {}
     try:
         resource = XMLResource(text.encode(), defuse="always", allow="none")
         # Both trees are the same document, so their elements come in the same order.
         pairs = zip(resource.root.iter(), root.all(), strict=True)
-        lines = {id(element): node.line for element, node in pairs}
+        starts = {id(element): node.start for element, node in pairs}
         version = XMLSchema11 if name.rpartition("/")[2].startswith("1.1") else XMLSchema10
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             built = version(resource, loader_class=_loader(stubs(root, text)), defuse="always", allow="none")
-            return build(built, text, lines)
+            return build(built, text, starts)
     except Violation:
         raise
     except RecursionError:
         raise Violation("the document nests its parts too deeply") from None
     except Exception as error:  # whatever the library meets in a document that nobody trusts
-        line = lines.get(id(getattr(error, "elem", None)))
-        raise Violation(f"the document is not a valid schema: {_reason(error)}", at(text, line)) from None
+        start = starts.get(id(getattr(error, "elem", None)))
+        raise Violation(f"the document is not a valid schema: {_reason(error)}", at(text, start)) from None
 
 
 def canonical(parsed: Schema) -> bytes:

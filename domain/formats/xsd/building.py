@@ -25,15 +25,15 @@ _BUILT_IN: Final = f"{{{XS}}}"
 _ANY_TYPE: Final = f"{{{XS}}}anyType"
 
 
-def build(schema: Any, text: str, lines: Mapping[int, int]) -> Schema:
-    """The meaning of a schema that xmlschema has accepted; O(size). lines: by the `id` of an element of its tree."""
-    return _Builder(schema, lines).schema(text)
+def build(schema: Any, text: str, starts: Mapping[int, int]) -> Schema:
+    """The meaning of a schema that xmlschema has accepted; O(size). starts: by the `id` of an element of its tree."""
+    return _Builder(schema, starts).schema(text)
 
 
 class _Builder:
-    def __init__(self, schema: Any, lines: Mapping[int, int]) -> None:
+    def __init__(self, schema: Any, starts: Mapping[int, int]) -> None:
         self._schema = schema
-        self._lines = lines
+        self._starts = starts
         self._types: list[Type | None] = []
         self._places: dict[int, int] = {}
         self._waiting: list[tuple[int, Any]] = []
@@ -52,10 +52,10 @@ class _Builder:
             place, found = self._waiting.pop()
             self._types[place] = self._simple(found) if isinstance(found, XsdSimpleType) else self._complex(found)
         types = tuple(found for found in self._types if found is not None)
-        return Schema(text, own.target_namespace, elements, named, types)
+        return Schema(text, self._starts.get(id(own.source.root)), own.target_namespace, elements, named, types)
 
-    def _line(self, component: Any) -> int | None:
-        return self._lines.get(id(component.elem))
+    def _start(self, component: Any) -> int | None:
+        return self._starts.get(id(component.elem))
 
     def _place(self, found: Any) -> int:
         """Where a type will stand; types are described one after the other, however they refer to each other."""
@@ -70,7 +70,7 @@ class _Builder:
         return Element(
             name=found.name,
             type=self._place(found.type),
-            line=self._line(found),
+            start=self._start(found),
             nillable=found.nillable,
             fixed=found.fixed,
             identities=tuple(sorted(map(_identity, found.identities))),
@@ -96,11 +96,11 @@ class _Builder:
         blocked = set((found.block or "").split())
         return Complex(
             name=found.name,
-            line=self._line(found),
+            start=self._start(found),
             content=term,
             elements={name: tuple(declared) for name, declared in elements.items()},
             attributes={
-                name: Attribute(name, self._place(part.type), self._line(part), part.use == "required", part.fixed)
+                name: Attribute(name, self._place(part.type), self._start(part), part.use == "required", part.fixed)
                 for name, part in found.attributes.items()
                 if name is not None and part.use != "prohibited"
             },
@@ -161,7 +161,7 @@ class _Builder:
             kind, parts = "list", (self._place(variety.item_type),)
         elif isinstance(variety, XsdUnion):
             kind, parts = "union", tuple(map(self._place, variety.member_types))
-        return Simple(tuple(names), kind, self._line(found), parts, **_facets(steps))
+        return Simple(tuple(names), kind, self._start(found), parts, **_facets(steps))
 
 
 def _facets(steps: Iterable[Any]) -> dict[str, Any]:

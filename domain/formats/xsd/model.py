@@ -1,4 +1,7 @@
-"""What a schema means for the documents that it allows: small values, cheap to keep and to compare."""
+"""What a schema means for the documents that it allows: small values, cheap to keep and to compare.
+
+`start` is where something begins in the text, counted in bytes of UTF-8 (`tree.at`); None for what stands in.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ class Element:
 
     name: str
     type: int
-    line: int | None
+    start: int | None
     nillable: bool = False
     fixed: str | None = None
     identities: tuple[str, ...] = ()
@@ -27,7 +30,7 @@ class Element:
 class Attribute:
     name: str
     type: int
-    line: int | None
+    start: int | None
     required: bool = False
     fixed: str | None = None
 
@@ -49,7 +52,7 @@ class Simple:
 
     names: tuple[str, ...]
     kind: str
-    line: int | None
+    start: int | None
     parts: tuple[int, ...] = ()
     low: Bound | None = None
     high: Bound | None = None
@@ -69,7 +72,7 @@ class Complex:
     it by `xsi:type`."""
 
     name: str | None
-    line: int | None
+    start: int | None
     content: Term
     elements: Mapping[str, tuple[Element, ...]]
     attributes: Mapping[str, Attribute]
@@ -86,9 +89,10 @@ Type = Simple | Complex
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A schema, parsed. elements, named: the global elements, and where the global types stand in `types`."""
+    """A schema, parsed. start: of its root. elements: the global ones. named: where global types stand in `types`."""
 
     text: str
+    start: int | None
     target: str
     elements: Mapping[str, Element]
     named: Mapping[str, int]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, Final
 
 from elementpath.regex import translate_pattern
@@ -47,7 +47,7 @@ def narrower(writer: Type, reader: Type, writers: Sequence[Type], readers: Seque
         flaws = [narrower(writer, readers[part], writers, readers) for part in reader.parts]
         return None if None in flaws else ("type-changed", "fits none of the types that the reader takes")
     if writer.kind != reader.kind:
-        plain = reader.names[0] in _TEXT and not _restricted(reader)
+        plain = reader.kind == "atomic" and reader.names[0] in _TEXT and not _restricted(reader)
         return None if plain else ("type-changed", f"is a {writer.kind} of values, the reader expects {_kind(reader)}")
     if reader.kind == "list":
         items = narrower(writers[writer.parts[0]], readers[reader.parts[0]], writers, readers)
@@ -84,20 +84,28 @@ def _number(found: Simple) -> bool:
 
 def _written_as(writer: Simple, reader: Simple) -> bool:
     """Whether the built-in type of one is that of another, or one with room for it."""
-    wanted = next(name for name in reader.names)
+    wanted = reader.names[0]
     if wanted in writer.names or wanted in _TEXT:
         return True
+    if wanted in (_X + "normalizedString", _X + "token") and _X + "string" not in writer.names:
+        return True  # only text has whitespace of its own
     if _number(writer) and _number(reader):  # told apart by their bounds and fractions
-        return wanted.startswith(_X) and (_whole(writer) or not _whole(reader))
+        # 1.0 is no integer, though it has no fraction.
+        return wanted.startswith(_X) and (_INTEGER in writer.names or _INTEGER not in reader.names)
     return any(wanted in _WRITTEN_AS.get(name, ()) for name in writer.names)
 
 
 def _facets(writer: Simple, reader: Simple) -> Flaw | None:
-    text = reader.names[0] in _TEXT and writer.names[0] not in _TEXT and _X + "string" not in writer.names
-    if text and _restricted(reader) and writer.values is None:
-        return "type-changed", f"is {_named(writer)}, the reader expects text of a form that such values need not have"
-    checks = (_lengths, _patterns, _enumerated, _bounds, _digits, _assertions)
+    checks = (_form, _lengths, _patterns, _enumerated, _bounds, _digits, _assertions)
     return _some(check(writer, reader) for check in checks)
+
+
+def _form(writer: Simple, reader: Simple) -> Flaw | None:
+    """What is no text has several written forms: no rule about text can be relied on."""
+    text = reader.names[0] in _TEXT or _X + "string" in reader.names
+    if text and _X + "string" not in writer.names and _restricted(reader):
+        return "type-changed", f"is {_named(writer)}, the reader expects text of a form that such values need not have"
+    return None
 
 
 def _lengths(writer: Simple, reader: Simple) -> Flaw | None:
@@ -128,9 +136,30 @@ def _enumerated(writer: Simple, reader: Simple) -> Flaw | None:
 
 def _bounds(writer: Simple, reader: Simple) -> Flaw | None:
     for side, theirs, ours in (("less", reader.low, writer.low), ("more", reader.high, writer.high)):
+        if _INTEGER in writer.names:
+            ours, theirs = _closed(ours or _by_digits(writer, side), side == "less"), _closed(theirs, side == "less")
         if theirs is not None and not _bounded(ours, theirs, side == "less"):
             return "bounds-narrowed", f"may be {side} than {theirs.value}, which the reader does not allow"
     return None
+
+
+def _by_digits(found: Simple, side: str) -> Bound | None:
+    """The bound that a whole number has by the count of its digits."""
+    if found.digits is None or found.digits > 100:  # more than any bound that people write
+        return None
+    return Bound((10**found.digits - 1) * (-1 if side == "less" else 1), False)
+
+
+def _closed(bound: Bound | None, low: bool) -> Bound | None:
+    """The same bound of whole numbers, with its value among them."""
+    if bound is None:
+        return None
+    value = _comparable(bound.value)
+    if not isinstance(value, Decimal) or not value.is_finite():
+        return bound
+    whole = value.to_integral_value(ROUND_CEILING if low else ROUND_FLOOR)
+    step = (1 if low else -1) if bound.open and whole == value else 0
+    return Bound(whole + step, False)
 
 
 def _bounded(ours: Bound | None, theirs: Bound, low: bool) -> bool:
@@ -185,6 +214,8 @@ def _values(writer: Simple, reader: Simple) -> Flaw | None:
         return _enumerated(writer, reader) or _assertions(writer, reader)
     if not _written_as(writer, reader):
         return "type-changed", f"is {_named(writer)}, the reader expects {_named(reader)}"
+    if flaw := _form(writer, reader):
+        return flaw
     wanted = [p for p in reader.patterns if not any(given <= p for given in writer.patterns)]
     try:
         checks = [[re.compile(translate_pattern(part, back_references=False)) for part in step] for step in wanted]
@@ -193,11 +224,11 @@ def _values(writer: Simple, reader: Simple) -> Flaw | None:
     for value in writer.values or ():
         text = str(value)
         one = Simple(writer.names, "atomic", None, values=(value,), low=Bound(value, False), high=Bound(value, False))
-        short = len(text) < reader.shortest or (reader.longest is not None and len(text) > reader.longest)
-        if short and (_X + "string" in writer.names):
+        misfit = len(text) < reader.shortest or (reader.longest is not None and len(text) > reader.longest)
+        if misfit and _X + "string" in writer.names:
             return "length-narrowed", f"may be {text}, whose length the reader does not allow"
         if not all(any(part.match(text) for part in step) for step in checks):
             return "pattern-changed", f"may be {text}, which the reader's pattern does not match"
-        if flaw := _bounds(one, reader):
+        if flaw := _bounds(one, reader) or (_digits(one, reader) if _number(writer) else None):
             return flaw
-    return _digits(writer, reader) if _number(writer) else _assertions(writer, reader)
+    return _assertions(writer, reader)

@@ -73,7 +73,7 @@ def stubs(root: Node, text: str) -> dict[str, str]:
         elif node.tag in (f"{{{XS}}}redefine", f"{{{XS}}}override"):
             if any(child.tag != f"{{{XS}}}annotation" for child in node.children):
                 what = node.tag.rpartition("}")[2]
-                raise Violation(f"xs:{what} changes a document that is not here", at(text, node.line))
+                raise Violation(f"xs:{what} changes a document that is not here", at(text, node.start))
             open_to.add(target)
     own = {(_kind(node), node.attributes.get("name", "").strip()) for node in root.children}
     taken: dict[tuple[str, str, str], str] = {}

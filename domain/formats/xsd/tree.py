@@ -26,11 +26,12 @@ _EIGHT_BIT: Final = re.compile(r"(us-?)?ascii|(iso-?8859-|windows-?125|cp125)\d{
 
 @dataclass(slots=True)
 class Node:
-    """An element. tag, attribute names: `{namespace}local`, or `local` without one. scope: namespaces by prefix."""
+    """An element. tag, attribute names: `{namespace}local`, or `local` without one.
+    start: where it begins, in bytes of UTF-8. scope: namespaces by prefix."""
 
     tag: str
     attributes: dict[str, str]
-    line: int
+    start: int
     scope: Mapping[str, str]
     children: list[Node] = field(default_factory=list)
 
@@ -80,15 +81,14 @@ def read(text: str) -> Node:
     return _Reader(text).root()
 
 
-def at(text: str, line: int | None) -> Spot | None:
-    """A line as a place in a document."""
-    if line is None:
+def at(text: str, start: int | None) -> Spot | None:
+    """The line of a place that is counted in bytes of UTF-8, and what stands from there to the end of its line."""
+    if start is None:
         return None
-    start = 0
-    for _ in range(line - 1):
-        start = text.find("\n", start) + 1
-    end = text.find("\n", start)
-    return Spot(line=line, fragment=text[start : end if end >= 0 else None].strip()[:FRAGMENT])
+    data = text.encode()
+    end = data.find(b"\n", start)
+    rest = data[start : min(end if end >= 0 else len(data), start + 4 * FRAGMENT)].decode("utf-8", "ignore")
+    return Spot(line=data.count(b"\n", 0, start) + 1, fragment=rest.strip()[:FRAGMENT])
 
 
 class _Reader:
@@ -112,15 +112,21 @@ class _Reader:
             self._parser.Parse(self._text.encode("utf-8"), True)
         except expat.ExpatError as error:
             reason = expat.errors.messages.get(error.code, "") if isinstance(error.code, int) else ""
-            spot = at(self._text, min(error.lineno, self._text.count("\n") + 1))
-            raise Violation(f"the document is not well-formed XML: {reason or error}", spot) from None
+            raise Violation(f"the document is not well-formed XML: {reason or error}", self._around()) from None
         except UnicodeEncodeError:
             raise Violation("the document holds characters that XML does not allow", Spot(line=1)) from None
         assert self._root is not None
         return self._root
 
     def _spot(self) -> Spot | None:
-        return at(self._text, self._parser.CurrentLineNumber)
+        return at(self._text, self._parser.CurrentByteIndex)
+
+    def _around(self) -> Spot:
+        """Where the parser stopped, with what is before it on its line."""
+        data, stop = self._text.encode(), max(self._parser.ErrorByteIndex, 0)
+        start = max(data.rfind(b"\n", 0, stop) + 1, stop - FRAGMENT // 2)
+        found = at(self._text, start)
+        return Spot(line=data.count(b"\n", 0, stop) + 1, fragment=found.fragment if found else None)
 
     def _doctype(self, *_: object) -> None:
         raise Violation("document type declarations and entities are not allowed", self._spot())
@@ -138,7 +144,7 @@ class _Reader:
             scope, self._declared = {**scope, **self._declared}, {}
         self._scopes.append(scope)
         named = {_clark(name): value for name, value in attributes.items()}
-        node = Node(_clark(tag), named, self._parser.CurrentLineNumber, scope)
+        node = Node(_clark(tag), named, self._parser.CurrentByteIndex, scope)
         if self._open:
             self._open[-1].children.append(node)
         else:

@@ -6,6 +6,7 @@ stands in is xmlschema, which reads with one schema what was written with the ot
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,8 @@ SHARED = """
 <xs:complexType name="Money"><xs:simpleContent><xs:extension base="xs:decimal"><xs:attribute name="currency"/>
 </xs:extension></xs:simpleContent></xs:complexType>
 <xs:complexType name="Node"><xs:sequence><xs:element name="n" type="t:Node" minOccurs="0"/></xs:sequence>
-</xs:complexType><xs:group name="G"><xs:sequence><xs:element name="g1" type="xs:int"/><xs:element name="g2" type="xs:int"/>
-</xs:sequence></xs:group>
+</xs:complexType><xs:group name="G"><xs:sequence>
+<xs:element name="g1" type="xs:int"/><xs:element name="g2" type="xs:int"/></xs:sequence></xs:group>
 """
 
 
@@ -96,6 +97,7 @@ def test_an_incompatibility_shows_both_places() -> None:
     assert found.text == "order/a may be less than -2147483648, which the reader does not allow"
     assert (found.writer.line, found.reader.line) == (4, 5)  # type: ignore[union-attr]
     assert found.writer.fragment == '<xs:element name="a" type="xs:long"/></xs:sequence>'  # type: ignore[union-attr]
+    assert found.reader.fragment == '<xs:element name="a"'  # type: ignore[union-attr]
 
 
 def test_not_everything_is_told() -> None:
@@ -208,6 +210,51 @@ def test_hostile_documents(what: str, version: str) -> None:
     except Violation:
         pass
     assert time.perf_counter() - began < 1
+
+
+#: What the interpreter tells of files and sockets that are opened, while somebody listens.
+opened: list[str] = []
+listening: list[bool] = []
+
+
+def listen(event: str, arguments: object) -> None:
+    if listening and (event in ("open", "urllib.Request") or event.startswith("socket.")):
+        opened.append(f"{event} {arguments}")
+
+
+sys.addaudithook(listen)  # for good: there is no way to take one away
+
+
+@pytest.mark.parametrize(
+    "reaching",
+    [
+        '<xs:import namespace="urn:o" schemaLocation="http://127.0.0.1:9/o.xsd"/>',
+        '<xs:import namespace="http://www.w3.org/1999/xlink" schemaLocation="http://127.0.0.1:9/xlink.xsd"/>',
+        '<xs:include schemaLocation="file:///etc/passwd"/>',
+        '<xs:redefine schemaLocation="/etc/passwd"/>',
+        '<xs:override schemaLocation="passwd"/>',
+        """<xs:complexType name="a"><xs:assert test="doc('file:///etc/passwd')"/></xs:complexType>""",
+        """<xs:simpleType name="s"><xs:restriction base="xs:int"><xs:assertion test="doc('file:///etc/passwd')"/>
+        <xs:assertion test="collection('file:///etc')"/></xs:restriction></xs:simpleType>
+        <xs:element name="a" type="t:s" default="3"/>""",
+        """<xs:element name="a" type="xs:anyType">
+        <xs:alternative test="doc-available('http://127.0.0.1:9/')" type="xs:int"/></xs:element>""",
+    ],
+)
+def test_nothing_is_opened(reaching: str) -> None:
+    # V-14: whatever a document names, no file is read and no address is asked
+    located = HEAD.replace(
+        ">", ' xmlns:i="http://www.w3.org/2001/XMLSchema-instance" i:schemaLocation="urn:x file:///x">'
+    )
+    schema("")
+    listening.append(True)
+    try:
+        xsd.parse(f"{located}{reaching}</xs:schema>".encode(), "xsd/1.1")
+    except Violation:
+        pass
+    finally:
+        listening.clear()
+    assert opened == []
 
 
 def test_the_encoding_of_a_document() -> None:
