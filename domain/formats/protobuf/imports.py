@@ -17,7 +17,7 @@ from typing import Final
 from domain.formats.contract import Violation
 from domain.formats.protobuf.painting import custom_options, painted
 from domain.formats.protobuf.protoc import Compiled, Flaw, compile_text, well_known
-from domain.formats.protobuf.text import Source, Statement, spot
+from domain.formats.protobuf.text import Source, Statement, Token, spot
 
 _BESIDE: Final = "declared_%d.proto"
 #: Compilations that one document takes at most: types may be found missing only once others are there.
@@ -184,4 +184,13 @@ def _package(source: Source) -> str:
 
 
 def _violation(source: Source, flaw: Flaw) -> Violation:
-    return Violation(flaw.text, None if flaw.line is None else spot(source.text, flaw.line))
+    line = flaw.line
+    if line is None and (number := next(_kept_numbers(source), None)):
+        line = source.text.count("\n", 0, number.start) + 1
+    return Violation(flaw.text, None if line is None else spot(source.text, line))
+
+
+def _kept_numbers(source: Source) -> Iterator[Token]:
+    """The field numbers that the implementation keeps for itself: the one mistake for which it names no line."""
+    pairs = zip(source.tokens, source.tokens[1:], strict=False)
+    yield from (after for before, after in pairs if before.text == "=" and re.fullmatch(r"19\d{3}", after.text))

@@ -1,0 +1,36 @@
+"""SC-39: the changes of protobuf.yaml, asked of another registry's checker; protobuf_apicurio.yaml has what differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.domain.formats.independent import Mode, check
+
+HERE = Path(__file__).parent
+CHANGES = yaml.safe_load((HERE / "protobuf.yaml").read_text())["changes"]
+DEVIATIONS = yaml.safe_load((HERE / "protobuf_apicurio.yaml").read_text())
+THEIRS = {name: allowed for group in DEVIATIONS for name, allowed in group["rows"].items()}
+MODES: dict[Mode, str] = {"backward": "B", "forward": "F"}
+
+
+@pytest.mark.parametrize("row", CHANGES, ids=lambda row: row["name"])
+def test_another_registry_agrees_or_is_listed(row: dict[str, Any]) -> None:
+    header = f'syntax = "proto{row.get("language", 3)}"; '
+    allowed = "".join(
+        letter
+        for mode, letter in MODES.items()
+        if check("protobuf", mode, header + row["older"], header + row["newer"]).compatible
+    )
+    assert allowed == THEIRS.get(row["name"], row["allowed"])
+
+
+def test_each_deviation_is_one_and_has_its_reason() -> None:
+    rows = {row["name"]: row["allowed"] for row in CHANGES}
+    assert sum(len(group["rows"]) for group in DEVIATIONS) == len(THEIRS)
+    for name, allowed in THEIRS.items():
+        assert rows[name] != allowed
+    assert all(group["why"] for group in DEVIATIONS)
