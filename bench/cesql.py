@@ -1,6 +1,6 @@
 """Filters of subscriptions beside predicates written by hand, and one event against thousands of subscriptions.
 
-The rules that ask for figures: SUB-646 for expressions, SUB-411 and SUB-806 for many subscriptions.
+SUB-646 asks for the figures of expressions.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ INTERESTS = st.builds(
 
 @given(st.lists(INTERESTS, max_size=6), st.lists(EVENTS, max_size=4))
 def test_candidates_leave_nothing_out(interests: list[Interest], events: list[Event]) -> None:
-    # SUB-103, SUB-105: the same as trying all of them, for each event
+    # the same as trying all of them, for each event
     index = Matching[int]()
     for key, interest in enumerate(interests):
         index.put(key, interest)
@@ -75,7 +75,7 @@ def test_candidates_leave_nothing_out(interests: list[Interest], events: list[Ev
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.none() | INTERESTS), max_size=12), EVENTS)
 def test_interests_come_and_go(steps: list[tuple[int, Interest | None]], event: Event) -> None:
-    # SUB-502: an update replaces; nothing is left of what was deleted
+    # one takes the place of another, and nothing is left of what was removed
     index, kept = Matching[int](), dict[int, Interest]()
     for key, interest in steps:
         if interest is None:
@@ -101,7 +101,7 @@ def test_interests_come_and_go(steps: list[tuple[int, Interest | None]], event: 
     ],
 )
 def test_few_of_many_are_tried(filters: Callable[[int], Any]) -> None:
-    # SUB-411: filters are compiled once, and one event is tried against those that may want it only
+    # an event is tried against those that may want it only
     tried: list[int] = []
     index = Matching[int]()
     for number in range(1000):
@@ -125,3 +125,33 @@ def test_source_and_types() -> None:
     for other in ({"source": "http://x"}, {"source": "HTTP://x/"}, {"type": "A"}, {"type": "ab"}, {"type": "*"}):
         assert not interest.matches({**event, **other})
     assert Interest(compile(None)).matches({})
+
+
+class Watched(dict[str, str]):
+    """An event that remembers which attributes were read."""
+
+    def __init__(self, **attributes: str) -> None:
+        super().__init__(attributes)
+        self.read: list[str] = []
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.read.append(name)
+        return super().get(name, default)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "read"),
+    [
+        ({"source": "x"}, ["source"]),
+        ({"source": "/", "type": "x"}, ["source", "type"]),
+        ({"source": "/", "type": "t"}, ["source", "type", "one"]),
+        ({"source": "/", "type": "t", "one": "1"}, ["source", "type", "one", "two"]),
+        ({"source": "/", "type": "t", "one": "1", "two": "2"}, ["source", "type", "one", "two", "three"]),
+    ],
+)
+def test_evaluation_stops_at_the_first_false(attributes: dict[str, str], read: list[str]) -> None:
+    # SUB-105: source, types, then filters in their order
+    filters = [{"exact": {"one": "1"}}, {"sql": "two = '2'"}, {"suffix": {"three": "3"}}]
+    event = Watched(**attributes)
+    assert not Interest(compile(filters), "/", ["t"]).matches(event)
+    assert event.read == read

@@ -67,7 +67,7 @@ def test_how_deep_and_how_many() -> None:
 
 
 def test_the_pointer_begins_where_the_filters_stand() -> None:
-    # SUB-508: a pointer to the offending member, in whatever document the filters are
+    # a pointer is of use in the document that was sent
     with pytest.raises(FilterError) as caught:
         compile([{"exact": {}}], "/subscription/filters")
     assert caught.value.pointer == "/subscription/filters/0/exact"
