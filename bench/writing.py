@@ -35,7 +35,7 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
 @contextmanager
 def _registry(place: Place) -> Iterator[Registry]:
     with place.fresh() as (database, _), closing(open_registry(Settings(database=database))) as registry:
-        _write(registry.road, -1)
+        _write(registry.road, 999_998)
         yield registry
 
 

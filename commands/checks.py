@@ -8,7 +8,7 @@ from __future__ import annotations
 import atexit
 import multiprocessing
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, TimeoutError
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +19,8 @@ from typing import Any, Final
 from pebble import ProcessExpired, ProcessPool
 
 from commands import checking
-from domain.checks import INVALID, Document, Question, Verdict, Verdicts
+from domain import formats
+from domain.checks import INVALID, Document, Question, Verdict, Verdicts, judge, parsed
 from domain.formats import Incompatibility
 
 #: The bytes of a document, by SHA-256.
@@ -28,6 +29,9 @@ Content = Callable[[str], bytes]
 #: How many questions, and how many bytes of documents, go to a process at a time.
 TOGETHER: Final = 128
 BYTES: Final = 512 << 10
+#: Small documents of tame formats, in bytes, and how many of them, are looked at by whoever asks.
+SMALL: Final = 8 << 10
+FEW: Final = 4
 #: How many verdicts are kept.
 KEPT: Final = 100_000
 
@@ -57,6 +61,17 @@ class Checker:
             for question in found:
                 self._kept.move_to_end(question)
         return found
+
+    def at_hand(self, questions: Iterable[Question], documents: Mapping[str, bytes]) -> dict[Question, Verdict]:
+        """The answers that are kept, and those to a few questions that are cheaper answered than sent to a process."""
+        asked = list(questions)
+        found = self.known(asked)
+        if len(asked) - len(found) > FEW:
+            return found
+        left = [question for question in asked if question not in found and _is_small(question, documents)]
+        fresh = {question: _judged(question, documents) for question in left}
+        self._keep(fresh)
+        return found | fresh
 
     def answers(self, questions: Iterable[Question], content: Content) -> dict[Question, Verdict]:
         """The answers to all questions; what takes too long or too much is refused, and asked again another time.
@@ -99,6 +114,18 @@ class Checker:
             self._kept.update(verdicts)
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
+
+
+def _is_small(question: Question, documents: Mapping[str, bytes]) -> bool:
+    """Whether a question is about one document that costs little whatever is in it."""
+    if not isinstance(question, Document):
+        return False
+    room = formats.find(question.format)
+    return room is not None and room.tame and len(documents[question.sha256 or ""]) <= SMALL
+
+
+def _judged(question: Question, documents: Mapping[str, bytes]) -> Verdict:
+    return judge(question, lambda document: parsed(document, documents[document.sha256 or ""]))
 
 
 _LATE: Final = Incompatibility(INVALID, "checking it takes longer than is given to one document")

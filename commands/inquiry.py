@@ -55,7 +55,7 @@ class Inquiry:
         if asked.verdicts is not None or model is None or not isinstance(asked.command, WriteTree):
             return asked
         questions, documents = foreseen(asked.command, model)
-        known = self._checker.known(questions)
+        known = self._checker.at_hand(questions, documents)
         ready = replace(asked, verdicts=known)
         if len(known) == len(questions):
             return ready

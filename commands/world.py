@@ -106,7 +106,17 @@ class SqlWorld:
         return self._model
 
     def prefetch(self, names: Iterable[str]) -> None:
-        self._load({xids.tree_key(name) for name in names})
+        unknown: set[str] = set()
+        for name in names:
+            key = xids.tree_key(name)
+            if key in self._known:
+                continue
+            if self._never_owned(name):
+                self._known[key] = UNKNOWN
+            else:
+                unknown.add(key)
+        if unknown:
+            self._load(unknown)
 
     def get(self, xid: str) -> Entity | None:
         return self.known(xid).entity

@@ -42,7 +42,8 @@ def write_tree(changes: ChangeSet, command: WriteTree) -> None:
 
     Raises: any Problem of a write.
     """
-    changes.world.prefetch([command.xid, *names_in(dict(command.tree), command.xid, changes.model)])
+    asked = (xids.REGISTRY, xids.CAPABILITIES, *xids.owners(command.xid), command.xid)
+    changes.world.prefetch([*asked, *names_in(dict(command.tree), command.xid, changes.model)])
     how = Manner(command.method is Method.PATCH, command.mediatype, command.ignore)
     parts = xids.segments(command.xid)
     kind = "meta" if len(parts) == 5 and parts[4] == "meta" else len(parts)

@@ -58,6 +58,12 @@ def parent(xid: str) -> str | None:
     return xid.rsplit("/", 2)[0] or REGISTRY if xid != REGISTRY else None
 
 
+def owners(xid: str) -> list[str]:
+    """The entities above an entity or a collection, the registry left out, from the top."""
+    parts = segments(xid)
+    return [join(*parts[:end]) for end in range(2, len(parts), 2)]
+
+
 def entity_id(xid: str) -> str:
     """The last segment of an entity's xid; empty for the registry."""
     return xid.rpartition("/")[2]
