@@ -33,10 +33,10 @@ def read(document: Any, release: str = "1.11") -> Any:
 
 def refused(document: bytes, name: str = "Avro/1.11") -> Violation:
     """The violation that a document ends in, within the time that one has."""
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(Violation) as caught:
         avro.parse(document, name)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     return caught.value
 
 
@@ -200,22 +200,22 @@ def test_hostile_documents_are_refused(document: bytes, name: str) -> None:
 
 def test_long_chains_of_records_are_read_and_compared() -> None:
     # Nothing recurses along references: 20,000 records that hold each other are as good as any.
-    start = time.perf_counter()
+    start = time.process_time()
     chain = read(_chain(20_000))
-    read_in = time.perf_counter() - start
+    read_in = time.process_time() - start
     assert not avro.unreadable(chain, chain)
     assert avro.canonical(chain)
-    assert read_in < 2 and time.perf_counter() - start < 4
+    assert read_in < 2 and time.process_time() - start < 4
 
 
 def test_comparing_many_versions_is_quick() -> None:
     # One new document of 2 kB against a thousand: some milliseconds each would be too much.
     fields = [{"name": f"field_{at}", "type": ["null", "string"], "default": None} for at in range(30)]
     older, newer = read(_named({"fields": fields})), read(_named({"fields": [*fields, fields[0] | {"name": "x"}]}))
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(1000):
         assert not avro.unreadable(newer, older)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def _named(part: dict[str, Any]) -> dict[str, Any]:
