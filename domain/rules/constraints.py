@@ -17,6 +17,7 @@ from domain.entities import Attributes
 from domain.model import GroupType
 from domain.model.narrowing import Bounds, in_force
 from domain.problems import ConstraintFailure
+from domain.rules.sameness import compared
 
 
 def constraints_hold(changes: ChangeSet) -> None:
@@ -119,9 +120,9 @@ def _pointed_at(changes: ChangeSet, resource: ResourceDraft) -> list[Attributes]
 
 def _check(subject: str, attributes: Attributes, bounds: Bounds, group: Attributes) -> None:
     for path, row in bounds.items():
-        value = dotpath.find(attributes, path)
-        if row.get("enum") and value is not None and value not in row["enum"]:
+        value = compared(path, dotpath.find(attributes, path))
+        if row.get("enum") and value is not None and value not in [compared(path, each) for each in row["enum"]]:
             raise ConstraintFailure(subject, path=dotpath.text(path), kind="enum")
         wanted = dotpath.find(group, dotpath.parse(row["equals"])) if row.get("equals") else None
-        if wanted is not None and value != wanted:
+        if wanted is not None and value != compared(path, wanted):
             raise ConstraintFailure(subject, path=dotpath.text(path), kind="equals")

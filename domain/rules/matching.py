@@ -7,6 +7,7 @@ from domain.changes import ChangeSet
 from domain.drafts import ResourceDraft
 from domain.jsontext import dumps
 from domain.problems import MismatchedVersionAttribute
+from domain.rules.sameness import compared
 
 
 def versions_match(changes: ChangeSet) -> None:
@@ -15,7 +16,8 @@ def versions_match(changes: ChangeSet) -> None:
         if resource.type.matchversions and not resource.deleted and _is_touched(resource):
             changes.load_versions(resource)
             for path in resource.type.matchversions:
-                values = {dumps(dotpath.find(version.attributes, path)) for version in resource.living()}
+                found = (dotpath.find(version.attributes, path) for version in resource.living())
+                values = {dumps(compared(path, value)) for value in found}
                 if len(values) > 1:
                     raise MismatchedVersionAttribute(resource.xid, name=dotpath.text(path))
 

@@ -2,7 +2,7 @@
 
     - id: ENT-31a               one or more rule ids, with a letter where a rule has several rows
       rule: in a few words of our own
-      model: dirs               the name of a modelsource in models.yaml; `dirs` where it is left out
+      model: dirs               the name of a modelsource in models.yaml, or `builtin`; `dirs` where it is left out
       given: [[PUT, /dirs/d1, {}]]        requests before: [method, path, body, headers], all to succeed
       when: [GET, /dirs/D1]
       then: {status: 404}       see below
@@ -30,6 +30,7 @@ import psycopg
 import pytest
 import yaml
 
+from domain.model.builtin import default_source
 from tests.spec.expected import KEYS, expectation, said
 from tests.spec.harness import BASE, Answer, Registry, Request, Stage, serving
 from tests.stores import postgres_server
@@ -57,7 +58,7 @@ def _load(path: Path) -> Any:
     return yaml.load(path.read_text(), Loader)
 
 
-MODELS = _load(TABLES / "models.yaml")
+MODELS = {"builtin": default_source(), **_load(TABLES / "models.yaml")}
 ROWS = [row for path in sorted(TABLES.glob("*.yaml")) if path.stem != "models" for row in _load(path)]
 
 
