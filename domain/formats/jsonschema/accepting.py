@@ -38,7 +38,7 @@ def _verdicts(node: Node, value: Any) -> Iterator[bool | None]:
     yield not node.never
     yield node.kinds is None or found in node.kinds
     yield node.allowed is None or key(value) in node.allowed
-    yield None if node.remote is not None else True
+    yield None if node.remote is not None or node.others else True
     yield from _in_place(node, value)
     match found:
         case "string":

@@ -168,8 +168,8 @@ class Comparison:
             Incompatibility(
                 f"reader-{keyword.lower()}",
                 f"{_UNDECIDED[keyword]} What cannot be decided counts as incompatible, unless both places are equal.",
-                reader.spot(keyword, "anyOf", "type"),
-                case.spot(keyword),
+                reader.spot(keyword, "choices", "required", "type"),
+                case.spot(keyword, "choices", "required", "type"),
             )
         ]
 

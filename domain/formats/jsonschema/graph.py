@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
@@ -31,7 +31,7 @@ def built(document: Any, draft: Draft, text: bytes) -> tuple[Node, int]:
     builder = _Builder(document, draft, text)
     root = builder.node("", document, builder.resolver)
     builder.run()
-    _refuse_loops(builder.nodes.values())
+    refuse_loops(builder.nodes.values())
     for node in builder.nodes.values():
         node.sealed()
     return root, len(builder.nodes)
@@ -183,7 +183,7 @@ def _spot(node: Node) -> Spot:
     return Spot(pointer=node.pointer, fragment=fragment(node.raw))
 
 
-def _refuse_loops(nodes: Any) -> None:
+def refuse_loops(nodes: Iterable[Node]) -> None:
     """A schema that asks itself about the same value never ends. Raises: Violation."""
     done: set[int] = set()
     for start in nodes:
@@ -199,7 +199,7 @@ def _refuse_loops(nodes: Any) -> None:
                 path.discard(id(node))
                 done.add(id(node))
             elif id(child) in path:
-                raise Violation("the schema refers to itself without looking into the value", node.spot("$ref"))
+                raise Violation("the schema refers to itself without looking into the value", node.spot("$ref", "type"))
             elif id(child) not in done:
                 path.add(id(child))
                 stack.append((child, child.in_place()))

@@ -45,6 +45,8 @@ class Node:
     min_properties: int = 0
     max_properties: int | None = None
     required: frozenset[str] = frozenset()
+    #: Further keywords with the text of their values, which are equal or not.
+    others: frozenset[tuple[str, str]] = frozenset()
     dependent_required: dict[str, frozenset[str]] = field(default_factory=dict)
     ref: Node | None = None
     items: Node | None = None

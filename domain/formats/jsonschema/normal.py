@@ -30,7 +30,7 @@ def _schema(value: Any) -> Any:
     if isinstance(value, list):
         return [_schema(item) for item in value]
     if not isinstance(value, dict):
-        return _plain(value)
+        return plain(value)
     return {name: _keyword(name, value[name]) for name in sorted(value) if name != "$comment"}
 
 
@@ -42,7 +42,7 @@ def _keyword(name: str, value: Any) -> Any:
     if name in {"required", "type"} and isinstance(value, list) and all(isinstance(item, str) for item in value):
         ordered = sorted(set(value))
         return ordered[0] if name == "type" and len(ordered) == 1 else ordered
-    return _plain(value)
+    return plain(value)
 
 
 def _member(value: Any) -> Any:
@@ -50,11 +50,12 @@ def _member(value: Any) -> Any:
     return sorted(value) if isinstance(value, list) else _schema(value)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Data with its members in order and its numbers in their shortest spelling."""
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, dict):
-        return {name: _plain(value[name]) for name in sorted(value)}
+        return {name: plain(value[name]) for name in sorted(value)}
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         return value
     return _number(number(value))

@@ -23,6 +23,9 @@ def rules(comparison: Comparison, reader: Node, case: Case) -> Iterator[Incompat
     if reader.allowed is not None:
         text = "The reader lists the values that it accepts, and the writer does not."
         yield Incompatibility("reader-enum", text, reader.spot("enum", "const"), case.spot("enum", "type"))
+    for keyword, value in sorted(reader.others):
+        if not any((keyword, value) in node.others for node in case.nodes):
+            yield _difference(keyword, f"The reader asks for {keyword}, the writer not for the same.", reader, case)
     if case.kinds & NUMBERS:
         yield from _numbers(reader, case)
     if "string" in case.kinds:
@@ -64,7 +67,9 @@ def _numbers(reader: Node, case: Case) -> Iterator[Incompatibility]:
         if asked is not None and (given is None or not _within(asked, given, wide)):
             text = f"The {side} bound of the reader is narrower than the writer's."
             ordered = tuple(reversed(keywords)) if asked[1] else keywords
-            yield Incompatibility(f"reader-{keywords[0]}", text, reader.spot(*ordered), case.spot(*keywords, "type"))
+            yield Incompatibility(
+                f"reader-{keywords[0]}", text, reader.spot(*ordered, "type"), case.spot(*keywords, "type")
+            )
     whole = {Decimal(1)} if not case.kinds & {"fraction"} else set()
     given_steps = whole.union(*(node.multiples for node in case.nodes))
     for step in reader.multiples:
@@ -98,8 +103,10 @@ def _strings(reader: Node, case: Case) -> Iterator[Incompatibility]:
             yield _difference(name, text, reader, case)
 
 
-#: Formats whose values are all of the others, from `Node.marks`.
+#: Formats, and types of JSON Structure that are strings in JSON, with those whose values they all have.
 _WIDER: Final[dict[str, frozenset[str]]] = {
+    "int128": frozenset({"int64", "uint64"}),
+    "uint128": frozenset({"uint64"}),
     "idn-email": frozenset({"email"}),
     "idn-hostname": frozenset({"hostname"}),
     "iri": frozenset({"uri"}),
@@ -109,8 +116,8 @@ _WIDER: Final[dict[str, frozenset[str]]] = {
 
 
 def _kept(name: str, asked: str, given: tuple[str, str]) -> bool:
-    return given[0] == name and (given[1] == asked or (name == "format" and given[1] in _WIDER.get(asked, ())))
+    return given[0] == name and (given[1] == asked or given[1] in _WIDER.get(asked, ()))
 
 
 def _difference(keyword: str, text: str, reader: Node, case: Case) -> Incompatibility:
-    return Incompatibility(f"reader-{keyword.lower()}", text, reader.spot(keyword), case.spot(keyword, "type"))
+    return Incompatibility(f"reader-{keyword.lower()}", text, reader.spot(keyword, "type"), case.spot(keyword, "type"))

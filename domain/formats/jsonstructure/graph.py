@@ -1,0 +1,186 @@
+"""A document of JSON Structure as the nodes that documents of JSON Schema are compared by."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from domain.formats.contract import Spot, Violation
+from domain.formats.jsonschema.graph import refuse_loops
+from domain.formats.jsonschema.node import Node
+from domain.formats.jsonschema.places import fragment, joined
+from domain.formats.jsonschema.values import is_pattern
+from domain.formats.jsonstructure import types
+from domain.jsontext import dumps
+
+_NOWHERE: Final = object()
+
+
+def built(document: dict[str, Any]) -> tuple[Node, int]:
+    """The node of the root type of a document that holds, and how many nodes there are. Raises: Violation."""
+    builder = _Builder(document)
+    root = builder.reference("", document, document["$root"]) if "$root" in document else builder.node("", document)
+    builder.run()
+    nodes = [*builder.nodes.values(), *builder.more]
+    refuse_loops(nodes)
+    for node in nodes:
+        for pattern in node.patterns:
+            if not is_pattern(pattern):
+                raise Violation(f'"{pattern[:100]}" is not a regular expression of ECMA-262', node.spot("pattern"))
+        node.sealed()
+    return root, len(nodes)
+
+
+class _Builder:
+    def __init__(self, document: dict[str, Any]) -> None:
+        self.document = document
+        self.nodes: dict[tuple[str, str], Node] = {}
+        #: Nodes that stand for what is not a schema by itself.
+        self.more: list[Node] = []
+        self.waiting: list[tuple[Node, dict[str, str]]] = []
+
+    def node(self, pointer: str, raw: Any, selected: dict[str, str] | None = None) -> Node:
+        """The node of a place. selected: a property that an inline union adds to its alternative, with its value."""
+        name = (pointer, repr(selected))
+        if name not in self.nodes:
+            self.nodes[name] = node = Node(pointer, raw)
+            self.waiting.append((node, selected or {}))
+        return self.nodes[name]
+
+    def run(self) -> None:
+        while self.waiting:
+            node, selected = self.waiting.pop()
+            if isinstance(node.raw, bool):
+                node.never = not node.raw
+            elif isinstance(node.raw, str):
+                types.primitive(node, node.raw)
+            elif isinstance(node.raw, dict):
+                self._fill(node, selected)
+
+    def reference(self, pointer: str, raw: Any, target: Any, selected: dict[str, str] | None = None) -> Node:
+        """The node that a reference leads to. Raises: Violation."""
+        found = self._found(target)
+        if not isinstance(found, dict):
+            where = Spot(pointer=pointer, fragment=fragment(raw))
+            raise Violation(f'the reference "{str(target)[:100]}" leads to no type in the document', where)
+        return self.node(str(target).removeprefix("#"), found, selected)
+
+    def _found(self, target: Any) -> Any:
+        if not isinstance(target, str) or not target.startswith("#/"):
+            return _NOWHERE
+        found: Any = self.document
+        for step in target[2:].split("/"):
+            if not isinstance(found, dict):
+                return _NOWHERE
+            found = found.get(step.replace("~1", "/").replace("~0", "~"), _NOWHERE)
+        return found
+
+    def _fill(self, node: Node, selected: dict[str, str]) -> None:
+        raw = node.raw
+
+        def below(*steps: str | int) -> Node:
+            found = raw
+            for step in steps:
+                found = found[step]
+            return self.node(joined(node.pointer, *steps), found)
+
+        kind = raw.get("type")
+        if isinstance(kind, dict):
+            self._referred(node, kind, selected)
+        elif isinstance(kind, list):
+            node.any_of = tuple(self._member(node, index, each) for index, each in enumerate(kind))
+        elif isinstance(kind, str):
+            types.primitive(node, kind)
+            self._compound(node, kind, below, selected)
+        types.values(node, raw)
+        types.combined(node, raw, below)
+        if kind == "tuple":
+            # Items are read by their position into properties by name, so other names are another tuple.
+            node.others |= {("tuple", dumps(raw.get("tuple")).decode())}
+            node.min_items = len(node.prefix)
+
+    def _referred(self, node: Node, kind: dict[str, Any], selected: dict[str, str]) -> None:
+        place = joined(node.pointer, "type")
+        node.ref = (
+            self.reference(place, kind, kind["$ref"], selected) if "$ref" in kind else self.node(place, kind, selected)
+        )
+
+    def _member(self, node: Node, index: int, each: Any) -> Node:
+        """One type of a union."""
+        place = joined(node.pointer, "type", index)
+        if isinstance(each, dict) and "$ref" in each:
+            return self.reference(place, each, each["$ref"])
+        return self.node(place, each)
+
+    def _compound(self, node: Node, kind: str, below: types.Make, selected: dict[str, str]) -> None:
+        raw = node.raw
+        match kind:
+            case "object":
+                self._object(node, below, selected)
+            case "map":
+                node.kinds, node.additional = frozenset({"object"}), below("values") if "values" in raw else None
+            case "array" | "set":
+                node.kinds, node.items = frozenset({"array"}), below("items") if "items" in raw else None
+                node.unique = kind == "set"
+            case "tuple":
+                found = self._properties(node)
+                node.kinds = frozenset({"array"})
+                node.prefix = tuple(found[name] for name in raw.get("tuple", []) if name in found)
+                node.items = self._kept(Node(node.pointer, False, never=True))
+            case "choice":
+                self._choice(node, below)
+
+    def _object(self, node: Node, below: types.Make, selected: dict[str, str]) -> None:
+        raw = node.raw
+        node.kinds, node.properties = frozenset({"object"}), self._properties(node)
+        for base in self._bases(raw):
+            node.required |= {name for name in base[1].get("required", []) if isinstance(name, str)}
+        for name, value in selected.items():
+            only = Node(node.pointer, value, kinds=frozenset({"string"}), allowed={("string", value): value})
+            node.properties[name] = self._kept(only)
+            node.required |= {name}
+        if raw.get("abstract") is not True and isinstance(raw.get("additionalProperties"), (dict, bool)):
+            node.additional = below("additionalProperties")
+        self.more.extend(types.required(node, raw, ()))
+
+    def _properties(self, node: Node) -> dict[str, Node]:
+        """The properties of a type and of all that it extends; the nearest one counts."""
+        found: dict[str, Node] = {}
+        for pointer, raw in (*reversed(self._bases(node.raw)), (node.pointer, node.raw)):
+            for name, below in raw.get("properties", {}).items():
+                found[name] = self.node(joined(pointer, "properties", name), below)
+        return found
+
+    def _bases(self, raw: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+        """What a type extends, nearest first, each once."""
+        found: dict[str, dict[str, Any]] = {}
+        waiting = _targets(raw)
+        while waiting:
+            target = waiting.pop(0)
+            base = self._found(target)
+            if isinstance(base, dict) and target not in found:
+                found[target] = base
+                waiting = [*_targets(base), *waiting]
+        return [(target.removeprefix("#"), base) for target, base in found.items()]
+
+    def _choice(self, node: Node, below: types.Make) -> None:
+        raw = node.raw
+        choices = raw.get("choices", {})
+        selector = raw.get("selector")
+        if "$extends" in raw and isinstance(selector, str):
+            node.one_of = tuple(
+                self.node(joined(node.pointer, "choices", name), choices[name], {selector: name}) for name in choices
+            )
+            return
+        node.kinds = frozenset({"object"})
+        made = [types.tagged(node, name, below("choices", name)) for name in choices]
+        self.more += [*made, *(each.additional for each in made if each.additional is not None)]
+        node.one_of = tuple(made)
+
+    def _kept(self, node: Node) -> Node:
+        self.more.append(node)
+        return node
+
+
+def _targets(raw: dict[str, Any]) -> list[str]:
+    found = raw.get("$extends", [])
+    return [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, str)]

@@ -1,0 +1,123 @@
+"""The types of JSON Structure in the terms of `Node`, so that documents are compared as those of JSON Schema are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from typing import Any, Final
+
+from domain import jsontext
+from domain.formats.jsonschema.node import Bound, Node
+from domain.formats.jsonschema.places import joined
+from domain.formats.jsonschema.values import NUMBERS, key, kinds, number
+
+#: Types that are numbers in JSON, with the bounds of those that have some.
+_INTEGERS: Final = {f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32)} | {
+    f"uint{bits}": (0, 2**bits - 1) for bits in (8, 16, 32)
+}
+_FLOATS: Final = {"float8": "3.4E+3", "float": "3.4028234663852886E+38", "double": "1.7976931348623157E+308"}
+#: Types that are strings in JSON, told apart by their names.
+_STRINGS: Final = frozenset(
+    {"int64", "uint64", "int128", "uint128", "decimal", "date", "datetime", "time", "duration", "uuid", "uri"}
+    | {"binary", "jsonpointer"}
+)
+#: Keywords of the extension for validation that are not taken apart; they are equal or they are not.
+_OTHERS: Final = (
+    *("has", "patternKeys", "keyNames", "propertyNames", "patternProperties", "minEntries", "maxEntries"),
+    *("contains", "minContains", "maxContains", "dependentRequired", "contentCompression", "precision", "scale"),
+)
+
+Make = Callable[..., Node]
+
+
+def primitive(node: Node, name: str) -> None:
+    """Puts a type by its name into a node; `any` and types that say more elsewhere leave it as it is."""
+    if name in _INTEGERS or name == "integer":
+        low, high = _INTEGERS["int32" if name == "integer" else name]
+        node.kinds, node.lower, node.upper = frozenset({"integer"}), (Decimal(low), False), (Decimal(high), False)
+    elif name in _FLOATS or name == "number":
+        node.kinds = NUMBERS
+        if name in _FLOATS:
+            most = Decimal(_FLOATS[name])
+            node.lower, node.upper = (-most, False), (most, False)
+    elif name in _STRINGS:
+        node.kinds, node.marks = frozenset({"string"}), frozenset({("type", name)})
+    elif name in {"string", "null", "boolean"}:
+        node.kinds = kinds(name)
+
+
+def values(node: Node, raw: dict[str, Any]) -> None:
+    """Puts `enum`, `const` and the keywords that restrict single values into a node."""
+    if isinstance(raw.get("enum"), list):
+        node.allowed = {key(value): value for value in raw["enum"]}
+    if "const" in raw:
+        node.allowed = {key(raw["const"]): raw["const"]}
+    for name, side in (("minimum", "lower"), ("exclusiveMinimum", "lower"), ("maximum", "upper")):
+        _bound(node, raw, name, side)
+    _bound(node, raw, "exclusiveMaximum", "upper")
+    if _is_number(raw.get("multipleOf")):
+        node.multiples = frozenset({number(raw["multipleOf"])})
+    node.min_length, node.max_length = _count(raw, "minLength") or 0, _count(raw, "maxLength")
+    node.min_items, node.max_items = _count(raw, "minItems") or 0, _count(raw, "maxItems")
+    node.min_properties, node.max_properties = _count(raw, "minProperties") or 0, _count(raw, "maxProperties")
+    node.unique = node.unique or raw.get("uniqueItems") is True
+    if isinstance(raw.get("pattern"), str):
+        node.patterns = frozenset({raw["pattern"]})
+    marks = {(name, raw[name]) for name in ("format", "contentEncoding", "contentMediaType") if name in raw}
+    node.marks |= {(name, value) for name, value in marks if isinstance(value, str)}
+    node.others = frozenset((name, jsontext.dumps(raw[name]).decode()) for name in _OTHERS if name in raw)
+
+
+def combined(node: Node, raw: dict[str, Any], make: Make) -> None:
+    """Puts the keywords of the extension for conditions into a node."""
+    for name, term in (("allOf", "all_of"), ("anyOf", "any_of"), ("oneOf", "one_of")):
+        if isinstance(raw.get(name), list):
+            setattr(node, term, tuple(make(name, index) for index in range(len(raw[name]))))
+    if isinstance(raw.get("not"), dict):
+        node.negated = make("not")
+    if isinstance(raw.get("if"), dict):
+        node.condition = make("if")
+        node.then = make("then") if isinstance(raw.get("then"), dict) else None
+        node.otherwise = make("else") if isinstance(raw.get("else"), dict) else None
+
+
+def required(node: Node, raw: dict[str, Any], extra: Iterable[Node]) -> list[Node]:
+    """Puts required properties into a node. Gives back the alternatives where there are some, of which one holds."""
+    found = raw.get("required", [])
+    node.required |= {name for name in found if isinstance(name, str)}
+    alternatives = [each for each in found if isinstance(each, list)]
+    if alternatives:
+        node.one_of = tuple(Node(node.pointer, raw, required=frozenset(each)) for each in alternatives)
+    return [*extra, *node.one_of]
+
+
+def tagged(node: Node, name: str, below: Node) -> Node:
+    """One alternative of a tagged union: an object with a single member."""
+    closed = Node(node.pointer, False, never=True)
+    return Node(
+        joined(node.pointer, "choices", name),
+        below.raw,
+        kinds=frozenset({"object"}),
+        properties={name: below},
+        required=frozenset({name}),
+        additional=closed,
+    )
+
+
+def _bound(node: Node, raw: dict[str, Any], name: str, side: str) -> None:
+    if not _is_number(raw.get(name)):
+        return
+    asked: Bound = (number(raw[name]), name.startswith("exclusive"))
+    given: Bound | None = getattr(node, side)
+    stronger = given is None or (asked[0] > given[0] if side == "lower" else asked[0] < given[0])
+    if stronger or (given is not None and asked[0] == given[0] and asked[1]):
+        setattr(node, side, asked)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
+
+
+def _count(raw: dict[str, Any], name: str) -> int | None:
+    value = raw.get(name)
+    return int(min(max(number(value), Decimal(0)), Decimal(10**18))) if _is_number(value) else None  # type: ignore[arg-type]

@@ -1,0 +1,141 @@
+"""JSON Structure: which documents are schemas, and which changes between them readers can live with.
+
+Rules SC-10, SC-14, SC-16, SC-37, CM-14; the rows are in jsonstructure.yaml.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from domain.formats import jsonstructure
+from domain.formats.contract import Violation
+
+TABLE: dict[str, list[dict[str, Any]]] = yaml.safe_load((Path(__file__).parent / "jsonstructure.yaml").read_text())
+TOP = {"$schema": "https://json-structure.org/meta/core/v0/#", "$id": "https://schemas.example/a", "name": "A"}
+
+
+def parsed(document: dict[str, Any], name: str = "draft-04") -> jsonstructure.Parsed:
+    return jsonstructure.parse(json.dumps(TOP | document).encode(), f"JsonStructure/{name}")
+
+
+def rows(section: str) -> list[Any]:
+    return [pytest.param(row, id=row["what"]) for row in TABLE[section]]
+
+
+@pytest.mark.parametrize("row", rows("violations"))
+def test_what_is_no_schema(row: dict[str, Any]) -> None:
+    # SC-10, SC-14, SC-16: a violation says what is wrong and where.
+    text = row.get("text", json.dumps(TOP | row.get("document", {})))
+    with pytest.raises(Violation) as raised:
+        jsonstructure.parse(text.encode(), f"jsonstructure/{row.get('name', 'draft-04')}")
+    assert raised.value.text and not raised.value.text.endswith(".")
+    spot = raised.value.spot
+    if "at" in row:
+        assert spot is not None and spot.pointer is not None and spot.pointer.startswith(row["at"])
+    if "line" in row:
+        assert spot is not None and spot.line == row["line"]
+
+
+@pytest.mark.parametrize("row", rows("valid"))
+def test_what_is_a_schema(row: dict[str, Any]) -> None:
+    # SC-10, SC-16, CM-14: a document of the core, in any draft and letter case.
+    name = row.get("name", "draft-04")
+    found = parsed(row["document"], name)
+    again = jsonstructure.parse(jsonstructure.canonical(found), f"JSONSTRUCTURE/{name}")
+    assert jsonstructure.canonical(again) == jsonstructure.canonical(found)
+    assert not jsonstructure.unreadable(found, again)
+
+
+@pytest.mark.parametrize("row", rows("changes"))
+def test_changes(row: dict[str, Any]) -> None:
+    # SC-37: the column of JSON Schema, in both directions, at the top and below a property.
+    for wrap in (lambda document: document, _property):
+        older, newer = parsed(wrap(row["older"])), parsed(wrap(row["newer"]))
+        backward, forward = jsonstructure.unreadable(newer, older), jsonstructure.unreadable(older, newer)
+        told = [*backward, *forward]
+        assert ("B" * (not backward) + "F" * (not forward)) == row["allowed"], told
+        assert row.get("rule") in {None, *(each.rule for each in told)}, told
+        assert all(spot and spot.pointer is not None and spot.fragment for e in told for spot in (e.reader, e.writer))
+
+
+def _property(document: dict[str, Any]) -> dict[str, Any]:
+    if "$root" in document:
+        return document
+    inside = {"name": "B"} | {name: value for name, value in document.items() if name != "definitions"}
+    below = {"type": "object", "properties": {"p": inside}}
+    return below | ({"definitions": document["definitions"]} if "definitions" in document else {})
+
+
+def test_order_and_white_space_go() -> None:
+    # The normal form: the same bytes for the same document in other spellings; tuples and unions keep their order.
+    one = b'{"$id": "u:a", "name": "A", "$schema": "%s", "type": "object", "required": ["b", "a"], "properties":' % (
+        TOP["$schema"].encode()
+    )
+    other = b' {"a": {"type": ["string", "null"]}, "b": {"type": "int8"}} }'
+    found = jsonstructure.parse(one + other, "jsonstructure/draft-04")
+    turned = {**found.document, "required": ["a", "b"]}
+    again = jsonstructure.parse(json.dumps(dict(reversed(turned.items()))).encode(), "jsonstructure/draft-04")
+    assert jsonstructure.canonical(found) == jsonstructure.canonical(again)
+    assert b'["string","null"]' in jsonstructure.canonical(found)
+
+
+def _chain(length: int) -> dict[str, Any]:
+    definitions = {
+        f"T{i}": {"name": f"T{i}", "type": "object", "properties": {"n": {"type": {"$ref": f"#/definitions/T{i + 1}"}}}}
+        for i in range(length)
+    }
+    return {"$root": "#/definitions/T0", "definitions": definitions | {f"T{length}": {"name": "T", "type": "string"}}}
+
+
+def _deep(depth: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        found = {"type": "array", "items": found}
+    return found
+
+
+HOSTILE: dict[str, bytes] = {
+    "nesting": b'{"items":' * 100_000 + b"1" + b"}" * 100_000,
+    "nesting within bounds": json.dumps(TOP | _deep(100)).encode(),
+    "many digits": json.dumps(TOP | {"type": "int32"}).encode()[:-1] + b', "minimum": ' + b"9" * 10_000 + b"}",
+    "no UTF-8": b"\xff",
+    "a chain of references": json.dumps(TOP | _chain(300)).encode(),
+    "a type that extends itself": json.dumps(
+        TOP
+        | {
+            "type": "object",
+            "properties": {"a": {"type": "string"}},
+            "$extends": "#/definitions/A",
+            "definitions": {
+                "A": {"name": "A", "abstract": True, "type": "object", "$extends": "#/definitions/A", "properties": {}}
+            },
+        }
+    ).encode(),
+    "values of other types": json.dumps(
+        TOP | {"type": "object", "properties": [], "required": 3, "definitions": 1}
+    ).encode(),
+    "types that are none": json.dumps(TOP | {"type": [{"type": {"type": []}}, 1, None]}).encode(),
+    "an import": json.dumps(TOP | {"type": "string", "$import": "file:///etc/passwd"}).encode(),
+    "an expression": json.dumps(TOP | {"type": "string", "pattern": "(" * 1000}).encode(),
+}
+
+
+@pytest.mark.parametrize("document", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_documents(document: bytes) -> None:
+    # SC-10: whatever a document holds, it ends soon, as a violation or as a schema that compares.
+    start = time.perf_counter()
+    try:
+        found = jsonstructure.parse(document, "jsonstructure/draft-04")
+    except Violation as violation:
+        assert len(violation.text) < 1000
+    else:
+        jsonstructure.canonical(found)
+        jsonstructure.unreadable(found, parsed({"type": "string"}))
+        jsonstructure.unreadable(found, jsonstructure.parse(document, "jsonstructure/draft-04"))
+    assert time.perf_counter() - start < 3  # a second, on a machine that others use
