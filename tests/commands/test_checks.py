@@ -1,0 +1,162 @@
+"""Documents are checked before the lock is taken, within bounds; what lacks an answer is decided again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from commands import checks
+from commands.checks import Bounds, Checker
+from commands.handle import Road
+from commands.log import Recorded, Store
+from commands.verify import verify
+from domain.checks import Document, Question, Reading, Verdict
+from domain.commands import CreateRegistry, Method, WriteTree
+from domain.documents import digest
+from domain.model.builtin import default_source
+from domain.problems import Problem
+
+SCHEMA = "/schemagroups/g1/schemas/s1"
+
+
+def record(*fields: str, optional: bool = False) -> dict[str, Any]:
+    """An Avro schema."""
+    default = {"default": ""} if optional else {}
+    return {"type": "record", "name": "R", "fields": [{"name": name, "type": "string", **default} for name in fields]}
+
+
+def avro(*fields: str, optional: bool = False, **attributes: Any) -> dict[str, Any]:
+    """A Version with that schema."""
+    return {"format": "Avro/1.11", "schema": record(*fields, optional=optional), **attributes}
+
+
+class Counted(Checker):
+    """A Checker that notes what it has to find out, and what a small question costs no process for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Question] = []
+
+    def answers(self, questions: Any, content: Any) -> dict[Question, Verdict]:
+        asked = list(questions)
+        self.asked += asked
+        return super().answers(asked, content)
+
+
+@pytest.fixture
+def checker() -> Counted:
+    return Counted()
+
+
+@pytest.fixture
+def road(store: Store, checker: Checker) -> Iterator[Road]:
+    with closing(Road(store, [], checker=checker)) as road:
+        road.submit(CreateRegistry("reg", default_source())).result()
+        yield road
+
+
+def put(road: Road, xid: str, tree: dict[str, Any], method: Method = Method.PUT) -> Recorded:
+    return road.submit(WriteTree(xid, tree, method)).result(60)
+
+
+def refused(road: Road, xid: str, tree: dict[str, Any], method: Method = Method.PUT) -> Problem:
+    with pytest.raises(Problem) as problem:
+        put(road, xid, tree, method)
+    return problem.value
+
+
+def test_a_document_that_is_none_of_its_format_is_refused(store: Store, road: Road) -> None:
+    # SC-10, V-14: whatever strictvalidation says; the answer names the place and what stands there
+    put(road, SCHEMA, avro("a"))
+    before = store.tip()
+    problem = refused(road, SCHEMA, avro("a", "a"))
+    assert problem.name == "format_violation"
+    assert problem.extensions["violations"][0].keys() == {"versionid", "text", "pointer", "fragment"}  # type: ignore[index]
+    assert store.tip() == before
+
+
+def test_a_format_that_is_found_out_late_is_checked_as_well(store: Store, road: Road) -> None:
+    # SC-01, SC-35: a Group's constraints give the format, which only the decision knows; the tree is taken whole twice
+    constraints = {"schemas.format": {"default": "Avro/1.11"}}
+    tree = {"constraints": constraints, "schemas": {f"s{n}": {"schema": record("a", f"b{n}")} for n in range(3)}}
+    recorded = put(road, "/schemagroups/g1", tree)
+    versions = {event.xid: event for _, event in recorded.events if event.type == "schemagroups.schemas.versions"}
+    assert {event.attributes["formatvalidated"] for event in versions.values()} == {True}
+    assert len(versions) == 3 and all(event.private["document"] for event in versions.values())
+    wrong = {"schemas": {"s4": {"schema": record("a")}, "s5": {"schema": {"type": "nothing"}}}}
+    assert refused(road, "/schemagroups/g1", wrong, Method.PATCH).name == "format_violation"
+    assert list(verify(store)) == []
+
+
+def test_an_incompatibility_says_where_and_why(road: Road) -> None:
+    # SC-30, SC-36: the rule, both places and both fragments
+    put(road, SCHEMA, avro("a", versionid="v1", meta={"compatibility": "backward"}))
+    problem = refused(road, f"{SCHEMA}/versions/v2", avro("a", "b"))
+    assert problem.name == "compatibility_violation"
+    assert problem.extensions["incompatibilities"] == [
+        {
+            "direction": "backward",
+            "rule": "reader-field-missing-default",
+            "text": problem.extensions["incompatibilities"][0]["text"],  # type: ignore[index]
+            "version": {"versionid": "v2", "pointer": "/fields/1", "fragment": '{"name":"b","type":"string"}'},
+            "ancestor": problem.extensions["incompatibilities"][0]["ancestor"],  # type: ignore[index]
+        }
+    ]
+    assert '"b"' in str(problem.detail) and 'Version "v2"' in str(problem.detail)
+
+
+def test_a_new_version_asks_as_much_as_its_line_is_long(road: Road, checker: Counted) -> None:
+    # ENT-112: transitive rules hold a Version against all that it descends from, each way once, and no others again
+    put(road, SCHEMA, avro("a0", optional=True, versionid="v0", meta={"compatibility": "full_transitive"}))
+    for number in range(1, 12):
+        checker.asked.clear()
+        fields = [f"a{each}" for each in range(number + 1)]
+        put(road, f"{SCHEMA}/versions/v{number}", avro(*fields, optional=True))
+        assert sum(isinstance(question, Reading) for question in checker.asked) == 2 * number
+    checker.asked.clear()
+    put(road, f"{SCHEMA}/versions/v5", {"description": "no other document"}, Method.PATCH)
+    assert checker.asked == []
+
+
+def test_a_check_that_takes_too_long_holds_up_nobody(store: Store) -> None:
+    # untrusted documents: bounded time, in a process of its own, while other writers write
+    heavy = record(*(f"f{number}" for number in range(200_000)))
+    with closing(Road(store, [], checker=Checker(Bounds(seconds=0.2)))) as road:
+        road.submit(CreateRegistry("reg", default_source())).result()
+        put(road, "/schemagroups/g1", {})
+        slow = road.submit(WriteTree(SCHEMA, {"format": "Avro/1.11", "schema": heavy}, Method.PUT))
+        put(road, "/schemagroups/g2", {})
+        assert not slow.done()
+        with pytest.raises(Problem) as problem:
+            slow.result(60)
+    assert problem.value.name == "format_violation"
+    assert "longer than is given to one document" in str(problem.value.detail)
+
+
+def test_a_check_may_take_so_much_memory_only() -> None:
+    document = json.dumps(record(*(f"f{number}" for number in range(200_000)))).encode()
+    question = Document("avro/1.11", digest(document))
+    answers = Checker(Bounds(memory=200 << 20)).answers([question], lambda sha256: document)
+    assert "memory" in answers[question][0].text
+
+
+def test_one_bad_document_leaves_its_company_alone() -> None:
+    # what is checked together with a document that ends the process is answered all the same
+    heavy = json.dumps(record(*(f"f{number}" for number in range(200_000)))).encode()
+    light = [json.dumps(record(f"f{number}")).encode() for number in range(5)]
+    documents = {digest(content): content for content in (heavy, *light)}
+    questions = [Document("avro/1.11", sha256) for sha256 in documents]
+    answers = Checker(Bounds(seconds=0.2)).answers(questions, lambda sha256: documents[sha256])
+    assert [bool(answers[question]) for question in questions] == [True, False, False, False, False, False]
+
+
+def test_verdicts_are_kept_unless_they_came_of_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    document = json.dumps(record("a")).encode()
+    question, checker = Document("avro/1.11", digest(document)), Checker()
+    assert checker.answers([question], lambda sha256: document) == {question: ()}
+    monkeypatch.setattr(checks, "_pool", None)  # nothing is asked again
+    assert checker.answers([question], lambda sha256: document) == {question: ()}
