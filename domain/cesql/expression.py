@@ -102,12 +102,10 @@ def _compiled(node: Node, within: list[Run]) -> Run:
             return _call(name, within)
         case Unary(operators=signs):
             return _unary(signs, within[0])
-        case Chain(steps=steps) if (
-            len(steps) == 1 and isinstance(step := steps[0], Binary) and step.operator in (operators.BINARY)
-        ):
-            return _binary(step.operator, *within)
-        case Chain(steps=steps) if isinstance(steps[0], Binary) and steps[0].operator in _LOGIC:
-            return _logic([step.operator for step in steps if isinstance(step, Binary)], within)
+        case Chain(steps=(Binary(operator=operator), *_)) if operator in _LOGIC:
+            return _logic([step.operator for step in node.steps if isinstance(step, Binary)], within)
+        case Chain(steps=(Binary(operator=operator),)):
+            return _binary(operator, *within)
         case Chain(steps=steps):
             return _chain(steps, within)
 
