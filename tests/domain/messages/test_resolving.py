@@ -1,0 +1,215 @@
+"""Messages resolved along their bases, over definitions in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from domain.messages.effective import effective, references
+from domain.messages.implied import with_implied
+from domain.messages.resolving import MAX_BASES, Definition, Reason, Unresolved, resolve
+
+CE = "CloudEvents/1.0"
+G = "/messagegroups/g/messages/"
+
+
+class Memory:
+    """Definitions by the id of their message, one Version each."""
+
+    def __init__(self, **definitions: dict[str, Any]) -> None:
+        self.found = {
+            id: Definition(
+                f"{G}{id}/versions/1",
+                {name: value for name, value in given.items() if name != "marks"},
+                given.get("marks", {}),
+            )
+            for id, given in definitions.items()
+        }
+
+    def definition(self, xid: str) -> Definition | None:
+        id = xid.removeprefix(G).removesuffix("/versions/1")
+        return self.found.get(id) if xid.startswith(G) else None
+
+    def messages(self, group: str) -> list[str] | None:
+        return [G + id for id in sorted(self.found)] if group in ("/messagegroups/g", "/endpoints/e") else None
+
+
+def of(memory: Memory, id: str = "m") -> Any:
+    return resolve(memory.found[id], memory)
+
+
+def base(id: str = "b") -> dict[str, str]:
+    return {"basemessageuri": G + id}
+
+
+def test_a_message_without_a_base_is_itself() -> None:
+    found = of(Memory(m={"messageid": "m", "envelope": CE}))
+    assert (found.attributes, found.bases, found.unresolved) == ({"messageid": "m", "envelope": CE}, (), None)
+
+
+def test_what_is_nearer_wins_at_every_depth() -> None:
+    # MS-15: objects and maps member by member, arrays and scalars whole, the whole chain
+    memory = Memory(
+        a={
+            "protocol": "HTTP",
+            "protocoloptions": {"headers": [1, 2], "path": "/a", "method": "PUT"},
+            "datacontenttype": "x/a",
+        },
+        b={**base("a"), "protocoloptions": {"path": "/b", "query": {"deep": {"a": 1}}}},
+        m={**base(), "protocoloptions": {"headers": [3], "query": {"deep": {"b": 2}}}},
+    )
+    found = of(memory)
+    assert found.attributes == {
+        **base(),
+        "protocol": "HTTP",
+        "protocoloptions": {"headers": [3], "path": "/b", "method": "PUT", "query": {"deep": {"a": 1, "b": 2}}},
+        "datacontenttype": "x/a",
+    }
+    assert found.bases == (f"{G}b/versions/1", f"{G}a/versions/1")
+
+
+@pytest.mark.parametrize(("below", "above"), [({"a": 1}, "text"), ("text", {"a": 1}), ([1], {"a": 1}), ({"a": 1}, [1])])
+def test_values_of_another_kind_replace(below: Any, above: Any) -> None:
+    # MS-15: a scalar over an object takes the place of all of it
+    memory = Memory(b={"protocoloptions": {"x": below}}, m={**base(), "protocoloptions": {"x": above}})
+    assert of(memory).attributes["protocoloptions"] == {"x": above}
+
+
+def test_an_inline_schema_is_one_value() -> None:
+    # MS-15: a document is not put together from two
+    memory = Memory(b={"dataschema": {"type": "object", "title": "b"}}, m={**base(), "dataschema": {"type": "array"}})
+    assert of(memory).attributes["dataschema"] == {"type": "array"}
+
+
+def test_only_what_describes_messages_is_inherited() -> None:
+    # MS-15: ids, times, names and labels are a message's own
+    own = {"messageid": "m", "versionid": "1", "ancestorid": "1", "epoch": 3, "createdat": "x"}
+    other = {"messageid": "b", "epoch": 9, "name": "b", "description": "b", "documentation": "b", "labels": {"a": "b"}}
+    found = of(Memory(b={**other, "versionid": "7", "ancestorid": "7", "envelope": CE}, m={**own, **base()}))
+    assert found.attributes == {**own, **base(), "envelope": CE}
+
+
+def test_defaults_do_not_hide_what_a_base_states() -> None:
+    # MS-16: a nearer default counts less than what any base says, and more than a base's default
+    declared = {"type": "uritemplate", "required": False}
+    marks = {"envelopemetadata": {"subject": {"type": True, "required": True}}}
+    memory = Memory(
+        b={"envelopemetadata": {"subject": {"type": "string", "required": True}}},
+        m={**base(), "envelopemetadata": {"subject": {**declared, "value": "s"}}, "marks": marks},
+    )
+    subject = of(memory).attributes["envelopemetadata"]["subject"]
+    assert subject == {"type": "string", "required": True, "value": "s"}
+
+
+def test_what_is_stated_hides_it_though_it_equals_a_default() -> None:
+    # MS-16: the values as clients sent them
+    memory = Memory(
+        b={"envelopemetadata": {"subject": {"required": True}}},
+        m={**base(), "envelopemetadata": {"subject": {"required": False}}},
+    )
+    assert of(memory).attributes["envelopemetadata"] == {"subject": {"required": False}}
+
+
+def test_defaults_show_where_nobody_states_anything() -> None:
+    marks = {"envelopemetadata": {"subject": {"required": True}}}
+    memory = Memory(
+        b={"envelopemetadata": {"subject": {"required": False}}, "marks": marks},
+        m={**base(), "envelopemetadata": {"id": {}}},
+    )
+    assert of(memory).attributes["envelopemetadata"] == {"subject": {"required": False}, "id": {}}
+
+
+@pytest.mark.parametrize(
+    ("uri", "reason"),
+    [
+        (f"{G}none", Reason.DANGLING),
+        ("/messagegroups/none/messages/m", Reason.DANGLING),
+        ("https://elsewhere/messagegroups/g/messages/b", Reason.EXTERNAL),
+        ("#/messagegroups/g/messages/m", Reason.EXTERNAL),
+    ],
+)
+def test_an_end_that_cannot_be_followed_is_marked(uri: str, reason: Reason) -> None:
+    # MS-18: what is local is merged, and the marker names the rest
+    found = of(Memory(b={"basemessageuri": uri, "envelope": CE}, m=base()))
+    assert found.attributes["envelope"] == CE
+    assert found.bases == (f"{G}b/versions/1",)
+    assert found.unresolved == Unresolved(uri, reason)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 10])
+def test_cycles_end(length: int) -> None:
+    # MS-14: of any length, a message that is its own base included
+    ids = [f"m{number}" for number in range(length)]
+    links = {id: base(following) for id, following in zip(ids, [*ids[1:], ids[0]], strict=True)}
+    found = of(Memory(**links), "m0")
+    assert found.unresolved == Unresolved(f"{G}m0", Reason.CYCLE)
+    assert len(found.bases) == length - 1
+
+
+def test_a_cycle_through_a_version_is_one() -> None:
+    # MS-14, MS-17: a Version of the message itself is the message
+    found = of(Memory(m={"basemessageuri": f"{G}m/versions/1"}))
+    assert found.unresolved == Unresolved(f"{G}m/versions/1", Reason.CYCLE)
+
+
+def test_chains_have_a_bound() -> None:
+    links = {f"m{number}": base(f"m{number + 1}") for number in range(MAX_BASES + 5)}
+    found = of(Memory(**links), "m0")
+    assert len(found.bases) == MAX_BASES
+    assert found.unresolved == Unresolved(f"{G}m{MAX_BASES + 1}", Reason.LONG)
+
+
+@pytest.mark.parametrize(
+    ("format", "expected"),
+    [
+        ("JsonSchema/draft-07", "application/json"),
+        ("JSONSCHEMA/draft/2020-12", "application/json"),
+        ("JsonStructure/draft-04", "application/json"),
+        ("Avro/1.11", "application/avro"),
+        ("Protobuf/3", "application/protobuf"),
+        ("XSD/1.1", "application/xml"),
+        ("XMLSchema/1.1", "application/xml"),
+        ("Other/1", None),
+    ],
+)
+def test_the_type_of_data_follows_from_its_schema(format: str, expected: str | None) -> None:
+    # MS-37: where nobody states it
+    found, implied = with_implied({"envelope": "cloudevents/1.0", "dataschemaformat": format})
+    declared = {"type": "string", "required": False, "value": expected}
+    assert found.get("envelopemetadata") == ({"datacontenttype": declared} if expected else None)
+    assert implied == (("/envelopemetadata/datacontenttype/value",) if expected else ())
+
+
+def test_the_schema_follows_from_its_uri() -> None:
+    # MS-37: what is declared keeps its other members, and what is stated is left alone
+    given = {"envelope": CE, "dataschemauri": "http://s", "envelopemetadata": {"dataschema": {"required": True}}}
+    found, implied = with_implied(given)
+    assert found["envelopemetadata"] == {"dataschema": {"type": "uritemplate", "required": True, "value": "http://s"}}
+    assert implied == ("/envelopemetadata/dataschema/value",)
+    stated = {**given, "envelopemetadata": {"dataschema": {"value": "http://other"}}}
+    assert with_implied(stated) == (stated, ())
+
+
+def test_nothing_follows_without_cloudevents_or_within_another_envelope() -> None:
+    # MS-37, MS-38: in structured mode the content type is that of the envelope
+    assert with_implied({"dataschemaformat": "Avro/1"}) == ({"dataschemaformat": "Avro/1"}, ())
+    given = {"envelope": CE, "datacontenttype": "application/cloudevents+json"}
+    found, _ = with_implied({**given, "envelopeoptions": {"mode": "structured"}, "dataschemaformat": "Avro/1"})
+    assert found["envelopemetadata"]["datacontenttype"]["value"] == "application/avro"
+    found, _ = with_implied({**given, "datacontenttype": "text/plain", "dataschemaformat": "Avro/1"})
+    assert found["envelopemetadata"]["datacontenttype"]["value"] == "text/plain"
+
+
+def test_references_of_an_endpoint() -> None:
+    # EP-43: each group of this registry once, in order; the rest apart
+    memory = Memory(m={}, n=base("m"))
+    listed = ["/messagegroups/g", "http://x/y", "/messagegroups/none", "#/messagegroups/g", "/messagegroups/g", 5]
+    found = references("/endpoints/e", listed, memory)
+    assert found.groups == ("/endpoints/e", "/messagegroups/g")
+    assert found.unresolved == (
+        Unresolved("http://x/y", Reason.EXTERNAL),
+        Unresolved("/messagegroups/none", Reason.DANGLING),
+        Unresolved("#/messagegroups/g", Reason.EXTERNAL),
+    )
+    assert [each.xid for each in effective(["/messagegroups/g"], memory)] == [f"{G}m", f"{G}n"]
