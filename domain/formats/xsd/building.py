@@ -18,7 +18,7 @@ from xmlschema.validators import (
 
 from domain.formats.xsd.content import EMPTY, Name, Term, Wild, all_of, choice, repeat, seq
 from domain.formats.xsd.model import Attribute, Bound, Complex, Element, Schema, Simple, Type
-from domain.formats.xsd.tree import XS
+from domain.formats.xsd.tree import PREFIX, XS
 
 _STRICTNESS: Final = {"skip": 0, "lax": 1, "strict": 2}
 _BUILT_IN: Final = f"{{{XS}}}"
@@ -75,7 +75,7 @@ class _Builder:
             fixed=found.fixed,
             identities=tuple(sorted(map(_identity, found.identities))),
             alternatives=tuple(
-                (alternative.path or "", self._place(alternative.type))
+                (_path(alternative.path or "", alternative), self._place(alternative.type))
                 for alternative in found.alternatives
                 if alternative.type is not None
             ),
@@ -110,7 +110,7 @@ class _Builder:
             text=text,
             mixed=found.mixed,
             abstract=found.abstract,
-            assertions=frozenset(test.path for test in found.assertions),
+            assertions=frozenset(_path(test.path, test) for test in found.assertions),
             derived=() if blocked >= {"extension", "restriction"} else tuple(self._derived.get(found.name or "", ())),
         )
 
@@ -193,7 +193,9 @@ def _facets(steps: Iterable[Any]) -> dict[str, Any]:
                 case "pattern" if not built_in:  # what a built-in type looks like is in its name
                     found["patterns"] += (frozenset(part.get("value", "") for part in facet),)
                 case "assertion":
-                    found["assertions"] |= {test.path for test in facet} if isinstance(facet, list) else {facet.path}
+                    found["assertions"] |= {
+                        _path(test.path, test) for test in (facet if isinstance(facet, list) else [facet])
+                    }
                 case "explicitTimezone":
                     found.setdefault("zone", facet.value)
     return found
@@ -217,6 +219,12 @@ def _identity(found: Any) -> str:
     """A uniqueness rule as a text that is equal for equal rules, whatever they are called."""
     refers = getattr(found, "refer", None)
     target = "" if refers is None else " of " + _identity(refers) if hasattr(refers, "selector") else f" of {refers}"
-    fields = ", ".join(field.path for field in found.fields)
+    fields = ", ".join(_path(field.path, found) for field in found.fields)
     kind = found.elem.tag.rpartition("}")[2]
-    return f"{kind} {found.selector.path if found.selector else ''} ({fields}){target}"
+    return f"{kind} {_path(found.selector.path, found) if found.selector else ''} ({fields}){target}"
+
+
+def _path(path: str, found: Any) -> str:
+    """An XPath expression with namespaces in place of prefixes."""
+    known = found.schema.namespaces
+    return PREFIX.sub(lambda part: part[1] or f"{{{known.get(part[2], part[2])}}}", path)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from typing import Final
 from xml.sax.saxutils import escape
 
-from domain.formats.xsd.tree import XML, XS, Node
+from domain.formats.xsd.tree import PREFIX, XML, XS, Node
 
 _X: Final = f"{{{XS}}}"
 _NAMES: Final = frozenset(
     {*("type", "base", "ref", "refer", "itemType", "memberTypes", "substitutionGroup"), "defaultAttributes"}
 )
 _PATHS: Final = frozenset({"xpath", "test"})
-_PREFIX: Final = re.compile(r"""("[^"]*"|'[^']*')|([A-Za-z_][\w.\-]*):(?=[A-Za-z_*])""")
 #: What an attribute says that need not be said.
 _DEFAULTS: Final = {
     *(("minOccurs", "1"), ("maxOccurs", "1"), ("use", "optional"), ("nillable", "false"), ("abstract", "false")),
@@ -34,9 +33,9 @@ def canonical(root: Node) -> bytes:
     O(n log n).
     """
     target = root.attributes.get("targetNamespace", "")
-    found = sorted({uri for node in root.all() for uri in _namespaces(node)} - {XS, XML, target, ""})
+    found = sorted({uri for node in _kept(root) for uri in _namespaces(node)} - {XS, XML, target, ""})
     prefixes = {uri: f"n{number}" for number, uri in enumerate(found, 1)} | {XS: "xs", XML: "xml"}
-    if target and target != XS:
+    if target not in ("", XS, XML):
         prefixes[target] = "tns"
     declared = "".join(
         f' xmlns:{prefix}="{_quoted(uri)}"'
@@ -46,13 +45,21 @@ def canonical(root: Node) -> bytes:
     return _written(root, prefixes, declared).encode()
 
 
+def _kept(root: Node) -> Iterator[Node]:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(child for child in node.children if not _silent(child))
+
+
 def _namespaces(node: Node) -> set[str]:
     named = {name[1:].partition("}")[0] for name in (node.tag, *node.attributes) if name.startswith("{")}
     for name, value in node.attributes.items():
         if name in _NAMES:
             named |= {node.resolve(part)[0] for part in value.split()}
         elif name in _PATHS:
-            named |= {node.scope[found[2]] for found in _PREFIX.finditer(value) if found[2] in node.scope}
+            named |= {node.scope[found[2]] for found in PREFIX.finditer(value) if found[2] in node.scope}
     return named
 
 
@@ -97,7 +104,7 @@ def _value(node: Node, name: str, value: str, prefixes: dict[str, str]) -> str:
     if name in _NAMES:
         return " ".join(_qname(*node.resolve(part), prefixes) for part in value.split())
     if name in _PATHS:
-        return _PREFIX.sub(
+        return PREFIX.sub(
             lambda found: found[1] or f"{prefixes.get(node.scope.get(found[2], ''), found[2])}:",
             " ".join(value.split()),
         )

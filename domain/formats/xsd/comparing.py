@@ -7,6 +7,7 @@ derive from a type of the schema.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -81,7 +82,7 @@ class Comparison:
             text = f"{path} need not be {theirs.fixed}, which the reader has as its only value"
             self._tell("fixed-value-changed", text, theirs.start, ours.start)
         for identity in sorted(set(theirs.identities) - set(ours.identities)):
-            text = f"{path} need not hold to {identity}, which the reader expects"
+            text = f"{path} need not hold to {_bare(identity)}, which the reader expects"
             self._tell("identity-constraint-added", text, theirs.start, ours.start)
         if [test for test, _ in ours.alternatives] != [test for test, _ in theirs.alternatives]:
             text = f"{path} chooses its type by other tests than the reader does"
@@ -159,7 +160,7 @@ class Comparison:
     def _complex(self, path: str, mine: Complex, their: Complex, start: int | None, other: int | None) -> None:
         self._attributes(path, mine, their, start, other)
         for test in sorted(their.assertions - mine.assertions):
-            text = f"{path} need not hold to {test}, which the reader asserts"
+            text = f"{path} need not hold to {_bare(test)}, which the reader asserts"
             self._tell("assertion-added", text, other, start)
         if mine.text is not None:
             self._text_content(path, mine.text, their, start, other)
@@ -253,6 +254,10 @@ class Comparison:
     def _open_attributes(self, path: str, start: int | None, other: int | None) -> None:
         text = f"{path} is open to further attributes, which the reader does not allow"
         self._tell("attribute-wildcard-removed", text, other, start)
+
+
+def _bare(path: str) -> str:
+    return re.sub(r"\{[^}]*\}", "", path)
 
 
 def _wilds(found: Complex) -> list[Wild]:

@@ -44,8 +44,12 @@ _STUBS: Final = {
         + _ANY_ATTRIBUTE
         + "</xs:complexType>"
     ),
-    # Without an element of its own: whether it is mixed has to agree with what extends it, unless it is empty.
-    "extended": '<xs:complexType name="{0}"><xs:attribute name="{1}"/></xs:complexType>',
+    # Without an element of its own: whether it is mixed has to agree with what extends it, unless it is empty. What
+    # extends it may be narrowed in turn, naming attributes that it has had from here.
+    "extended": (
+        '<xs:complexType name="{0}"><xs:attribute name="{1}"/>'
+        '<xs:anyAttribute namespace="##targetNamespace" processContents="skip"/></xs:complexType>'
+    ),
     "type": (
         '<xs:complexType name="{0}" mixed="true"><xs:sequence>'
         '<xs:element name="{1}" minOccurs="0" maxOccurs="unbounded"/></xs:sequence></xs:complexType>'

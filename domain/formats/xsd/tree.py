@@ -24,6 +24,10 @@ _ENCODING: Final = re.compile(rb"""\A<\?xml\s[^>]*?encoding\s*=\s*["']([A-Za-z][
 _EIGHT_BIT: Final = re.compile(r"(us-?)?ascii|(iso-?8859-|windows-?125|cp125)\d{1,2}|latin-?1", re.IGNORECASE)
 
 
+#: A prefix in an XPath expression, or a literal, in which there is none.
+PREFIX: Final = re.compile(r"""("[^"]*"|'[^']*')|([A-Za-z_][\w.\-]*):(?=[A-Za-z_*])""")
+
+
 @dataclass(slots=True)
 class Node:
     """An element. tag, attribute names: `{namespace}local`, or `local` without one.
@@ -129,7 +133,8 @@ class _Reader:
         return Spot(line=data.count(b"\n", 0, stop) + 1, fragment=found.fragment if found else None)
 
     def _doctype(self, *_: object) -> None:
-        raise Violation("document type declarations and entities are not allowed", self._spot())
+        start = self._text.encode().rfind(b"<!DOCTYPE", 0, self._parser.CurrentByteIndex)
+        raise Violation("document type declarations and entities are not allowed", at(self._text, max(start, 0)))
 
     def _prefix(self, prefix: str | None, uri: str | None) -> None:
         self._declared[prefix or ""] = uri or ""
