@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from domain.formats.avro.schema import Field, Type, Use, short, violation
+from domain.formats.avro.schema import Field, Type, short, violation
 
 _FIRST: Final = ", which is the first of its union"
 _RANGES: Final = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
@@ -32,10 +32,17 @@ class Defaults:
         self._symbols: dict[int, frozenset[str]] = {}
         self._tried: dict[tuple[int, int], _Flaw | None] = {}
 
-    def check(self, use: Use, value: Any, pointer: str) -> None:
+    def check(self, index: int, value: Any, pointer: str) -> None:
         """Raises: Violation where the value at a pointer is none of the type."""
-        if flaw := self._flaw(use.type, value, pointer):
+        if flaw := self._flaw(index, value, pointer):
             raise violation(flaw.text, flaw.pointer, flaw.value)
+
+    def chosen(self, union: int, value: Any) -> int:
+        """The type of the branch of a union that takes a value, which is one of its values."""
+        branches = self._types[union].parts
+        if not self._any_branch:
+            return branches[0].type
+        return next(branch.type for branch in branches if self._flaw(branch.type, value, "") is None)
 
     def _flaw(self, index: int, value: Any, pointer: str) -> _Flaw | None:
         """What is wrong with a value. Objects and arrays are remembered: branches of unions ask for them again."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from domain.formats.avro.defaults import Defaults
+from domain.formats.avro.endless import endless
 from domain.formats.avro.names import aliases, fullname, is_name, qualified
 from domain.formats.avro.schema import NAMED, PRIMITIVES, Field, Schema, Type, Use, short, violation
 
@@ -39,7 +40,7 @@ class _Reading:
         self.types: list[Type] = []
         self._names: dict[str, int] = {}
         self._aliases: list[tuple[str, int, str, Any]] = []
-        self._defaults: list[tuple[Use, Any, str]] = []
+        self._defaults: dict[str, tuple[int, Any]] = {}
         self._kinds: dict[str, Callable[[dict[str, Any], str, str], int]] = {
             **{"record": self._record, "error": self._record, "enum": self._enum, "fixed": self._fixed},
             **{"array": self._array, "map": self._map},
@@ -60,8 +61,11 @@ class _Reading:
         if self.release >= _UNIQUE_ALIASES:
             self._aliases_are_unique()
         defaults = Defaults(self.types, any_branch=self.release >= _ANY_BRANCH_DEFAULTS)
-        for use, value, pointer in self._defaults:
-            defaults.check(use, value, pointer)
+        for pointer, (index, value) in self._defaults.items():
+            defaults.check(index, value, f"{pointer}/default")
+        if place := endless(self.types, self._defaults, defaults.chosen):
+            text = "the default never ends: filling it in takes this default again"
+            raise violation(text, f"{place}/default", self._defaults[place][1])
 
     def _add(self, found: Type) -> int:
         self.types.append(found)
@@ -126,7 +130,7 @@ class _Reading:
             raise violation(f"the order of a field is one of {', '.join(_ORDERS)}", f"{pointer}/order", field["order"])
         use = self.use(field["type"], f"{pointer}/type", space)
         if "default" in field:
-            self._defaults.append((use, field["default"], f"{pointer}/default"))
+            self._defaults[pointer] = (use.type, field["default"])
         return Field(name, aliases(field, pointer), use, "default" not in field, pointer)
 
     def _enum(self, schema: dict[str, Any], pointer: str, space: str) -> int:

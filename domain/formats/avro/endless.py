@@ -1,0 +1,82 @@
+"""Defaults that never end: a record that takes the default of one of its fields, which is that record again.
+
+A reader that had to fill one in would not come back. Types that hold themselves are fine, and so are their defaults,
+as long as these say what is in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from domain.formats.avro.schema import Type
+
+#: A field, by its pointer; or, by its index, a record of which a default gives no field that matters.
+_Node = str | int
+
+
+def endless(
+    types: Sequence[Type], values: Mapping[str, tuple[int, Any]], chosen: Callable[[int, Any], int]
+) -> str | None:
+    """The pointer of a field whose default needs itself; None where all defaults end.
+
+    values: type and default, which is one of the type, by the field's pointer. chosen: the branch of a union that takes
+    a value. Cost: linear in the defaults and in what they leave out.
+    """
+    held = {
+        pointer: value for pointer, value in values.items() if isinstance(value[1], (dict, list)) and value[1] != []
+    }
+    walk = _Walk(types, held, chosen)
+    ended: set[_Node] = set()
+    for start in held:
+        path: dict[_Node, Iterator[_Node]] = {} if start in ended else {start: walk.after(start)}
+        while path:
+            node, following = next(reversed(path.items()))
+            after = next((one for one in following if one not in ended), None)
+            if after is None:
+                ended.add(node)
+                del path[node]
+            elif after in path:
+                return next(one for one in reversed(path) if isinstance(one, str))
+            else:
+                path[after] = walk.after(after)
+    return None
+
+
+class _Walk:
+    """Which defaults a default takes in."""
+
+    def __init__(
+        self, types: Sequence[Type], held: Mapping[str, tuple[int, Any]], chosen: Callable[[int, Any], int]
+    ) -> None:
+        self._types = types
+        self._held = held
+        self._chosen = chosen
+        self._records: dict[int, dict[str, str]] = {}
+
+    def after(self, node: _Node) -> Iterator[_Node]:
+        """The defaults that are taken where one is: those of fields that its records leave out."""
+        if isinstance(node, int):
+            yield from self._fields(node).values()
+            return
+        todo = [self._held[node]]
+        while todo:
+            index, value = todo.pop()
+            found = self._types[index]
+            if found.kind == "union":
+                todo.append((self._chosen(index, value), value))
+            elif found.kind == "record":
+                todo += [(field.type.type, value[field.name]) for field in found.fields if field.name in value]
+                fields = self._fields(index)
+                given = fields.keys() & value.keys()
+                yield from [pointer for name, pointer in fields.items() if name not in given] if given else [index]
+            elif isinstance(value, (dict, list)):
+                inner = value.values() if isinstance(value, dict) else value
+                todo += [(found.parts[0].type, item) for item in inner]
+
+    def _fields(self, record: int) -> dict[str, str]:
+        """The fields of a record whose defaults may take in others, and where they are."""
+        if record not in self._records:
+            fields = self._types[record].fields
+            self._records[record] = {field.name: field.pointer for field in fields if field.pointer in self._held}
+        return self._records[record]
