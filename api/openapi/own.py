@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from api.openapi import audit, feeds, findings, restoring
+from api.openapi import audit, feeds, findings, messages, restoring
 from api.openapi.problems import refusals
 
 Schema = dict[str, Any]
@@ -52,6 +52,7 @@ OWN_PATHS: Final[dict[str, Schema]] = {
     **audit.PATHS,
     **restoring.PATHS,
     **findings.PATHS,
+    **messages.PATHS,
     "/-/livez": _get("livez", "Does the process run?", {"200": _gives("It does.", "application/json", _STATUS)}),
     "/-/readyz": _get(
         "readyz",

@@ -74,6 +74,7 @@ def test_it_has_every_path_and_method(api: Api, described: Json) -> None:
         "audit": 4,
         "findings": 1,
         "feeds": 4,
+        "messages": 3,
         "restoring": 1,
         "discovery": 2,
     }

@@ -1,0 +1,178 @@
+"""The paths of ours in `api/routes` that are about messages, and about documents in older forms."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from api.openapi.problems import refusals
+from api.openapi.restoring import or_tried
+from domain.dialects import DIALECTS
+from domain.messages.resolving import Reason
+
+Schema = dict[str, Any]
+
+_TEXT: Final[Schema] = {"type": "string"}
+_OBJECT: Final[Schema] = {"type": "object"}
+_READ: Final = (400, 401, 403, 404, 405, 412, 500)
+_ASKED: Final = (400, 401, 403, 404, 405, 413, 500)
+_WRITTEN: Final = (400, 401, 403, 404, 405, 406, 413, 500, 503)
+
+_UNRESOLVED: Final[Schema] = {
+    "type": "object",
+    "properties": {"uri": _TEXT, "reason": {"enum": [reason.value for reason in Reason]}},
+    "required": ["uri", "reason"],
+}
+_RESOLVED: Final[Schema] = {
+    "type": "object",
+    "properties": {
+        "xid": _TEXT,
+        "message": {**_OBJECT, "description": "The message with what its bases give it."},
+        "bases": {"type": "array", "items": _TEXT, "description": "Versions that it was made of, nearest first."},
+        "implied": {"type": "array", "items": _TEXT, "description": "JSON pointers to values that nobody wrote."},
+        "unresolved": _UNRESOLVED,
+    },
+    "required": ["xid", "message", "bases"],
+}
+_EFFECTIVE: Final[Schema] = {
+    "type": "object",
+    "properties": {
+        "xid": _TEXT,
+        "messages": {"type": "array", "items": _RESOLVED},
+        "unresolved": {"type": "array", "items": _UNRESOLVED},
+    },
+    "required": ["xid", "messages", "unresolved"],
+}
+_MATCHES: Final[Schema] = {
+    "type": "object",
+    "properties": {
+        "matches": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "xid": _TEXT,
+                    "bindings": {"type": "object", "additionalProperties": _TEXT},
+                    "parts": {"type": "array", "items": {"enum": ["envelope", "protocol"]}},
+                },
+                "required": ["xid", "bindings", "parts"],
+            },
+        }
+    },
+    "required": ["matches"],
+}
+_MESSAGE: Final[Schema] = {
+    "description": "A structured CloudEvent, or the parts of a message in the words of a definition.",
+    "type": "object",
+    "anyOf": [
+        {"properties": {"specversion": _TEXT}, "required": ["specversion"]},
+        {"properties": {"envelope": _TEXT, "envelopemetadata": _OBJECT}, "required": ["envelope"]},
+        {"properties": {"protocol": _TEXT, "protocoloptions": _OBJECT}, "required": ["protocol"]},
+    ],
+}
+_CHANGE: Final[Schema] = {
+    "type": "object",
+    "properties": {
+        "path": {**_TEXT, "description": "JSON pointer to the object that was changed, in the document as it came."},
+        "from": {**_OBJECT, "description": "The members that it had."},
+        "to": {**_OBJECT, "description": "Those in their place; none where they are left out."},
+        "why": _TEXT,
+    },
+    "required": ["path", "from", "to", "why"],
+}
+_IMPORTED: Final[Schema] = {
+    "type": "object",
+    "properties": {
+        "result": {**_OBJECT, "description": "What `POST /` answers with: the Groups that were written, by type."},
+        "report": {"type": "array", "items": _CHANGE},
+    },
+    "required": ["result", "report"],
+}
+
+
+def _headers(*names: str) -> Schema:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _gives(says: str, schema: Schema, *headers: str) -> Schema:
+    return {
+        "description": says,
+        "headers": _headers("Link", *headers),
+        "content": {"application/json": {"schema": schema}},
+    }
+
+
+def _takes(schema: Schema) -> Schema:
+    return {"required": True, "content": {"application/json": {"schema": schema}}}
+
+
+def _parameter(name: str, says: str, schema: Schema, place: str = "query", **more: Any) -> Schema:
+    return {"name": name, "in": place, "description": says, "schema": schema, **more}
+
+
+def _operation(name: str, summary: str, **more: Any) -> Schema:
+    return {"operationId": f"own.{name}", "summary": summary, "tags": ["server"], **more}
+
+
+PATHS: Final[dict[str, Schema]] = {
+    "/-/resolved/{path}": {
+        "parameters": [
+            _parameter(
+                "path",
+                "An xid without its leading `/`: of a message or a Version of one, of an endpoint or a message group.",
+                _TEXT,
+                "path",
+                required=True,
+            ),
+            _parameter("asof", "A position of the log, an RFC 3339 time, or a correlation id.", _TEXT),
+        ],
+        "get": _operation(
+            "resolved",
+            "Read a message with what its base messages give it, or all messages of an endpoint or a group",
+            responses={
+                "200": _gives("The message, or the messages.", {"anyOf": [_RESOLVED, _EFFECTIVE]}, "ETag"),
+                "304": {"description": "The client has it.", "headers": _headers("Link", "ETag")},
+                **refusals(_READ, own=True),
+            },
+        ),
+    },
+    "/-/match/{path}": {
+        "parameters": [
+            _parameter(
+                "path",
+                "An xid without its leading `/`, of an endpoint or a message group.",
+                _TEXT,
+                "path",
+                required=True,
+            )
+        ],
+        "post": _operation(
+            "match",
+            "Find out which message definitions a message meets",
+            requestBody=_takes({"anyOf": [_MESSAGE, {"type": "array", "items": _MESSAGE}]}),
+            responses={
+                "200": _gives(
+                    "The definitions that it meets; of a batch, those of each message.",
+                    {"anyOf": [_MATCHES, {"type": "array", "items": _MATCHES}]},
+                ),
+                **refusals(_ASKED, own=True),
+            },
+        ),
+    },
+    "/-/import": {
+        "parameters": [
+            _parameter("dialect", "The form that the document is in.", {"enum": list(DIALECTS)}, required=True),
+            _parameter("dryrun", "Answers with the events that it would append, and does nothing.", {"const": ""}),
+        ],
+        "post": _operation(
+            "import",
+            "Take in a document in an older form, as one change of now",
+            requestBody=_takes(_OBJECT),
+            responses={
+                "200": or_tried(
+                    _gives("What was written, and what was changed before.", _IMPORTED, "xRegistry-xregcorrelationid")
+                ),
+                **refusals(_WRITTEN, own=True),
+            },
+        ),
+    },
+}
