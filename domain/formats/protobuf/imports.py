@@ -93,14 +93,16 @@ def _named(flaw: Flaw, package: str) -> str:
 def _learn(declared: _Declared, flaws: Sequence[Flaw], source: Source, package: str) -> _Declared:
     """The types to declare, with what the flaws tell of more of them and of what kind they are."""
     known = dict(declared)
+    enums: set[int] = set()
     for flaw in flaws:
         if _MISSING.match(flaw.text):
             known.setdefault(_named(flaw, package), None)
         elif (value := _VALUE.match(flaw.text)) and value[1] in known:
             known[value[1]] = (known[value[1]] or frozenset()) | {value[2]}
         elif flaw.text.startswith(_NO_MESSAGE) and flaw.line is not None:
-            for name in _types_with_default(known, flaw.line, source):
-                known[name] = known[name] or frozenset()
+            enums.add(flaw.line)
+    for name in _types_with_default(known, enums, source) if enums else ():
+        known[name] = known[name] or frozenset()
     return known
 
 
@@ -129,22 +131,24 @@ def _owner(name: str, declared: _Declared) -> str | None:
     return None
 
 
-def _types_with_default(declared: _Declared, line: int, source: Source) -> Iterator[str]:
-    """The declared types of the fields with a default in a line: messages have none, so they are enums."""
+def _types_with_default(declared: _Declared, lines: set[int], source: Source) -> Iterator[str]:
+    """The declared types of the fields with a default in some lines: messages have none, so they are enums."""
+    simple: dict[str, list[str]] = defaultdict(list)
+    for name in declared:
+        simple[name.rpartition(".")[2]].append(name)
     words: list[str] = []
-    at, now = 0, 1
+    at, first, now = 0, 1, 1
     for token in source.tokens:
         now += source.text.count("\n", at, token.start)
         at = token.start
-        if token.text in ("{", "}", ";"):
-            if now >= line and "default" in words and "=" in words:
-                written = "".join(word for word in words[: words.index("=") - 1] if word not in _LABELS).lstrip(".")
-                yield from (name for name in declared if f".{name}".endswith(f".{written}"))
-            if now > line:
-                return
-            words = []
-        else:
+        if token.text not in ("{", "}", ";"):
             words.append(token.text)
+            continue
+        if "default" in words and "=" in words and not lines.isdisjoint(range(first, now + 1)):
+            written = "".join(word for word in words[: words.index("=") - 1] if word not in _LABELS).lstrip(".")
+            named = simple.get(written.rpartition(".")[2], ())
+            yield from (name for name in named if f".{name}".endswith(f".{written}"))
+        words, first = [], now
 
 
 def _documents(declared: _Declared) -> dict[str, str]:

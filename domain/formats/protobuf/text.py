@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, NamedTuple
 
 from domain.formats.contract import FRAGMENT, Spot, Violation
 
-#: Bytes that a document may have; the largest that people publish have some hundred thousand.
+#: Bytes and tokens that a document may have. Comments, which most of a large document is, cost little, and tokens make
+#: up to ten seconds of a million.
 LARGEST: Final = 4 * 1024 * 1024
+TOKENS: Final = 200_000
 #: Brackets inside each other, and dots in one name. Together they keep the depth of a compiled option below 100, beyond
 #: which the compiler ends the whole process. It allows 32 messages inside each other itself.
 DEEPEST: Final = 48
@@ -74,7 +77,9 @@ def read(document: bytes) -> Source:
     except UnicodeDecodeError as error:
         line = document.count(b"\n", 0, error.start) + 1
         raise Violation("the document is not UTF-8 text", Spot(line=line)) from None
-    tokens = tuple(_tokens(text))
+    tokens = tuple(islice(_tokens(text), TOKENS + 1))
+    if len(tokens) > TOKENS:
+        raise Violation(f"the document has more than {TOKENS} words and marks")
     if not tokens:
         raise Violation("the document is empty")
     _bounded(text, tokens)

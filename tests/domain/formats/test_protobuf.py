@@ -223,6 +223,7 @@ HOSTILE = {
     "UTF-16": 'syntax = "proto3"; message M {}'.encode("utf-16"),
     "a form feed and other space": 'syntax = "proto3";\f\v\r\nmessage M {}',
     "an import from outside": 'syntax = "proto3"; import "/proc/self/environ"; message M {}',
+    "more words than there may be": 'syntax = "proto3";' + ";" * 3_000_000,
     "50 MB": b'syntax = "proto3";' + b" " * 50_000_000,
 }
 

@@ -1,4 +1,8 @@
-"""SC-39: the changes of protobuf.yaml, asked of another registry's checker; protobuf_apicurio.yaml has what differs."""
+"""SC-39: the changes of protobuf.yaml as others see them.
+
+Another registry's checker is asked; protobuf_apicurio.yaml has what differs. The rules that Buf publishes are in
+protobuf_buf.yaml.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ HERE = Path(__file__).parent
 CHANGES = yaml.safe_load((HERE / "protobuf.yaml").read_text())["changes"]
 DEVIATIONS = yaml.safe_load((HERE / "protobuf_apicurio.yaml").read_text())
 THEIRS = {name: allowed for group in DEVIATIONS for name, allowed in group["rows"].items()}
+BUF = yaml.safe_load((HERE / "protobuf_buf.yaml").read_text())
 MODES: dict[Mode, str] = {"backward": "B", "forward": "F"}
 
 
@@ -34,3 +39,12 @@ def test_each_deviation_is_one_and_has_its_reason() -> None:
     for name, allowed in THEIRS.items():
         assert rows[name] != allowed
     assert all(group["why"] for group in DEVIATIONS)
+
+
+@pytest.mark.parametrize("rule", BUF)
+def test_what_buf_refuses_is_refused_or_has_its_reason(rule: str) -> None:
+    rows = {row["name"]: row["allowed"] for row in CHANGES}
+    assert {name: rows[name] for name in BUF[rule].get("refused", ()) if rows[name] == "BF"} == {}
+    assert {name: rows[name] for name in BUF[rule].get("allowed", ()) if rows[name] != "BF"} == {}
+    assert BUF[rule].get("refused") or BUF[rule].get("why")
+    assert ("allowed" in BUF[rule]) == ("why" in BUF[rule])
