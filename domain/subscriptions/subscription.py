@@ -1,0 +1,57 @@
+"""A subscription as those see it who deliver: what the log says of it, at one position.
+
+Its stream is `/subscriptions/<id>`, its type `subscriptions`. The after-image's attributes are what the owner sees,
+defaults filled in and secrets left out; `private` has what only the server needs.
+Spec: CloudEvents Subscriptions API, "Subscription object"; SUB-507.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from domain.entities import Entity
+
+TYPE: Final = "subscriptions"
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """One subscription.
+
+    owner: the name of the caller who made it. position: of its last event. since: of the last event that set where it
+    starts (its creation, or a change of `config.startposition` or `starttime`); starts: the first position considered.
+    epoch: changes with each update by its owner, not with actions. paused: whether no attempt may start.
+    attributes: the public form, with `filters`, `types`, `source`, `sink`, `protocol`, `protocolsettings`, `config`.
+    secrets: names of secret values (`sinkcredential.secret`, `protocolsettings.headers.x-api-key`, `sink.query`) with
+    the references of their rows. action: what was asked for last, such as `{"name": "replay", "from": 1, "to": 9}`.
+    """
+
+    id: str
+    owner: str
+    position: int
+    since: int
+    starts: int
+    epoch: int
+    paused: bool
+    attributes: Mapping[str, Any]
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    action: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, entity: Entity, position: int) -> Subscription:
+        """The subscription that a living entity of the log is. position: of its last event."""
+        private = entity.private
+        return cls(
+            id=entity.id,
+            owner=private["owner"],
+            position=position,
+            since=private["since"],
+            starts=private["starts"],
+            epoch=entity.epoch,
+            paused=private.get("paused", False),
+            attributes=entity.attributes,
+            secrets=private.get("secrets", {}),
+            action=private.get("action"),
+        )

@@ -1,0 +1,1 @@
+"""Sinks, one protocol per module; each registers itself in `contract.SINKS` when it is imported."""
