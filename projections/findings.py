@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from domain import xid as xids
-from domain.findings import MESSAGES, Check, Finding, Subject, findings, judged
+from domain.findings import MESSAGES, Chains, Check, Finding, Subject, findings, judged
 from domain.jsontext import loads
 from domain.model import Model
 from projections.entities.query import View
@@ -53,11 +53,11 @@ class StoredEntities:
             self._known[xid] = self._find(xid)
         return self._known[xid]
 
-    def members(self, collection: str) -> Iterator[str]:
+    def members(self, collection: str) -> Collection[str]:
         """See Lookup."""
         if not self._reads(collection):
-            return iter(())
-        return (row.xid for row in self._view.subtree(collection, {xids.type_of(collection)}))
+            return ()
+        return [row.xid for row in self._view.subtree(collection, {xids.type_of(collection)})]
 
     def _find(self, xid: str) -> Attributes | None:
         row = self._view.shown(xid) if self._reads(xid) else None
@@ -73,35 +73,37 @@ def found(
     Cost: a look at everything there that has rules, and at what it refers to.
     """
     kinds = _kinds(model)
-    lookup = StoredEntities(view, reads)
+    lookup, chains = StoredEntities(view, reads), Chains()
     start = xids.tree_key(after.xid) if after else ""
-    for row in _rows(view, xid, kinds):
+    for row in _rows(view, xid, model, kinds):
         attributes = _attributes(row) if row.tree_key >= start else None
         if attributes is None or (row.xid != xid and _is_shown_already(row, attributes)):
             continue
         passed = after.number if after and row.tree_key == start else 0
-        subject = Subject(row.xid, attributes, lookup, check)
+        subject = Subject(row.xid, attributes, lookup, check, chains)
         for number, finding in enumerate(findings(kinds[row.type], subject), 1):
             if number > passed:
                 yield Found(finding, Place(row.xid, number))
 
 
-def _rows(view: View, xid: str, kinds: Mapping[str, str]) -> Iterator[Row]:
+def _rows(view: View, xid: str, model: Model, kinds: Mapping[str, str]) -> Iterator[Row]:
     own = view.shown(xid) if xid != xids.REGISTRY and len(xids.segments(xid)) % 2 == 0 else None
     if own is not None and own.type in kinds:
         yield own
     pointing = resource_types({type.partition(".")[0]: (MESSAGES,) for type in kinds if "." in type}, xid)
-    yield from view.tree(xid, pointing)(xid, kinds.keys())
+    yield from view.tree(xid, pointing)(xid, [type for type in kinds if not _is_only_version(type, model)])
 
 
 def _kinds(model: Model) -> dict[str, str]:
-    """The kind of each type that has rules, Versions included where there can be several."""
+    """The kind of each type that has rules, Versions included."""
     kinds = judged(model)
-    for type in list(kinds):
-        group, _, resource = type.partition(".")
-        if resource and model.groups[group].resources[resource].maxversions != 1:
-            kinds[f"{type}.versions"] = kinds[type]
-    return kinds
+    return kinds | {f"{type}.versions": kind for type, kind in kinds.items() if "." in type}
+
+
+def _is_only_version(type: str, model: Model) -> bool:
+    """Whether a type is that of Versions of which a Resource has one, so that its findings are the Resource's."""
+    group, *below = type.split(".")
+    return len(below) == 2 and model.groups[group].resources[below[0]].maxversions == 1
 
 
 def _is_shown_already(row: Row, attributes: Attributes) -> bool:

@@ -19,16 +19,28 @@ from domain.findings import (
     kafka,
     messages,
     options,
+    payloads,
     placeholders,
-    references,
     topics,
 )
-from domain.findings.finding import L2, L3, Check, Finding, Lookup, Subject, Validator
-from domain.findings.references import inline_schema
+from domain.findings.finding import L2, L3, Chains, Check, Finding, Lookup, Subject, Validator
+from domain.findings.payloads import inline_schema, references
 from domain.findings.types import ENDPOINTS, MESSAGEGROUPS, MESSAGES, judged
 
-__all__ = ["L2", "L3", "MESSAGES", "VALIDATORS", "Check", "Finding", "Lookup", "Subject", "changed", "findings"]
-__all__ += ["inline_schema", "judged", "membership"]
+__all__ = [
+    "L2",
+    "L3",
+    "MESSAGES",
+    "VALIDATORS",
+    "Chains",
+    "Check",
+    "Finding",
+    "Lookup",
+    "Subject",
+    "changed",
+    "findings",
+]
+__all__ += ["inline_schema", "judged", "membership", "references"]
 
 #: The rules for each kind of entity. Schemas and their groups have none that their model does not say itself.
 VALIDATORS: Final[dict[str, tuple[Validator, ...]]] = {
@@ -48,6 +60,7 @@ VALIDATORS: Final[dict[str, tuple[Validator, ...]]] = {
         options.options_are_for_the_role,
         placeholders.placeholders_are_plain,
         endpoints.groups_are_there,
+        endpoints.messages_come_once,
     ),
     MESSAGEGROUPS: (envelopes.envelope_is_named,),
     MESSAGES: (
@@ -66,11 +79,11 @@ VALIDATORS: Final[dict[str, tuple[Validator, ...]]] = {
         kafka.keys_are_one,
         kafka.headers_are_called_by_their_keys,
         placeholders.placeholders_are_plain,
-        references.schema_has_a_format,
-        references.xid_is_of_a_schema,
-        references.uri_leads_to_a_schema,
-        references.inline_schema_is_valid,
-        references.content_type_is_one,
+        payloads.schema_has_a_format,
+        payloads.xid_is_of_a_schema,
+        payloads.uri_leads_to_a_schema,
+        payloads.inline_schema_is_valid,
+        payloads.content_type_is_one,
     ),
 }
 #: The rules for a message as the member of a Group: all there are for one that stands for another.

@@ -61,29 +61,31 @@ def names_are_named(subject: Subject) -> Iterator[Finding]:
 
 
 def groups_are_there(subject: Subject) -> Iterator[Finding]:
-    """EP-42, EP-43: references lead to message groups of this registry, which bring no messageid a second time.
+    """EP-42: references lead to message groups of this registry."""
+    for index, reference in enumerate(sequence(subject.attributes.get("messagegroups"))):
+        if isinstance(reference, str) and reference.startswith("#"):
+            says = "a fragment leads nowhere: the xid of a message group would"
+            yield subject.should("EP-42", says, "messagegroups", index)
+        elif isinstance(reference, str) and is_xid(reference) and subject.find(reference) is None:
+            yield subject.should("EP-42", "there is no such message group", "messagegroups", index)
 
-    Cost: a look at all messages of the endpoint and of the groups that it names.
+
+def messages_come_once(subject: Subject) -> Iterator[Finding]:
+    """EP-43: no messageid comes twice, from the endpoint itself or from the groups that it refers to.
+
+    Cost: a look at all of their messages, where there are several that have some.
     """
-    references = list(enumerate(sequence(subject.attributes.get("messagegroups"))))
-    seen = {xids.entity_id(xid).lower() for xid in _messages(subject, subject.xid)} if references else set[str]()
-    for index, reference in references:
-        if not isinstance(reference, str):
-            continue
-        if reference.startswith("#"):
+    references = enumerate(sequence(subject.attributes.get("messagegroups")))
+    groups = {index: each for index, each in references if isinstance(each, str) and is_xid(each)}
+    groups = {index: each for index, each in groups.items() if len(xids.segments(each)) == 2}
+    own = subject.lookup.members(f"{subject.xid}/messages") if groups else ()
+    if len(groups) + bool(own) < 2:
+        return
+    seen = {xids.entity_id(xid).lower() for xid in own}
+    for index, group in groups.items():
+        brought = {xids.entity_id(xid).lower() for xid in subject.lookup.members(f"{group}/messages")}
+        for id in sorted(brought & seen):
             yield subject.should(
-                "EP-42", "a fragment leads nowhere: the xid of a message group would", "messagegroups", index
+                "EP-43", f'it brings another message with the messageid "{id}"', "messagegroups", index
             )
-        elif is_xid(reference):
-            if subject.find(reference) is None:
-                yield subject.should("EP-42", "there is no such message group", "messagegroups", index)
-            elif len(xids.segments(reference)) == 2:
-                brought = {xids.entity_id(xid).lower() for xid in _messages(subject, reference)}
-                for id in sorted(brought & seen):
-                    says = f'it brings another message with the messageid "{id}"'
-                    yield subject.should("EP-43", says, "messagegroups", index)
-                seen |= brought
-
-
-def _messages(subject: Subject, group: str) -> Iterator[str]:
-    yield from subject.lookup.members(f"{group}/messages")
+        seen |= brought

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from domain import xid as xids
@@ -38,18 +38,33 @@ class Lookup(Protocol):
     def get(self, xid: str) -> Mapping[str, Any] | None:
         """The attributes of a living entity, by its exact xid; a Resource's are those of its default Version."""
 
-    def members(self, collection: str) -> Iterable[str]:
+    def members(self, collection: str) -> Collection[str]:
         """The xids of the living entities of a collection, by tree key."""
 
 
 @dataclass(frozen=True, slots=True)
+class Chains:
+    """Chains of base messages that were followed to where they end, so that nobody follows them twice.
+
+    followed: the Versions on them. circular: those of them that are their own bases.
+    """
+
+    followed: set[str] = field(default_factory=set)
+    circular: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
 class Subject:
-    """The entity that a validator is to judge. check: judges documents (MS-65)."""
+    """The entity that a validator is to judge.
+
+    check: judges documents (MS-65). chains: shared by the subjects of one look at the registry.
+    """
 
     xid: str
     attributes: Mapping[str, Any]
     lookup: Lookup
     check: Check
+    chains: Chains = field(default_factory=Chains)
 
     def must(self, rule: str, text: str, *path: str | int) -> Finding:
         """A finding of L2."""

@@ -63,23 +63,40 @@ def amqp_names_are_symbols(subject: Subject) -> Iterator[Finding]:
 def bases_end(subject: Subject) -> Iterator[Finding]:
     """MS-13, MS-14: no message is its own base, at any remove; one that is not there is none.
 
-    A reference to a message means its default Version. Cost: a look-up for each message of the chain.
+    A reference to a message means its default Version. Cost: a look-up for each message of a chain, whoever of it is
+    judged first.
     """
+    reference = text(subject.attributes.get(_BASE))
+    if reference is None or not reference.startswith("/"):
+        return
+    if subject.find(reference) is None:
+        yield subject.should("MS-13", "there is no such message", _BASE)
+        return
     start = _version_of(subject.xid, subject.attributes)
-    reference, seen = text(subject.attributes.get(_BASE)), set[str]()
-    while reference is not None and reference.startswith("/"):
-        base = subject.find(reference)
-        if base is None:
-            if not seen:
-                yield subject.should("MS-13", "there is no such message", _BASE)
-            return
-        name = _version_of(reference, base)
-        if name == start:
-            yield subject.must("MS-14", "the message is its own base, by way of others or directly", _BASE)
-        if name in seen or name == start:
-            return
-        seen.add(name)
-        reference = text(base.get(_BASE))
+    if start not in subject.chains.followed:
+        _follow(subject, start)
+    if start in subject.chains.circular:
+        yield subject.must("MS-14", "the message is its own base, by way of others or directly", _BASE)
+
+
+def _follow(subject: Subject, start: str) -> None:
+    """Follows a chain to its end, to one that was followed, or round to where it has been."""
+    chains, line = subject.chains, {start: None}
+    attributes: Mapping[str, Any] = subject.attributes
+    while True:
+        reference = text(attributes.get(_BASE))
+        base = subject.find(reference) if reference is not None else None
+        if reference is None or base is None:
+            break
+        name, attributes = _version_of(reference, base), base
+        if name in line:
+            names = list(line)
+            chains.circular.update(names[names.index(name) :])
+            break
+        if name in chains.followed:
+            break
+        line[name] = None
+    chains.followed.update(line)
 
 
 def type_stays(before: Mapping[str, Any], subject: Subject) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ Rules V-01 to V-13, V-16: see `domain.findings`. What has to be known of inline 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -15,7 +15,20 @@ from domain.checks import Document
 from domain.documents import digest
 from domain.drafts import GroupDraft, ResourceDraft, VersionDraft
 from domain.entities import Attributes
-from domain.findings import L2, MESSAGES, Check, Finding, Subject, changed, findings, inline_schema, judged, membership
+from domain.findings import (
+    L2,
+    MESSAGES,
+    Chains,
+    Check,
+    Finding,
+    Subject,
+    changed,
+    findings,
+    inline_schema,
+    judged,
+    membership,
+    references,
+)
 from domain.findings.agreement import BINDING
 from domain.findings.types import GROUPS
 from domain.problems import InvalidAttribute, Problem, RequiredAttributeMissing
@@ -39,8 +52,11 @@ def domain_rules_hold(changes: ChangeSet) -> int:
     due = list(_due(changes))
     if not due:
         return 0
-    lookup, check = ChangedEntities(changes), _checks(changes, due)
-    found = [finding for one in due for finding in one.findings(Subject(one.xid, one.attributes, lookup, check))]
+    changes.world.prefetch({xid for one in due for xid in references(one.attributes)})
+    lookup, check, chains = ChangedEntities(changes), _checks(changes, due), Chains()
+    found = [
+        finding for one in due for finding in one.findings(Subject(one.xid, one.attributes, lookup, check, chains))
+    ]
     if changes.context.domainvalidation == _STRICT:
         _refuse(found)
     return len(found)
@@ -69,6 +85,8 @@ class ChangedEntities:
 
     def __init__(self, changes: ChangeSet) -> None:
         self._changes = changes
+        self._collections: dict[str, set[str]] | None = None
+        self._members: dict[str, Collection[str]] = {}
 
     def get(self, xid: str) -> Mapping[str, Any] | None:
         """See Lookup."""
@@ -81,14 +99,25 @@ class ChangedEntities:
         shown = self._own((*xids.segments(pointer), *parts[4:])) if self._pointer(pointer) is None else None
         return {**shown, "meta": {"xref": pointer}} if shown is not None and len(parts) == 4 else shown
 
-    def members(self, collection: str) -> Iterator[str]:
-        """See Lookup. Cost: O(members, and Resources of the change)."""
-        before = {entity.xid for entity in self._changes.world.members(collection)}
-        here = {draft.xid for draft in self._changes.resources.values() if draft.xid.rpartition("/")[0] == collection}
-        for xid in sorted(before | here, key=xids.tree_key):
-            draft = self._changes.resources.get(xids.stream(xid))
-            if not (draft.deleted if draft is not None else self._changes.goes(xid)):
-                yield xid
+    def members(self, collection: str) -> Collection[str]:
+        """See Lookup. Cost: O(members) when first asked for."""
+        if collection not in self._members:
+            before = {entity.xid for entity in self._changes.world.members(collection)}
+            found = sorted(before | self._written(collection), key=xids.tree_key)
+            self._members[collection] = [xid for xid in found if self._lives(xid)]
+        return self._members[collection]
+
+    def _written(self, collection: str) -> set[str]:
+        """The members of a collection that are in the change."""
+        if self._collections is None:
+            self._collections = {}
+            for draft in self._changes.resources.values():
+                self._collections.setdefault(draft.xid.rpartition("/")[0], set()).add(draft.xid)
+        return self._collections.get(collection, set())
+
+    def _lives(self, xid: str) -> bool:
+        draft = self._changes.resources.get(xids.stream(xid))
+        return not (draft.deleted if draft is not None else self._changes.goes(xid))
 
     def _group(self, xid: str) -> Attributes | None:
         draft = self._changes.groups.get(xids.stream(xid))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -87,8 +87,8 @@ class Nothing:
     def get(self, xid: str) -> None:
         return None
 
-    def members(self, collection: str) -> Iterator[str]:
-        return iter(())
+    def members(self, collection: str) -> tuple[str, ...]:
+        return ()
 
 
 def judged(kind: str, values: dict[str, Any]) -> list[Finding]:

@@ -14,11 +14,13 @@ from domain import formats
 from domain import xid as xids
 from domain.findings import names
 from domain.findings.finding import Finding, Subject, is_xid
-from domain.findings.values import media_type, text
+from domain.findings.values import media_type, text, texts
 from domain.jsontext import dumps
 
 _SCHEMAGROUPS: Final = "/schemagroups/"
 _DETAILS: Final = "$details"
+#: Characters that an id has at most.
+_LONGEST: Final = 128
 
 
 class Resolved(NamedTuple):
@@ -34,18 +36,22 @@ def resolve(reference: str, find: Callable[[str], Mapping[str, Any] | None]) -> 
 
     Ids may have colons, so one that is there as a whole goes before one that a colon ends.
     """
-    path, _, fragment = reference.partition("#")
-    parts = list(xids.segments(path)) if path.startswith("/") else []
-    own = 6 if parts[4:5] == ["versions"] else 4
-    head, id, rest = parts[: own - 1], "".join(parts[own - 1 : own]), parts[own:]
-    id = id.removesuffix(_DETAILS) if not rest else id
-    ends = [len(id)] if not rest else []
-    for end in [*ends, *(at for at in range(len(id) - 1, 0, -1) if id[at] == ":")]:
-        xid = xids.join(*head, id[:end])
-        found = find(xid) if is_xid(xid) else None
+    fragment = reference.partition("#")[2]
+    for xid, suffix in _readings(reference):
+        found = find(xid)
         if found is not None:
-            return Resolved(xid, fragment or "/".join([id[end + 1 :], *rest]), found)
+            return Resolved(xid, fragment or suffix, found)
     return None
+
+
+def references(attributes: Mapping[str, Any]) -> Iterator[str]:
+    """The xids that rules for an endpoint or a message look at, so that a store can read them in one go."""
+    for name in ("basemessageuri", "dataschemaxid"):
+        if is_xid(each := text(attributes.get(name)) or ""):
+            yield each
+    for xid, _ in _readings(text(attributes.get("dataschemauri")) or ""):
+        yield xid
+    yield from filter(is_xid, texts(attributes.get("messagegroups")))
 
 
 def schema_has_a_format(subject: Subject) -> Iterator[Finding]:
@@ -118,6 +124,22 @@ def content_type_is_one(subject: Subject) -> Iterator[Finding]:
     type = text(subject.attributes.get("datacontenttype"))
     if type is not None and media_type(type) is None:
         yield subject.must("MS-66", "it is no media type", "datacontenttype")
+
+
+def _readings(reference: str) -> Iterator[tuple[str, str]]:
+    """The entities that a local reference may name, with what is left of it, the longest id first."""
+    path = reference.partition("#")[0]
+    if not path.startswith(_SCHEMAGROUPS):
+        return
+    parts = list(xids.segments(path))
+    own = 6 if parts[4:5] == ["versions"] else 4
+    head, id, rest = parts[: own - 1], "".join(parts[own - 1 : own]), parts[own:]
+    id = id.removesuffix(_DETAILS) if not rest else id
+    colons = [at for at in range(min(len(id) - 1, _LONGEST), 0, -1) if id[at] == ":"]
+    for end in [*([len(id)] if not rest else []), *colons]:
+        xid = xids.join(*head, id[:end])
+        if is_xid(xid):
+            yield xid, "/".join([id[end + 1 :], *rest])
 
 
 def _is_self(uri: str, xid: str) -> bool:
