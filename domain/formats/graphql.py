@@ -1,0 +1,259 @@
+"""GraphQL schemas: `graphql/june2018`, `graphql/october2021`, `graphql/september2025`.
+
+A document is one in the schema definition language. Reader and writer are told by who relies on what: a client is
+written against one schema and served by another. So a Version is backward compatible when clients of its ancestor go on
+working with it: `unreadable(reader, writer)` asks what a server of `reader` breaks for clients of `writer`. What
+graphql-core calls dangerous but not breaking (a further enum value, another default) is allowed, as SC-36 allows further
+values.
+Spec: GraphQL, editions of June 2018, October 2021, September 2025, "Type System". Rules SC-10, SC-14, SC-16.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from graphql import (
+    GraphQLError,
+    GraphQLSchema,
+    Node,
+    OperationType,
+    TypeSystemDefinitionNode,
+    TypeSystemExtensionNode,
+    build_ast_schema,
+    find_breaking_changes,
+    print_ast,
+    strip_ignored_characters,
+    validate_schema,
+)
+from graphql import parse as parse_document
+from graphql.validation.validate import validate_sdl
+
+from domain.formats.contract import FRAGMENT, TOLD, Incompatibility, Spot, Violation
+
+__all__ = ["Schema", "canonical", "parse", "unreadable"]
+
+#: The largest schemas that are published have some 200,000.
+_MOST_TOKENS: Final = 1_000_000
+
+#: The first edition that has each of the things which a document may use.
+_EDITIONS: Final = ("june2018", "october2021", "september2025")
+#: A rule of the last edition that graphql-core holds all documents to.
+_DEPRECATION: Final = "is not deprecated, so implementation field"
+#: What a change is about: `Type`, `Type.field`, `Type.field(argument:)`, `@directive`.
+_COORDINATE: Final = re.compile(r"@?[A-Za-z_]\w*(?:\.\w+)?(?:\((\w+):?\))?")
+#: Lists whose order has no meaning, by the kind of node that has them.
+_FREE: Final = {"definitions", "fields", "arguments", "types", "interfaces", "locations", "operation_types"}
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A schema and the text that it stands in."""
+
+    text: str
+    schema: GraphQLSchema
+
+
+def parse(document: bytes, name: str) -> Schema:
+    """A schema, once it is one in the edition that was declared; a library of types needs no root type.
+
+    About 2 ms for 2 kB, linear. Raises: Violation, with the line.
+    """
+    try:
+        text = document.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Violation("the document is not UTF-8", Spot(line=document.count(b"\n", 0, error.start) + 1)) from None
+    try:
+        return _parsed(text, name.lower().rpartition("/")[2])
+    except Violation:
+        raise
+    except GraphQLError as error:
+        raise Violation(error.message.removeprefix("Syntax Error: ").rstrip("."), _of_error(text, error)) from None
+    except RecursionError:
+        raise Violation("the document nests its parts too deeply") from None
+    except Exception as error:  # whatever the library meets in a document that nobody trusts
+        raise Violation(f"the document is not a schema: {error}"[:500]) from None
+
+
+def canonical(parsed: Schema) -> bytes:
+    """The schema without descriptions, comments and whitespace, with definitions and their members in a fixed order.
+
+    Extensions stay extensions. O(n log n).
+    """
+    tree = parse_document(parsed.text, no_location=True)
+    return strip_ignored_characters(print_ast(_normal(tree))).encode()
+
+
+def unreadable(reader: Schema, writer: Schema) -> Sequence[Incompatibility]:
+    """Why clients written against one schema do not work with another, with lines on both sides. O(size of both)."""
+    old, new = writer.schema, reader.schema
+    found = [
+        Incompatibility(
+            f"root-{operation.value}-changed",
+            f"{operation.value} starts at {ours}, for the reader at {theirs or 'nothing'}",
+            _spot(reader, str(theirs)),
+            _spot(writer, str(ours)),
+        )
+        for operation in OperationType
+        if (ours := old.get_root_type(operation)) is not None
+        and (theirs := new.get_root_type(operation)) is not ours
+        and str(theirs) != str(ours)
+    ]
+    for change in find_breaking_changes(old, new)[:TOLD]:
+        names = list(_names(change.description, last=change.type.name == "TYPE_REMOVED_FROM_UNION"))
+        rule = change.type.name.lower().replace("_", "-")
+        found.append(
+            Incompatibility(rule, change.description.rstrip("."), _spot(reader, *names), _spot(writer, *names))
+        )
+    return found[:TOLD]
+
+
+# -- parsing ----------------------------------------------------------------------------------------------------------
+
+
+def _parsed(text: str, edition: str) -> Schema:
+    tree = parse_document(text, max_tokens=_MOST_TOKENS)
+    for definition in tree.definitions:
+        if not isinstance(definition, TypeSystemDefinitionNode | TypeSystemExtensionNode):
+            raise Violation(
+                "the document holds an operation or a fragment, which is no part of a schema", _at(text, definition)
+            )
+    _hold_to(edition, text, tree)
+    for error in validate_sdl(tree):
+        raise error
+    schema = build_ast_schema(tree, assume_valid_sdl=True)
+    roots = schema.query_type or schema.mutation_type or schema.subscription_type or schema.ast_node
+    for error in validate_schema(schema):
+        library = not roots and error.message.startswith("Query root type must be provided")
+        if not library and not (edition < "september2025" and _DEPRECATION in error.message):
+            raise error
+    return Schema(text, schema)
+
+
+def _hold_to(edition: str, text: str, tree: Node) -> None:
+    """Refuses what a later edition has brought. Raises: Violation."""
+    have = _EDITIONS.index(edition) if edition in _EDITIONS else len(_EDITIONS) - 1
+    own = {node.name.value for node in _all(tree) if node.kind == "directive_definition"}
+    for node in _all(tree):
+        for since, what in _novelties(node, own):
+            if since > have:
+                later = _EDITIONS[since] if since < len(_EDITIONS) else "no edition yet"
+                raise Violation(f"{what} is not in the edition {_EDITIONS[have]}; it is in {later}", _at(text, node))
+
+
+def _novelties(node: Any, own: set[str]) -> Iterator[tuple[int, str]]:
+    """What a node uses that the first edition lacks, and which has it first; own: directives that are defined here."""
+    match node.kind:
+        case "interface_type_definition" | "interface_type_extension" if node.interfaces:
+            yield 1, "an interface that implements others"
+        case "schema_definition" if node.description is not None:
+            yield 1, "a description of the schema"
+        case "directive_definition":
+            if node.repeatable:
+                yield 1, "a repeatable directive"
+            if any(location.value == "VARIABLE_DEFINITION" for location in node.locations):
+                yield 1, "a directive on variables"
+            if getattr(node, "directives", None):
+                yield 3, "a directive on a directive"
+        case "directive_extension":
+            yield 3, "an extension of a directive"
+        case "directive" if node.name.value not in own:
+            if node.name.value == "specifiedBy":
+                yield 1, "@specifiedBy"
+            elif node.name.value == "oneOf":
+                yield 2, "@oneOf"
+        case "input_value_definition" if "deprecated" not in own:
+            if any(directive.name.value == "deprecated" for directive in node.directives or ()):
+                yield 2, "a deprecated argument or input field"
+
+
+def _all(tree: Node) -> Iterator[Any]:
+    waiting: list[Any] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Node):
+            yield node
+            waiting.extend(getattr(node, key, None) for key in reversed(node.keys) if key != "loc")
+        elif isinstance(node, list | tuple):
+            waiting.extend(reversed(node))
+
+
+def _normal(node: Any) -> Any:
+    """A syntax tree in which nothing is left that has no meaning."""
+    if isinstance(node, list | tuple):
+        return tuple(map(_normal, node))
+    if not isinstance(node, Node):
+        return node
+    parts = {key: _normal(getattr(node, key, None)) for key in node.keys if key != "loc"}
+    if "description" in parts:
+        parts["description"] = None
+    if node.kind == "string_value":
+        parts["block"] = False
+    for key, value in parts.items():
+        if isinstance(value, tuple) and (key in _FREE or (key == "values" and node.kind.startswith("enum"))):
+            parts[key] = tuple(sorted(value, key=print_ast))
+    return node.__class__(**parts)
+
+
+# -- places -----------------------------------------------------------------------------------------------------------
+
+
+def _at(text: str, node: Any) -> Spot | None:
+    """Where a definition stands, its description left out."""
+    if node is None or node.loc is None:
+        return None
+    start = node.loc.start
+    if getattr(node, "description", None) is not None and node.description.loc is not None:
+        start = node.description.loc.end
+    start += len(text[start:]) - len(text[start:].lstrip()) if text[start : start + 1].isspace() else 0
+    return _from(text, start)
+
+
+def _from(text: str, start: int) -> Spot:
+    rest = text[start : start + FRAGMENT].strip()
+    return Spot(line=text.count("\n", 0, start) + 1, fragment=rest.partition("\n")[0])
+
+
+def _of_error(text: str, error: GraphQLError) -> Spot | None:
+    if error.nodes:
+        return _at(text, error.nodes[-1])
+    for stop in error.positions or ():
+        found = _from(text, max(stop - FRAGMENT // 4, text.rfind("\n", 0, stop) + 1))
+        return Spot(line=text.count("\n", 0, stop) + 1, fragment=found.fragment)
+    return Spot(line=1)
+
+
+def _names(description: str, last: bool) -> Iterator[str]:
+    """What a change is about, the most telling name first, as graphql-core words it."""
+    names = [found[0] for found in _COORDINATE.finditer(description)]
+    names = names[::-1] if last else names
+    for name in sorted(names, key=lambda name: not (set(name) & set(".@("))):
+        yield name
+        if "(" in name:
+            yield name.partition("(")[0]
+        if "." in name:
+            yield name.partition(".")[0]
+
+
+def _spot(side: Schema, *names: str) -> Spot | None:
+    for name in names:
+        if (node := _find(side.schema, name)) is not None:
+            return _at(side.text, node)
+    return None
+
+
+def _find(schema: GraphQLSchema, name: str) -> Any:
+    """The syntax of what a coordinate names; None where there is nothing of that name."""
+    path, _, argument = name.partition("(")
+    if path.startswith("@"):
+        found: Any = schema.get_directive(path[1:])
+    else:
+        owner, _, member = path.partition(".")
+        found = schema.type_map.get(owner)
+        if member and found is not None:
+            found = (getattr(found, "fields", None) or getattr(found, "values", None) or {}).get(member)
+    if argument and found is not None:
+        found = getattr(found, "args", {}).get(argument.rstrip(":)"))
+    return getattr(found, "ast_node", None)
