@@ -1,0 +1,55 @@
+"""JSON Schema beside the checker of another registry: where the two part is a list with reasons.
+
+SC-39. The other checker takes drafts 04 to 07, and fetches what documents refer to, so rows with references to outside
+are not put to it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from domain.formats import jsonschema
+from tests.domain.formats.independent import check
+
+TABLE: dict[str, list[dict[str, Any]]] = yaml.safe_load((Path(__file__).parent / "jsonschema.yaml").read_text())
+URIS: Final = {
+    "draft-04": "http://json-schema.org/draft-04/schema#",
+    "draft-07": "http://json-schema.org/draft-07/schema#",
+}
+DEVIATIONS: Final = {row: each["reason"] for each in TABLE["apicurio"] for row in each["rows"]}
+
+
+def questions() -> dict[str, tuple[str, Any, Any]]:
+    """Reader and writer of every row in both directions, with the release."""
+    found: dict[str, tuple[str, Any, Any]] = {}
+    for row in TABLE["changes"]:
+        found[f"{row['what']} B"] = ("draft-07", row["newer"], row["older"])
+        found[f"{row['what']} F"] = ("draft-07", row["older"], row["newer"])
+    for row in TABLE["keywords"]:
+        found[f"{row['what']} W"] = (row.get("name", "draft-07"), row["wide"], row["narrow"])
+        found[f"{row['what']} N"] = (row.get("name", "draft-07"), row["narrow"], row["wide"])
+    return {what: each for what, each in found.items() if each[0] in URIS and '"http' not in json.dumps(each)}
+
+
+@pytest.mark.parametrize(("what", "question"), [pytest.param(*each, id=each[0]) for each in questions().items()])
+def test_agrees(what: str, question: tuple[str, Any, Any]) -> None:
+    # SC-39: the same answer, or a reason in the table for another one.
+    name, reader, writer = question
+    parsed = [jsonschema.parse(json.dumps(each).encode(), f"jsonschema/{name}") for each in (reader, writer)]
+    ours = not jsonschema.unreadable(*parsed)
+    theirs = check("json", "backward", text(name, writer), text(name, reader))
+    assert (ours != theirs.compatible) == (what in DEVIATIONS), (DEVIATIONS.get(what), theirs)
+
+
+def text(name: str, schema: Any) -> str:
+    return json.dumps({"$schema": URIS[name]} | schema if isinstance(schema, dict) else schema)
+
+
+def test_the_table_has_no_row_of_its_own() -> None:
+    # SC-39: a deviation that nothing asks for is not justified by anything.
+    assert questions().keys() >= DEVIATIONS.keys()

@@ -1,0 +1,87 @@
+"""JSON Schema as real projects publish it: documents that installed packages carry, each parsed, evolved and compared.
+
+SC-10, SC-36. What an installation does not carry is skipped by name, with what to install.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import json
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from domain.formats import jsonschema
+from domain.formats.contract import Violation
+
+#: Package, path in it, and the release that it is written in.
+DOCUMENTS: Final = (
+    ("jsonschema_specifications", "schemas/draft4/metaschema.json", "draft-04"),
+    ("jsonschema_specifications", "schemas/draft6/metaschema.json", "draft-06"),
+    ("jsonschema_specifications", "schemas/draft7/metaschema.json", "draft-07"),
+    ("jsonschema_specifications", "schemas/draft201909/metaschema.json", "draft/2019-09"),
+    ("jsonschema_specifications", "schemas/draft202012/metaschema.json", "draft/2020-12"),
+    ("openapi_schema_validator", "schemas/oas3.1/metaschema.json", "draft/2020-12"),
+    ("openapi_schema_validator", "schemas/oas3.2/meta/2025-09-17.json", "draft/2020-12"),
+    ("openapi_schema_validator", "schemas/oas3.2/dialect/2025-09-17.json", "draft/2020-12"),
+    ("openapi_spec_validator", "resources/schemas/v2.0/schema.json", "draft-04"),
+    ("openapi_spec_validator", "resources/schemas/v3.0/schema.json", "draft-04"),
+    ("openapi_spec_validator", "resources/schemas/v3.0.0/schema.json", "draft-04"),
+    ("openapi_spec_validator", "resources/schemas/v3.1/schema.json", "draft/2020-12"),
+    ("openapi_spec_validator", "resources/schemas/v3.2/schema.json", "draft/2020-12"),
+    ("schemathesis", "wfc/schema.json", "draft-07"),
+    ("setuptools", "config/setuptools.schema.json", "draft-07"),
+    ("setuptools", "config/distutils.schema.json", "draft-07"),
+)
+
+
+def text(package: str, path: str) -> bytes:
+    found = importlib.util.find_spec(package)
+    places = [Path(place) / path for place in (found.submodule_search_locations or [])] if found else []
+    for place in places:
+        if place.exists():
+            return place.read_bytes()
+    pytest.skip(f"no {path} in {package}: pip install {package.replace('_', '-')}")
+
+
+@pytest.mark.parametrize(("package", "path", "name"), DOCUMENTS, ids=[f"{each[0]}/{each[1]}" for each in DOCUMENTS])
+def test_real_documents(package: str, path: str, name: str) -> None:
+    # SC-10: it is taken. SC-36: it reads itself; one optional member more is readable both ways unless its content is
+    # closed, and one required member more by the older one only.
+    document = text(package, path)
+    start = time.perf_counter()
+    one = jsonschema.parse(document, f"jsonschema/{name}")
+    other = jsonschema.parse(jsonschema.canonical(one), f"jsonschema/{name}")
+    if "$dynamicRef" not in document.decode() and "$recursiveRef" not in document.decode():
+        assert not jsonschema.unreadable(one, other)
+    wider, stricter = evolved(one.document, False), evolved(one.document, True)
+    parsed = [jsonschema.parse(json.dumps(each).encode(), f"jsonschema/{name}") for each in (wider, stricter)]
+    assert not jsonschema.unreadable(parsed[0], one)
+    assert bool(jsonschema.unreadable(one, parsed[0])) == closed(one.document)
+    assert "reader-required" in {each.rule for each in jsonschema.unreadable(parsed[1], one)}
+    assert bool(jsonschema.unreadable(one, parsed[1])) == closed(one.document)
+    assert time.perf_counter() - start < 5
+
+
+def test_a_real_document_with_an_expression_of_another_language() -> None:
+    # SC-10: `(?i)` is an expression of Python and not of ECMA-262, so not all readers can use the schema.
+    with pytest.raises(Violation, match="not a regular expression"):
+        jsonschema.parse(text("schemathesis", "config/schema.json"), "jsonschema/draft/2020-12")
+
+
+def evolved(document: Any, required: bool) -> Any:
+    found = copy.deepcopy(document)
+    found["properties"] = found.get("properties", {}) | {"x_new": {}}
+    if required:
+        found["required"] = [*found.get("required", []), "x_new"]
+    return found
+
+
+def closed(document: Any) -> bool:
+    """Whether a document refuses members that it does not declare, `x_new` among them."""
+    refusing = False in (document.get("additionalProperties"), document.get("unevaluatedProperties"))
+    specified = "$ref" in document.get("unevaluatedProperties", {}) if not refusing else False
+    return refusing or specified
