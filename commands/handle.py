@@ -100,7 +100,7 @@ def record(tx: Writing, asked: Waiting, inline: Sequence[InlineProjection], deci
 
     Raises: Forbidden; what the condition or the decision raises.
     """
-    context = tx.context(asked.who.name, _role(asked.who, asked.command), dryrun=asked.dryrun)
+    context = tx.context(asked.who.name, _role(asked.who, asked.command), dryrun=asked.dryrun, reads=asked.who.reads)
     if asked.condition:
         asked.condition(tx)
     tx.world.answers = asked.verdicts or {}

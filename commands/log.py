@@ -26,7 +26,7 @@ from domain.commands import Command, describe
 from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent
 from domain.model import Model
 from domain.roles import Role
-from domain.world import Context, Decision, DomainValidation
+from domain.world import Context, Decision, DomainValidation, everything
 
 T = TypeVar("T")
 
@@ -146,11 +146,18 @@ class Writing:
         self.world = world
         self.tip = _tip(connection)
 
-    def context(self, caller: str = "anonymous", role: Role = Role.WRITER, *, dryrun: bool = False) -> Context:
+    def context(
+        self,
+        caller: str = "anonymous",
+        role: Role = Role.WRITER,
+        *,
+        dryrun: bool = False,
+        reads: Callable[[str], bool] = everything,
+    ) -> Context:
         """A new interaction's time, never before the last one's, and its correlation id; a dry run uses none up."""
         now = self.store.clock()
         id = "" if dryrun else self.store.new_id()
-        return Context(max(now, self.tip.time or now), id, caller, role, self.store.domainvalidation)
+        return Context(max(now, self.tip.time or now), id, caller, role, self.store.domainvalidation, reads)
 
     def attempt(self, work: Callable[[], T], *, dryrun: bool = False) -> T | Exception:
         """What the work gives, or the exception that undid it; its neighbours in the transaction stay as they are.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
@@ -20,11 +20,16 @@ from domain.roles import Role
 DomainValidation = Literal["off", "warn", "strict"]
 
 
+def everything(xid: str) -> bool:
+    """What a caller may see that sees everything."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What one interaction shares: its time, its correlation id, who asked and with which role at what is asked for.
 
-    domainvalidation: what the rules of `domain.findings` come to.
+    domainvalidation: what the rules of `domain.findings` come to. reads: whether who asks may see an entity.
     """
 
     now: datetime
@@ -32,6 +37,7 @@ class Context:
     caller: str = "anonymous"
     role: Role = Role.WRITER
     domainvalidation: DomainValidation = "warn"
+    reads: Callable[[str], bool] = everything
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ Rules V-01 to V-13, V-16: see `domain.findings`. What has to be known of inline 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from domain import xid as xids
@@ -32,6 +32,7 @@ from domain.findings import (
 from domain.findings.agreement import BINDING
 from domain.findings.types import GROUPS
 from domain.problems import InvalidAttribute, Problem, RequiredAttributeMissing
+from domain.world import everything
 
 #: Findings that a refusal lists at most.
 LISTED: Final = 1000
@@ -53,9 +54,12 @@ def domain_rules_hold(changes: ChangeSet) -> int:
     if not due:
         return 0
     changes.world.prefetch({xid for one in due for xid in references(one.attributes)})
-    lookup, check, chains = ChangedEntities(changes), _checks(changes, due), Chains()
+    all, seen = ChangedEntities(changes), ChangedEntities(changes, changes.context.reads)
+    check, chains = _checks(changes, due), Chains()
     found = [
-        finding for one in due for finding in one.findings(Subject(one.xid, one.attributes, lookup, check, chains))
+        finding
+        for one in due
+        for finding in one.findings(Subject(one.xid, one.attributes, seen if one.kind else all, check, chains))
     ]
     if changes.context.domainvalidation == _STRICT:
         _refuse(found)
@@ -64,16 +68,21 @@ def domain_rules_hold(changes: ChangeSet) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """An entity to be judged. kind: None where only its membership is. before: its attributes so far, if any."""
+    """An entity to be judged. kind: None where only its membership is. before: its attributes so far, if any.
+
+    told: the xid that findings name, where the caller may not see the entity's own.
+    """
 
     xid: str
     attributes: Mapping[str, Any]
     kind: str | None
     before: Mapping[str, Any] | None = None
+    told: str | None = None
 
     def findings(self, subject: Subject) -> Iterator[Finding]:
         if self.kind is None:
-            yield from membership(subject)
+            for finding in membership(subject):
+                yield replace(finding, xid=self.told or self.xid)
             return
         yield from findings(self.kind, subject)
         if self.before is not None and self.kind == MESSAGES:
@@ -81,15 +90,21 @@ class _Due:
 
 
 class ChangedEntities:
-    """Entities as they will be after a change: a `Lookup`."""
+    """Entities as they will be after a change: a `Lookup`.
 
-    def __init__(self, changes: ChangeSet) -> None:
+    reads: whether the caller may see one; what it may not see is not there, so that nobody finds out what is.
+    """
+
+    def __init__(self, changes: ChangeSet, reads: Callable[[str], bool] = everything) -> None:
         self._changes = changes
+        self._reads = reads
         self._collections: dict[str, set[str]] | None = None
         self._members: dict[str, Collection[str]] = {}
 
     def get(self, xid: str) -> Mapping[str, Any] | None:
         """See Lookup."""
+        if not self._reads(xid):
+            return None
         parts = xids.segments(xid)
         if len(parts) == 2:
             return self._group(xid)
@@ -101,6 +116,8 @@ class ChangedEntities:
 
     def members(self, collection: str) -> Collection[str]:
         """See Lookup. Cost: O(members) when first asked for."""
+        if not self._reads(collection):
+            return ()
         if collection not in self._members:
             before = {entity.xid for entity in self._changes.world.members(collection)}
             found = sorted(before | self._written(collection), key=xids.tree_key)
@@ -185,7 +202,8 @@ def _of_resource(changes: ChangeSet, resource: ResourceDraft, lookup: ChangedEnt
             xid = resource.xid if version.id == default else version.xid
             yield _Due(xid, version.attributes, MESSAGES, version.before)
     if written and not resource.new:
-        yield from _members(changes.world.sources(resource.xid), lookup)
+        for one in _members(changes.world.sources(resource.xid), lookup):
+            yield one if changes.context.reads(one.xid) else replace(one, told=resource.xid)
 
 
 def _members(messages: Iterable[str], lookup: ChangedEntities) -> Iterator[_Due]:

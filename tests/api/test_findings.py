@@ -283,6 +283,25 @@ def test_who_sees_single_groups_finds_nothing_of_others(sqlite_url: str) -> None
         assert api.send("GET", "/-/findings/schemagroups/s", **reader).status_code == 404
 
 
+def test_who_writes_to_single_groups_learns_nothing_of_others(sqlite_url: str) -> None:
+    # neither what is there, by the count, nor who shows what was written
+    tokens = json.dumps(
+        {"w": {"name": "w", "role": "writer"}, "g": {"name": "g", "groups": {"/messagegroups/g": "writer"}}}
+    )
+    writer, own = {"authorization": "Bearer w"}, {"authorization": "Bearer g"}
+    with serving(sqlite_url, tokens=tokens, domain_validation="strict") as api:
+        api.done("PUT", "/schemagroups/s/schemas/s$details", {"format": "Own/1"}, **writer)
+        for schema in ("s", "none"):
+            body = {"dataschemauri": f"/schemagroups/s/schemas/{schema}", "dataschemaformat": "Own/1"}
+            assert api.done("PUT", MESSAGE, body, **own).headers[COUNT] == "1"
+        api.done(
+            "PUT", "/messagegroups/h", {"protocol": "NATS", "messages": {"p": {"meta": {"xref": MESSAGE}}}}, **writer
+        )
+        refused = api.send("PUT", MESSAGE, {"protocol": "HTTP", "protocoloptions": {}}, **own)
+        assert (refused.status_code, refused.json()["subject"]) == (400, MESSAGE)
+        assert "/messagegroups/h" not in refused.text
+
+
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_sample_documents(path: Any, sqlite_url: str) -> None:
     # SA-05: only the schemas of Protobuf lack something, the name of a message
