@@ -32,8 +32,9 @@ def built(document: Any, draft: Draft, text: bytes) -> tuple[Node, int]:
     root = builder.node("", document, builder.resolver)
     builder.run()
     refuse_loops(builder.nodes.values())
+    outlines: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     for node in builder.nodes.values():
-        node.sealed()
+        node.sealed(outlines)
     return root, len(builder.nodes)
 
 

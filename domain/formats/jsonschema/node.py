@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any, Final
 
 from domain.formats.contract import Spot
@@ -13,6 +12,10 @@ from domain.formats.jsonschema.places import fragment, joined
 
 #: A bound and whether it is itself excluded.
 Bound = tuple[Decimal, bool]
+
+
+#: Shared by all nodes that have nothing there; nothing is ever put into it.
+NONE: Final[dict[Any, Any]] = {}
 
 
 @dataclass(slots=True, eq=False)
@@ -47,7 +50,7 @@ class Node:
     required: frozenset[str] = frozenset()
     #: Further keywords with the text of their values, which are equal or not.
     others: frozenset[tuple[str, str]] = frozenset()
-    dependent_required: dict[str, frozenset[str]] = field(default_factory=dict)
+    dependent_required: dict[str, frozenset[str]] = field(default_factory=lambda: NONE)
     ref: Node | None = None
     items: Node | None = None
     contains: Node | None = None
@@ -63,9 +66,9 @@ class Node:
     all_of: tuple[Node, ...] = ()
     any_of: tuple[Node, ...] = ()
     one_of: tuple[Node, ...] = ()
-    properties: dict[str, Node] = field(default_factory=dict)
-    by_pattern: dict[str, Node] = field(default_factory=dict)
-    dependent_schemas: dict[str, Node] = field(default_factory=dict)
+    properties: dict[str, Node] = field(default_factory=lambda: NONE)
+    by_pattern: dict[str, Node] = field(default_factory=lambda: NONE)
+    dependent_schemas: dict[str, Node] = field(default_factory=lambda: NONE)
     #: Equal for nodes that are alike by themselves; what the nodes below them are does not count.
     own: tuple[Any, ...] = ()
     #: All nodes that it refers to.
@@ -73,21 +76,28 @@ class Node:
     #: Whether it restricts nothing.
     free: bool = False
 
-    def sealed(self) -> Node:
-        """The node itself, once nothing more is filled in."""
-        self.own = self._outline()
-        self.below = tuple(self._children())
-        self.free = self.own == _free()
-        return self
-
-    def _children(self) -> Iterator[Node]:
-        """The nodes that it refers to, in the same order for nodes alike."""
-        yield from (child for child in (getattr(self, name) for name in _SINGLE) if child is not None)
+    def sealed(self, known: dict[tuple[Any, ...], tuple[Any, ...]] | None = None) -> Node:
+        """The node itself, once nothing more is filled in. known: outlines, so that nodes alike share one."""
+        found: list[Any] = [
+            (name, _hashable(value)) for name, none in _OWN.items() if (value := getattr(self, name)) != none
+        ]
+        below: list[Node] = []
+        for name in _SINGLE:
+            if (child := getattr(self, name)) is not None:
+                found.append(name)
+                below.append(child)
         for name in _LISTS:
-            yield from getattr(self, name)
+            if children := getattr(self, name):
+                found.append((name, len(children)))
+                below += children
         for name in _MAPS:
-            found = getattr(self, name)
-            yield from (found[key] for key in sorted(found))
+            if named := getattr(self, name):
+                keys = tuple(sorted(named))
+                found.append((name, keys))
+                below += [named[key] for key in keys]
+        own = tuple(found)
+        self.own, self.below, self.free = own if known is None else known.setdefault(own, own), tuple(below), not own
+        return self
 
     def in_place(self) -> Iterator[Node]:
         """The nodes that look at the same value as it does."""
@@ -111,12 +121,6 @@ class Node:
         """Whether one of the keywords stands in it."""
         return isinstance(self.raw, dict) and any(keyword in self.raw for keyword in keywords)
 
-    def _outline(self) -> tuple[Any, ...]:
-        terms = tuple(_hashable(getattr(self, name)) for name in _OWN)
-        single = tuple(getattr(self, name) is not None for name in _SINGLE)
-        lists = tuple(len(getattr(self, name)) for name in _LISTS)
-        return (*terms, *single, *lists, *(frozenset(getattr(self, name)) for name in _MAPS))
-
 
 _SINGLE: Final = (
     *("ref", "items", "contains", "unevaluated_items", "additional", "names", "unevaluated", "negated"),
@@ -126,11 +130,12 @@ _LISTS: Final = ("prefix", "all_of", "any_of", "one_of")
 _MAPS: Final = ("properties", "by_pattern", "dependent_schemas")
 _IN_PLACE_SINGLE: Final = ("ref", "negated", "condition", "then", "otherwise")
 _IN_PLACE_LISTS: Final = ("all_of", "any_of", "one_of")
-_OWN: Final = tuple(
-    name
-    for name in (each.name for each in fields(Node))
-    if name not in {"pointer", "raw", "own", "below", "free", *_SINGLE, *_LISTS, *_MAPS}
-)
+#: What a node says by itself, with the value of those that do not say it.
+_OWN: Final[dict[str, Any]] = {
+    each.name: NONE if each.default is MISSING else each.default
+    for each in fields(Node)
+    if each.name not in {"pointer", "raw", "own", "below", "free", *_SINGLE, *_LISTS, *_MAPS}
+}
 
 
 def _hashable(value: Any) -> Any:
@@ -138,8 +143,3 @@ def _hashable(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return frozenset(value.items() if all(isinstance(item, frozenset) for item in value.values()) else value)
-
-
-@lru_cache(maxsize=1)
-def _free() -> tuple[Any, ...]:
-    return Node("", True)._outline()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from domain.formats.jsonschema.node import Bound, Node
+from domain.formats.jsonschema.node import NONE, Bound, Node
 from domain.formats.jsonschema.values import KINDS, key, kinds, number
 
 
@@ -26,7 +26,7 @@ class Below:
 
     def named(self, raw: dict[str, Any], name: str) -> dict[str, Node]:
         found = raw.get(name)
-        return {member: self.node(name, member) for member in found} if isinstance(found, dict) else {}
+        return {member: self.node(name, member) for member in found} if isinstance(found, dict) else NONE
 
 
 def fill(node: Node, draft: int, below: Below) -> None:
@@ -134,13 +134,15 @@ def _objects(node: Node, raw: dict[str, Any], draft: int, below: Below) -> None:
 def _dependencies(node: Node, raw: dict[str, Any], draft: int, below: Below) -> None:
     if draft >= 2019:
         node.dependent_schemas = below.named(raw, "dependentSchemas")
-        node.dependent_required = {name: frozenset(found) for name, found in raw.get("dependentRequired", {}).items()}
+        given = raw.get("dependentRequired", {})
+        node.dependent_required = {name: frozenset(found) for name, found in given.items()} or NONE
     # Validators still take the older keyword, and so does the meta-schema; what the newer ones say goes first.
     for name, found in raw.get("dependencies", {}).items():
         if isinstance(found, list):
-            node.dependent_required[name] = frozenset(found) | node.dependent_required.get(name, frozenset())
+            needed = frozenset(found) | node.dependent_required.get(name, frozenset())
+            node.dependent_required = node.dependent_required | {name: needed}
         elif name not in node.dependent_schemas:
-            node.dependent_schemas[name] = below.node("dependencies", name)
+            node.dependent_schemas = node.dependent_schemas | {name: below.node("dependencies", name)}
 
 
 def _count(raw: dict[str, Any], name: str) -> int | None:
