@@ -70,7 +70,7 @@ COMPILER = "domain/formats/protobuf/protoc.py"
 def test_the_domain_is_pure() -> None:
     for file, name in crossings("domain"):
         top = name.split(".")[0]
-        if file == COMPILER and top in ("os", "pathlib"):
+        if file == COMPILER and top in ("os", "pathlib", "tempfile"):
             continue
         assert top not in IMPURE and name not in IMPURE, f"{file} imports {name}"
         known = top in sys.stdlib_module_names or top in PURE or top == "domain"
