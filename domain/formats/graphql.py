@@ -3,8 +3,8 @@
 A document is one in the schema definition language. Reader and writer are told by who relies on what: a client is
 written against one schema and served by another. So a Version is backward compatible when clients of its ancestor go on
 working with it: `unreadable(reader, writer)` asks what a server of `reader` breaks for clients of `writer`. What
-graphql-core calls dangerous but not breaking (a further enum value, another default) is allowed, as SC-36 allows further
-values.
+graphql-core calls dangerous but not breaking (a further enum value, another default) is allowed, as SC-36 allows
+further values.
 Spec: GraphQL, editions of June 2018, October 2021, September 2025, "Type System". Rules SC-10, SC-14, SC-16.
 """
 
@@ -121,6 +121,7 @@ def _parsed(text: str, edition: str) -> Schema:
                 "the document holds an operation or a fragment, which is no part of a schema", _at(text, definition)
             )
     _hold_to(edition, text, tree)
+    _once(text, tree)
     for error in validate_sdl(tree):
         raise error
     schema = build_ast_schema(tree, assume_valid_sdl=True)
@@ -130,6 +131,18 @@ def _parsed(text: str, edition: str) -> Schema:
         if not library and not (edition < "september2025" and _DEPRECATION in error.message):
             raise error
     return Schema(text, schema)
+
+
+def _once(text: str, tree: Any) -> None:
+    """Refuses what is listed twice, which graphql-core would tell at a cost that squares. Raises: Violation."""
+    seen: set[tuple[str, str, str]] = set()
+    for definition in tree.definitions:
+        for key in ("types", "interfaces"):
+            for node in getattr(definition, key, None) or ():
+                listed = key, definition.name.value, node.name.value
+                if listed in seen:
+                    raise Violation(f"{listed[1]} lists {listed[2]} twice", _at(text, node))
+                seen.add(listed)
 
 
 def _hold_to(edition: str, text: str, tree: Node) -> None:
@@ -193,8 +206,13 @@ def _normal(node: Any) -> Any:
         parts["block"] = False
     for key, value in parts.items():
         if isinstance(value, tuple) and (key in _FREE or (key == "values" and node.kind.startswith("enum"))):
-            parts[key] = tuple(sorted(value, key=print_ast))
+            parts[key] = tuple(sorted(value, key=_order))
     return node.__class__(**parts)
+
+
+def _order(node: Any) -> tuple[str, str]:
+    named = "extension" not in node.kind and hasattr(node, "name")
+    return node.kind, node.name.value if named else print_ast(node)
 
 
 # -- places -----------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from openapi_spec_validator import (
     OpenAPIV31SpecValidator,
     OpenAPIV32SpecValidator,
 )
+from referencing.exceptions import Unresolvable
 
 from domain.formats.contract import FRAGMENT, Spot, Violation
 
@@ -32,7 +33,7 @@ _VALIDATORS: Final[Mapping[str, Any]] = {
     "3.2": OpenAPIV32SpecValidator,
 }
 #: Values that a document may have when every alias of it is written out.
-_MOST: Final = 1_000_000
+_MOST: Final = 300_000
 _DEEPEST: Final = 200
 
 
@@ -47,7 +48,7 @@ def parse(document: bytes, name: str) -> dict[str, Any]:
             raise Violation("the document is not an object", Spot(pointer="", fragment=_shown(found)))
         _check(found, name.rpartition("/")[2])
     except RecursionError:
-        raise Violation("the document nests its parts too deeply") from None
+        raise Violation("the document nests its parts too deeply, or a part refers to itself alone") from None
     return found
 
 
@@ -81,16 +82,20 @@ def _check(found: dict[str, Any], version: str) -> None:
                 raise _violation(found, error)
     except (Violation, RecursionError):
         raise
+    except Unresolvable as error:
+        raise Violation(
+            f"the reference {error.ref} leads nowhere"[:500], Spot(pointer=_place(found, error.ref))
+        ) from None
     except Exception as error:  # whatever the library meets in a document that nobody trusts
         raise Violation(f"the document cannot be checked: {type(error).__name__}: {error}"[:500]) from None
 
 
 def _violation(found: Any, error: Any) -> Violation:
-    path = [part for part in getattr(error, "absolute_path", None) or getattr(error, "instance_path", None) or ()]
+    path = list(getattr(error, "absolute_path", None) or getattr(error, "instance_path", None) or ())
     value = found
     for part in path:
         value = value[part]
-    pointer = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+    pointer = "".join("/" + _escaped(part) for part in path)
     text = str(getattr(error, "message", error)).partition("\n")[0].rstrip(".")
     return Violation(text[:500], Spot(pointer=pointer, fragment=_shown(value)))
 
@@ -126,6 +131,24 @@ def _refuse(uri: str) -> NoReturn:
     raise LookupError(f"{uri} is not fetched")
 
 
+def _place(found: Any, fragment: str) -> str | None:
+    """Where a reference is that ends with a fragment of a URI."""
+    waiting = [("", found)]
+    while waiting:
+        pointer, value = waiting.pop()
+        if isinstance(value, dict):
+            if isinstance(value.get("$ref"), str) and value["$ref"].endswith(fragment):
+                return f"{pointer}/$ref"
+            waiting.extend((f"{pointer}/{_escaped(name)}", part) for name, part in value.items())
+        elif isinstance(value, list):
+            waiting.extend((f"{pointer}/{at}", part) for at, part in enumerate(value))
+    return None
+
+
+def _escaped(name: object) -> str:
+    return str(name).replace("~", "~0").replace("/", "~1")
+
+
 def _shown(value: Any) -> str:
     if isinstance(value, dict | list) and len(value) > FRAGMENT:
         value = dict(list(value.items())[:FRAGMENT]) if isinstance(value, dict) else value[:FRAGMENT]
@@ -145,12 +168,14 @@ def _read(document: bytes) -> Any:
     if text.lstrip()[0] not in '{["':
         return _from_yaml(text)
     found = _from_json(text)
-    return _from_yaml(found) if isinstance(found, str) else found  # YAML inside of JSON
+    if isinstance(found, str):  # YAML inside of JSON, which may name characters that there are not
+        return _from_yaml(found.encode("utf-8", "replace").decode())
+    return found
 
 
 def _from_json(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number, parse_float=_number)
     except json.JSONDecodeError as error:
         if text.lstrip()[0] == "{" and "\n" in text:  # YAML in braces
             try:
@@ -171,6 +196,11 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
+def _number(text: str) -> float:
+    number = float(text)
+    return number if number - number == 0 else _no_number(text)
+
+
 def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number")
 
@@ -189,6 +219,7 @@ _BOOLEANS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "F
 def _from_yaml(text: str) -> Any:
     loader = _Values(text)
     try:
+        _shallow(text)
         root = loader.get_single_node()
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -200,6 +231,15 @@ def _from_yaml(text: str) -> Any:
     if root is None:
         raise Violation("the document is empty", Spot(line=1))
     return _Plain().value(root, 0)
+
+
+def _shallow(text: str) -> None:
+    """Looks how deep YAML goes before anything recursive does: in C, that would end the process. Raises: Violation."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Values):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise _at(event, f"the document has more than {_DEEPEST} levels")
 
 
 class _Plain:
@@ -238,15 +278,17 @@ def _scalar(node: Any) -> Any:
             case "bool":
                 return _BOOLEANS.get(text, text)
             case "int":
-                return int(text.replace("_", ""), 0 if text.lstrip("+-").startswith(("0x", "0o", "0b")) else 10)
-            case "float":
+                if ":" not in text:  # 12:30 is a number to old readers only
+                    return int(text.replace("_", ""), 0 if text.lstrip("+-").startswith(("0x", "0o", "0b")) else 10)
+                return text
+            case "float" if text.lstrip("+-")[1:].lower() not in ("inf", "nan"):
                 number = float(text.replace("_", ""))
                 if number - number == 0:
                     return number
             case "str" | "value":
                 return text
     except ValueError:
-        return text  # 12:30 and the like, which are numbers to old readers
+        return text
     raise _at(node, f"{text[:50]!r} is nothing that JSON can say")
 
 

@@ -1,0 +1,49 @@
+"""Packages of npm for tests that look at what others publish; brought once, kept below the user's cache directory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def packages(*names: str) -> Path:
+    """A folder in which `node_modules` has packages, each named `name@version`.
+
+    Skips the test where there is no npm, or it cannot bring them.
+    """
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    home = Path(caches, "annals", "npm", hashlib.sha256("\n".join(names).encode()).hexdigest()[:16])
+    if not home.exists():
+        npm = shutil.which("npm")
+        if npm is None:
+            pytest.skip("no npm: apt-get install npm, or put npm on PATH")
+        home.parent.mkdir(parents=True, exist_ok=True)
+        # Made beside its place and moved there whole, because several test processes may be at it.
+        with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
+            made = Path(scratch, "home")
+            made.mkdir()
+            call = [npm, "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", made, *names]
+            if subprocess.run(call, capture_output=True, check=False).returncode:
+                pytest.skip(f"npm cannot bring {', '.join(names)}")
+            if not home.exists():
+                made.rename(home)
+    return home
+
+
+def run(script: str, home: Path, question: Any) -> Any:
+    """What a script prints as JSON, which reads its question as JSON from its input. Skips the test without node."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no node: apt-get install nodejs, or put node on PATH")
+    done = subprocess.run(
+        [node, "-e", script], cwd=home, input=json.dumps(question), capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
