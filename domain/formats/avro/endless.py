@@ -53,6 +53,7 @@ class _Walk:
         self._held = held
         self._chosen = chosen
         self._records: dict[int, dict[str, str]] = {}
+        self._types_of: dict[int, dict[str, int]] = {}
 
     def after(self, node: _Node) -> Iterator[_Node]:
         """The defaults that are taken where one is: those of fields that its records leave out."""
@@ -66,13 +67,20 @@ class _Walk:
             if found.kind == "union":
                 todo.append((self._chosen(index, value), value))
             elif found.kind == "record":
-                todo += [(field.type.type, value[field.name]) for field in found.fields if field.name in value]
+                types = self._inner(index)
+                todo += [(types[name], item) for name, item in value.items() if name in types]
                 fields = self._fields(index)
                 given = fields.keys() & value.keys()
                 yield from [pointer for name, pointer in fields.items() if name not in given] if given else [index]
             elif isinstance(value, (dict, list)):
                 inner = value.values() if isinstance(value, dict) else value
                 todo += [(found.parts[0].type, item) for item in inner]
+
+    def _inner(self, record: int) -> dict[str, int]:
+        """The types of a record's fields by their names."""
+        if record not in self._types_of:
+            self._types_of[record] = {field.name: field.type.type for field in self._types[record].fields}
+        return self._types_of[record]
 
     def _fields(self, record: int) -> dict[str, str]:
         """The fields of a record whose defaults may take in others, and where they are."""
