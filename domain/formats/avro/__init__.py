@@ -33,7 +33,7 @@ _NEWEST: Final = 12
 def parse(document: bytes, name: str) -> Schema:
     """The schema that a document declares under the release in `name`; the newest where it names none.
 
-    Raises: Violation. Cost: linear in the document.
+    Raises: Violation. Cost: linear in the document; a default of a union costs as much for each branch that it may be of.
     """
     if not document.strip():
         raise Violation("the document is empty")
@@ -67,6 +67,7 @@ def unreadable(reader: Schema, writer: Schema) -> Sequence[Incompatibility]:
 
     Its rules are `type-mismatch`, `missing-union-branch`, `name-mismatch`, `reader-field-missing-default`,
     `missing-enum-symbols`, `fixed-size-mismatch` and `decimal-mismatch`.
-    Cost: linear in the larger schema where types match by their names.
+    Cost: linear in the larger schema where types match by their names; a type that many others match by its aliases is
+    looked at for each of them.
     """
     return differences(reader, writer)
