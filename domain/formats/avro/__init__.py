@@ -33,7 +33,7 @@ _NEWEST: Final = 12
 def parse(document: bytes, name: str) -> Schema:
     """The schema that a document declares under the release in `name`; the newest where it names none.
 
-    Raises: Violation. Cost: linear in the document; a default of a union costs as much for each branch that it may be of.
+    Raises: Violation. Cost: linear in the document; defaults of a union once for each branch of it.
     """
     if not document.strip():
         raise Violation("the document is empty")
