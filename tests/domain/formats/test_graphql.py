@@ -116,14 +116,14 @@ HOSTILE = {
 @pytest.mark.parametrize("what", HOSTILE)
 def test_hostile_documents(what: str) -> None:
     # V-14: whatever a document holds, it is accepted or refused within a second or two, and no other error comes out
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         parsed = graphql.parse(HOSTILE[what].encode(), "graphql/september2025")
         assert graphql.unreadable(parsed, parsed) == []
         graphql.canonical(parsed)
     except Violation:
         pass
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 @settings(max_examples=200, deadline=None)
