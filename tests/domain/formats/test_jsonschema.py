@@ -230,3 +230,17 @@ def test_many_comparisons_take_a_moment() -> None:
     for old in older:
         assert jsonschema.unreadable(new, old) and not jsonschema.unreadable(old, new)
     assert time.perf_counter() - start < 1.5
+
+
+def test_a_published_history() -> None:
+    # SA-08, SC-30: the sample's second Version adds a required member, so that only the first one reads both.
+    sample = Path(__file__).parents[2] / "data/xregistry-spec/cloudevents/samples/scenarios/watchkam-jsons07.xreg.json"
+    histories = [
+        [found["versions"][name] for name in sorted(found["versions"])]
+        for group in json.loads(sample.read_text())["schemagroups"].values()
+        for found in group["schemas"].values()
+    ]
+    (first, second) = next(versions for versions in histories if len(versions) == 2)
+    older, newer = (jsonschema.parse(json.dumps(each["schema"]).encode(), each["format"]) for each in (first, second))
+    assert not jsonschema.unreadable(older, newer)
+    assert {each.rule for each in jsonschema.unreadable(newer, older)} == {"reader-required"}

@@ -1,0 +1,92 @@
+"""JSON Structure by what documents do: the project's own library reads with one schema what it takes for another's.
+
+SC-37, SC-39: values that are valid for the writer are valid for the reader, wherever we say so.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from json_structure import InstanceValidator
+
+from domain.formats import jsonstructure
+
+TABLE: dict[str, list[dict[str, Any]]] = yaml.safe_load((Path(__file__).parent / "jsonstructure.yaml").read_text())
+TOP = {"$schema": "https://json-structure.org/meta/core/v0/#", "$id": "https://schemas.example/a", "name": "A"}
+TYPES = (
+    *("string", "number", "integer", "boolean", "null", "int8", "uint8", "int16", "uint16", "int32", "uint32"),
+    *("int64", "uint64", "int128", "uint128", "float", "double", "decimal", "date", "datetime", "time"),
+    *("duration", "uuid", "uri", "binary", "jsonpointer"),
+)
+PLAIN = [
+    *(0, 1, -1, 127, 128, -128, -129, 255, 256, 32767, 65535, 65536, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 1.5, -0.25),
+    *(None, True, "", "a", "ab", "abcdef", "x", "y", "0", "-5", "300", str(2**63), str(2**64), str(-(2**127)), "1.25"),
+    *("2024-02-29", "2024-02-29T10:00:00Z", "10:00:00", "P1D", "12345678-1234-1234-1234-123456789abc"),
+    *("https://e.example/a", "aGVsbG8=", "#/a/b"),
+]
+#: Members as the rows declare them, each of one type.
+VALUES = [
+    *PLAIN,
+    *([], ["a"], ["a", "a"], ["a", "b"], [1]),
+    *({}, {"a": "s"}, {"b": 1}, {"a": "s", "b": 1}, {"b": "s"}, {"a": None}, {"a": ["s"]}, {"a": 1000}, {"c": 100}),
+    *({"x": "s"}, {"y": 1}, {"c": 100, "x": "s"}, {"k": "X", "x": "s", "c": "s"}, {"k": "Y", "y": "s", "c": "s"}),
+]
+
+
+#: The library knows no alternatives of required properties.
+ROWS = [
+    pytest.param(row, id=row["what"])
+    for row in TABLE["changes"]
+    if not isinstance(row["older"].get("required", [""])[0], list)
+]
+
+
+def parsed(document: dict[str, Any]) -> jsonstructure.Parsed:
+    return jsonstructure.parse(json.dumps(TOP | document).encode(), "jsonstructure/draft-04")
+
+
+def valid(document: dict[str, Any], value: Any) -> bool:
+    return not InstanceValidator(TOP | document, extended=True).validate_instance(value)
+
+
+@cache
+def named(name: str) -> jsonstructure.Parsed:
+    return parsed({"type": name})
+
+
+@cache
+def takes(name: str) -> list[Any]:
+    """The values that the library takes for a type."""
+    return [value for value in PLAIN if valid({"type": name}, value)]
+
+
+@pytest.mark.parametrize("writer", TYPES)
+def test_types(writer: str) -> None:
+    # SC-37: of all types, those that read another one read its values.
+    emitted = takes(writer)
+    assert emitted
+    for reader in TYPES:
+        if not jsonstructure.unreadable(named(reader), named(writer)):
+            unread = [value for value in emitted if value not in takes(reader)]
+            assert not unread, (reader, unread)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_changes(row: dict[str, Any]) -> None:
+    # SC-37: what a row allows is so for values; members that the writer does not declare are never there.
+    for letter, reader, writer in (("B", row["newer"], row["older"]), ("F", row["older"], row["newer"])):
+        if letter in row["allowed"]:
+            emitted = [value for value in VALUES if declared(writer, value) and valid(writer, value)]
+            assert emitted
+            assert not [value for value in emitted if not valid(reader, value)]
+
+
+def declared(document: dict[str, Any], value: Any) -> bool:
+    if not isinstance(value, dict) or document.get("type") != "object":
+        return True
+    return value.keys() <= document["properties"].keys()
