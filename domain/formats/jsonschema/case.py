@@ -3,7 +3,8 @@
 Closed world (SC-36): producers emit only declared members. A schema that leaves members open, by silence or by
 `additionalProperties: true`, has no others than it declares, in each of its alternatives for itself. Two kinds of open
 content are declared nevertheless: `additionalProperties` with a schema that says something, and `true` where no member
-is declared by name, as that is how maps of anything are written.
+is declared by name, as that is how maps of anything are written. And a schema that says nothing of objects at all, not
+even by a type, stands for anything, objects with any members included.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Case:
 
     def __post_init__(self) -> None:
         self.loose = self.loose or any(node.remote is not None for node in self.nodes)
+        self.closed = self.closed and any(_speaks_of_objects(node) for node in self.nodes)
 
     @cached_property
     def kinds(self) -> frozenset[str]:
@@ -177,6 +179,13 @@ class Case:
                 if node.says(keyword):
                     return node.spot(keyword)
         return next((node for node in self.nodes if node.ref is None), self.nodes[0]).spot()
+
+
+def _speaks_of_objects(node: Node) -> bool:
+    """Whether a schema declares anything of objects, if only whether there are some."""
+    if node.kinds is not None or node.allowed is not None or node.properties or node.by_pattern or node.required:
+        return True
+    return node.additional is not None or node.names is not None or node.unevaluated is not None
 
 
 def _of_member(node: Node, name: str) -> Iterator[Node]:
