@@ -16,12 +16,15 @@ from xmlschema.validators import (
     XsdUnion,
 )
 
+from domain.formats.contract import Violation
 from domain.formats.xsd.content import EMPTY, Name, Term, Wild, all_of, choice, repeat, seq
 from domain.formats.xsd.model import Attribute, Bound, Complex, Element, Schema, Simple, Type
 from domain.formats.xsd.tree import PREFIX, XS
 
 _STRICTNESS: Final = {"skip": 0, "lax": 1, "strict": 2}
 _BUILT_IN: Final = f"{{{XS}}}"
+#: Types that one may derive from in a row: each is described with all of them, which squares.
+_LONGEST: Final = 200
 _ANY_TYPE: Final = f"{{{XS}}}anyType"
 
 
@@ -39,10 +42,12 @@ class _Builder:
         self._waiting: list[tuple[int, Any]] = []
         self._derived: dict[str, list[str]] = {}
         for name, found in schema.maps.types.items():
-            base = found.base_type
+            base, steps = found.base_type, 0
             while found.is_complex() and base is not None and base.name not in (None, _ANY_TYPE):
                 self._derived.setdefault(base.name, []).append(name)
-                base = base.base_type
+                base, steps = base.base_type, steps + 1
+                if steps > _LONGEST:
+                    raise _too_long(name)
 
     def schema(self, text: str) -> Schema:
         own = self._schema
@@ -147,6 +152,8 @@ class _Builder:
         steps: list[Any] = [found]
         while steps[-1].base_type is not None and isinstance(steps[-1].base_type, XsdSimpleType):
             steps.append(steps[-1].base_type)
+            if len(steps) > _LONGEST:
+                raise _too_long(found.name)
         names = [
             step.name
             for step in steps
@@ -162,6 +169,10 @@ class _Builder:
         elif isinstance(variety, XsdUnion):
             kind, parts = "union", tuple(map(self._place, variety.member_types))
         return Simple(tuple(names), kind, self._start(found), parts, **_facets(steps))
+
+
+def _too_long(name: str | None) -> Violation:
+    return Violation(f"the type {name or 'without a name'} derives from more than {_LONGEST} others in a row")
 
 
 def _facets(steps: Iterable[Any]) -> dict[str, Any]:
