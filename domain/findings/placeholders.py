@@ -24,7 +24,7 @@ def placeholders_are_plain(subject: Subject) -> Iterator[Finding]:
     """CM-12: wherever a string may have placeholders, they are of level 1."""
     for holder in _HOLDERS:
         for path, text in strings(subject.attributes.get(holder), (holder,)):
-            for each in _BRACED.findall(text):
+            for each in _BRACED.findall(text) if "{" in text else ():
                 if _EXPRESSION.match(each):
                     for problem in problems(f"{{{each}}}"):
                         yield subject.must("CM-12", f"the placeholder {problem}", *path)
