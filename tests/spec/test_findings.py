@@ -11,11 +11,14 @@ import pytest
 import yaml
 
 from domain import formats
+from domain.changes import ChangeSet
 from domain.commands import Method, WriteTree
 from domain.decide import decide
-from domain.findings import VALIDATORS, Finding, Subject, findings
+from domain.findings import VALIDATORS, Finding, Subject, changed, findings
+from domain.findings import judged as judged_types
 from domain.model.builtin import default_source
 from domain.problems import Problem
+from domain.rules.findings import ChangedEntities
 from domain.world import Context, Decision, DomainValidation
 from tests.domain.registry import START, MemoryRegistry
 from tests.spec.test_http import Loader
@@ -67,7 +70,9 @@ def test_row(row: dict[str, Any]) -> None:
     assert registry(row).write(row["at"], tree(row), "warn").findings == len(expected)
     strict = registry(row)
     if not any(each.startswith("L2") for each in expected):
+        before = strict.world.get(row["at"])
         assert strict.write(row["at"], tree(row), "strict").findings == len(expected)
+        assert stored(strict, row["at"], before.attributes if before else None) == expected
         return
     with pytest.raises(Problem) as refused:
         strict.write(row["at"], tree(row), "strict")
@@ -79,6 +84,18 @@ def test_row(row: dict[str, Any]) -> None:
     assert problem.name == ("required_attribute_missing" if missing else "invalid_attribute")
     assert problem.detail == f"{first['rule']} at {first['path']}: {first['text']}"
     assert problem.subject == first["xid"] == row["at"]
+
+
+def stored(made: Judged, at: str, before: Mapping[str, Any] | None) -> list[str]:
+    """The findings of what is stored, and of how it came to be so."""
+    lookup = ChangedEntities(ChangeSet(made.world, Context(START, "c")))
+    attributes = lookup.get(at)
+    if attributes is None:
+        return []
+    subject = Subject(at, attributes, lookup, lambda name, document: None)
+    found = list(findings(judged_types(made.world.model)[made.get(at).type], subject))
+    found += changed(before, subject) if before else ()
+    return [f"{each.level} {each.rule} {each.path}" for each in found]
 
 
 class Nothing:
