@@ -20,6 +20,7 @@ from commands.engine import WRITING, lock, open_engine
 from commands.mapper import EventMapper, image, state
 from commands.proof import Interaction, LogRow
 from commands.recorder import LogRecorder
+from commands.secrets import Vault
 from commands.world import ModelCache, SqlWorld, pointer
 from domain import xid as xids
 from domain.commands import Command, describe
@@ -68,7 +69,7 @@ class Store:
     """A log with its heads, interactions and documents, in a SQLite file or a PostgreSQL database.
 
     public_url: recorded with each interaction as the registry's URL of its day. domainvalidation: what the rules beyond
-    the model come to.
+    the model come to. vault: seals and opens secret values; one without keys does neither.
     """
 
     def __init__(
@@ -80,12 +81,14 @@ class Store:
         public_url: str = "",
         durable: bool = True,
         domainvalidation: DomainValidation = "warn",
+        vault: Vault | None = None,
     ) -> None:
         self.engine = open_engine(url, durable=durable)
         self.recorder = LogRecorder(self.engine)
         self.mapper = EventMapper()
         self.clock = clock
         self.new_id = new_id or Ulids()
+        self.vault = vault or Vault()
         self.public_url = public_url
         self.domainvalidation: DomainValidation = domainvalidation
         self._writers = self.engine.execution_options(**{WRITING: True})
@@ -112,7 +115,7 @@ class Store:
         """A transaction that holds the write lock; it is durable when the context ends, undone when it raises."""
         with self._turn, self._writers.begin() as connection:
             lock(connection)
-            yield Writing(self, connection, SqlWorld(connection, self.mapper, self._models))
+            yield Writing(self, connection, SqlWorld(connection, self.mapper, self._models, self.vault))
 
     @property
     def model_at_hand(self) -> Model | None:
@@ -157,7 +160,8 @@ class Writing:
         """A new interaction's time, never before the last one's, and its correlation id; a dry run uses none up."""
         now = self.store.clock()
         id = "" if dryrun else self.store.new_id()
-        return Context(max(now, self.tip.time or now), id, caller, role, self.store.domainvalidation, reads)
+        now = max(now, self.tip.time or now)
+        return Context(now, id, caller, role, self.store.domainvalidation, reads, self.tip.position)
 
     def attempt(self, work: Callable[[], T], *, dryrun: bool = False) -> T | Exception:
         """What the work gives, or the exception that undid it; its neighbours in the transaction stay as they are.
@@ -190,6 +194,7 @@ class Writing:
         born = tuple(starmap(_born, enumerate(decision.events, self.tip.position + 1)))
         documents = list(decision.documents.items())
         sql.insert(self.connection, tables.document, documents, "ON CONFLICT DO NOTHING")
+        self.store.vault.settle(self.connection, decision.secrets)
         self.world.prefetch(event.xid for event in decision.events)
         facts = self._facts(context, command, len(decision.events))
         chain, state = proof.Chain(self.tip.chain, facts), self.tip.state
@@ -223,14 +228,15 @@ class Writing:
         for one, row in zip(encoded, rows, strict=True):
             chain.add(row)
             self.world.take(one.event, row.position, one.hash)
-        return proof.moved(state, replaced, [one.hash for one in encoded])
+        come = [one.hash for one in encoded if not xids.is_apart(one.event.stream)]
+        return proof.moved(state, replaced, come)
 
     def _followed(self, event: EntityEvent) -> bytes:
-        """The hash of the entity that an event replaces."""
+        """The hash of the entity that an event replaces; empty for what the state hash leaves out."""
         known = self.world.known(event.xid)
         if event.revision != known.revision + 1:
             raise IntegrityError(f"{event.stream} stands at {known.revision}, its next event says {event.revision}")
-        return known.hash
+        return b"" if xids.is_apart(event.stream) else known.hash
 
     def _facts(self, context: Context, command: Command, events: int) -> Interaction:
         return Interaction(

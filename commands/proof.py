@@ -28,7 +28,7 @@ class Interaction(NamedTuple):
     """One row of `interaction`.
 
     chain: over the chain hash before and everything that this interaction recorded, these facts included.
-    state: the sum modulo 2^256 of the hashes of all entities that live after it.
+    state: the sum modulo 2^256 of the hashes of all entities that live after it, but for what is apart from the tree.
     """
 
     last: int

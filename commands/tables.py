@@ -87,6 +87,17 @@ document: Final = Table(
     Column("bytes", LargeBinary, nullable=False),
 )
 
+#: Secret values, sealed; see `commands.secrets`. The log has their references. owner: xid of what has the value.
+secret: Final = Table(
+    "secret",
+    METADATA,
+    Column("reference", _TEXT, primary_key=True),
+    Column("owner", _TEXT, nullable=False),
+    Column("name", _TEXT, nullable=False),
+    Column("wrapped", LargeBinary, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+)
+
 #: Facts about the store itself.
 store: Final = Table(
     "store",

@@ -14,6 +14,7 @@ from commands import proof, sql
 from commands.log import Store
 from commands.mapper import EventMapper, image_in, image_of
 from commands.proof import Interaction, LogRow
+from domain import xid as xids
 from domain.events import EntityDeleted, EntityEvent
 
 #: Called with the position reached and the last one.
@@ -166,8 +167,8 @@ def _succession(position: int, row: LogRow, previous: LogRow | None) -> Iterator
 
 
 def _hash(row: LogRow) -> bytes:
-    """What an event's entity counts in the state hash; nothing once it is deleted or damaged beyond finding it."""
-    if row.topic.partition(":")[0] == EntityDeleted.TOPIC.partition(":")[0]:
+    """What an event's entity counts in the state hash: nothing if it is apart, deleted, or damaged beyond finding it."""
+    if xids.is_apart(row.stream) or row.topic.partition(":")[0] == EntityDeleted.TOPIC.partition(":")[0]:
         return b""
     try:
         return proof.entity_hash(image_in(row.state))
@@ -178,8 +179,15 @@ def _hash(row: LogRow) -> bytes:
 def _heads(connection: Connection, end: Interaction) -> Iterator[Finding]:
     for position, stream in sql.run(connection, _UNPOINTED):
         yield Finding(position, f"head does not point at the last event of {stream}")
-    if proof.moved(proof.NOTHING, (), (bytes(hash) for _, hash in _by_key(connection, _LIVE))) != end.state:
+    if proof.moved(proof.NOTHING, (), _counted(connection)) != end.state:
         yield Finding(end.last, "the hashes in head do not add up to the state hash")
+
+
+def _counted(connection: Connection) -> Iterator[bytes]:
+    """The hashes in head that count in the state hash."""
+    for key, hash in _by_key(connection, _LIVE):
+        if not xids.is_apart(key.replace("!", "/")):
+            yield bytes(hash)
 
 
 def _damaged_documents(connection: Connection) -> list[str]:

@@ -9,13 +9,14 @@ from sqlalchemy import Connection
 
 from commands import sql
 from commands.mapper import EventMapper
+from commands.secrets import Vault
 from domain import xid as xids
 from domain.checks import Question, Unanswered, Verdicts
 from domain.entities import Entity
 from domain.events import EntityEvent
 from domain.evolve import evolve
 from domain.model import Model, compile_model
-from domain.world import Difference
+from domain.world import Difference, Secret
 
 READ: Final = (
     "SELECT h.tree_key, h.revision, h.hash, l.position, l.topic, l.state"
@@ -26,6 +27,7 @@ SUBTREE: Final = READ + "h.tree_key > ? AND h.tree_key < ? AND h.live ORDER BY h
 OF_TYPE: Final = (
     READ + "h.type = ? AND h.live AND (h.parent, h.tree_key) > (?, ?) ORDER BY h.parent, h.tree_key LIMIT ?"
 )
+_COUNT: Final = "SELECT count(*) FROM head WHERE type = ? AND parent = ? AND live"
 MEMBERS: Final = READ + "h.type = ? AND h.parent = ? AND h.live AND h.tree_key > ? ORDER BY h.tree_key LIMIT ?"
 #: Streams with events beyond a position, each with the last event that it had by then, if any.
 DIFFERENCES: Final = (
@@ -88,8 +90,11 @@ class ModelCache:
 class SqlWorld:
     """A `domain.world.World` for one write transaction; each stream is read at most once."""
 
-    def __init__(self, connection: Connection, mapper: EventMapper, models: ModelCache) -> None:
+    def __init__(
+        self, connection: Connection, mapper: EventMapper, models: ModelCache, vault: Vault | None = None
+    ) -> None:
         self._connection = connection
+        self._vault = vault or Vault()
         self._mapper = mapper
         self._models = models
         self._model: Model | None = None
@@ -126,17 +131,19 @@ class SqlWorld:
 
     def members(self, collection: str) -> Sequence[Entity]:
         """See World. Cost: O(members), by index."""
-        owner, _, plural = collection.rpartition("/")
-        owner = owner or xids.REGISTRY
-        kind = plural if owner == xids.REGISTRY else f"{xids.type_of(owner)}.{plural}"
-        fixed = kind, xids.tree_key(owner)
+        fixed = _collection(collection)
         return list(self._pages(MEMBERS, lambda last: (*fixed, xids.tree_key(last) if last else "")))
+
+    def count(self, collection: str) -> int:
+        """See World. Cost: O(members), without reading any."""
+        found: int = sql.value(self._connection, _COUNT, _collection(collection))
+        return found
 
     def subtree(self, xid: str) -> Iterator[Entity]:
         """See World. Cost: O(entities below, deleted ones included), a page at a time."""
         low, high = xids.subtree(xid)
         for entity in self._pages(SUBTREE, lambda last: (xids.tree_key(last) if last else low, high)):
-            if entity.xid not in xids.ROOT_STREAMS:
+            if entity.xid not in xids.ROOT_STREAMS and not xids.is_apart(xids.stream(entity.xid)):
                 yield entity
 
     def of_type(self, type: str) -> Iterator[Entity]:
@@ -151,6 +158,8 @@ class SqlWorld:
             page = sql.run(self._connection, DIFFERENCES, values).fetchall()
             self._load({key for key, *_ in page})
             for key, name, *then in page:
+                if xids.is_apart(xids.stream(name)):
+                    continue
                 yield Difference(name, self._then(*then), self._known[key].entity)
             if len(page) < sql.CHUNK:
                 return
@@ -169,6 +178,9 @@ class SqlWorld:
         if found is None:
             raise KeyError(sha256)
         return bytes(found)
+
+    def secret(self, secret: Secret) -> str | None:
+        return self._vault.reveal(self._connection, secret)
 
     def verdicts(self, questions: frozenset[Question], documents: Mapping[str, bytes]) -> Verdicts:
         """See World. Nothing is worked out here, because others wait for the lock."""
@@ -264,6 +276,13 @@ def pointer(event: EntityEvent) -> str | None:
     meta = event.attributes.get("meta") if event.type.count(".") == 1 else None
     found: str | None = meta.get("xref") if meta else None
     return found
+
+
+def _collection(xid: str) -> tuple[str, str]:
+    """The type of a collection's members, and the tree key of their owner."""
+    owner, _, plural = xid.rpartition("/")
+    owner = owner or xids.REGISTRY
+    return plural if owner == xids.REGISTRY else f"{xids.type_of(owner)}.{plural}", xids.tree_key(owner)
 
 
 def _place(xid: str) -> tuple[str, str]:

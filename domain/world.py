@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
@@ -30,6 +30,7 @@ class Context:
     """What one interaction shares: its time, its correlation id, who asked and with which role at what is asked for.
 
     domainvalidation: what the rules of `domain.findings` come to. reads: whether who asks may see an entity.
+    position: of the log's last event before this interaction.
     """
 
     now: datetime
@@ -38,6 +39,7 @@ class Context:
     role: Role = Role.WRITER
     domainvalidation: DomainValidation = "warn"
     reads: Callable[[str], bool] = everything
+    position: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,19 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class Secret:
+    """A value that the log only refers to. owner: xid of what has it; name: what it is there. Both are sealed with it.
+
+    value: None once it is destroyed.
+    """
+
+    reference: str
+    owner: str
+    name: str
+    value: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What a command comes to.
 
@@ -60,12 +75,14 @@ class Decision:
     documents: new document bytes by SHA-256 in hex.
     processed: xids of the entities that the request named, in its order: what its answer shows.
     findings: how many things rules beyond the model find in what it wrote.
+    secrets: values to be sealed, and those to be destroyed.
     """
 
     events: tuple[EntityEvent, ...]
     documents: dict[str, bytes]
     processed: tuple[str, ...] = ()
     findings: int = 0
+    secrets: tuple[Secret, ...] = ()
 
 
 class World(Protocol):
@@ -87,8 +104,11 @@ class World(Protocol):
     def members(self, collection: str) -> Sequence[Entity]:
         """The live entities of one collection (`/dirs`, `/dirs/d1/files`, `.../f1/versions`), by tree key."""
 
+    def count(self, collection: str) -> int:
+        """How many live entities one collection has."""
+
     def subtree(self, xid: str) -> Iterator[Entity]:
-        """The live entities below an entity, by tree key, itself left out."""
+        """The live entities below an entity, by tree key, itself and what is apart from the tree left out."""
 
     def of_type(self, type: str) -> Iterator[Entity]:
         """Every live entity of a type (`dirs.files`), by tree key."""
@@ -96,7 +116,8 @@ class World(Protocol):
     def differences(self, xid: str, position: int) -> Iterator[Difference]:
         """The streams at and below an entity or collection that had events beyond a position, by tree key.
 
-        Those of the model and the capabilities are below the registry. Whatever else is there is as it was.
+        Those of the model and the capabilities are below the registry; what is apart from the tree is not. Whatever
+        else is there is as it was.
         """
 
     def sources(self, xid: str) -> Sequence[str]:
@@ -104,6 +125,9 @@ class World(Protocol):
 
     def document(self, sha256: str) -> bytes:
         """The bytes of a stored document."""
+
+    def secret(self, secret: Secret) -> str | None:
+        """The value that a reference stands for; None where it is destroyed or cannot be opened."""
 
     def verdicts(self, questions: frozenset[Question], documents: Mapping[str, bytes]) -> Verdicts:
         """Answers to questions about documents. documents: those not stored yet, by SHA-256. Raises: Unanswered."""
@@ -116,13 +140,20 @@ class MemoryWorld:
         self._entities: dict[str, Entity] = {}
         self._revisions: dict[str, int] = {}
         self._documents: dict[str, bytes] = {}
+        self._secrets: dict[str, Secret] = {}
         self._model: tuple[int, Model] | None = None
         self._log: list[EntityEvent] = []
         self.extend(events)
 
-    def extend(self, events: Iterable[EntityEvent], documents: dict[str, bytes] | None = None) -> None:
+    def extend(
+        self,
+        events: Iterable[EntityEvent],
+        documents: dict[str, bytes] | None = None,
+        secrets: Iterable[Secret] = (),
+    ) -> None:
         """Takes events in, in log order."""
         self._documents.update(documents or {})
+        self._secrets.update({secret.reference: secret for secret in secrets})
         for event in events:
             self._log.append(event)
             self._revisions[event.stream] = event.revision
@@ -153,9 +184,15 @@ class MemoryWorld:
 
     def members(self, collection: str) -> Sequence[Entity]:
         depth = len(xids.segments(collection)) + 1
-        return [entity for entity in self.subtree(collection) if len(xids.segments(entity.xid)) == depth]
+        return [entity for entity in self._below(collection) if len(xids.segments(entity.xid)) == depth]
+
+    def count(self, collection: str) -> int:
+        return len(self.members(collection))
 
     def subtree(self, xid: str) -> Iterator[Entity]:
+        return (entity for entity in self._below(xid) if not xids.is_apart(xids.stream(entity.xid)))
+
+    def _below(self, xid: str) -> Iterator[Entity]:
         low, high = xids.subtree(xid)
         for key, entity in sorted((xids.tree_key(name), entity) for name, entity in self._entities.items()):
             if low <= key < high and entity.xid not in xids.ROOT_STREAMS:
@@ -171,7 +208,7 @@ class MemoryWorld:
         since = {event.stream: event.xid for event in self._log[position:]}
         low, high = xids.tree_key(xid), xids.subtree(xid)[1]
         for stream in sorted(since, key=xids.tree_key):
-            if low <= xids.tree_key(stream) < high:
+            if low <= xids.tree_key(stream) < high and not xids.is_apart(stream):
                 lived = evolve(*then[stream]) if stream in then else None
                 yield Difference(since[stream], lived, self._entities.get(stream))
 
@@ -181,6 +218,11 @@ class MemoryWorld:
 
     def document(self, sha256: str) -> bytes:
         return self._documents[sha256]
+
+    def secret(self, secret: Secret) -> str | None:
+        found = self._secrets.get(secret.reference)
+        same = found is not None and (found.owner, found.name) == (secret.owner, secret.name)
+        return found.value if found is not None and same else None
 
     def verdicts(self, questions: frozenset[Question], documents: Mapping[str, bytes]) -> Verdicts:
         """See World; worked out at once."""

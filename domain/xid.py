@@ -19,6 +19,9 @@ MODEL: Final = "/model"
 CAPABILITIES: Final = "/capabilities"
 #: Streams below the root that are no Groups, in the order in which events name them (EV-77).
 ROOT_STREAMS: Final = (REGISTRY, MODEL, CAPABILITIES)
+#: What the streams begin with that are beside the registry's tree, where no Group type can have its Groups:
+#: subscriptions and links say where events go, so they are in no answer about the registry and in none of its hashes.
+APART: Final = ("/subscriptions/", "/-/")
 
 
 def segments(xid: str) -> tuple[str, ...]:
@@ -46,6 +49,11 @@ def subtree(xid: str) -> tuple[str, str]:
     """The half-open range of tree keys below an entity or collection, itself left out."""
     prefix = tree_key(xid) if xid != REGISTRY else ""
     return prefix + "!", prefix + '"'
+
+
+def is_apart(stream: str) -> bool:
+    """Whether a stream is beside the registry's tree; of a collection, its name with a slash behind it is asked."""
+    return stream.startswith(APART)
 
 
 def type_of(xid: str) -> str:

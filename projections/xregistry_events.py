@@ -89,11 +89,14 @@ class XRegistryEvents:
     def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[Message]:
         """What an interaction comes to, in the order of EV-77. rows: its stored events, in log order.
 
+        Nothing is told of subscriptions and links (SUB-112).
         Raises: UnknownTopic for an event that a newer program wrote.
         """
         source = interaction.registry_url.rstrip("/") or UNCONFIGURED
         time, correlation = interaction.time, interaction.xregcorrelationid
         for row in rows:
+            if xids.is_apart(row.stream):
+                continue
             index = row.position - interaction.first
             for type, subject, changed in _news(_fact(row)):
                 # The type tells apart the two messages of one event, and those of other families (EV-15, EV-16).

@@ -18,6 +18,7 @@ from api.rules import check_caller
 from api.wiring import Registry
 from domain import problems
 from domain import xid as xids
+from domain.roles import Caller, Role
 from projections.entities.query import View
 
 #: Segments before the path of an entity.
@@ -46,9 +47,15 @@ def subject(request: Request) -> str:
     """The xid of the entity or collection in the path. Raises: Forbidden, NotFound for what the caller may not see."""
     segments = request.segments[_ABOVE:]
     check_caller(replace(request, segments=segments))
-    if not all(segments):
+    xid = xid_of(segments)
+    if not all(segments) or (xids.is_apart(xids.stream(xid) + "/") and not sees_apart(request.caller)):
         raise problems.NotFound(request.path)
-    return xid_of(segments)
+    return xid
+
+
+def sees_apart(caller: Caller) -> bool:
+    """Whether a caller may see what became of subscriptions and links, which are nobody else's business (SUB-911)."""
+    return caller.role is Role.ADMIN
 
 
 def page(request: Request, asked: Asked, positions: Iterator[int]) -> Page:

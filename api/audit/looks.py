@@ -33,15 +33,16 @@ def xid_of(segments: Sequence[str]) -> str:
     return _OTHER_NAMES.get(xid := xids.join(*own), xid)
 
 
-def history(view: View, xid: str, wanted: Asked, now: datetime) -> Iterator[int]:
+def history(view: View, xid: str, wanted: Asked, now: datetime, apart: bool = True) -> Iterator[int]:
     """Positions of the revisions of an entity, and of what is below it where that is wanted.
 
+    apart: whether subscriptions and links count as below the registry.
     A collection has no history but that of its members. Raises: NotFound for what has never been, BadRequest.
     """
     below = _is_collection(xid) if wanted.below is None else wanted.below
     _check_known(view, xid, below)
     part = span(wanted, view.log, now)
-    return (view.trail.of_tree if below else view.trail.of_entity)(xid, part)
+    return view.trail.of_tree(xid, part, apart) if below else view.trail.of_entity(xid, part)
 
 
 def difference(view: View, xid: str, wanted: Asked, now: datetime) -> Compared:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
+from domain import xid as xids
 from domain.refusals import Forbidden
 from domain.roles import Caller, Role
 
 #: Decides on a stream, or on the subject of an event.
 Sees = Callable[[str], bool]
-
-#: What the streams of subscriptions and links begin with: they say where events go, so they are for admins only.
-KEPT: Final = ("/subscriptions/", "/-/links/")
 
 
 def reads_everything(caller: Caller) -> None:
@@ -27,8 +24,8 @@ def streams_of(caller: Caller) -> Sees | None:
 
 
 def is_public(stream: str) -> bool:
-    """Whether everybody who reads the log sees a stream. Events are made of such streams only."""
-    return not stream.startswith(KEPT)
+    """Whether everybody who reads the log sees a stream; those of subscriptions and links are for admins only."""
+    return not xids.is_apart(stream)
 
 
 def subjects_of(caller: Caller) -> Sees | None:

@@ -7,7 +7,7 @@ from typing import Final
 from starlette.types import Receive
 
 from api.answer import Answer
-from api.audit.answers import Listed, streamed, subject
+from api.audit.answers import Listed, sees_apart, streamed, subject
 from api.audit.asked import asked
 from api.audit.forms import Around
 from api.audit.looks import difference
@@ -15,6 +15,7 @@ from api.audit.shapes import DIFFERENCES, moment_members
 from api.request import Request
 from api.rules import options_of_reads
 from api.wiring import Registry
+from domain import xid as xids
 from projections.entities.query import View
 
 DIFF: Final = "diff"
@@ -36,6 +37,8 @@ class Diff:
 
         def look(view: View) -> Listed:
             before, after, found = difference(view, xid, wanted, self._registry.store.clock())
+            if not sees_apart(request.caller):
+                found = (each for each in found if not xids.is_apart(xids.stream(each.xid)))
             around = Around({"xid": xid, "from": moment_members(before), "to": moment_members(after)}, "entities")
             return Listed(DIFFERENCES, found, view.position(), around)
 

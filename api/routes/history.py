@@ -10,7 +10,7 @@ from typing import Final
 from starlette.types import Receive
 
 from api.answer import Answer
-from api.audit.answers import Listed, page, streamed, subject
+from api.audit.answers import Listed, page, sees_apart, streamed, subject
 from api.audit.asked import asked
 from api.audit.looks import history
 from api.audit.shapes import revisions
@@ -35,9 +35,10 @@ class History:
         if (options := options_of_reads(request)) is not None:
             return options
         xid, wanted = subject(request), asked(request.query, PARAMETERS)
+        apart = sees_apart(request.caller)
 
         def look(view: View) -> Listed:
-            found = page(request, wanted, history(view, xid, wanted, self._registry.store.clock()))
+            found = page(request, wanted, history(view, xid, wanted, self._registry.store.clock(), apart))
             things = view.trail.revisions(found.positions, before="before" in wanted.images)
             return Listed(revisions(wanted.images), things, view.position(), links=found.links)
 

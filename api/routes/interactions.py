@@ -13,7 +13,7 @@ from typing import Final
 from starlette.types import Receive
 
 from api.answer import Answer
-from api.audit.answers import Listed, page, streamed
+from api.audit.answers import Listed, page, sees_apart, streamed
 from api.audit.asked import asked, span
 from api.audit.forms import Around
 from api.audit.looks import interaction
@@ -23,6 +23,7 @@ from api.request import Request
 from api.rules import options_of_reads
 from api.wiring import Registry
 from domain import problems
+from domain import xid as xids
 from domain.refusals import Forbidden
 from domain.roles import Caller
 from projections.audit.trail import Revision
@@ -56,7 +57,7 @@ class Interactions:
 
         def look(view: View) -> Listed:
             part = span(wanted, view.log, self._registry.store.clock())
-            found = page(request, wanted, view.trail.interactions(part, wanted.caller))
+            found = page(request, wanted, view.trail.interactions(part, wanted.caller, sees_apart(request.caller)))
             return Listed(FACTS, view.trail.facts(found.positions), view.position(), links=found.links)
 
         return await streamed(self._registry, request, wanted, look)
@@ -78,4 +79,9 @@ class Interactions:
 
 def _seen(caller: Caller, found: Iterator[Revision]) -> Iterator[Revision]:
     """Those of entities that a caller may see."""
-    return (revision for revision in found if caller.reads(revision.event.xid))
+    apart = sees_apart(caller)
+    return (
+        revision
+        for revision in found
+        if caller.reads(revision.event.xid) and (apart or not xids.is_apart(revision.event.stream))
+    )

@@ -37,7 +37,9 @@ _REVISION_AT: Final = (
 )
 _REVISION_BY: Final = "SELECT revision FROM log WHERE stream = ? AND position <= ? ORDER BY revision DESC LIMIT 1"
 OF_STREAM: Final = "SELECT position FROM log WHERE stream = ? AND revision > ? AND revision <= ? ORDER BY revision"
-_OF_ALL: Final = "SELECT position FROM log WHERE position > ? AND position <= ? ORDER BY position"
+_OF_ALL: Final = "SELECT position FROM log WHERE position > ? AND position <= ?{} ORDER BY position"
+#: What keeps the streams out that are apart from the registry's tree; `0` follows `/`.
+_INSIDE: Final = "".join(f" AND NOT ({{0}} >= '{start}' AND {{0}} < '{start[:-1]}0')" for start in xids.APART)
 # The plus sign hides the column from its own index: the subtree's part of the index by stream is read, not all the log.
 OF_TREE: Final = (
     "SELECT position FROM log WHERE stream >= ? AND stream < ? AND (stream = ? OR stream >= ?)"
@@ -45,6 +47,10 @@ OF_TREE: Final = (
 )
 _ENDS: Final = "SELECT last FROM interaction WHERE last > ? AND last <= ?{} ORDER BY last"
 _BY_CALLER: Final = " AND caller = ?"
+# What is apart is changed by interactions of its own.
+_OF_INSIDE: Final = (
+    " AND EXISTS (SELECT 1 FROM log WHERE log.position = interaction.last" + _INSIDE.format("log.stream") + ")"
+)
 _KNOWN: Final = "SELECT 1 FROM head WHERE tree_key = ?"
 _KNOWN_BELOW: Final = "SELECT 1 FROM head WHERE tree_key > ? AND tree_key < ? LIMIT 1"
 
@@ -94,17 +100,24 @@ class Trail:
         bounds = (stream, self._revision(stream, span.after), self._revision(stream, span.until))
         return self._numbers(span.sorted(OF_STREAM), bounds)
 
-    def of_tree(self, xid: str, span: Span) -> Iterator[int]:
-        """Positions of the events at and below an entity or collection. Cost: O(events there, in any span)."""
+    def of_tree(self, xid: str, span: Span, apart: bool = True) -> Iterator[int]:
+        """Positions of the events at and below an entity or collection. Cost: O(events there, in any span).
+
+        apart: whether what is apart from the registry's tree counts as below the registry.
+        """
         if xid == xids.REGISTRY:
-            return self._numbers(span.sorted(_OF_ALL), span[:2])
+            return self._numbers(span.sorted(_OF_ALL.format("" if apart else _INSIDE.format("stream"))), span[:2])
         stream = xids.stream(xid)
         return self._numbers(span.sorted(OF_TREE), (stream, f"{stream}0", stream, f"{stream}/", *span[:2]))
 
-    def interactions(self, span: Span, caller: str | None = None) -> Iterator[int]:
-        """Where interactions end. caller: only those of this one, found by looking at all of the span."""
+    def interactions(self, span: Span, caller: str | None = None, apart: bool = True) -> Iterator[int]:
+        """Where interactions end. caller: only those of this one, found by looking at all of the span.
+
+        apart: whether those count that changed something apart from the registry's tree.
+        """
         asked = () if caller is None else (caller,)
-        return self._numbers(span.sorted(_ENDS.format(_BY_CALLER if asked else "")), (*span[:2], *asked))
+        wanted = (_BY_CALLER if asked else "") + ("" if apart else _OF_INSIDE)
+        return self._numbers(span.sorted(_ENDS.format(wanted)), (*span[:2], *asked))
 
     def revisions(self, positions: Iterable[int], before: bool = False) -> Iterator[Revision]:
         """What stands at some positions, in their order. before: with the event before each in its stream."""

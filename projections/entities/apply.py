@@ -46,12 +46,13 @@ class Entities:
             forget(database.over(connection), self._position)
 
     def apply(self, connection: Connection, recorded: Recorded) -> None:
-        """Takes in the events of whole interactions, in log order."""
+        """Takes in the events of whole interactions, in log order; what is apart from the tree has no rows."""
         if not recorded:
             return
         db = database.over(connection)
-        for start in range(0, len(recorded), TOGETHER):
-            self._apply(db, recorded[start : start + TOGETHER])
+        inside = [each for each in recorded if not xids.is_apart(each[1].stream)]
+        for start in range(0, len(inside), TOGETHER):
+            self._apply(db, inside[start : start + TOGETHER])
         move(db, self._position, recorded[-1][0])
 
     def _apply(self, db: Database, recorded: Recorded) -> None:

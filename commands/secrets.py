@@ -1,0 +1,164 @@
+"""Secret values at rest: rows that the log only refers to, each sealed under a data key of its own.
+
+A master key, which is in no database, wraps the data keys. So another master key is a matter of wrapping them anew, and
+a value is gone for good with its row, while the log stays as it was written.
+Rules SUB-913 and SUB-914.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error
+from collections.abc import Iterable, Sequence
+from secrets import token_bytes
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from sqlalchemy import Connection
+
+from commands import sql, tables
+from domain.world import Secret
+
+#: Bytes of a key, and of what AES-256-GCM wants to be different each time.
+KEY: Final = 32
+_NONCE: Final = 12
+
+_ROW: Final = "SELECT wrapped, sealed FROM secret WHERE reference = ? AND owner = ? AND name = ?"
+_ROWS: Final = "SELECT reference, owner, name, wrapped FROM secret WHERE reference > ? ORDER BY reference LIMIT ?"
+_REPLACE: Final = "UPDATE secret SET wrapped = ?, sealed = ? WHERE reference = ? AND owner = ? AND name = ?"
+_WRAP: Final = "UPDATE secret SET wrapped = ? WHERE reference = ? AND wrapped = ?"
+# Deleted rows can lie in a file for a while; overwritten ones do not.
+_LENGTHS: Final = "SELECT length(wrapped), length(sealed) FROM secret WHERE reference = ?"
+_BLANK: Final = "UPDATE secret SET wrapped = ?, sealed = ? WHERE reference = ?"
+_DESTROY: Final = "DELETE FROM secret WHERE reference = ?"
+
+
+class Locked(RuntimeError):
+    """No master key opens a secret, or there is none to seal it with."""
+
+
+class Vault:
+    """Seals and opens. keys: master keys of 32 bytes, the newest first; all of them open, the first one seals."""
+
+    def __init__(self, keys: Sequence[bytes] = ()) -> None:
+        self._keys = [AESGCM(key) for key in keys]
+
+    def __repr__(self) -> str:
+        return f"Vault({len(self._keys)} keys)"
+
+    @property
+    def usable(self) -> bool:
+        """Whether there is a key at all."""
+        return bool(self._keys)
+
+    def settle(self, connection: Connection, secrets: Iterable[Secret]) -> None:
+        """Seals those that have a value and destroys those that have none. Raises: Locked."""
+        for secret in secrets:
+            if secret.value is None:
+                destroy(connection, secret.reference)
+            else:
+                row = (secret.reference, secret.owner, secret.name, *self._sealed(secret, secret.value))
+                sql.insert(connection, tables.secret, [row])
+
+    def reveal(self, connection: Connection, secret: Secret) -> str | None:
+        """The value of a reference; None where the row is gone, or no key opens it."""
+        values = (secret.reference, secret.owner, secret.name)
+        row = sql.run(connection, _ROW, values).fetchone()
+        return self.opened(secret, bytes(row[0]), bytes(row[1])) if row else None
+
+    def opened(self, secret: Secret, wrapped: bytes, sealed: bytes) -> str | None:
+        """The value in a row; None where no key opens it, or it was moved there from elsewhere."""
+        bound = _bound(secret.owner, secret.name)
+        data = self._unwrapped(bound, wrapped)
+        value = _opened(AESGCM(data), bound, sealed) if data else None
+        return value.decode() if value is not None else None
+
+    def replace(self, connection: Connection, secret: Secret) -> bool:
+        """Puts another value in the place of one, without a word to the log. False where there is no such row.
+
+        Raises: Locked.
+        """
+        assert secret.value is not None, "a value is what this is about"
+        values = (*self._sealed(secret, secret.value), secret.reference, secret.owner, secret.name)
+        _blank(connection, secret.reference)
+        return bool(sql.run(connection, _REPLACE, values).rowcount)
+
+    def rewrap(self, connection: Connection) -> int:
+        """Wraps every data key with the newest master key; how many there were. Values stay as they are.
+
+        Raises: Locked where one cannot be opened.
+        """
+        count, last = 0, ""
+        while rows := sql.run(connection, _ROWS, (last, sql.CHUNK)).fetchall():
+            for reference, owner, name, wrapped in rows:
+                bound = _bound(owner, name)
+                data = self._unwrapped(bound, bytes(wrapped))
+                if data is None:
+                    raise Locked(f"no master key opens the secret {name} of {owner}")
+                sql.run(connection, _WRAP, (_sealed(self._newest, bound, data), reference, bytes(wrapped)))
+            count += len(rows)
+            last = rows[-1][0]
+        return count
+
+    @property
+    def _newest(self) -> AESGCM:
+        if not self._keys:
+            raise Locked("there is no master key")
+        return self._keys[0]
+
+    def _sealed(self, secret: Secret, value: str) -> tuple[bytes, bytes]:
+        """A new data key, wrapped, and a value sealed with it."""
+        bound, data = _bound(secret.owner, secret.name), token_bytes(KEY)
+        return _sealed(self._newest, bound, data), _sealed(AESGCM(data), bound, value.encode())
+
+    def _unwrapped(self, bound: bytes, wrapped: bytes) -> bytes | None:
+        found = (_opened(key, bound, wrapped) for key in self._keys)
+        return next((data for data in found if data is not None), None)
+
+
+def destroy(connection: Connection, reference: str) -> None:
+    """Destroys a value for good."""
+    _blank(connection, reference)
+    sql.run(connection, _DESTROY, (reference,))
+
+
+def keys_of(text: str) -> tuple[bytes, ...]:
+    """Master keys from a setting: base64 of 32 bytes each, with commas, the newest first. Raises: ValueError."""
+    found = tuple(_key(part.strip()) for part in text.replace("\n", ",").split(",") if part.strip())
+    if not found:
+        raise ValueError("there is no key")
+    return found
+
+
+def _key(text: str) -> bytes:
+    try:
+        key = b64decode(text, validate=True)
+    except Error:
+        raise ValueError("a key is base64") from None
+    if len(key) != KEY:
+        raise ValueError(f"a key has {KEY} bytes")
+    return key
+
+
+def _blank(connection: Connection, reference: str) -> None:
+    row = sql.run(connection, _LENGTHS, (reference,)).fetchone()
+    if row:
+        sql.run(connection, _BLANK, (bytes(row[0]), bytes(row[1]), reference))
+
+
+def _bound(owner: str, name: str) -> bytes:
+    """What a value is sealed with, so that no row can stand in for another."""
+    return f"{owner}\0{name}".encode()
+
+
+def _sealed(key: AESGCM, bound: bytes, content: bytes) -> bytes:
+    nonce = token_bytes(_NONCE)
+    return nonce + key.encrypt(nonce, content, bound)
+
+
+def _opened(key: AESGCM, bound: bytes, sealed: bytes) -> bytes | None:
+    try:
+        return key.decrypt(sealed[:_NONCE], sealed[_NONCE:], bound)
+    except (InvalidTag, ValueError):
+        return None
