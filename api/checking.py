@@ -69,7 +69,7 @@ class Candidate:
         if not self.rule.startswith("forward"):
             yield Reading(self.document, other.document)
         if not self.rule.startswith("backward"):
-            yield Reading(other.document, self.document)
+            yield Reading(other.document, self.document, newer="writer")
 
     def _told(self, other: Stored, verdicts: Mapping[Question, Verdict]) -> Iterator[dict[str, Any]]:
         for reading in self._readings(other):

@@ -157,7 +157,7 @@ def _parcels(questions: Sequence[Question], content: Content) -> Iterator[tuple[
 
 
 def _names(question: Question) -> list[str]:
-    about = (question,) if isinstance(question, Document) else question
+    about = (question,) if isinstance(question, Document) else (question.reader, question.writer)
     return [document.sha256 for document in about if document.sha256 is not None]
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from domain import formats
 from domain.formats import Incompatibility, Violation
+from domain.formats.contract import Newer
 
 
 class Document(NamedTuple):
@@ -22,10 +23,11 @@ class Document(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Can what is written with one document be read with the other?"""
+    """Can what is written with one document be read with the other? newer: which of them came later."""
 
     reader: Document
     writer: Document
+    newer: Newer = "reader"
 
 
 Question = Document | Reading
@@ -84,7 +86,7 @@ def _read(question: Reading, parse: Parse) -> Verdict:
     assert room is not None, "nobody asks about formats that are not known"
     if question.reader.sha256 is None or question.writer.sha256 is None:
         return _EMPTY
-    return tuple(room.load().unreadable(parse(question.reader), parse(question.writer)))
+    return tuple(room.load().unreadable(parse(question.reader), parse(question.writer), question.newer))
 
 
 def _plain(content: bytes) -> bytes:

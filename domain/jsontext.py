@@ -7,6 +7,7 @@ comes back as it went in (SER-13). Integers beyond 64 bits are Decimals with exp
 from __future__ import annotations
 
 import json
+from collections import Counter
 from decimal import Decimal
 from typing import Any, Final
 
@@ -78,8 +79,7 @@ def _int(text: str) -> int | Decimal:
 def _members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
         raise InvalidJson(f'the member "{twice}" appears twice in one object')
     return members
 

@@ -28,9 +28,9 @@ COMPATIBILITIES: Final = (
 class Room:
     """One schema format, before anything of it is imported.
 
-    names: the values of `format` that mean it, in any letter case; `*` stands for any text. text: documents are text, which a
-    JSON document carries as one string; otherwise they are JSON. compares: whether it can compare two documents.
-    tame: a small document costs no more than a process would to be asked.
+    names: the values of `format` that mean it, in any letter case; `*` stands for any text. text: documents are text,
+    which a JSON document carries as one string; otherwise they are JSON. compares: whether it can compare two
+    documents. tame: a small document costs no more than a process would to be asked.
     """
 
     module: str
@@ -51,7 +51,19 @@ def _releases(family: str, *releases: str) -> tuple[str, ...]:
 #: Every format that this registry knows.
 ROOMS: Final[tuple[Room, ...]] = (
     Room("avro", _releases("Avro", "1.8", "1.9", "1.10", "1.11", "1.12"), tame=True),
+    Room(
+        "jsonschema",
+        (
+            *("JsonSchema/draft-04", "JsonSchema/draft-06", "JsonSchema/draft-07"),
+            *("JsonSchema/draft/2019-09", "JsonSchema/draft/2020-12"),
+            *("JsonSchema/draft-2019-09", "JsonSchema/draft-2020-12"),
+        ),
+    ),
+    Room("jsonstructure", ("JsonStructure/draft-04",)),
+    Room("protobuf", tuple(f"Protobuf/{name}" for name in ("2", "2.0", "3", "3.0", "2023", "2024")), text=True),
     Room("xsd", ("XSD/1.0", "XSD/1.1", "XMLSchema/1.0", "XMLSchema/1.1"), text=True),
+    Room("graphql", tuple(f"GraphQL/{name}" for name in ("June2018", "October2021", "September2025")), text=True),
+    Room("openapi", _releases("OpenAPI", "2.0", "3.0", "3.1", "3.2"), compares=False),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 #: How much of a document an error repeats at most, in characters.
 FRAGMENT: Final = 200
@@ -48,6 +48,10 @@ class Incompatibility:
     writer: Spot | None = None
 
 
+#: Which of two documents came later.
+Newer = Literal["reader", "writer"]
+
+
 class Format(Protocol):
     """One schema format: a module with these functions. All of them are pure, never fetch anything, and are safe with
     documents that nobody trusts: what does not end soon is ended from outside, but nothing may escape as another error.
@@ -62,9 +66,10 @@ class Format(Protocol):
     def canonical(self, parsed: Any) -> bytes:
         """The same bytes for documents that mean the same, in the format's own canonical form where it has one."""
 
-    def unreadable(self, reader: Any, writer: Any) -> Sequence[Incompatibility]:
+    def unreadable(self, reader: Any, writer: Any, newer: Newer | None = None, /) -> Sequence[Incompatibility]:
         """Why data written with one document cannot be read with another; empty where it can. At most TOLD of them.
 
         A Version is backward compatible when it reads what its ancestor wrote, forward when its ancestor reads what it
-        writes (SC-36: producers emit declared fields only).
+        writes (SC-36: producers emit declared fields only). newer: which of the two came later, for formats where that
+        makes a difference.
         """

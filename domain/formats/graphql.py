@@ -31,7 +31,7 @@ from graphql import (
 from graphql import parse as parse_document
 from graphql.validation.validate import validate_sdl
 
-from domain.formats.contract import FRAGMENT, TOLD, Incompatibility, Spot, Violation
+from domain.formats.contract import FRAGMENT, TOLD, Incompatibility, Newer, Spot, Violation
 
 __all__ = ["Schema", "canonical", "parse", "unreadable"]
 
@@ -86,7 +86,7 @@ def canonical(parsed: Schema) -> bytes:
     return strip_ignored_characters(print_ast(_normal(tree))).encode()
 
 
-def unreadable(reader: Schema, writer: Schema) -> Sequence[Incompatibility]:
+def unreadable(reader: Schema, writer: Schema, _newer: Newer | None = None, /) -> Sequence[Incompatibility]:
     """Why clients written against one schema do not work with another, with lines on both sides. O(size of both)."""
     old, new = writer.schema, reader.schema
     found = [

@@ -1,6 +1,6 @@
 """OpenAPI documents: `openapi/2.0`, `openapi/3.0`, `openapi/3.1`, `openapi/3.2`, each also with a patch number.
 
-They are JSON or YAML. Two of them are not compared: no kept library in Python does it.
+They are JSON or YAML. Two of them are not compared: no kept library in Python is known to do it.
 Nothing is fetched: a document with references to elsewhere is held to its meta-schema, and not to the rules across its
 parts, which need what is there.
 Spec: OpenAPI 2.0, 3.0, 3.1, 3.2. Rules SC-10, SC-14, SC-16.
@@ -9,6 +9,7 @@ Spec: OpenAPI 2.0, 3.0, 3.1, 3.2. Rules SC-10, SC-14, SC-16.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NoReturn
 
@@ -190,8 +191,7 @@ def _from_json(text: str) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
         raise Violation(f"the name {twice[:50]!r} occurs twice in an object", Spot(fragment=_shown(twice)))
     return made
 

@@ -75,7 +75,7 @@ class Due:
         if not self.rule.startswith("forward"):
             yield Reading(self.document, other)
         if not self.rule.startswith("backward"):
-            yield Reading(other, self.document)
+            yield Reading(other, self.document, newer="writer")
 
     def shown(self, verdicts: Verdicts) -> dict[str, Any]:
         """The attributes that say what was checked; none where nothing is. Raises: FormatViolation."""

@@ -138,7 +138,7 @@ def parse(document: bytes, name: str) -> bytes:
     return document
 
 
-def unreadable(reader: bytes, writer: bytes) -> list[Incompatibility]:
+def unreadable(reader: bytes, writer: bytes, newer: str | None = None) -> list[Incompatibility]:
     """A document reads what is not longer than itself."""
     return [] if len(reader) >= len(writer) else [Incompatibility("shorter", "it is shorter than what it reads")]
 

@@ -57,12 +57,13 @@ def _problem(request: Request, type: str, subject: str | None = None, args: Any 
 
 
 def _told(answer: Answer, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The error in an answer. A `detail` may be there, and an `error_detail` say anything that the row leaves open.
+    """The error in an answer. What explains it may be there, and an `error_detail` say anything that the row leaves open.
 
     The title is the type's own with the arguments filled in, so it is compared here.
     """
     body: dict[str, Any] = json.loads(answer.content)
-    body.pop("detail", "any")
+    for explained in ("detail", "violations", "incompatibilities"):
+        body.pop(explained, "any")
     title, args = body.pop("title", None), body.get("args", {})
     kind = CATALOGUE[wanted["type"].rpartition("#")[2]]
     filled = kind.title.replace("<subject>", body.get("subject", ""))

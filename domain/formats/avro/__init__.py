@@ -20,7 +20,7 @@ from domain.formats.avro.canonical import plain, text
 from domain.formats.avro.reading import read
 from domain.formats.avro.resolution import differences
 from domain.formats.avro.schema import Schema
-from domain.formats.contract import Incompatibility, Violation
+from domain.formats.contract import Incompatibility, Newer, Violation
 
 __all__ = ["LARGEST", "canonical", "parse", "unreadable"]
 
@@ -62,7 +62,7 @@ def canonical(parsed: Schema) -> bytes:
     return text(parsed)
 
 
-def unreadable(reader: Schema, writer: Schema) -> Sequence[Incompatibility]:
+def unreadable(reader: Schema, writer: Schema, _newer: Newer | None = None, /) -> Sequence[Incompatibility]:
     """Why data of one schema cannot be read with another, by Avro's schema resolution.
 
     Its rules are `type-mismatch`, `missing-union-branch`, `name-mismatch`, `reader-field-missing-default`,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from domain import jsontext
-from domain.formats.contract import TOLD, Incompatibility, Spot, Violation
+from domain.formats.contract import TOLD, Incompatibility, Newer, Spot, Violation
 from domain.formats.jsonschema import drafts
 from domain.formats.jsonschema.comparison import STEPS, STEPS_PER_NODE, Comparison, Exhausted
 from domain.formats.jsonschema.graph import built
@@ -51,7 +51,7 @@ def canonical(parsed: Parsed) -> bytes:
     return normal(parsed.document)
 
 
-def unreadable(reader: Parsed, writer: Parsed) -> Sequence[Incompatibility]:
+def unreadable(reader: Parsed, writer: Parsed, _newer: Newer | None = None, /) -> Sequence[Incompatibility]:
     """Why values of the writer's schema are not all valid for the reader's; empty where they are. At most TOLD.
 
     Cost: linear in schemas without combinations; with them bounded by STEPS.

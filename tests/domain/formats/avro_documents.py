@@ -127,7 +127,7 @@ def with_default(field: dict[str, Any]) -> None:
         field["default"] = first["symbols"][0]
     elif isinstance(first, dict) and first["type"] == "fixed":
         field["default"] = "\u0001" * first["size"]
-    elif (kind := first["type"] if isinstance(first, dict) else first) in _DEFAULTS:
+    elif isinstance(kind := first["type"] if isinstance(first, dict) else first, str) and kind in _DEFAULTS:
         field["default"] = _DEFAULTS[kind]
 
 
