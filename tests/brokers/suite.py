@@ -1,0 +1,420 @@
+"""What every sink has to do, whatever its protocol: one set of cases, run against real brokers.
+
+A protocol has a `Station` (a broker, and a client of somebody else's that reads from it) and a test module with
+`class TestX(Contract)` whose fixture `station`, of scope `class`, gives a started one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
+
+import pytest
+from cloudevents.core.v1.event import CloudEvent
+
+from projections.subscriptions.contract import SINKS, Credential, Outcome, Result, Sink, Target, Unreachable
+
+#: What sinks are called. No name service knows it: who looks it up a second time, around the resolver, finds nothing.
+HOST: Final = "broker.test"
+USER: Final = "annals"
+PASSWORD: Final = "correct horse"
+WRONG: Final = "marker-of-a-wrong-secret"
+GOOD: Final = Credential("PLAIN", identifier=USER, secret=PASSWORD)
+BAD: Final = Credential("PLAIN", identifier=USER, secret=WRONG)
+
+#: Attribute values and data that no mapping may hurt.
+TEXTS: Final = ("Euro € 😀", 'a "quoted" 100%', "tab\there", "%41 is not A", " blanks ", "Ünïcödé/路径")
+
+
+class Received(NamedTuple):
+    """A message that a client took from the broker. mode: `structured` or `binary`; event: what it parses back to."""
+
+    mode: str
+    event: CloudEvent
+
+
+class Receiver(Protocol):
+    """A client that has subscribed; it sees what arrives from then on."""
+
+    def take(self, count: int, seconds: float = 20.0) -> list[Received]:
+        """The next messages, in order; fewer where no more come in time."""
+
+
+class Station(ABC):
+    """A broker that demands USER and PASSWORD on all of its ports, and whose certificate is for HOST."""
+
+    protocol: ClassVar[str]
+    #: Whether the protocol has binary mode.
+    binary: ClassVar[bool] = True
+    #: Whether the sink says that `send` may be called while another call of it is under way.
+    concurrent: ClassVar[bool] = True
+    #: Longest start of the broker until it takes events, in seconds.
+    slow: ClassVar[float] = 20.0
+    #: The authority that clients have to trust.
+    ca: Path
+
+    @abstractmethod
+    def target(
+        self,
+        *,
+        contentmode: str = "structured",
+        credential: Credential | None = GOOD,
+        tls: bool = False,
+        seconds: float = 10.0,
+        host: str = HOST,
+        port: int | None = None,
+        **settings: Any,
+    ) -> Target:
+        """What a subscription to this broker says. settings: replace or add to `protocolsettings`.
+
+        port: of another server, where not of the broker.
+        """
+
+    @abstractmethod
+    def receiving(self) -> AbstractContextManager[Receiver]:
+        """A client that sees what `target()` leads to."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Starts the broker on the ports that it had, and returns when it can be connected to."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Ends the broker as a machine does that goes away."""
+
+
+@dataclass
+class Names:
+    """The resolver of tests: every name is this machine. asked: what it was asked for."""
+
+    address: str = "127.0.0.1"
+    refuses: bool = False
+
+    def __post_init__(self) -> None:
+        self.asked: list[tuple[str, int]] = []
+
+    async def resolve(self, host: str, port: int) -> str:
+        self.asked.append((host, port))
+        if self.refuses:
+            raise Unreachable("not an address that may be sent to")
+        return self.address
+
+
+def event(number: int = 1, data: Any = ..., **attributes: Any) -> CloudEvent:
+    """An event like those of a registry. data: None for an event without any; attributes: None leaves one out."""
+    whole: dict[str, Any] = {
+        "specversion": "1.0",
+        "id": f"0193e2b8.{number}.xregistry.version.updated",
+        "source": "https://registry.example.com",
+        "type": "io.xregistry.version.updated",
+        "subject": f"/schemagroups/g/schemas/s{number}/versions/1",
+        "time": datetime(2026, 1, 2, 3, 4, 5, 60000 + number, UTC),
+        "xregcorrelationid": "0193e2b8",
+        "sequence": f"{number:020}.00",
+        "datacontenttype": "application/json",
+    } | attributes
+    if data is None:
+        del whole["datacontenttype"]
+    given = {name: value for name, value in whole.items() if value is not None}
+    return CloudEvent(given, {"changed": ["name", f"number{number}"]} if data is ... else data)
+
+
+def facts(event: CloudEvent) -> tuple[dict[str, Any], Any]:
+    """An event as values that can be compared."""
+    return dict(event.get_attributes()), event.get_data()
+
+
+@asynccontextmanager
+async def opened(target: Target, protocol: str, names: Names | None = None) -> AsyncIterator[Sink]:
+    sink = SINKS[protocol](target, names or Names())
+    try:
+        yield sink
+    finally:
+        await sink.close()
+
+
+async def deliver(sink: Sink, event: CloudEvent) -> Outcome:
+    """An event's outcome, which fits into what is kept of it."""
+    outcome = await sink.send([event])
+    assert isinstance(outcome, Outcome)
+    assert len(outcome.message.encode()) <= 1024
+    return outcome
+
+
+async def persist(sink: Sink, event: CloudEvent, seconds: float) -> Outcome:
+    """The outcome after as many attempts as it takes, as one who retries does."""
+    end = time.monotonic() + seconds
+    while (outcome := await deliver(sink, event)).result is Result.RETRY and time.monotonic() < end:
+        await asyncio.sleep(0.25)
+    return outcome
+
+
+@contextmanager
+def silent_server() -> Iterator[int]:
+    """The port of one who accepts connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield int(listening.getsockname()[1])
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for_port(port: int, alive: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Returns when somebody listens. Raises: RuntimeError when it takes too long, or who should listen has ended."""
+    end = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        if time.monotonic() > end or not alive():
+            raise RuntimeError(f"nobody listens on port {port}")
+        time.sleep(0.05)
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    """Runs a scenario in an event loop of its own, and sees that it leaves nothing behind in it."""
+
+    async def whole() -> None:
+        await scenario()
+        await asyncio.sleep(0)
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not left, f"tasks left: {left}"
+
+    asyncio.run(whole())
+
+
+def descriptors() -> int:
+    """Open files and sockets of this process, where the system tells."""
+    return len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").exists() else 0
+
+
+@pytest.mark.broker
+class Contract:
+    """The cases. A protocol's module derives from it."""
+
+    @pytest.fixture(scope="class")
+    def station(self) -> Iterator[Station]:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def mode(self, request: pytest.FixtureRequest, station: Station) -> str:
+        if request.param == "binary" and not station.binary:
+            pytest.skip(f"{station.protocol} has no binary mode")
+        return str(request.param)
+
+    both = pytest.mark.parametrize("mode", ["structured", "binary"], indirect=True)
+
+    @both
+    def test_the_event_arrives_as_it_was(self, station: Station, mode: str) -> None:  # SUB-703, 710: same event again
+        sent = event(1)
+        with station.receiving() as receiver:
+
+            async def scenario() -> None:
+                async with opened(station.target(contentmode=mode), station.protocol) as sink:
+                    assert (await deliver(sink, sent)).result is Result.DELIVERED
+
+            run(scenario)
+            (received,) = receiver.take(1)
+        assert received.mode == mode
+        assert facts(received.event) == facts(sent)
+
+    @both
+    def test_values_beyond_ascii_arrive_as_they_were(self, station: Station, mode: str) -> None:  # SUB-701: any text
+        sent = [event(n, {"changed": [text, *TEXTS]}, subject=f"/g/{text}") for n, text in enumerate(TEXTS)]
+        with station.receiving() as receiver:
+
+            async def scenario() -> None:
+                async with opened(station.target(contentmode=mode), station.protocol) as sink:
+                    for each in sent:
+                        assert (await deliver(sink, each)).result is Result.DELIVERED
+
+            run(scenario)
+            received = receiver.take(len(sent))
+        assert [facts(each.event) for each in received] == [facts(each) for each in sent]
+
+    @both
+    def test_an_event_without_data_is_structured(self, station: Station, mode: str) -> None:  # SUB-702: in any mode
+        sent = event(3, None)
+        with station.receiving() as receiver:
+
+            async def scenario() -> None:
+                async with opened(station.target(contentmode=mode), station.protocol) as sink:
+                    assert (await deliver(sink, sent)).result is Result.DELIVERED
+
+            run(scenario)
+            (received,) = receiver.take(1)
+        assert received.mode == "structured"
+        assert facts(received.event) == facts(sent)
+
+    @both
+    def test_events_arrive_in_the_order_of_sending(self, station: Station, mode: str) -> None:  # SUB-811: one by one
+        with station.receiving() as receiver:
+
+            async def scenario() -> None:
+                async with opened(station.target(contentmode=mode), station.protocol) as sink:
+                    for number in range(100):
+                        each = event(number, subject="/schemagroups/g")
+                        assert (await deliver(sink, each)).result is Result.DELIVERED
+
+            run(scenario)
+            received = [str(each.event.get_attributes()["sequence"]) for each in receiver.take(100)]
+        assert len(received) == 100
+        assert received == sorted(received)
+
+    def test_sends_may_overlap(self, station: Station) -> None:
+        if not station.concurrent:
+            pytest.skip(f"a sink of {station.protocol} is used by one task at a time")
+        with station.receiving() as receiver:
+
+            async def scenario() -> None:
+                async with opened(station.target(), station.protocol) as sink:
+                    outcomes = await asyncio.gather(*(deliver(sink, event(number)) for number in range(300)))
+                    assert {each.result for each in outcomes} == {Result.DELIVERED}
+
+            run(scenario)
+            received = {str(each.event.get_attributes()["id"]) for each in receiver.take(300)}
+        assert len(received) == 300
+
+    def test_a_broker_that_went_away_and_came_back(self, station: Station) -> None:  # SUB-801: retried, then there
+        target = station.target(seconds=4)
+
+        async def scenario() -> None:
+            async with opened(target, station.protocol) as sink:
+                assert (await persist(sink, event(1), station.slow)).result is Result.DELIVERED
+                await asyncio.to_thread(station.stop)
+                try:
+                    began = time.monotonic()
+                    outcome = await deliver(sink, event(2))
+                    assert outcome.result is Result.RETRY
+                    assert outcome.code
+                    assert time.monotonic() - began < target.seconds + 2
+                finally:
+                    await asyncio.to_thread(station.start)
+                assert (await persist(sink, event(2), station.slow)).result is Result.DELIVERED
+
+        run(scenario)
+
+    def test_a_broker_that_is_not_there(self, station: Station) -> None:  # 8.3: a refused connection is retried
+        target = station.target(seconds=3, port=free_port())
+
+        async def scenario() -> None:
+            async with opened(target, station.protocol) as sink:
+                began = time.monotonic()
+                outcome = await deliver(sink, event(1))
+                assert outcome.result is Result.RETRY
+                assert time.monotonic() - began < target.seconds + 2
+                assert "127.0.0.1" not in outcome.message  # SUB-904: no internal address
+
+        run(scenario)
+
+    def test_a_server_that_says_nothing(self, station: Station) -> None:  # 8.3: a timeout is retried
+        with silent_server() as port:
+            target = station.target(seconds=2, port=port)
+
+            async def scenario() -> None:
+                async with opened(target, station.protocol) as sink:
+                    began = time.monotonic()
+                    assert (await deliver(sink, event(1))).result is Result.RETRY
+                    assert time.monotonic() - began < target.seconds + 2
+
+            run(scenario)
+
+    def test_a_send_that_is_cancelled_ends_at_once(self, station: Station) -> None:
+        with silent_server() as port:
+
+            async def scenario() -> None:
+                async with opened(station.target(seconds=60, port=port), station.protocol) as sink:
+                    sending = asyncio.create_task(sink.send([event(1)]))
+                    await asyncio.sleep(0.3)
+                    sending.cancel()
+                    with pytest.raises(asyncio.CancelledError):
+                        await asyncio.wait_for(sending, 3)
+
+            began = time.monotonic()
+            run(scenario)
+            assert time.monotonic() - began < 10
+
+    def test_a_wrong_password(self, station: Station) -> None:  # SUB-305: refused credentials are told apart
+        async def scenario() -> None:
+            async with opened(station.target(credential=BAD), station.protocol) as sink:
+                outcome = await deliver(sink, event(1))
+                assert outcome.result is Result.UNAUTHORIZED
+                assert WRONG not in f"{outcome} {sink!r}"  # SUB-303: no secret in any text
+
+        run(scenario)
+
+    def test_tls_with_an_authority_of_ones_own(self, station: Station, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SSL_CERT_FILE", str(station.ca))
+        names = Names()
+        with station.receiving() as receiver:
+
+            async def scenario() -> None:
+                async with opened(station.target(tls=True), station.protocol, names) as sink:
+                    assert await deliver(sink, event(1)) == Outcome(Result.DELIVERED)
+
+            run(scenario)
+            assert len(receiver.take(1)) == 1
+        # SUB-901: only the resolver is asked, and the certificate was still compared with the name.
+        assert {host for host, _ in names.asked} == {HOST}
+
+    def test_a_certificate_that_nobody_vouches_for(self, station: Station) -> None:  # SUB-906: verified
+        async def scenario() -> None:
+            async with opened(station.target(tls=True, seconds=5), station.protocol) as sink:
+                assert (await deliver(sink, event(1))).result is Result.RETRY
+
+        run(scenario)
+
+    def test_a_certificate_of_another_name(self, station: Station, monkeypatch: pytest.MonkeyPatch) -> None:  # SUB-906
+        monkeypatch.setenv("SSL_CERT_FILE", str(station.ca))
+
+        async def scenario() -> None:
+            async with opened(station.target(tls=True, seconds=5, host="other.test"), station.protocol) as sink:
+                assert (await deliver(sink, event(1))).result is Result.RETRY
+
+        run(scenario)
+
+    def test_an_address_that_is_refused(self, station: Station) -> None:  # SUB-901: checked at each connection
+        names = Names(refuses=True)
+        with station.receiving() as receiver:
+
+            async def scenario() -> None:
+                async with opened(station.target(seconds=5), station.protocol, names) as sink:
+                    outcome = await deliver(sink, event(1))
+                    assert outcome.result is Result.RETRY
+                    assert names.asked
+
+            run(scenario)
+            assert receiver.take(1, seconds=0.5) == []
+
+    def test_closing_leaves_nothing(self, station: Station) -> None:
+        # Once before counting: libraries keep what they make at first use.
+        self._open_send_close(station)
+        threads, files = set(threading.enumerate()), descriptors()
+        self._open_send_close(station)
+        end = time.monotonic() + 5
+        while (set(threading.enumerate()) - threads or descriptors() > files) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert set(threading.enumerate()) - threads == set()
+        assert descriptors() <= files
+
+    @staticmethod
+    def _open_send_close(station: Station) -> None:
+        async def scenario() -> None:
+            async with opened(station.target(), station.protocol) as sink:
+                assert (await deliver(sink, event(1))).result is Result.DELIVERED
+                await sink.close()  # closing twice is closing once
+
+        run(scenario)
