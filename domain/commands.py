@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from domain.jsontext import Json
@@ -98,10 +98,56 @@ class CreateRegistry:
     source: Json
 
 
-Command = WriteTree | DeleteEntities | ReplaceModel | WriteCapabilities | Restore | CreateRegistry
+@dataclass(frozen=True, slots=True)
+class WriteSubscription:
+    """Create the subscription at `xid`, or replace the one that is there.
+
+    attributes: its public form, checked and with defaults. secrets: secret values by name. needed, dropped, place: see
+    `domain.subscriptions.properties.Realised`. starttime: the first position that `config.starttime` lets through.
+    groups: the xids of the Groups that its caller may read; None for the whole registry. most: how many subscriptions
+    one owner may have.
+    """
+
+    xid: str
+    new: bool
+    attributes: Mapping[str, Json]
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    needed: frozenset[str] = frozenset()
+    dropped: frozenset[str] = frozenset()
+    place: tuple[object, ...] = ()
+    starttime: int | None = None
+    groups: tuple[str, ...] | None = None
+    most: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSubscription:
+    """Delete the subscription at `xid`."""
+
+    xid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ControlSubscription:
+    """Something that is done with the deliveries of the subscription at `xid`.
+
+    name: `pause`, `resume`, `verify`, `replay`, `redeliver` or `discard`. arguments: what belongs to it, such as
+    `{"from": 1, "to": 9}`. stopped: whether deliveries stand still for a reason of their own, so that `resume` has
+    something to do without a pause.
+    """
+
+    xid: str
+    name: str
+    arguments: Mapping[str, Json] = field(default_factory=dict)
+    stopped: bool = False
+
+
+SubscriptionCommand = WriteSubscription | DeleteSubscription | ControlSubscription
+Command = WriteTree | DeleteEntities | ReplaceModel | WriteCapabilities | Restore | CreateRegistry | SubscriptionCommand
 
 
 def describe(command: Command) -> str:
     """A short text for the audit trail, for instance `WriteTree PUT /dirs/d1` or `Restore /dirs/d1 12`."""
-    words = (type(command).__name__, *(getattr(command, name, None) for name in ("method", "xid", "position")))
+    names = ("name", "method", "xid", "position")
+    words = (type(command).__name__, *(getattr(command, name, None) for name in names))
     return " ".join(str(word) for word in words if word)

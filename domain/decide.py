@@ -10,12 +10,15 @@ from domain import xid as xids
 from domain.changes import ChangeSet
 from domain.commands import (
     Command,
+    ControlSubscription,
     CreateRegistry,
     DeleteEntities,
+    DeleteSubscription,
     Method,
     ReplaceModel,
     Restore,
     WriteCapabilities,
+    WriteSubscription,
     WriteTree,
 )
 from domain.deletions import delete_entities
@@ -27,6 +30,7 @@ from domain.rules.findings import domain_rules_hold
 from domain.rules.formats import formats_hold
 from domain.rules.matching import versions_match
 from domain.rules.versions import resources_settle
+from domain.subscriptions import deciding
 from domain.trees import write_tree
 from domain.world import Context, Decision, World
 
@@ -46,6 +50,8 @@ def decide(command: Command, world: World, context: Context) -> Decision:
 
     Raises: Problem.
     """
+    if isinstance(command, WriteSubscription | DeleteSubscription | ControlSubscription):
+        return deciding.decide(command, world, context)
     changes = ChangeSet(world, context)
     match command:
         case WriteTree():

@@ -58,3 +58,35 @@ class BodyTooLarge(Refusal):
     name = "body_too_large"
     status = 413
     title = 'For "<subject>", the body of the request is larger than <max_size> bytes.'
+
+
+class UnsupportedMediaType(Refusal):
+    """`unsupported_media_type`, HTTP 415: the body is in none of the forms that the path takes."""
+
+    name = "unsupported_media_type"
+    status = 415
+    title = 'For "<subject>", the HTTP header "Content-Type" names none of the media types that there are: <list>.'
+
+
+class InvalidSubscription(Refusal):
+    """`invalid_subscription`, HTTP 400: a member of a subscription breaks a rule. pointer: a JSON Pointer to it."""
+
+    name = "invalid_subscription"
+    status = 400
+    title = 'The subscription is not valid at "<pointer>": <error_detail>.'
+
+
+class QuotaExceeded(Refusal):
+    """`quota_exceeded`, HTTP 429: the caller has as much as there may be."""
+
+    name = "quota_exceeded"
+    status = 429
+    title = 'For "<subject>", there is more than a quota allows: <error_detail>.'
+
+
+class ReplayRunning(Refusal):
+    """`replay_running`, HTTP 409: a second replay would get in the way of the first."""
+
+    name = "replay_running"
+    status = 409
+    title = 'For "<subject>", a replay runs that was asked for before.'

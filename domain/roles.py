@@ -12,7 +12,16 @@ from enum import StrEnum
 from typing import Any, Final
 
 from domain import xid as xids
-from domain.commands import Command, DeleteEntities, Method, Restore, WriteTree
+from domain.commands import (
+    Command,
+    ControlSubscription,
+    DeleteEntities,
+    DeleteSubscription,
+    Method,
+    Restore,
+    WriteSubscription,
+    WriteTree,
+)
 
 
 class Role(StrEnum):
@@ -46,7 +55,15 @@ class Caller:
         """The least of the roles at what a command names."""
         if not self.groups:
             return self.role
+        if isinstance(command, WriteSubscription | DeleteSubscription | ControlSubscription):
+            return self.subscribes
         return min((self.role_at(xid) for xid in _named(command)), key=_RANK.__getitem__)
+
+    @property
+    def subscribes(self) -> Role | None:
+        """The role at subscriptions, which are no part of any Group: whoever may write somewhere may have some."""
+        writes = any(_RANK[role] >= _RANK[Role.WRITER] for role in self.groups.values())
+        return highest(self.role, Role.WRITER if writes else None)
 
     def may_ask(self, command: Command) -> bool:
         """Whether the caller may have a command carried out, and may see what it refers to."""

@@ -1,0 +1,252 @@
+"""`protocolsettings`: what each protocol can be told, as tables (subscriptions 2.1 to 2.6)."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from binascii import Error
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import unquote
+
+from domain.jsontext import Json
+from domain.subscriptions import sinks
+from domain.subscriptions.kinds import (
+    BOOLEAN,
+    TEXT,
+    Kind,
+    Member,
+    Table,
+    integer,
+    line,
+    map_of,
+    matching,
+    number,
+    object_of,
+    one_of,
+    read,
+    structure,
+)
+from domain.subscriptions.places import Place
+from domain.subscriptions.sinks import AMQP, HTTP, KAFKA, MQTT3, MQTT5, NATS, Address
+
+#: What stands before the names of secret headers, and the name of the key that signs.
+HEADERS: Final = "protocolsettings.headers."
+SIGNINGKEY: Final = "protocolsettings.signingkey"
+#: Spellings that are understood as well (SUB-106).
+ALIASES: Final = {"linkName": "linkname", "linkProperties": "linkproperties", "ackmode": "acks"}
+
+_TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_REFUSED: Final = re.compile(
+    r"(?:host|content-length|content-type|transfer-encoding|connection|upgrade|te|trailer|ce-.*|webhook-.*)\Z"
+)
+_SECRET: Final = re.compile(r"auth|cookie|token|key|secret")
+_YEARS: Final = 10**9
+_STRUCTURED: Final = "structured"
+
+
+def _retry_adds_up(found: dict[str, Json], place: Place) -> None:
+    if found["maxdelay"] < found["initialdelay"]:
+        raise place.at("maxdelay").refused("value", "it is less than initialdelay")
+
+
+_RETRY: Final[Table] = {
+    "maxattempts": Member(integer(1, 1000), 20),
+    "maxage": Member(integer(1, _YEARS), 86400),
+    "initialdelay": Member(number(0.001, _YEARS), 1),
+    "maxdelay": Member(number(0.001, _YEARS), 300),
+    "multiplier": Member(number(1, 1000), 2),
+}
+_DEADLETTER: Final[Table] = {
+    "mode": Member(one_of("store", "drop", "sink"), "store"),
+    "uri": Member(TEXT),
+}
+_COMMON: Final[Table] = {
+    "contentmode": Member(one_of(_STRUCTURED, "binary", "batched"), _STRUCTURED),
+    "retry": Member(structure(_RETRY, _retry_adds_up), {name: member.default for name, member in _RETRY.items()}),
+    "deadletter": Member(structure(_DEADLETTER), {"mode": "store"}),
+    "timeout": Member(integer(1, 120), 30),
+    "ordering": Member(one_of("subject", "source", "none"), "subject"),
+}
+_MODES: Final = {
+    HTTP: (_STRUCTURED, "binary", "batched"),
+    MQTT3: (_STRUCTURED,),
+    **dict.fromkeys((MQTT5, AMQP, KAFKA, NATS), (_STRUCTURED, "binary")),
+}
+
+
+def _header(given: Any, place: Place) -> str:
+    """The value of a header: what can be seen, and blanks."""
+    if not isinstance(given, str):
+        raise place.refused("type", "a string is needed")
+    if not re.fullmatch(r"[\x20-\x7e]*", given):
+        raise place.refused("value", "a header has printable ASCII only")
+    return given
+
+
+def _header_name(given: Any, place: Place) -> str:
+    name: Json = matching(_TOKEN, "it is no name of a header").parse(given, place)
+    if _REFUSED.match(name.lower()):
+        raise place.refused("value", "this header is not for subscriptions to set")
+    return str(name)
+
+
+def _property_name(given: Any, place: Place) -> str:
+    name = line(given, place)
+    if name in _ATTRIBUTES:
+        raise place.refused("value", "it is the name of a CloudEvents attribute")
+    return name
+
+
+def _text(given: Any, place: Place) -> str:
+    """A string that may be empty, without control characters (SUB-907)."""
+    return "" if given == "" else line(given, place)
+
+
+def _acks(given: Any, place: Place) -> str:
+    """Integers are accepted, because an older description of the API has them."""
+    text = str(given) if type(given) is int else given
+    return str(one_of("0", "1", "all", "-1").parse(text, place))
+
+
+def _signing_key(given: Any, place: Place) -> str:
+    """A key of Standard Webhooks: `whsec_` and base64 of 24 to 64 bytes."""
+    text = line(given, place)
+    try:
+        length = len(b64decode(text.removeprefix("whsec_"), validate=True)) if text.startswith("whsec_") else 0
+    except Error:
+        length = 0
+    if not 24 <= length <= 64:
+        raise place.refused("value", "a signing key is whsec_ and base64 of 24 to 64 bytes")
+    return text
+
+
+_ATTRIBUTES: Final = frozenset(
+    (
+        *("specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "data"),
+        *("xregcorrelationid", "sequence"),
+    )
+)
+_HEADERS: Final = map_of(Kind("string", _header_name), Kind("string", _header))
+_STRINGS: Final = Kind("string", _text)
+_TOPIC: Final = matching(r"[^+#\x00]+", "a topic to send to has no wildcards", 65535)
+_MQTT: Final[Table] = {
+    "topicname": Member(_TOPIC, required=True),
+    "qos": Member(integer(0, 2), 1),
+    "retain": Member(BOOLEAN, False),
+}
+_OWN: Final[Mapping[str, Table]] = {
+    HTTP: {
+        "headers": Member(_HEADERS),
+        "method": Member(one_of("POST", "PUT", "PATCH"), "POST"),
+        "maxbatchsize": Member(integer(1, 1000)),
+        "maxbatchwait": Member(integer(0, 10000)),
+        "requestrate": Member(integer(1, _YEARS)),
+        "signingkey": Member(Kind("string", _signing_key, {"secret": True})),
+    },
+    MQTT3: _MQTT,
+    MQTT5: {
+        **_MQTT,
+        "expiry": Member(integer(1, (1 << 32) - 1)),
+        "userproperties": Member(map_of(Kind("string", _property_name), _STRINGS)),
+    },
+    AMQP: {
+        "address": Member(TEXT),
+        "linkname": Member(TEXT),
+        "sendersettlementmode": Member(one_of("settled", "unsettled"), "unsettled"),
+        "linkproperties": Member(map_of(TEXT, _STRINGS)),
+    },
+    KAFKA: {
+        "topicname": Member(matching(r"(?!\.{1,2}\Z)[A-Za-z0-9._\-]{1,249}", "it is no legal name of a Kafka topic")),
+        "partitionkeyextractor": Member(matching(r"[a-z0-9]+", "it is no name of a context attribute"), "subject"),
+        "clientid": Member(TEXT),
+        "acks": Member(Kind("string", _acks, {"values": ["0", "1", "all", "-1"]}), "all"),
+    },
+    NATS: {
+        "subject": Member(
+            matching(r"[^\s.*>]+(?:\.[^\s.*>]+)*", "a subject to send to has no blanks, wildcards or empty tokens"),
+            required=True,
+        ),
+    },
+}
+#: Everything that a protocol can be told.
+TABLES: Final[Mapping[str, Table]] = {protocol: {**own, **_COMMON} for protocol, own in _OWN.items()}
+#: Batches, where there are any.
+_BATCHES: Final = {"maxbatchsize": 100, "maxbatchwait": 200}
+
+
+def settings(given: Any, protocol: str, sink: Address, authorized: bool, place: Place) -> dict[str, Json]:
+    """`protocolsettings` with all defaults, secret values still in them. Raises: InvalidSubscription.
+
+    authorized: whether there is a credential.
+    """
+    members = renamed(object_of({} if given is None else given, place), ALIASES, place)
+    found = read(members, TABLES[protocol], place)
+    if found["contentmode"] not in _MODES[protocol]:
+        raise place.at("contentmode").refused("value", f"{protocol} has {', '.join(_MODES[protocol])}")
+    _check_deadletter(found["deadletter"], place.at("deadletter"))
+    if check := _CHECKS.get(protocol):
+        check(found, sink, place)
+    if authorized and any(name.lower() == "authorization" for name in found.get("headers", {})):
+        raise place.at("headers", "authorization").refused("value", "sinkcredential says what goes into this header")
+    return {name: found[name] for name in TABLES[protocol] if name in found}
+
+
+def is_secret(header: str) -> bool:
+    """Whether the value of a header is kept as a secret (SUB-915)."""
+    return _SECRET.search(header.lower()) is not None
+
+
+def renamed(members: Mapping[str, Any], aliases: Mapping[str, str], place: Place) -> dict[str, Any]:
+    """The members under their proper names. Raises: InvalidSubscription where one is there under both."""
+    found: dict[str, Any] = {}
+    for name, value in members.items():
+        proper = aliases.get(name, name)
+        if proper in found or (proper != name and proper in members):
+            raise place.at(name).refused("alias", f"it is another name of {proper}, which is there as well")
+        found[proper] = value
+    return found
+
+
+def _check_deadletter(found: dict[str, Json], place: Place) -> None:
+    if ("uri" in found) != (found["mode"] == "sink"):
+        raise place.at("uri").refused("required" if "uri" not in found else "value", 'it goes with the mode "sink"')
+    if "uri" in found:
+        sinks.address(found["uri"], HTTP, place.at("uri"))
+
+
+def _http(found: dict[str, Json], sink: Address, place: Place) -> None:
+    names = [name.lower() for name in found.get("headers", {})]
+    if len(set(names)) != len(names):
+        raise place.at("headers").refused("value", "a header is there twice, in different letter case")
+    if found["contentmode"] == "batched":
+        found.update({name: found.get(name, default) for name, default in _BATCHES.items()})
+        return
+    for name in _BATCHES:
+        if name in found:
+            raise place.at(name).refused("value", 'it goes with the contentmode "batched"')
+
+
+def _amqp(found: dict[str, Json], sink: Address, place: Place) -> None:
+    path = unquote(sink.path.removeprefix("/")) if sink.scheme.startswith("amqp") else ""
+    address = found.setdefault("address", path)
+    if not address:
+        raise place.at("address").refused("required", "it is needed where the sink has no path")
+    if path and address != path:
+        raise place.at("address").refused("value", "it is another one than the path of the sink")
+    line(address, place.at("address"))
+
+
+def _kafka(found: dict[str, Json], sink: Address, place: Place) -> None:
+    if "topicname" not in found:
+        path = sink.path.strip("/")
+        named = path if path and "/" not in path else "cloudevents"
+        found["topicname"] = TABLES[KAFKA]["topicname"].kind.parse(named, place.at("topicname"))
+
+
+#: What depends on other members.
+_CHECKS: Final[Mapping[str, Callable[[dict[str, Json], Address, Place], None]]] = {
+    HTTP: _http,
+    AMQP: _amqp,
+    KAFKA: _kafka,
+}
