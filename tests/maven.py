@@ -107,7 +107,9 @@ def _bring(coordinates: Sequence[str], home: Path) -> None:
     with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
         project, brought = Path(scratch, "pom.xml"), Path(scratch, "jars")
         project.write_text(_project(coordinates, brought), encoding="utf-8")
-        goals = (f"{_PLUGIN}:copy-dependencies", f"{_PLUGIN}:copy")
+        # `copy` refuses to have nothing to do, and copies nothing but the files that are wanted alone.
+        copying = (f"{_PLUGIN}:copy",) if any(coordinate.endswith("@jar") for coordinate in coordinates) else ()
+        goals = (f"{_PLUGIN}:copy-dependencies", *copying)
         done = subprocess.run([maven, "-q", "-B", "-f", project, *goals], capture_output=True, text=True, check=False)
         if done.returncode:
             pytest.skip(f"Maven cannot bring {', '.join(coordinates)}: {_last_words(done.stdout)}")
@@ -137,6 +139,6 @@ def _project(coordinates: Sequence[str], brought: Path) -> str:
 <modelVersion>4.0.0</modelVersion><groupId>annals</groupId><artifactId>tests</artifactId><version>1</version>
 <dependencies>{"".join(whole)}</dependencies>
 <build><plugins><plugin><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
-<configuration><skip>{str(not alone).lower()}</skip><includeScope>runtime</includeScope>
+<configuration><includeScope>runtime</includeScope>
 <outputDirectory>{escape(str(brought))}</outputDirectory><artifactItems>{"".join(alone)}</artifactItems></configuration>
 </plugin></plugins></build></project>"""
