@@ -1,0 +1,42 @@
+"""What the answers of AMQP peers come to (SUB-821; the table of outcomes there)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from projections.subscriptions.contract import DELIVERED, Outcome, Result
+
+UNAUTHORIZED: Final = "amqp:unauthorized-access"
+TOO_LARGE: Final = "amqp:link:message-size-exceeded"
+
+#: Bytes of what a peer says that are kept.
+_MOST: Final = 1024
+#: Errors that end a connection, a session or a link and are more than a refusal for now. A missing target may come, a
+#: deleted one may come back, a redirect is not followed.
+_ERRORS: Final = {UNAUTHORIZED: Result.UNAUTHORIZED, TOO_LARGE: Result.REJECTED}
+
+
+def failed(code: str, message: str = "") -> Outcome:
+    """The outcome of an error, by its condition or our own word for it."""
+    return Outcome(_ERRORS.get(code, Result.RETRY), code, _short(message))
+
+
+def rejected(code: str, message: str = "") -> Outcome:
+    """The outcome of a message that the peer rejects, for the reason that it gives, if any."""
+    if code == UNAUTHORIZED:  # the message would be welcome from somebody else
+        return failed(code, message)
+    return Outcome(Result.REJECTED, code or "rejected", _short(message))
+
+
+#: What terminal states of a delivery come to, by their names in AMQP; conditions go with rejections only.
+STATES: Final[dict[str, Callable[[str, str], Outcome]]] = {
+    "accepted": lambda code, message: DELIVERED,
+    "rejected": rejected,
+    "released": lambda code, message: Outcome(Result.RETRY, "released"),
+    "modified": lambda code, message: Outcome(Result.RETRY, "modified"),
+}
+
+
+def _short(message: str) -> str:
+    return message.encode(errors="replace")[:_MOST].decode(errors="ignore")

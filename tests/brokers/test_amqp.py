@@ -1,0 +1,21 @@
+"""The sink of AMQP 1.0 against RabbitMQ and Artemis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("proton", reason="no python-qpid-proton: pip install annals[amqp], with a C compiler and CMake")
+
+import projections.subscriptions.sinks.amqp  # noqa: F401
+from tests.brokers.rabbitmq import RabbitMQ
+from tests.brokers.suite import Contract
+
+
+class TestRabbitMQ(Contract):
+    @pytest.fixture(scope="class")
+    def station(self) -> Iterator[RabbitMQ]:
+        broker = RabbitMQ()
+        yield broker
+        broker.close()
