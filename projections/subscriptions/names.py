@@ -1,0 +1,58 @@
+"""Looking names up, in threads of its own: servers of names can hang, and nobody else may wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from threading import BoundedSemaphore, Thread
+from typing import Final
+
+#: The addresses of a name, best first. Raises: OSError where it has none.
+LookUp = Callable[[str, int], Awaitable[Sequence[str]]]
+
+#: Seconds that a name may take, and how many are looked up at a time.
+SECONDS: Final = 10.0
+_AT_A_TIME: Final = BoundedSemaphore(256)
+
+
+async def look_up(host: str, port: int) -> Sequence[str]:
+    """The addresses of a name as the system sees it."""
+    if not _AT_A_TIME.acquire(blocking=False):
+        raise OSError("too many names are being looked up")
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[Sequence[str]] = loop.create_future()
+    # A daemon, because a thread that hangs must not keep the process from ending.
+    Thread(target=_ask, args=(host, port, loop, found), name=f"annals-name-{host}", daemon=True).start()
+    return await asyncio.wait_for(found, SECONDS)
+
+
+def _ask(host: str, port: int, loop: asyncio.AbstractEventLoop, found: asyncio.Future[Sequence[str]]) -> None:
+    answer: Sequence[str] | OSError
+    try:
+        answer = _addresses(host, port)
+    except OSError as error:
+        answer = error
+    except ValueError:  # a name with a label that is too long
+        answer = OSError("this is no name of a host")
+    finally:
+        _AT_A_TIME.release()
+    try:
+        loop.call_soon_threadsafe(_settle, found, answer)
+    except RuntimeError:  # nobody waits any more: the loop is closed
+        return
+
+
+def _settle(found: asyncio.Future[Sequence[str]], answer: Sequence[str] | OSError) -> None:
+    if found.done():
+        return
+    if isinstance(answer, OSError):
+        found.set_exception(answer)
+    else:
+        found.set_result(answer)
+
+
+def _addresses(host: str, port: int) -> Sequence[str]:
+    """In the system's order, each once."""
+    rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(row[4][0]) for row in rows))

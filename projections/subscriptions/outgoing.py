@@ -1,0 +1,208 @@
+"""Requests over HTTP to whom strangers name: to checked addresses, without redirects, proxies or cookies.
+
+Spec: CloudEvents HTTP 1.1 Web Hooks, "Delivery response"; rules SUB-823, SUB-901, SUB-902, SUB-904, SUB-906.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final, Protocol, runtime_checkable
+
+import httpcore
+
+from domain.refusals import InvalidSubscription
+from domain.subscriptions.places import Place
+from domain.subscriptions.sinks import HTTP, Address, address
+from projections.subscriptions import trust
+from projections.subscriptions.contract import Resolver, Unreachable
+
+#: Bytes of an answer that are read, and seconds that its body may take once its status is known.
+READ: Final = 64 * 1024
+BODY_SECONDS: Final = 5.0
+#: Connections of a client, how many of them wait for more work, and seconds that they do.
+CONNECTIONS: Final = 32
+IDLE: Final = 8
+IDLE_SECONDS: Final = 60.0
+#: Seconds for one of several addresses of a host, before the next is tried.
+ADDRESS_SECONDS: Final = 5.0
+AGENT: Final = "Annals"
+
+_USUAL: Final = {"http": 80, "https": 443}
+
+
+class Failed(Exception):
+    """There is no answer. code: a word for programs; message: why, without any address."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back. body: its first 64 KiB at most, as sent. whole: whether that is all of it."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    whole: bool
+
+    def header(self, name: str) -> str | None:
+        """The value of a header; those of several with the name are joined by commas."""
+        found = [value for other, value in self.headers if other == name.lower()]
+        return ", ".join(found) if found else None
+
+
+class Client:
+    """Keeps connections to one place open; any number of tasks may use it. Belongs to one event loop."""
+
+    def __init__(self, uri: str, resolver: Resolver, private: bool = False) -> None:
+        """private: whether what is sent is nobody else's business: without TLS it stays on the machine (SUB-306).
+
+        Raises: Failed where nothing can be sent to the URI.
+        """
+        at = _address(uri)
+        host, port = at.servers[0]
+        target = (at.path or "/") + (f"?{at.query}" if at.query is not None else "")
+        shown = f"[{host}]" if ":" in host else host
+        self._url = httpcore.URL(scheme=at.scheme, host=host.removesuffix("."), port=port, target=target)
+        self._host = shown if port == _USUAL[at.scheme] else f"{shown}:{port}"
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=trust.of(resolver) if at.tls else None,
+            max_connections=CONNECTIONS,
+            max_keepalive_connections=IDLE,
+            keepalive_expiry=IDLE_SECONDS,
+            network_backend=_Checked(resolver, at.tls, private),
+        )
+
+    async def request(
+        self, method: str, headers: Iterable[tuple[str, str]], content: bytes | None, seconds: float
+    ) -> Answer:
+        """The answer. seconds: for all of it, from looking up the name to the last byte. Raises: Failed."""
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + seconds
+        try:
+            request = self._request(method, headers, content)
+            async with asyncio.timeout(seconds):
+                response = await self._pool.handle_async_request(request)
+            try:
+                body, whole = await _body(response, min(BODY_SECONDS, ends - loop.time()))
+            finally:
+                await response.aclose()
+        except TimeoutError:
+            raise Failed("timeout", f"no answer within {seconds:g} s") from None
+        except Unreachable as refused:
+            raise Failed("address", str(refused)) from None
+        except (OSError, httpcore.NetworkError, httpcore.TimeoutException) as error:
+            raise _failed(error) from None
+        except httpcore.RemoteProtocolError:
+            raise Failed("protocol", "the answer is not HTTP, or broke off") from None
+        except (httpcore.LocalProtocolError, ValueError) as error:
+            raise Failed("request", f"this cannot be sent: {type(error).__name__}") from None
+        received = tuple((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers)
+        return Answer(response.status, received, body, whole)
+
+    async def close(self) -> None:
+        """Lets go of all connections."""
+        await self._pool.aclose()
+
+    def _request(self, method: str, headers: Iterable[tuple[str, str]], content: bytes | None) -> httpcore.Request:
+        length = () if content is None else (("Content-Length", str(len(content))),)
+        sent = [(name.encode(), value.encode()) for name, value in (("Host", self._host), *headers, *length)]
+        return httpcore.Request(method, self._url, headers=sent, content=content)
+
+
+def _address(uri: str) -> Address:
+    try:
+        return address(uri, HTTP, Place())
+    except InvalidSubscription as error:
+        raise Failed("request", error.arguments["error_detail"]) from None
+
+
+async def _body(response: httpcore.Response, seconds: float) -> tuple[bytes, bool]:
+    """What is read of a body, and whether it is all. A status is an answer, whatever becomes of the body behind it."""
+    found = bytearray()
+    with suppress(httpcore.NetworkError, httpcore.RemoteProtocolError, TimeoutError):
+        async with asyncio.timeout(seconds):
+            async for part in response.aiter_stream():
+                found += part
+                if len(found) > READ:
+                    return bytes(found[:READ]), False
+            return bytes(found), True
+    return bytes(found), False
+
+
+def _failed(error: BaseException) -> Failed:
+    """What a connection broke on. What the system says of it has addresses, so it is said anew."""
+    if isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout):
+        cause = _cause(error)
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return Failed("tls", f"its certificate is not believed: {cause.verify_message}")
+        if isinstance(cause, ssl.SSLError):
+            return Failed("tls", "no secure connection comes about")
+        return Failed("tls", "it hung up on the way to a secure connection")
+    if isinstance(error, socket.gaierror):
+        return Failed("name", "the name of the host has no address")
+    if isinstance(error, ConnectionRefusedError):
+        return Failed("connection", "the connection was refused")
+    if isinstance(error, OSError):
+        return Failed("connection", "no connection comes about")
+    return Failed("connection", "the connection broke off")
+
+
+def _cause(error: BaseException) -> BaseException:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+@runtime_checkable
+class Several(Protocol):
+    """A resolver that gives all checked addresses of a host, best first."""
+
+    async def addresses(self, host: str, port: int) -> Sequence[str]:
+        """Raises as contract.Resolver does."""
+
+
+class _Checked(httpcore.AsyncNetworkBackend):
+    """Connects to what a resolver gives. Names in TLS and in requests stay those of the URI."""
+
+    def __init__(self, resolver: Resolver, tls: bool, private: bool) -> None:
+        self._resolver, self._alone = resolver, private and not tls
+        self._network = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Raises: Unreachable, OSError."""
+        found = await self._addresses(host, port)
+        if self._alone and not all(ip_address(each).is_loopback for each in found):
+            raise Unreachable("a credential goes over channels with TLS only")
+        for each in found[:-1]:
+            with suppress(OSError):
+                return await self._connect(each, port, ADDRESS_SECONDS)
+        return await self._connect(found[-1], port, None)
+
+    async def _addresses(self, host: str, port: int) -> Sequence[str]:
+        if isinstance(self._resolver, Several):
+            return await self._resolver.addresses(host, port)
+        return [await self._resolver.resolve(host, port)]
+
+    async def _connect(self, checked: str, port: int, seconds: float | None) -> httpcore.AsyncNetworkStream:
+        try:
+            return await self._network.connect_tcp(checked, port, seconds)
+        except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+            cause = _cause(error)
+            raise cause if isinstance(cause, OSError) else ConnectionError from None

@@ -1,0 +1,41 @@
+"""What a sink says, fit to be shown to the owner of a subscription: short, on one line, and without secrets.
+
+Rules SUB-303 and SUB-823.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from typing import Final
+from urllib.parse import quote, quote_plus
+
+#: Bytes that are kept.
+KEPT: Final = 1024
+HIDDEN: Final = "***"
+
+
+def scrubbed(body: bytes, secrets: Iterable[str], whole: bool = True) -> str:
+    """At most 1 KiB of what an answer says. whole: whether the body was read to its end."""
+    forms = sorted({form for secret in secrets if secret for form in _forms(secret)}, key=len, reverse=True)
+    text = body.decode("utf-8", "replace")
+    for form in forms:
+        text = text.replace(form, HIDDEN)
+    if not whole and forms:
+        # The beginning of a secret may stand where reading ended.
+        text = text[: -len(forms[0])]
+    line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    return line.encode()[:KEPT].decode(errors="ignore")
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """A secret as programs write it when they repeat what they were sent."""
+    yield secret
+    yield quote(secret, safe="")
+    yield quote_plus(secret)
+    yield html.escape(secret)
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield b64encode(secret.encode()).decode()
