@@ -1,0 +1,116 @@
+"""The way to a sink: a connection to the checked address, TLS with the host's name, and what fails on the way.
+
+Nothing here needs a thread or looks a name up: whom to connect to is what the Resolver says.
+Spec: SUB-901, 904, 906.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import ssl
+from collections.abc import Callable
+from typing import TypeVar
+
+from domain.subscriptions.places import Place
+from domain.subscriptions.sinks import Address, address
+from projections.subscriptions import trust
+from projections.subscriptions.contract import Outcome, Resolver, Result, Target, Unreachable
+
+T = TypeVar("T")
+
+
+def located(target: Target, protocol: str) -> Address:
+    """Where a target is, in parts. Raises: InvalidSubscription for a URI that was never checked."""
+    return address(target.uri, protocol, Place())
+
+
+class Refused(Exception):
+    """A sink that says no, with what that comes to."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.code)
+        self.outcome = outcome
+
+
+async def dial(host: str, port: int, resolver: Resolver) -> socket.socket:
+    """A connection to the one address that the resolver gives. Raises: Unreachable, OSError."""
+    checked = await resolver.resolve(host, port)
+    connection = socket.socket(socket.AF_INET6 if ":" in checked else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await asyncio.get_running_loop().sock_connect(connection, (checked, port))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+async def secured(connection: socket.socket, host: str, resolver: Resolver) -> ssl.SSLSocket:
+    """A connection with TLS, whose certificate is the host's. Raises: ssl.SSLError, OSError; then it is closed."""
+    try:
+        wrapped = trust.of(resolver).wrap_socket(connection, server_hostname=host, do_handshake_on_connect=False)
+    except BaseException:
+        connection.close()
+        raise
+    try:
+        await patiently(wrapped, wrapped.do_handshake)
+    except BaseException:
+        wrapped.close()
+        raise
+    return wrapped
+
+
+async def patiently(connection: socket.socket, act: Callable[[], T]) -> T:
+    """What an action on a non-blocking socket comes to, once it can be done."""
+    while True:
+        try:
+            return act()
+        except (ssl.SSLWantReadError, BlockingIOError):
+            await _ready(connection, writing=False)
+        except ssl.SSLWantWriteError:
+            await _ready(connection, writing=True)
+
+
+async def _ready(connection: socket.socket, writing: bool) -> None:
+    loop = asyncio.get_running_loop()
+    add, remove = (loop.add_writer, loop.remove_writer) if writing else (loop.add_reader, loop.remove_reader)
+    number, ready = connection.fileno(), loop.create_future()
+
+    def tell() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    add(number, tell)
+    try:
+        await ready
+    finally:
+        remove(number)
+
+
+def failure(error: Exception) -> Outcome:
+    """What an attempt comes to that did not get through. The message names no address (SUB-904)."""
+    match error:
+        case Refused():
+            return error.outcome
+        case Unreachable():
+            return _retry("unreachable", str(error))
+        case TimeoutError():
+            return _retry("timeout", "no answer in time")
+        case socket.gaierror():
+            return _retry("unresolved", "the host has no address")
+        case ssl.SSLCertVerificationError():
+            return _retry("tls", f"the certificate is not accepted: {error.verify_message}")
+        case ssl.SSLError():
+            return _retry("tls", f"TLS failed: {error.reason or 'no reason given'}")
+        case OSError(errno=int(number)):
+            return _retry(errno.errorcode.get(number, "connection"), os.strerror(number))
+        case _:
+            return _retry("connection", "the connection failed")
+
+
+def _retry(code: str, message: str) -> Outcome:
+    return Outcome(Result.RETRY, code, message[:1024])

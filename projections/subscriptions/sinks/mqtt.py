@@ -1,0 +1,149 @@
+"""The sinks of MQTT 3.1.1 and 5: one connection each, made when something is sent and again after it broke.
+
+`send` may be called any number of times at once: what is on its way shares the connection, as far as the broker lets
+it. The client runs in the event loop; there is no thread. paho-mqtt is optional; this module can be imported without.
+Spec: CloudEvents MQTT protocol binding 1.0.2; SUB-305, 702, 708, 709.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudevents.core.v1.event import CloudEvent
+
+from domain.subscriptions.sinks import MQTT3, MQTT5
+from projections.subscriptions.contract import DELIVERED, Credential, Outcome, Resolver, Result, Target, sink
+from projections.subscriptions.sinks import messages
+from projections.subscriptions.sinks.dialing import Refused, dial, failure, located, secured
+from projections.subscriptions.sinks.mqtt_outcomes import disconnected
+
+if TYPE_CHECKING:
+    from projections.subscriptions.sinks.mqtt_link import Link
+
+_STRUCTURED: Final = f"{messages.STRUCTURED}; charset=utf-8"
+#: Where brokers listen for WebSockets, if the URI does not say.
+_WEBSOCKET_PATH: Final = "/mqtt"
+
+
+@sink(MQTT3)
+def open_mqtt3(target: Target, resolver: Resolver) -> MqttSink:
+    """A sink of MQTT 3.1.1. Raises: ImportError without paho-mqtt."""
+    return _open(target, resolver, MQTT3)
+
+
+@sink(MQTT5)
+def open_mqtt5(target: Target, resolver: Resolver) -> MqttSink:
+    """A sink of MQTT 5. Raises: ImportError without paho-mqtt."""
+    return _open(target, resolver, MQTT5)
+
+
+def _open(target: Target, resolver: Resolver, protocol: str) -> MqttSink:
+    import projections.subscriptions.sinks.mqtt_link  # noqa: F401
+
+    return MqttSink(target, resolver, protocol)
+
+
+class MqttSink:
+    """See contract.Sink."""
+
+    def __init__(self, target: Target, resolver: Resolver, protocol: str) -> None:
+        self._target, self._resolver, self._protocol = target, resolver, protocol
+        self._at = located(target, protocol)
+        self._link: Link | None = None
+        self._connecting = asyncio.Lock()
+        self._closed = False
+
+    async def send(self, events: Sequence[CloudEvent]) -> Outcome:
+        """See contract.Sink; of several events, the first outcome that is no success."""
+        for event in events:
+            outcome = await self._send(event)
+            if outcome.result is not Result.DELIVERED:
+                return outcome
+        return DELIVERED
+
+    async def close(self) -> None:
+        """See contract.Sink."""
+        self._closed = True
+        self._drop(self._link)
+
+    async def _send(self, event: CloudEvent) -> Outcome:
+        link: Link | None = None
+        try:
+            payload, properties = self._message(event)
+        except ValueError as error:
+            return Outcome(Result.REJECTED, "unwritable", f"the event cannot be written: {type(error).__name__}")
+        try:
+            async with asyncio.timeout(self._target.seconds):
+                link = await self._connected()
+                return await link.publish(payload, properties)
+        except TimeoutError as late:
+            # A broker that owes an acknowledgement is not asked again on the same connection.
+            self._drop(link)
+            return failure(late)
+        except (OSError, Refused) as error:
+            return failure(error)
+        except Exception as error:  # Unreachable among others: nothing may get out
+            return failure(error)
+
+    async def _connected(self) -> Link:
+        """The connection. Raises: Refused, Unreachable, OSError."""
+        async with self._connecting:
+            if self._closed:
+                raise Refused(disconnected("closed"))
+            if self._link is None or self._link.over:
+                self._link = await self._connect()
+            return self._link
+
+    async def _connect(self) -> Link:
+        from projections.subscriptions.sinks.mqtt_link import Terms, connect, open_websocket
+
+        ((host, port),) = self._at.servers
+        connection: Any = await dial(host, port, self._resolver)
+        if self._at.tls:
+            connection = await secured(connection, host, self._resolver)
+        if self._at.scheme.startswith("ws"):
+            connection = await open_websocket(connection, self._at, _WEBSOCKET_PATH)
+        settings = self._target.settings
+        user, password = _login(self._target.credential)
+        terms = Terms(self._protocol, settings["topicname"], settings.get("qos", 1), settings.get("retain", False),
+                      user, password)  # fmt: skip
+        return await connect(connection, terms)
+
+    def _message(self, event: CloudEvent) -> tuple[bytes, dict[str, Any]]:
+        """The payload, and the properties of MQTT 5 by name. Raises: ValueError."""
+        if self._protocol == MQTT3:
+            return messages.structured(event), {}
+        properties: dict[str, Any] = {}
+        names: dict[str, str] = {}
+        if messages.goes_binary(event, self._target.contentmode):
+            names = messages.attributes(event)
+            payload = messages.payload(event)
+            kind = names.pop("datacontenttype", None)
+        else:
+            payload, kind = messages.structured(event), _STRUCTURED
+        if kind is not None:
+            properties["ContentType"] = kind
+        given = self._target.settings.get("userproperties") or {}
+        pairs = [*names.items(), *((name, each) for name, each in given.items() if name not in names)]  # SUB-708
+        if pairs:
+            properties["UserProperty"] = pairs
+        if expiry := self._target.settings.get("expiry"):
+            properties["MessageExpiryInterval"] = expiry
+        return payload, properties
+
+    def _drop(self, link: Link | None) -> None:
+        if link is not None:
+            link.close()
+        if link is self._link:
+            self._link = None
+
+
+def _login(credential: Credential | None) -> tuple[str | None, str | None]:
+    """User and password. A token is the password; the user that has to stand before it may be empty (SUB-305)."""
+    if credential is None:
+        return None, None
+    if credential.type == "PLAIN":
+        return credential.identifier, credential.secret
+    return credential.identifier, credential.token

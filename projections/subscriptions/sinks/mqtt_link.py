@@ -1,0 +1,280 @@
+"""One MQTT connection, run by the event loop: the client's socket is watched there, and its timers are called there."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags, _WebsocketWrapper
+from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+from paho.mqtt.reasoncodes import ReasonCode
+
+from domain.subscriptions.sinks import MQTT5, Address
+from projections.subscriptions.contract import DELIVERED, Outcome, Result
+from projections.subscriptions.sinks import frames
+from projections.subscriptions.sinks.dialing import Refused, patiently
+from projections.subscriptions.sinks.mqtt_outcomes import (
+    ERRORS,
+    PACKET_TOO_LARGE,
+    QOS_NOT_SUPPORTED,
+    RETAIN_NOT_SUPPORTED,
+    answered,
+    disconnected,
+)
+
+#: Seconds after which an idle connection shows that it is there, and between two looks at that.
+_KEEP_ALIVE: Final = 30
+_LOOK: Final = 10.0
+#: Messages that may wait for their acknowledgement at once; MQTT 5 brokers may ask for fewer.
+_IN_FLIGHT: Final = 100
+#: Bytes of a PUBLISH beside topic, payload and properties, at most.
+_HEADER: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is sent where, and who sends it."""
+
+    protocol: str
+    topic: str
+    qos: int
+    retain: bool
+    user: str | None
+    password: str | None = field(repr=False)
+
+
+async def connect(connection: Any, terms: Terms) -> Link:
+    """A connection that the broker has accepted. connection: a socket, or what is like one, which is closed on failure.
+
+    Raises: Refused.
+    """
+    link = Link(connection, terms)
+    try:
+        await link.accepted
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+async def open_websocket(connection: socket.socket, at: Address, path: str) -> Any:
+    """The WebSocket that a server opens on a connection. path: where the URI has none. Raises: OSError."""
+    key = frames.new_key()
+    try:
+        request = memoryview(frames.opening(at, path, key, "mqtt"))
+        while request:
+            request = request[await patiently(connection, partial(connection.send, request)) :]
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            # Byte by byte, because what follows belongs to the client.
+            head += (more := await patiently(connection, partial(connection.recv, 1)))
+            if not more or len(head) > frames.MOST:
+                raise ConnectionError("no WebSocket")
+        frames.check_answer(head[:-4], key)
+    except BaseException:
+        connection.close()
+        raise
+    return _WebSocket(connection, at.servers[0][0], at.servers[0][1], at.tls, path, None)
+
+
+class _WebSocket(_WebsocketWrapper):
+    """The frames of the client library, on a WebSocket that is open already."""
+
+    def _do_handshake(self, extra_headers: Any) -> None:
+        self.connected = True
+
+
+_NO_PROPERTIES: Final = Properties(PacketTypes.PUBACK)  # type: ignore[no-untyped-call]
+
+
+class Link:
+    """See `connect`. over: whether it has ended."""
+
+    def __init__(self, connection: Any, terms: Terms) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._terms = terms
+        self._waiting: dict[int, asyncio.Future[Outcome]] = {}
+        self._most = 0  # bytes of a packet, where the broker sets a bound
+        self._refusal: Outcome | None = None
+        self.over = False
+        self.accepted: asyncio.Future[None] = self._loop.create_future()
+        self._client = _Client(connection, self, terms)
+        self._timer = self._loop.call_later(_LOOK, self._look)
+        self._client.start()
+
+    async def publish(self, payload: bytes, properties: Mapping[str, Any]) -> Outcome:
+        """What becomes of a message: with QoS 0 once it is written, else once the broker has it."""
+        if self._refusal:
+            return self._refusal
+        packed = _packed(properties) if self._terms.protocol == MQTT5 else None
+        if self._most and self._size(payload, packed) > self._most:
+            return answered(PACKET_TOO_LARGE)
+        terms = self._terms
+        info = self._client.publish(terms.topic, payload, terms.qos, terms.retain, packed)
+        if self.over or info.rc != MQTTErrorCode.MQTT_ERR_SUCCESS:
+            return disconnected("disconnected")
+        future: asyncio.Future[Outcome] = self._loop.create_future()
+        self._waiting[info.mid] = future
+        try:
+            return await future
+        finally:
+            self._waiting.pop(info.mid, None)
+
+    def close(self) -> None:
+        """Says goodbye, as far as that can be said at once, and lets go."""
+        if not self.over:
+            self._client.leave()
+            self.end(disconnected("closed"))
+
+    # --- what the client tells ---------------------------------------------------------------------------------------
+
+    def opened(self, properties: Any) -> None:
+        """The broker has accepted. properties: what it bounds."""
+        self._most = getattr(properties, "MaximumPacketSize", 0)
+        if self._terms.retain and not getattr(properties, "RetainAvailable", 1):
+            self._refusal = answered(RETAIN_NOT_SUPPORTED)
+        if self._terms.qos > getattr(properties, "MaximumQoS", 2):
+            self._refusal = answered(QOS_NOT_SUPPORTED)
+        if not self.accepted.done():
+            self.accepted.set_result(None)
+
+    def settled(self, mid: int, code: int) -> None:
+        """The broker has answered, or nothing more is to be answered."""
+        future = self._waiting.get(mid)
+        if future and not future.done():
+            future.set_result(answered(code) if code else DELIVERED)
+
+    def blame(self, code: int) -> Outcome:
+        """The outcome of a goodbye from the broker, which does not name the message that it is about."""
+        outcome = answered(code)
+        alone = len(self._waiting) < 2 or outcome.result is not Result.REJECTED
+        return outcome if alone and outcome is not DELIVERED else disconnected(outcome.code or "disconnected")
+
+    def end(self, outcome: Outcome) -> None:
+        """The connection is gone, and with it whatever has no answer."""
+        self.over = True
+        self._timer.cancel()
+        if not self.accepted.done():
+            self.accepted.set_exception(Refused(outcome))
+        # Asked for by nobody, where whoever connects was cancelled.
+        self.accepted.exception() if self.accepted.done() and not self.accepted.cancelled() else None
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_result(outcome)
+
+    # -----------------------------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        self._timer = self._loop.call_later(_LOOK, self._look)
+        self._client.loop_misc()
+
+    def _size(self, payload: bytes, packed: Properties | None) -> int:
+        return _HEADER + len(self._terms.topic.encode()) + len(payload) + (len(_bytes(packed)) if packed else 0)
+
+
+def _bytes(properties: Properties) -> bytes:
+    packed: bytes = properties.pack()  # type: ignore[no-untyped-call]
+    return packed
+
+
+def _packed(properties: Mapping[str, Any]) -> Properties:
+    made = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+    for name, value in properties.items():
+        setattr(made, name, value)
+    return made
+
+
+class _Client(Client):
+    """The library's client, on a connection that is made already, with the event loop for its own.
+
+    It takes a refused message for an accepted one where that comes with PUBREC, and for a broken connection where it
+    does not know the code; so both answers are read here.
+    """
+
+    def __init__(self, connection: Any, link: Link, terms: Terms) -> None:
+        five = terms.protocol == MQTT5
+        version = MQTTProtocolVersion.MQTTv5 if five else MQTTProtocolVersion.MQTTv311
+        # 22 letters and digits: as many as every broker takes. A new name each time takes over nobody's session.
+        name = f"annals{secrets.token_hex(8)}"
+        clean = None if five else True
+        super().__init__(CallbackAPIVersion.VERSION2, name, clean, protocol=version, reconnect_on_failure=False)
+        self._made, self._link = connection, link
+        self._watching = asyncio.get_running_loop()
+        self.max_inflight_messages = _IN_FLIGHT
+        self.suppress_exceptions = False
+        if terms.user is not None:
+            self.username_pw_set(terms.user, terms.password)
+        self.on_connect = self._on_connected
+        self.on_disconnect = self._on_disconnected
+        self.on_publish = lambda client, userdata, mid, reason, properties: link.settled(mid, 0)
+        self.on_socket_open = lambda client, userdata, made: self._watch(made)
+        self.on_socket_close = lambda client, userdata, made: self._unwatch(made)
+        self.on_socket_register_write = lambda client, userdata, made: self._watch(made, writing=True)
+        self.on_socket_unregister_write = lambda client, userdata, made: self._unwatch(made, writing=True)
+
+    def start(self) -> None:
+        """Introduces itself. The host's name is not used any more: the connection is there."""
+        if self.protocol == MQTTProtocolVersion.MQTTv5:
+            self.connect("connected", 1, _KEEP_ALIVE, clean_start=True)
+        else:
+            self.connect("connected", 1, _KEEP_ALIVE)
+
+    def leave(self) -> None:
+        """Says goodbye and closes the socket."""
+        self.on_disconnect = None
+        self.disconnect()
+        self.loop_write()
+        self._sock_close()
+
+    def _create_socket(self) -> Any:
+        return self._made
+
+    def _watch(self, made: Any, writing: bool = False) -> None:
+        if writing:
+            self._watching.add_writer(made.fileno(), self.loop_write)
+        else:
+            self._watching.add_reader(made.fileno(), self._read)
+
+    def _unwatch(self, made: Any, writing: bool = False) -> None:
+        (self._watching.remove_writer if writing else self._watching.remove_reader)(made.fileno())
+
+    def _read(self) -> None:
+        self.loop_read()
+        # What TLS has taken from the socket already, no socket says that it has.
+        while (made := self.socket()) and (pending := getattr(made, "pending", None)) and pending():
+            self.loop_read()
+
+    def _on_connected(self, client: Client, data: Any, flags: ConnectFlags, reason: ReasonCode, given: Any) -> None:
+        if reason.value >= ERRORS:
+            self._link.end(answered(reason.value))
+            return
+        self._max_inflight_messages = min(_IN_FLIGHT, getattr(given, "ReceiveMaximum", _IN_FLIGHT))
+        self._link.opened(given)
+
+    def _on_disconnected(self, client: Client, data: Any, flags: DisconnectFlags, reason: Any, given: Any) -> None:
+        said = reason.value if flags.is_disconnect_packet_from_server and reason is not None else 0
+        self._link.end(self._link.blame(said) if said else disconnected("disconnected"))
+
+    def _handle_pubrec(self) -> MQTTErrorCode:
+        return self._refused() or super()._handle_pubrec()
+
+    def _handle_pubackcomp(self, cmd: Any) -> MQTTErrorCode:
+        return self._refused() or super()._handle_pubackcomp(cmd)
+
+    def _refused(self) -> MQTTErrorCode | None:
+        """Ends a message that the broker has refused; None where it has not."""
+        packet = self._in_packet["packet"]
+        if len(packet) < 3 or packet[2] < ERRORS:
+            return None
+        mid = int.from_bytes(packet[:2], "big")
+        self._link.settled(mid, packet[2])
+        if mid in self._out_messages:
+            self._do_on_publish(mid, ReasonCode(PacketTypes.PUBACK), _NO_PROPERTIES)
+        return MQTTErrorCode.MQTT_ERR_SUCCESS
