@@ -7,8 +7,10 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
+import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
@@ -113,10 +115,17 @@ class RabbitMQ(Station):
     def close(self) -> None:
         """Ends the broker and removes what it has kept."""
         self.stop()
-        # Erlang's name service goes on by itself, for other nodes; this one has its own.
-        with contextlib.suppress(FileNotFoundError):
-            subprocess.run(["epmd", "-kill"], env=self._environment(), capture_output=True, check=False)
+        self._end_names()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _end_names(self) -> None:
+        """Ends Erlang's name service: it goes on by itself, and refuses to end while it believes that a node lives."""
+        end = time.monotonic() + 10
+        with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+            while time.monotonic() < end:
+                subprocess.run(["epmd", "-kill"], env=self._environment(), capture_output=True, check=False)
+                socket.create_connection(("127.0.0.1", self._epmd_port), timeout=1).close()
+                time.sleep(0.1)
 
     def _become(self) -> None:
         """Gives the folder to the account of RabbitMQ's package, because as root others could not look after it."""

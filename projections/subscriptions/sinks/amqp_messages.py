@@ -23,7 +23,7 @@ def message(event: CloudEvent, address: str, binary: bool) -> bytes:
     Raises: ValueError, RecursionError for data that cannot be written.
     """
     attributes = {name: value for name, value in event.get_attributes().items() if value is not None}
-    made = Message(id=attributes["id"], address=address, durable=True, inferred=True)
+    made: Any = Message(id=attributes["id"], address=address, durable=True, inferred=True)
     if binary and event.get_data() is not None:
         made.body = payload(event)
         if kind := attributes.pop("datacontenttype", None):

@@ -9,15 +9,15 @@ from typing import Final
 
 from cloudevents.core.v1.event import CloudEvent
 
+from domain.subscriptions.sinks import AMQP, Address
+from projections.subscriptions import trust
 from projections.subscriptions.contract import DELIVERED, Outcome, Resolver, Result, Target, Unreachable
 from projections.subscriptions.sinks.amqp_messages import message
 from projections.subscriptions.sinks.amqp_outcomes import UNAUTHORIZED, failed, rejected
 from projections.subscriptions.sinks.amqp_web import Web
 from projections.subscriptions.sinks.amqp_wire import Terms, Wire
-from projections.subscriptions.sinks.dialing import Place, dial, failure, trust
+from projections.subscriptions.sinks.dialing import dial, failure, located
 
-_PORTS: Final = {"amqp": 5672, "amqps": 5671, "ws": 80, "wss": 443}
-_SECURE: Final = ("amqps", "wss")
 #: Seconds that saying goodbye may take.
 _GOODBYE: Final = 2.0
 
@@ -27,7 +27,7 @@ class AmqpSink:
 
     def __init__(self, target: Target, resolver: Resolver) -> None:
         self._target, self._resolver = target, resolver
-        self._place = Place.of(target.uri, _PORTS, _SECURE)
+        self._at = located(target, AMQP)
         self._wire: Wire | None = None
         self._connecting = asyncio.Lock()
         self._closed = False
@@ -70,16 +70,17 @@ class AmqpSink:
         if self._closed:
             raise ConnectionError
         if self._wire is None or self._wire.over:
-            connection = await dial(self._place, self._resolver)
+            ((host, port),) = self._at.servers
+            connection = await dial(host, port, self._resolver)
             try:
-                terms = _terms(self._target, self._place, connection.getpeername()[0])
-                web = Web(self._place) if self._place.scheme.startswith("ws") else None
+                terms = _terms(self._target, self._at, connection.getpeername()[0])
+                web = Web(self._at) if self._at.scheme.startswith("ws") else None
                 _, self._wire = await asyncio.get_running_loop().create_connection(
                     lambda: Wire(terms, web),
                     sock=connection,
-                    ssl=trust() if self._place.secure else None,
+                    ssl=trust.of(self._resolver) if self._at.tls else None,
                     # The name that the certificate has to be for, whatever the address is.
-                    server_hostname=self._place.host if self._place.secure else None,
+                    server_hostname=host if self._at.tls else None,
                 )
             except BaseException:
                 connection.close()
@@ -94,11 +95,11 @@ class AmqpSink:
         return Outcome(outcome.result, outcome.code.replace(secret, "…"), outcome.message.replace(secret, "…"))
 
 
-def _terms(target: Target, place: Place, address: str) -> Terms:
+def _terms(target: Target, at: Address, address: str) -> Terms:
     """What the peer is asked for. address: of the machine that is connected to."""
     settings, credential = target.settings, target.credential
     return Terms(
-        host=place.host,
+        host=at.servers[0][0],
         address=settings["address"],
         linkname=settings.get("linkname", ""),
         settled=settings.get("sendersettlementmode") == "settled",
@@ -106,5 +107,5 @@ def _terms(target: Target, place: Place, address: str) -> Terms:
         user=credential.identifier if credential else None,
         password=credential.secret if credential else "",
         # A password goes through the open only where that stays on the machine (SUB-306).
-        secure=place.secure or ip_address(address).is_loopback,
+        secure=at.tls or ip_address(address).is_loopback,
     )

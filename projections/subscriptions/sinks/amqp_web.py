@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from domain.subscriptions.sinks import Address
 from projections.subscriptions.sinks import frames
-from projections.subscriptions.sinks.dialing import Place
 
 _PROTOCOL: Final = "amqp"
 #: Bytes of a frame beyond which a peer is not listened to: it has no more to say than acknowledgements.
@@ -18,14 +18,14 @@ _MOST: Final = 1 << 20
 class Web:
     """is_open: whether the server has agreed to speak AMQP within."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, at: Address) -> None:
         self.is_open = False
-        self._place, self._key = place, frames.new_key()
+        self._at, self._key = at, frames.new_key()
         self._unread = self._owed = b""
 
     def hello(self) -> bytes:
         """The request that opens the WebSocket."""
-        return frames.opening(self._place, self._place.path or "/", self._key, _PROTOCOL)
+        return frames.opening(self._at, "/", self._key, _PROTOCOL)
 
     def receive(self, data: bytes) -> bytes:
         """The AMQP in what was received. Raises: ConnectionError where the server ends it or breaks its rules."""

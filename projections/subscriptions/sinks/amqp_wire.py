@@ -67,10 +67,10 @@ class Wire(asyncio.Protocol):
         self._connection = _connection(terms, self._collector)
         self._engine.bind(self._connection)
         self._link = _link(self._connection, terms)
-        self._acts: Final[dict[Any, Callable[[Event], None]]] = {
+        self._acts: Final[dict[Any, Callable[[Any], None]]] = {
             Event.LINK_FLOW: self._on_flow,
             Event.LINK_REMOTE_OPEN: lambda event: self._tick(),
-            Event.DELIVERY: self._on_delivery,
+            Event.DELIVERY: lambda event: self._on_delivery(event.delivery),
             Event.LINK_REMOTE_CLOSE: lambda event: self._end(event.link.remote_condition, "detached"),
             Event.LINK_REMOTE_DETACH: lambda event: self._end(event.link.remote_condition, "detached"),
             Event.SESSION_REMOTE_CLOSE: lambda event: self._end(event.session.remote_condition, "ended"),
@@ -152,13 +152,17 @@ class Wire(asyncio.Protocol):
         self._due = False
         try:
             self._transmit()
-            while (event := self._collector.peek()) is not None:
-                if act := self._acts.get(event.type):
-                    act(event)
-                self._collector.pop()
+            self._act()
             self._write()
+            self._act()  # Proton finds some errors, such as a refused password, when it is asked for bytes
         except _BROKEN as error:
             self._lose(failed("protocol", str(error)))
+
+    def _act(self) -> None:
+        while (event := self._collector.peek()) is not None:
+            if act := self._acts.get(event.type):
+                act(event)
+            self._collector.pop()
 
     def _write(self) -> None:
         if self._transport is None or (self._web and not self._web.is_open):
@@ -206,13 +210,12 @@ class Wire(asyncio.Protocol):
         self._tick()
         self._turn()
 
-    def _on_flow(self, event: Event) -> None:
+    def _on_flow(self, event: Any) -> None:
         self._transmit()
         if self._link.drain_mode:
             self._link.drained()
 
-    def _on_delivery(self, event: Event) -> None:
-        delivery = event.delivery
+    def _on_delivery(self, delivery: Any) -> None:
         state = _STATES.get(delivery.remote_state)
         if state is None and not delivery.settled:
             return
