@@ -29,18 +29,25 @@ _FORMS: Final = {name: form for name, form in FORMS_OF_LOG.items() if not form.e
 
 
 async def tried(
-    request: Request, road: Road, command: Command, condition: Condition | None, shown: Built | None = None
+    request: Request,
+    road: Road,
+    command: Command,
+    condition: Condition | None,
+    shown: Built | None = None,
+    *,
+    own: bool = False,
 ) -> Answer:
     """The events that a command would append, without a correlation id, because nothing is recorded.
 
-    shown: builds the answer of the real write, which may refuse it as well (ENT-4). Raises: NotAcceptable, Problem.
+    shown: builds the answer of the real write, which may refuse it as well (ENT-4). own: the command is about something
+    of the caller's own, which it sees whatever else it may see. Raises: NotAcceptable, Problem.
     """
     form = choose(request.header(b"accept"), _FORMS)
 
     def lines(transaction: Writing, recorded: Recorded) -> bytes:
         if shown is not None:
             shown(transaction, recorded)
-        return _lines(transaction, recorded, request.caller, form)
+        return _lines(transaction, recorded, None if own else _seen_by(request.caller), form)
 
     recorded = await asyncio.wrap_future(road.submit(command, request.caller, lines, condition, dryrun=True))
     return Answer(200, [form.content_type, root_link(request.base), *counted(recorded)], recorded.answer)
@@ -51,10 +58,10 @@ def counted(recorded: Recorded) -> Headers:
     return [(FINDINGS, b"%d" % recorded.findings)] if recorded.findings else []
 
 
-def _lines(transaction: Writing, recorded: Recorded, caller: Caller, form: Form) -> bytes:
+def _lines(transaction: Writing, recorded: Recorded, sees: Sees | None, form: Form) -> bytes:
     """What the log holds of a command that is about to be undone, as far as its caller may see it."""
     log = View.over(transaction.connection).log
-    source = LogSource(lambda: log, _seen_by(caller))
+    source = LogSource(lambda: log, sees)
     groups = source.groups(recorded.position - len(recorded.events), recorded.position)
     return form.before + form.write(groups, True) + form.after
 

@@ -69,7 +69,7 @@ class Front:
     """See the module.
 
     own: places by their name below `/-/`. aliases: those of them that the root has as well, as long as the model has no
-    such name. fixed: places by their whole path.
+    such name. fixed: places by their whole path. trees: places by the first segment of all their paths.
     """
 
     def __init__(
@@ -79,11 +79,13 @@ class Front:
         aliases: frozenset[str],
         fixed: Mapping[tuple[str, ...], Place],
         manners: Manners,
+        trees: Mapping[str, Place] | None = None,
     ) -> None:
         self._main = main
         self._own = own
         self._aliases = aliases
         self._fixed = fixed
+        self._trees = trees or {}
         self._manners = manners
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -145,6 +147,8 @@ class Front:
             return self._own[segments[1]]
         if segments in self._fixed:
             return self._fixed[segments]
+        if segments and segments[0] in self._trees:
+            return self._trees[segments[0]]
         if len(segments) == 1 and segments[0] in self._aliases and self._main.is_free(segments[0]):
             return self._own[segments[0]]
         return Place(self._main)

@@ -1,6 +1,6 @@
 """The one place where problems become answers.
 
-Spec: core 1.0-rc4, "Error Processing"; HTTP binding 1.0-rc4, "Error Processing"; RFC 9457 below `/-/`.
+Spec: core 1.0-rc4, "Error Processing"; HTTP binding 1.0-rc4, "Error Processing"; RFC 9457 for paths of our own.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ PROBLEM_JSON: Final = (b"content-type", b"application/problem+json")
 RETRY_AFTER: Final = (b"retry-after", b"1")
 #: The first segment of the paths that are this registry's own.
 OWN: Final = "-"
+SUBSCRIPTIONS: Final = "subscriptions"
+#: The first segments of paths whose problems are those of RFC 9457.
+_TOLD_SO: Final = frozenset((OWN, SUBSCRIPTIONS))
 
 
 def problem_answer(problem: Problem, request: Request, allow: str | None = None) -> Answer:
     """The answer to a refused request. allow: the Allow header of a 405."""
-    own = request.segments[:1] == (OWN,)
+    own = bool(request.segments) and request.segments[0] in _TOLD_SO
     headers = [PROBLEM_JSON if own else JSON, root_link(request.base)]
     if allow is not None:
         headers.append((b"allow", allow.encode()))

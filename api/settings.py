@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -13,6 +14,8 @@ from sqlalchemy.exc import ArgumentError
 
 from api import callers, cors, proxies
 from api.limits import MAX_BODY
+from commands.secrets import keys_of
+from domain import xid as xids
 from domain.world import DomainValidation
 
 PREFIX: Final = "ANNALS_"
@@ -57,6 +60,18 @@ def _parsed(parse: Callable[[str], object]) -> AfterValidator:
 
 def _urls(text: str) -> tuple[str, ...]:
     return tuple(str(_root(part.strip())) for part in text.split(",") if part.strip())
+
+
+def _content(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _endpoint(id: str) -> None:
+    if not xids.ID.match(id):
+        raise ValueError("an id is needed, such as subscriptions")
 
 
 class Settings(BaseSettings):
@@ -105,8 +120,26 @@ class Settings(BaseSettings):
     domain_validation: DomainValidation = Field(
         "warn", description="rules of endpoints and messages beyond the model: off, warn (counted), strict (refused)"
     )
+    master_key: Annotated[str | None, _parsed(keys_of)] = Field(
+        None, description="keys that seal secrets: base64 of 32 bytes each, with commas, the newest first"
+    )
+    master_key_file: Annotated[str | None, _parsed(lambda path: keys_of(_content(path)))] = Field(
+        None, description="path of a file with such keys, with commas or on lines of their own"
+    )
+    subscriptions_endpoint: Annotated[str | None, _parsed(_endpoint)] = Field(
+        None, description="id of the endpoint as which the registry makes its subscriptions known"
+    )
+    subscriptions_owned: int = Field(1000, ge=0, description="subscriptions that one caller may have")
+    subscriptions_filters: int = Field(20, ge=1, description="filters that one subscription may have")
+    subscriptions_body: int = Field(65536, ge=1, description="bytes that the body of a subscription may have")
     registryid: str = Field("annals", description="registryid that a new store gets; an existing one keeps its own")
     log_level: str = Field("info", description="least level of log lines: debug, info, warning, error")
+
+    @property
+    def master_keys(self) -> tuple[bytes, ...]:
+        """The keys in `master_key`, else those in the file."""
+        text = self.master_key or (_content(self.master_key_file) if self.master_key_file else "")
+        return keys_of(text) if text else ()
 
     @property
     def other_registries(self) -> tuple[str, ...]:
@@ -141,4 +174,8 @@ def _without_tokens(setting: str) -> str:
     return "***" if setting.lstrip().startswith("{") else setting
 
 
-_HIDDEN: Final[dict[str, Callable[[str], str]]] = {"database": hidden, "tokens": _without_tokens}
+_HIDDEN: Final[dict[str, Callable[[str], str]]] = {
+    "database": hidden,
+    "tokens": _without_tokens,
+    "master_key": lambda _: "***",
+}

@@ -11,6 +11,7 @@ from commands.clock import Clock, utc_now
 from commands.correlation import NewId
 from commands.handle import Observer, Road
 from commands.log import Recorded, Store, Writing
+from commands.secrets import Vault
 from domain.commands import CreateRegistry
 from domain.model.builtin import default_source
 from domain.world import DomainValidation
@@ -36,6 +37,8 @@ class Wanted(Protocol):
     def check_seconds(self) -> float: ...
     @property
     def check_memory(self) -> int: ...
+    @property
+    def master_keys(self) -> tuple[bytes, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ def open_registry(
         new_id=new_id,
         public_url=settings.public_url or "",
         domainvalidation=settings.domain_validation,
+        vault=Vault(settings.master_keys),
     )
     entities = Entities()
     store.create()

@@ -126,11 +126,6 @@ def for_preview(body: Any, offer: Offer, beside: frozenset[str]) -> tuple[dict[s
     return wanted(given, offer), {name: members[name] for name in beside & members.keys()}
 
 
-def public_filters(attributes: Mapping[str, Json]) -> list[Json]:
-    """The filters of a subscription."""
-    return list(attributes.get("filters", []))
-
-
 def _proper(members: dict[str, Any], place: Place) -> dict[str, Any]:
     """The properties under their proper names. Raises: InvalidSubscription for those that there are not."""
     if "filter" in members:

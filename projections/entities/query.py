@@ -30,6 +30,7 @@ from projections.entities.selection import Selection
 from projections.entities.tables import tables
 from projections.log import Log
 from projections.positions import position
+from projections.subscriptions.stored import Stored
 
 _COLUMNS: Final = ", ".join(Row._fields)
 _WIDTH: Final = len(Row._fields)
@@ -74,6 +75,11 @@ class View:
     def trail(self) -> Trail:
         """The audit trail, through the same connection."""
         return Trail(self._db)
+
+    @property
+    def subscriptions(self) -> Stored:
+        """The subscriptions, through the same connection."""
+        return Stored(self._db)
 
     def comparison(self, before: int, after: int) -> Comparison:
         """Two positions of the log compared, through the same connection."""
@@ -198,6 +204,10 @@ class ViewThen(View):
     @property
     def log(self) -> Log:
         return Log(self._now)
+
+    @property
+    def subscriptions(self) -> Stored:
+        return Stored(self._now, self._position)
 
     def as_of(self, position: int, definitions: tuple[int, int] | None = None) -> View:
         return ViewThen(self._now, position, definitions)

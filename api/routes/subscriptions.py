@@ -1,0 +1,112 @@
+"""`/subscriptions`: who is told of what.
+
+Spec: CloudEvents Subscriptions API, "API Specification". Rules SUB-501 to SUB-510.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from starlette.types import Receive
+
+from api.answer import Answer
+from api.problem import SUBSCRIPTIONS
+from api.request import Request
+from api.rules import NotAllowed
+from api.subscriptions.actions import Actions
+from api.subscriptions.deadletters import DeadLetters
+from api.subscriptions.offer import features
+from api.subscriptions.parts import Parts, check_caller, existing
+from api.subscriptions.reading import Reading
+from api.subscriptions.shown import answer
+from api.subscriptions.writing import Writing
+from domain import problems
+from domain.problems import Problem
+
+__all__ = ["SUBSCRIPTIONS", "Subscriptions", "coded"]
+
+Handler = Callable[[Request, Receive], Awaitable[Answer]]
+
+_METHODS: Final = b"access-control-allow-methods"
+
+
+class Subscriptions:
+    """The surface of all paths that begin with `/subscriptions`."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        reading, writing = Reading(parts), Writing(parts)
+        actions, letters = Actions(parts), DeadLetters(parts)
+        collection: Mapping[str, Handler] = {"GET": reading.list, "POST": writing.create}
+        item: Mapping[str, Handler] = {"GET": reading.one, "PUT": writing.replace, "DELETE": writing.delete}
+        action: Mapping[str, Handler] = {"POST": actions.answer}
+        #: By the number of segments; what is at an action or a dead letter is looked up further down.
+        self._handlers: Mapping[str, Mapping[str, Handler]] = {
+            "": collection,
+            "id": item,
+            "actions": action,
+            "deadletters": {"GET": letters.list},
+            "deadletter": {"GET": letters.one, "DELETE": letters.discard},
+            "redeliver": {"POST": letters.redeliver},
+        }
+
+    async def answer(self, request: Request, receive: Receive) -> Answer:
+        """See `front.Surface`. Raises: any Problem, with a `code` (SUB-508)."""
+        try:
+            return await self._answer(request, receive)
+        except NotAllowed as refused:
+            coded(refused.problem)
+            raise
+        except Problem as problem:
+            raise coded(problem) from None
+
+    async def _answer(self, request: Request, receive: Receive) -> Answer:
+        check_caller(request.caller)
+        handlers = self._handlers.get(_kind(request.segments) if not request.details else "none")
+        if handlers is None:
+            raise problems.ApiNotFound()
+        allow = ", ".join((*handlers, "OPTIONS"))
+        if request.method == "OPTIONS":
+            return await self._options(request, allow)
+        handler = handlers.get("GET" if request.method == "HEAD" else request.method)
+        if handler is None:
+            raise NotAllowed(problems.ActionNotSupported(action=request.method), allow)
+        return await handler(request, receive)
+
+    async def _options(self, request: Request, allow: str) -> Answer:
+        """What there is to subscribe to and how (SUB-506). Raises: NotFound."""
+        if len(request.segments) > 1:
+            await asyncio.to_thread(self._find, request)
+        described = await asyncio.to_thread(lambda: features(self._parts.offered()))
+        return answer(request, 200, described, [(b"allow", allow.encode()), (_METHODS, allow.encode())])
+
+    def _find(self, request: Request) -> None:
+        existing(self._parts.registry.readers.quick(), request.segments[1], request.caller)
+
+
+def coded(problem: Problem) -> Problem:
+    """The same problem, with what programs tell it by."""
+    problem.extensions.setdefault("code", problem.name.replace("_", ""))
+    return problem
+
+
+def _kind(segments: tuple[str, ...]) -> str:
+    """What a path leads to."""
+    if not all(segments):
+        return "none"
+    match segments[1:]:
+        case ():
+            return ""
+        case (_,):
+            return "id"
+        case (_, "actions", _):
+            return "actions"
+        case (_, "deadletters"):
+            return "deadletters"
+        case (_, "deadletters", _):
+            return "deadletter"
+        case (_, "deadletters", _, "redeliver"):
+            return "redeliver"
+    return "none"

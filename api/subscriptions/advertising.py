@@ -1,0 +1,46 @@
+"""The registry's own subscriptions as an endpoint of the registry, where a setting asks for it (SUB-108)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from api.subscriptions.offer import subscriptionconfig
+from api.wiring import Registry
+from domain.commands import Method, WriteTree
+from domain.jsontext import loads
+from domain.roles import CONSOLE, Caller
+
+ENDPOINTS: Final = "endpoints"
+#: Who it is in the log that makes it known.
+_CALLER: Final = Caller("annals", CONSOLE.role)
+
+
+def advertise(registry: Registry, id: str, base: str) -> bool:
+    """Whether the endpoint had to be written: one interaction, and none where it says so already.
+
+    base: root of the registry. A model without endpoints leaves nothing to be written. Raises: Problem.
+    """
+    view = registry.readers.quick()
+    model = view.entity("/model")
+    if model is None or ENDPOINTS not in loads(model.attributes)["model"].get("groups", {}):
+        return False
+    xid, wanted = f"/{ENDPOINTS}/{id}", _endpoint(base)
+    row = view.entity(xid)
+    known = loads(row.attributes) if row else {}
+    if all(known.get(name) == value for name, value in wanted.items()):
+        return False
+    method = Method.PATCH if row else Method.PUT
+    registry.road.submit(WriteTree(xid, wanted, method, ignore=frozenset({"epoch"})), _CALLER).result()
+    return True
+
+
+def _endpoint(base: str) -> dict[str, Any]:
+    return {
+        "name": "Subscriptions",
+        "description": "Subscriptions to what happens in this registry",
+        "usage": ["subscriber"],
+        "envelope": "CloudEvents/1.0",
+        "protocol": "HTTP/1.1",
+        "protocoloptions": {"endpoints": [{"uri": f"{base}/subscriptions"}], "deployed": True},
+        "subscriptionconfig": subscriptionconfig(),
+    }

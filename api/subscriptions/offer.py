@@ -1,0 +1,69 @@
+"""What this server can do for subscribers, and how they are told (SUB-108, SUB-202, SUB-506)."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
+from typing import Any, Final
+
+from domain.subscriptions import credentials, families, filters
+from domain.subscriptions.kinds import described
+from domain.subscriptions.properties import CONFIG, Offer
+from domain.subscriptions.settings import TABLES
+from domain.subscriptions.sinks import AMQP, HTTP, KAFKA, MQTT3, MQTT5, NATS, PROTOCOLS, SCHEMES
+from projections.subscriptions import sinks
+from projections.subscriptions.contract import SINKS
+from projections.xregistry_events import UNCONFIGURED
+
+#: Media types of a subscription in requests; the first is that of answers.
+MEDIA_TYPES: Final = ("application/json", "application/cloudevents-subscription+json")
+#: What the `source` of a family's events has behind the root of the registry.
+_BASES: Final = {
+    families.XREGISTRY: "",
+    families.SCHEMAREGISTRY: "/compat/schemaregistry/v0.2",
+    families.MESSAGECATALOG: "/compat/messagecatalog/v0.1",
+}
+#: Protocols that need no more than what is always installed, and the libraries of the others.
+_ALWAYS: Final = frozenset((HTTP, KAFKA))
+_LIBRARIES: Final = {MQTT3: "paho", MQTT5: "paho", AMQP: "proton", NATS: "nats"}
+
+
+@cache
+def protocols() -> tuple[str, ...]:
+    """The protocols that events can be sent by; looked up when first asked for, as clients take time to load."""
+    for module in iter_modules(sinks.__path__, f"{sinks.__name__}."):
+        try:
+            import_module(module.name)
+        except ImportError:
+            continue  # its client is not installed
+    return tuple(each for each in PROTOCOLS if each in _ALWAYS or (each in SINKS and find_spec(_LIBRARIES[each])))
+
+
+def offer(public_url: str | None, plaintext: bool, most: int) -> Offer:
+    """What a server with some settings can do. most: filters of a subscription."""
+    root = (public_url or UNCONFIGURED).rstrip("/")
+    return Offer(protocols(), {family: root + path for family, path in _BASES.items()}, plaintext, most)
+
+
+def features(offered: Offer) -> dict[str, Any]:
+    """What OPTIONS says of subscriptions."""
+    return {
+        "protocols": {name: _protocol(name) for name in offered.protocols},
+        "dialects": list(filters.DIALECTS),
+        "config": CONFIG,
+        "families": {name: {"source": source} for name, source in offered.sources.items()},
+        "sinkcredential": {name: described(table) for name, table in credentials.TABLES.items()},
+        "filters": {"maximum": offered.filters, "depth": filters.DEEPEST, "nodes": filters.MOST},
+        "mediatypes": list(MEDIA_TYPES),
+    }
+
+
+def subscriptionconfig() -> dict[str, str]:
+    """The keys of `config` with their types, as an endpoint says them."""
+    return {name: str(each["type"]) for name, each in CONFIG.items()}
+
+
+def _protocol(name: str) -> dict[str, Any]:
+    return {"schemes": list(SCHEMES[name]), "protocolsettings": described(TABLES[name])}

@@ -1,0 +1,126 @@
+"""GET of subscriptions: all that a caller may see, or one of them, now or at a moment of the past."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from email.utils import format_datetime
+from itertools import islice
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode
+
+from starlette.types import Receive
+
+from api import conditional
+from api.answer import Answer, Headers
+from api.asof import original
+from api.feeds.asked import parameters, refused, single
+from api.request import Request
+from api.subscriptions.asked import has
+from api.subscriptions.parts import Parts, existing, sees
+from api.subscriptions.shown import answer, public, tag, tagged
+from commands.clock import time_of
+from commands.proof import START
+from domain.roles import Caller
+from domain.subscriptions.subscription import Subscription
+from domain.world import Secret
+from projections.entities.query import View
+from projections.subscriptions.stored import Found
+
+#: Subscriptions of a page at most.
+MOST: Final = 1000
+_ASOF: Final = "asof"
+_PARAMETERS: Final = ("protocol", "source", "state", "limit", "after", _ASOF)
+
+
+class _Then(NamedTuple):
+    """What a request sees: a view, and headers that say of which moment. live: whether that is now."""
+
+    view: View
+    live: bool
+    headers: Headers
+
+
+class Reading:
+    """Answers to GET."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def list(self, request: Request, receive: Receive) -> Answer:
+        """All that the caller may see, in the order of their creation (SUB-505). Raises: BadRequest."""
+        return await asyncio.to_thread(self._list, request)
+
+    async def one(self, request: Request, receive: Receive) -> Answer:
+        """One subscription. Raises: NotFound, BadRequest, Unchanged."""
+        return await asyncio.to_thread(self._one, request)
+
+    def shown(self, subscription: Subscription, view: View, caller: Caller, *, live: bool = True) -> dict[str, Any]:
+        """What an answer shows. live: with its status."""
+        vault, stored = self._parts.registry.store.vault, view.subscriptions
+
+        def reveal(secret: Secret) -> str | None:
+            return stored.reveal(vault, secret)
+
+        members = public(subscription, caller, reveal)
+        return members | {"status": self._parts.deliveries.status(subscription)} if live else members
+
+    def _one(self, request: Request) -> Answer:
+        asof = single(parameters(request, (_ASOF,)), _ASOF)
+        then = self._then(request, asof)
+        found = existing(then.view, request.segments[1], request.caller)
+        current = tag(found, request.caller)
+        if has(request, current):
+            raise conditional.Unchanged(current)
+        members = self.shown(found, then.view, request.caller, live=then.live)
+        return answer(request, 200, members, [*tagged(found, request.caller), *then.headers])
+
+    def _list(self, request: Request) -> Answer:
+        given = parameters(request, _PARAMETERS)
+        named = {name: single(given, name) for name in _PARAMETERS}
+        limit = _number("limit", named["limit"], 1, MOST)
+        then = self._then(request, named[_ASOF])
+        after = _number("after", named["after"], 0, (1 << 63) - 1) or 0
+        found = list(islice(self._wanted(then, request.caller, named, after), limit + 1 if limit else None))
+        more = limit is not None and len(found) > limit
+        shown = [self.shown(each.subscription, then.view, request.caller, live=then.live) for each in found[:limit]]
+        links = [_next(request, named, found[limit - 1].born)] if more and limit else []
+        return answer(request, 200, shown, [(b"cache-control", b"no-cache"), *links, *then.headers])
+
+    def _wanted(self, then: _Then, caller: Caller, named: Mapping[str, str | None], after: int) -> Iterator[Found]:
+        for found in then.view.subscriptions.all(after):
+            subscription = found.subscription
+            if not sees(caller, subscription):
+                continue
+            if any(named[name] not in (None, subscription.attributes.get(name)) for name in ("protocol", "source")):
+                continue
+            if named["state"] not in (None, self._parts.deliveries.status(subscription).get("state")):
+                continue
+            yield found
+
+    def _then(self, request: Request, asof: str | None) -> _Then:
+        """What a request sees. Raises: BadRequest."""
+        view = self._parts.registry.readers.quick()
+        if asof is None:
+            return _Then(view, True, [])
+        moment = view.log.as_of(asof, self._parts.registry.store.clock())
+        links = [(b"link", f"<{original(request)}>;rel=original".encode("latin-1", "replace"))]
+        dated = [] if moment is START else [_dated(moment.time)]
+        return _Then(view.as_of(moment.last), False, [*dated, *links])
+
+
+def _dated(time: str) -> tuple[bytes, bytes]:
+    return b"memento-datetime", format_datetime(time_of(time), usegmt=True).encode()
+
+
+def _number(name: str, value: str | None, low: int, high: int) -> int | None:
+    if value is None:
+        return None
+    if not (value.isascii() and value.isdecimal() and len(value) < 20 and low <= int(value) <= high):
+        raise refused(name, f"{value!r} is no number from {low} to {high}")
+    return int(value)
+
+
+def _next(request: Request, named: Mapping[str, str | None], after: int) -> tuple[bytes, bytes]:
+    kept = {name: value for name, value in named.items() if value is not None} | {"after": str(after)}
+    return b"link", f"<{request.base}/subscriptions?{urlencode(kept)}>;rel=next".encode("latin-1", "replace")

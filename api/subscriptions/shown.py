@@ -1,0 +1,64 @@
+"""A subscription as its owner and administrators see it: never a secret, and what only the owner knows to the owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from typing import Any, Final
+
+from api.answer import JSON, Answer, Headers
+from api.conditional import REVALIDATED
+from api.headers import CORRELATION
+from api.problem import root_link
+from api.request import Request
+from api.subscriptions.parts import xid
+from domain.jsontext import dumps
+from domain.roles import Caller
+from domain.subscriptions.properties import QUERY
+from domain.subscriptions.settings import HEADERS
+from domain.subscriptions.subscription import Subscription
+from domain.world import Secret
+
+#: Gives a secret value; None where it is destroyed or cannot be opened.
+Reveal = Callable[[Secret], str | None]
+
+_UNKEPT: Final = (b"cache-control", b"no-store")
+
+
+def public(subscription: Subscription, caller: Caller, reveal: Reveal) -> dict[str, Any]:
+    """What an answer shows, but for its status. The queries of URIs are the owner's alone (SUB-917)."""
+    members = {"id": subscription.id, **deepcopy(dict(subscription.attributes))}
+    for name, reference in subscription.secrets.items():
+        if name.endswith(QUERY) and caller.name == subscription.owner:
+            query = reveal(Secret(reference, xid(subscription.id), name))
+            if query is not None:
+                _put(members, name.removesuffix(QUERY).split("."), query)
+        if name.startswith(HEADERS):
+            # An answer that is sent back keeps them, which one without any headers would not (SUB-915).
+            members["protocolsettings"].setdefault("headers", {})
+    return members
+
+
+def tag(subscription: Subscription, caller: Caller) -> bytes:
+    """The entity tag: it changes with updates only, whatever becomes of deliveries (SUB-841)."""
+    return b'"%d.%b"' % (subscription.epoch, b"o" if caller.name == subscription.owner else b"a")
+
+
+def answer(
+    request: Request, status: int, body: Any, headers: Headers | None = None, xregcorrelationid: str | None = None
+) -> Answer:
+    """An answer with a JSON body."""
+    known = [(CORRELATION, xregcorrelationid.encode())] if xregcorrelationid is not None else []
+    return Answer(status, [JSON, root_link(request.base), *known, *(headers or [_UNKEPT])], dumps(body))
+
+
+def tagged(subscription: Subscription, caller: Caller) -> Headers:
+    """The headers of an answer that shows one subscription."""
+    return [(b"etag", tag(subscription, caller)), REVALIDATED]
+
+
+def _put(members: dict[str, Any], path: list[str], query: str) -> None:
+    found: Mapping[str, Any] = members
+    for name in path[:-1]:
+        found = found[name]
+    found[path[-1]] += f"?{query}"  # type: ignore[index]
