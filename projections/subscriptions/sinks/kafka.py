@@ -1,0 +1,214 @@
+"""Deliveries to Kafka topics.
+
+`send` may be called many times at once, and should be: the records that are under way share requests, so throughput
+comes from events that need not wait for each other. Records whose sends do wait for each other keep their order.
+
+With `acks` 0 an event counts as delivered once it was handed to the connection (SUB-709). With `all` the producer is
+idempotent: what it sends again by itself is there once.
+Spec: CloudEvents Kafka protocol binding 1.0; subscriptions 2.5, 7 and 8.3; SUB-204, SUB-305, SUB-702, SUB-705, SUB-709.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from cloudevents.core.v1.event import CloudEvent
+from kafka import errors  # type: ignore[import-untyped]
+from kafka.net.sasl.oauth import AbstractTokenProvider  # type: ignore[import-untyped]
+
+from domain.subscriptions.places import Place
+from domain.subscriptions.sinks import KAFKA, address
+from projections.subscriptions.contract import (
+    DELIVERED,
+    Credential,
+    Outcome,
+    Resolver,
+    Result,
+    Sink,
+    Target,
+    Unreachable,
+    sink,
+)
+from projections.subscriptions.sinks.kafka_link import Link
+from projections.subscriptions.sinks.kafka_outcomes import Refused, outcome
+from projections.subscriptions.sinks.kafka_records import record
+
+#: How producers are called where a subscription does not say it.
+CLIENT: Final = "annals"
+#: Bytes of records that share a request to one partition.
+_BATCH: Final = 256 << 10
+_ACKS: Final[Mapping[str, int | str]] = {"0": 0, "1": 1, "all": "all", "-1": "all"}
+
+# At its lowest level the library writes down the bytes that it sends, passwords among them; above it, what outcomes
+# say as well, once for each connection that it tries.
+logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+
+@sink(KAFKA)
+def open(target: Target, resolver: Resolver) -> Sink:
+    """The sink of a target, not yet connected."""
+    return KafkaSink(target, resolver)
+
+
+class KafkaSink:
+    """A producer for one topic. It has a thread of the client library's while it is connected, none before and after.
+
+    After an attempt that failed it connects anew: then addresses are checked again, and nothing that was given up can
+    still be on its way when later events are.
+    """
+
+    def __init__(self, target: Target, resolver: Resolver) -> None:
+        self._target = target
+        self._resolver = resolver
+        self._servers = address(target.uri, KAFKA, Place()).servers
+        self._secrets = _secrets(target.credential)
+        self._link: Link | None = None
+        self._connecting: asyncio.Task[Link] | None = None
+        self._ready: Link | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    async def send(self, events: Sequence[CloudEvent]) -> Outcome:
+        """What became of an event; of several, the first outcome that is no success, if there is one."""
+        if len(events) == 1:
+            return await self._send(events[0])
+        outcomes = await asyncio.gather(*map(self._send, events))
+        return next((each for each in outcomes if each.result is not Result.DELIVERED), DELIVERED)
+
+    async def close(self) -> None:
+        """Ends connections and threads; what is not acknowledged within a second is to be tried again."""
+        self._closed = True
+        if self._connecting is not None:
+            if self._link is None:
+                self._connecting.cancel()
+            else:
+                self._link.stop()
+            await asyncio.wait([self._connecting])
+        if self._ready is not None:
+            self._drop(self._ready, gracefully=True)
+        if self._ending:
+            await asyncio.wait(self._ending)
+
+    async def _send(self, event: CloudEvent) -> Outcome:
+        target, link = self._target, None
+        try:
+            made = record(event, target.contentmode, target.settings.get("partitionkeyextractor", "subject"))
+        except (TypeError, ValueError) as error:
+            return Outcome(Result.REJECTED, "event", f"it cannot be written as a record: {error}"[:500])
+        try:
+            async with asyncio.timeout(target.seconds):
+                link = self._ready or await self._linked()
+                await link.send(made)
+                return DELIVERED
+        except Exception as error:
+            return self._failed(link, error)
+
+    def _failed(self, link: Link | None, error: Exception) -> Outcome:
+        """The outcome of an attempt. link: None where it was not connected in time."""
+        if isinstance(error, TimeoutError | errors.KafkaTimeoutError | errors.IllegalStateError):
+            # That it was given up says less than why.
+            known = link or self._link
+            error = known.failure if known is not None and known.failure is not None else _plainly(error)
+        found = outcome(error, *self._secrets)
+        if link is not None and found.result is not Result.REJECTED:
+            self._drop(link)
+        return found
+
+    async def _linked(self) -> Link:
+        if self._closed:
+            raise errors.KafkaConnectionError("the sink is closed")
+        if self._connecting is None:
+            self._connecting = asyncio.create_task(self._connect())
+            self._connecting.add_done_callback(self._connected)
+        return await asyncio.shield(self._connecting)
+
+    async def _connect(self) -> Link:
+        await self._check()
+        target = self._target
+        topic = str(target.settings.get("topicname", "cloudevents"))
+        self._link = link = Link(topic, producer(target), self._resolver, target.seconds, self._drop)
+        await link.connect()
+        return link
+
+    def _connected(self, connecting: asyncio.Task[Link]) -> None:
+        self._connecting = self._link = None
+        if not connecting.cancelled() and connecting.exception() is None:
+            self._ready = connecting.result()
+
+    async def _check(self) -> None:
+        """Looks up all bootstrap addresses before any is connected to. Raises: KafkaError."""
+        found = 0
+        for host, port in self._servers:
+            try:
+                await self._resolver.resolve(host, port)
+                found += 1
+            except Unreachable as error:
+                raise Refused(str(error)) from None
+            except OSError:
+                continue
+        if not found:
+            raise errors.KafkaConnectionError("the name has no address")
+
+    def _drop(self, link: Link, gracefully: bool = False) -> None:
+        """Ends a link that was in use; later events have another one."""
+        if link is self._ready:
+            self._ready = None
+            ending = asyncio.create_task(link.end(gracefully))
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+
+
+def producer(target: Target) -> dict[str, Any]:
+    """What kafka-python's producer is told for a target, besides times and addresses of its own."""
+    place, credential, settings = address(target.uri, KAFKA, Place()), target.credential, target.settings
+    channel = "SSL" if place.tls else "PLAINTEXT"
+    acks = _ACKS[str(settings.get("acks", "all"))]
+    return {
+        "bootstrap_servers": [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in place.servers],
+        "client_id": settings.get("clientid") or CLIENT,
+        "acks": acks,
+        "enable_idempotence": acks == "all",
+        "batch_size": _BATCH,
+        "security_protocol": channel if credential is None else f"SASL_{channel}",
+        **_sasl(credential),
+    }
+
+
+def _sasl(credential: Credential | None) -> dict[str, Any]:
+    if credential is None:
+        return {}
+    if credential.type == "PLAIN":
+        return {
+            "sasl_mechanism": "PLAIN",
+            "sasl_plain_username": credential.identifier,
+            "sasl_plain_password": credential.secret,
+        }
+    return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": _Token(credential.token)}
+
+
+class _Token(AbstractTokenProvider):  # type: ignore[misc]
+    """A token that others renew: a new one comes with a new sink."""
+
+    def __init__(self, token: str) -> None:
+        super().__init__()
+        self._token = token
+
+    def token(self) -> str:
+        return self._token
+
+
+def _secrets(credential: Credential | None) -> tuple[str, ...]:
+    return () if credential is None else (credential.secret, credential.token)
+
+
+def _plainly(error: Exception) -> Exception:
+    if isinstance(error, TimeoutError):
+        found = errors.KafkaTimeoutError("nothing was acknowledged in time")
+    elif isinstance(error, errors.IllegalStateError):
+        found = errors.KafkaConnectionError("the connection was given up")
+    else:
+        found = error
+    return found  # type: ignore[no-any-return]
