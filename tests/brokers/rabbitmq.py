@@ -44,7 +44,7 @@ log.file = false
 
 
 class RabbitMQ(Station):
-    """The broker; ended by `close`."""
+    """The broker, once it was started; ended by `close`."""
 
     protocol = "AMQP"
     slow = 60.0
@@ -68,7 +68,6 @@ class RabbitMQ(Station):
         if os.getuid() == 0:
             self._become()
         self._process: subprocess.Popen[bytes] | None = None
-        self.start()
 
     def target(
         self,
