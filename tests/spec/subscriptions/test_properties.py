@@ -1,0 +1,73 @@
+"""Runs properties.yaml: documents of subscriptions and what they come to, or with what they are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from domain.refusals import InvalidSubscription, QuotaExceeded
+from domain.subscriptions.properties import Offer, Realised, realised
+from domain.subscriptions.sinks import PROTOCOLS
+
+ROWS = yaml.safe_load(Path(__file__).with_name("properties.yaml").read_text())
+BASE = {"sink": "https://sink.example/in", "protocol": "HTTP"}
+SOURCES = {
+    "xregistry": "https://r.example",
+    "schemaregistry": "https://r.example/compat/schemaregistry/v0.2",
+    "messagecatalog": "https://r.example/compat/messagecatalog/v0.1",
+}
+
+
+def called(row: dict[str, Any]) -> str:
+    return f"{row['rule']} {row['says']}"
+
+
+def of(row: dict[str, Any]) -> Realised:
+    offer = Offer(tuple(row.get("protocols", PROTOCOLS)), SOURCES, row.get("plaintext", False))
+    return realised({**BASE, **row["given"]}, offer)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if "becomes" in row], ids=called)
+def test_realised(row: dict[str, Any]) -> None:
+    found = of(row)
+    assert {name: found.attributes.get(name) for name in row["becomes"]} == row["becomes"]
+    assert found.secrets == row.get("secrets", {})
+    assert found.needed == set()
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if "refused" in row], ids=called)
+def test_refused(row: dict[str, Any]) -> None:
+    # SUB-508: a code for programs, and a JSON pointer to the member
+    with pytest.raises(InvalidSubscription) as caught:
+        of(row)
+    assert [caught.value.extensions["code"], caught.value.extensions["pointer"]] == row["refused"]
+    assert not any(secret in caught.value.text() for secret in ("u:p@", "whsec_YWJj"))
+
+
+def test_a_document_is_an_object() -> None:
+    # SUB-102: anything else has the wrong JSON type
+    for document in ([], "a", 5, None):
+        with pytest.raises(InvalidSubscription) as caught:
+            realised(document, Offer(PROTOCOLS))
+        assert caught.value.extensions == {"code": "type", "pointer": ""}
+
+
+def test_only_so_many_filters() -> None:
+    # SUB-912: a quota, for which there is another status
+    many = [{"prefix": {"subject": "/a"}}] * 21
+    with pytest.raises(QuotaExceeded):
+        realised({**BASE, "filters": many}, Offer(PROTOCOLS))
+    assert len(realised({**BASE, "filters": many[1:]}, Offer(PROTOCOLS)).attributes["filters"]) == 20
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if "becomes" in row and not row.get("secrets")], ids=called)
+def test_the_realised_form_is_a_document(row: dict[str, Any]) -> None:
+    # SUB-841: what a GET gives can be sent back, and comes to the same
+    found = of(row)
+    offer = Offer(PROTOCOLS, SOURCES, row.get("plaintext", False))
+    again = realised({**found.attributes, "id": "x", "status": {"state": "active"}}, offer)
+    assert again.attributes == found.attributes
+    assert list(again.attributes) == list(found.attributes)
