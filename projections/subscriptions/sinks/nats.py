@@ -1,0 +1,104 @@
+"""The sinks of NATS: one connection each, made when something is sent and again after it broke.
+
+`send` may be called any number of times at once: what is on its way shares the connection. An event counts as delivered
+when the server has read it, or, where a stream of JetStream takes the subject in, when the stream has stored it: that
+is at least once, and without a stream at most once (SUB-709). nats-py is optional; this module can be imported without.
+Spec: CloudEvents NATS protocol binding 1.0.2; SUB-305, 701, 702.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from cloudevents.core.v1.event import CloudEvent
+
+from domain.subscriptions.sinks import NATS
+from projections.subscriptions.contract import DELIVERED, Outcome, Resolver, Result, Target, sink
+from projections.subscriptions.sinks import messages
+from projections.subscriptions.sinks.dialing import Refused, failure, located
+
+if TYPE_CHECKING:
+    from projections.subscriptions.sinks.nats_link import Link
+
+#: Header values hold these as they are, and all else percent-encoded (SUB-701).
+_PLAIN: Final = "".join(each for each in map(chr, range(0x21, 0x7F)) if each not in '"%')
+
+
+@sink(NATS)
+def open_nats(target: Target, resolver: Resolver) -> NatsSink:
+    """A sink. Raises: ImportError without nats-py."""
+    import projections.subscriptions.sinks.nats_link  # noqa: F401
+
+    return NatsSink(target, resolver)
+
+
+class NatsSink:
+    """See contract.Sink."""
+
+    def __init__(self, target: Target, resolver: Resolver) -> None:
+        self._target, self._resolver = target, resolver
+        self._at = located(target, NATS)
+        self._link: Link | None = None
+        self._connecting = asyncio.Lock()
+        self._closed = False
+
+    async def send(self, events: Sequence[CloudEvent]) -> Outcome:
+        """See contract.Sink; of several events, the first outcome that is no success."""
+        for event in events:
+            outcome = await self._send(event)
+            if outcome.result is not Result.DELIVERED:
+                return outcome
+        return DELIVERED
+
+    async def close(self) -> None:
+        """See contract.Sink."""
+        self._closed = True
+        await self._drop(self._link)
+
+    async def _send(self, event: CloudEvent) -> Outcome:
+        link: Link | None = None
+        try:
+            headers, payload = message(event, self._target.contentmode)
+        except ValueError as error:
+            return Outcome(Result.REJECTED, "unwritable", f"the event cannot be written: {type(error).__name__}")
+        try:
+            async with asyncio.timeout(self._target.seconds):
+                link = await self._connected()
+                return await link.publish(payload, headers)
+        except TimeoutError as late:
+            # A server that owes an answer is not asked again on the same connection, and not waited for.
+            if link:
+                link.abort()
+            await self._drop(link)
+            return failure(late)
+        except Exception as error:  # Unreachable among others: nothing may get out
+            return failure(error)
+
+    async def _connected(self) -> Link:
+        """The connection. Raises: Refused, Unreachable, OSError."""
+        from projections.subscriptions.sinks.nats_link import connect
+
+        async with self._connecting:
+            if self._closed:
+                raise Refused(Outcome(Result.RETRY, "closed"))
+            if self._link is None or self._link.over:
+                await self._drop(self._link)
+                self._link = await connect(self._target, self._at, self._resolver)
+            return self._link
+
+    async def _drop(self, link: Link | None) -> None:
+        if link is self._link:
+            self._link = None
+        if link is not None:
+            await link.close()
+
+
+def message(event: CloudEvent, contentmode: str) -> tuple[dict[str, str], bytes]:
+    """Headers and payload of an event's message. Raises: ValueError."""
+    if not messages.goes_binary(event, contentmode):
+        return {"Content-Type": messages.STRUCTURED}, messages.structured(event)
+    headers = {f"ce-{name}": quote(value, safe=_PLAIN) for name, value in messages.attributes(event).items()}
+    return headers, messages.payload(event)

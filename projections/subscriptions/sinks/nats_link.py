@@ -1,0 +1,223 @@
+"""One NATS connection, and what becomes of messages on it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from nats import errors
+from nats.aio.client import Client
+from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
+
+from domain.subscriptions.sinks import Address
+from projections.subscriptions import trust
+from projections.subscriptions.contract import DELIVERED, Credential, Outcome, Resolver, Result, Target
+from projections.subscriptions.sinks.dialing import Refused, dial
+from projections.subscriptions.sinks.nats_transport import Stream, WebSocket
+
+#: Seconds that asking for a stream may take, and after which it is asked again.
+_ASKING: Final = 2.0
+_ASK_AGAIN: Final = 60.0
+#: Seconds that saying goodbye may take.
+_GOODBYE: Final = 2.0
+#: What servers say when somebody is not let in or may not publish, and when a message is none.
+_UNAUTHORIZED: Final = ("authorization", "authentication", "permissions violation")
+_REJECTED: Final = ("maximum payload", "invalid publish subject", "invalid subject")
+#: The code of JetStream for a message that a stream never takes; one that is full may be emptied.
+_TOO_LARGE_FOR_STREAM: Final = 10054
+
+
+async def connect(target: Target, at: Address, resolver: Resolver) -> Link:
+    """A connection that the server has accepted. Raises: Refused, Unreachable, OSError."""
+    ((host, port),) = at.servers
+    connection = await dial(host, port, resolver)
+    transport = await (WebSocket if at.scheme == "ws" else Stream).over(connection, at)
+    link = Link(target, at.tls)
+    try:
+        await link.open(transport, host, trust.of(resolver))
+    except BaseException as error:
+        await link.close()
+        if isinstance(error, errors.Error) and not isinstance(error, TimeoutError):
+            raise Refused(said(str(error))) from None
+        raise
+    return link
+
+
+class Link:
+    """See `connect`."""
+
+    def __init__(self, target: Target, tls: bool) -> None:
+        self._target = target
+        self._subject: str = target.settings["subject"]
+        self._client = _Client(tls)
+        self._transport: Stream | None = None
+        self._ended = False
+        self._waiting: set[asyncio.Future[Outcome]] = set()
+        self._stream: str | None = None
+        self._asked = float("-inf")
+        self._asking = asyncio.Lock()
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing can be sent any more."""
+        return self._ended or not self._client.is_connected
+
+    async def open(self, transport: Stream, host: str, context: Any) -> None:
+        """Introduces itself. Raises: errors.Error, OSError."""
+        self._transport = self._client._transport = transport
+        await self._client.connect(
+            # For the library's books; the connection is there, and no other one is made.
+            "tls://connected:1" if transport.tls else f"{transport.scheme}://connected:1",
+            name="annals",
+            allow_reconnect=False,
+            error_cb=self._told,
+            closed_cb=self._closed,
+            # Used where the server asks for it, whatever the URI says.
+            tls=context,
+            tls_hostname=host,
+            connect_timeout=self._target.seconds,  # type: ignore[arg-type]
+            skip_subject_validation=True,
+            **_login(self._target.credential),
+        )
+
+    async def publish(self, payload: bytes, headers: Mapping[str, str]) -> Outcome:
+        """What becomes of a message."""
+        if _size(payload, headers) > self._client.max_payload:
+            return said("maximum payload violation")
+        stop: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._waiting.add(stop)
+        doing: asyncio.Future[Outcome] | None = None
+        try:
+            doing = await (self._store if await self._taken_in() else self._tell)(payload, dict(headers))
+            await asyncio.wait((doing, stop), return_when=asyncio.FIRST_COMPLETED)
+            # A refusal comes before the answer to what was asked behind the message.
+            return stop.result() if stop.done() else doing.result()
+        except (errors.Error, OSError) as error:
+            return said(str(error))
+        finally:
+            self._waiting.discard(stop)
+            if doing:
+                doing.cancel()
+
+    async def close(self) -> None:
+        """Says goodbye and lets go."""
+        self._end(Outcome(Result.RETRY, "closed"))
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(_GOODBYE):
+                await self._client.close()
+        self.abort()
+
+    def abort(self) -> None:
+        """Lets go without a goodbye."""
+        if self._transport:
+            self._transport.abort()
+
+    async def _tell(self, payload: bytes, headers: dict[str, str]) -> asyncio.Future[Outcome]:
+        """Publishes, and asks for an answer behind it: then the server has read the message."""
+        await self._client.publish(self._subject, payload, headers=headers)
+        read: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        await self._client.ask(read)
+        return read
+
+    async def _store(self, payload: bytes, headers: dict[str, str]) -> asyncio.Future[Outcome]:
+        """Publishes, and waits for the stream that stores it."""
+        return asyncio.ensure_future(self._stored(payload, headers))
+
+    async def _stored(self, payload: bytes, headers: dict[str, str]) -> Outcome:
+        seconds = self._target.seconds
+        try:
+            await self._client.jetstream().publish(self._subject, payload, timeout=seconds, headers=headers)
+        except NoStreamResponseError:
+            self._stream, self._asked = None, float("-inf")
+            return Outcome(Result.RETRY, "jetstream", "the stream does not answer")
+        except APIError as error:
+            result = Result.REJECTED if error.err_code == _TOO_LARGE_FOR_STREAM else Result.RETRY
+            return Outcome(result, f"jetstream:{error.err_code}", (error.description or "")[:1024])
+        return DELIVERED
+
+    async def _taken_in(self) -> bool:
+        """Whether a stream takes the subject in, as far as this user is told."""
+        async with self._asking:
+            if self._stream is None and time.monotonic() - self._asked > _ASK_AGAIN:
+                self._asked = time.monotonic()
+                with contextlib.suppress(errors.Error, NotFoundError, APIError, TimeoutError):
+                    context = self._client.jetstream(timeout=_ASKING)
+                    self._stream = await context.find_stream_name_by_subject(self._subject)
+        return self._stream is not None
+
+    async def _told(self, error: Exception) -> None:
+        """What the server said beside its answers. All messages have one subject, so a refusal is for all of them."""
+        text = str(error)
+        if "permissions violation" in text.lower() and f'"{self._subject}"' in text:
+            self._stop(said(text))
+
+    async def _closed(self) -> None:
+        self._end(said(str(self._client.last_error or "the connection was closed")))
+
+    def _end(self, outcome: Outcome) -> None:
+        self._ended = True
+        self._stop(outcome)
+
+    def _stop(self, outcome: Outcome) -> None:
+        for each in self._waiting:
+            if not each.done():
+                each.set_result(outcome)
+
+
+class _Client(Client):
+    """The library's client, which never reconnects by itself, as that would go around the resolver."""
+
+    def __init__(self, tls: bool) -> None:
+        super().__init__()
+        self._tls = tls
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        """Insists on TLS where the URI does: a server, or whoever stands before it, could leave it out otherwise."""
+        if initial_connection and self._tls:
+            if not (info.get("tls_required") or info.get("tls_available")):
+                raise errors.SecureConnWantedError
+            self._server_info["tls_required"] = True
+        await super()._process_info({**info, "connect_urls": []}, initial_connection)
+
+    async def ask(self, answered: asyncio.Future[Any]) -> None:
+        """Asks for an answer behind all that was published; the library's own question overtakes that."""
+        self._pongs.append(answered)
+        await self._send_command(b"PING\r\n")
+        await self._flush_pending()
+
+    async def _send_ping(self, future: asyncio.Future[Any] | None = None) -> None:
+        """The library's own questions go the same way, or answers would be taken for those to others."""
+        await self.ask(future or asyncio.get_running_loop().create_future())
+
+    async def _process_pong(self) -> None:
+        """Takes an answer. The library would stop reading where nobody waits for it any more."""
+        self._pings_outstanding = 0
+        if self._pongs and not (answered := self._pongs.pop(0)).done():
+            answered.set_result(DELIVERED)
+
+
+def said(text: str) -> Outcome:
+    """The outcome of what a server or the library says."""
+    short = text.removeprefix("nats: ").strip("'\" ")[:1024]
+    lower = short.lower()
+    if any(each in lower for each in _UNAUTHORIZED):
+        return Outcome(Result.UNAUTHORIZED, "unauthorized", short)
+    if any(each in lower for each in _REJECTED):
+        return Outcome(Result.REJECTED, "rejected", short)
+    return Outcome(Result.RETRY, "nats", short)
+
+
+def _size(payload: bytes, headers: Mapping[str, str]) -> int:
+    """Bytes as the server counts them."""
+    return len(payload) + len(b"NATS/1.0\r\n\r\n") + sum(len(name) + len(each) + 4 for name, each in headers.items())
+
+
+def _login(credential: Credential | None) -> dict[str, Any]:
+    if credential is None:
+        return {}
+    if credential.type == "PLAIN":
+        return {"user": credential.identifier, "password": credential.secret}
+    return {"token": credential.token}
