@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import starmap
 from threading import Lock
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -191,19 +190,19 @@ class Writing:
         """
         if not decision.events:
             return Recorded((), decision.processed, None, self.tip.position, context.now, findings=decision.findings)
-        born = tuple(starmap(_born, enumerate(decision.events, self.tip.position + 1)))
+        _note_births(decision.events, self.tip.position + 1)
         documents = list(decision.documents.items())
         sql.insert(self.connection, tables.document, documents, "ON CONFLICT DO NOTHING")
         self.store.vault.settle(self.connection, decision.secrets)
         self.world.prefetch(event.xid for event in decision.events)
         facts = self._facts(context, command, len(decision.events))
         chain, state = proof.Chain(self.tip.chain, facts), self.tip.state
-        for start, some in enumerate(sql.chunks(born)):
+        for start, some in enumerate(sql.chunks(decision.events)):
             state = self._insert(some, self.tip.position + start * sql.CHUNK, chain, state)
         closed = facts._replace(chain=chain.digest(state), state=state)
         sql.insert(self.connection, tables.interaction, [closed])
         self.tip = Tip(closed.last, context.now, closed.chain, closed.state)
-        events = tuple(enumerate(born, facts.first))
+        events = tuple(enumerate(decision.events, facts.first))
         known = context.xregcorrelationid or None
         return Recorded(events, decision.processed, known, closed.last, context.now, findings=decision.findings)
 
@@ -253,11 +252,11 @@ class Writing:
         )
 
 
-def _born(position: int, event: EntityEvent) -> EntityEvent:
-    """The event as the log holds it: one that creates an entity says where."""
-    if not isinstance(event, EntityCreated):
-        return event
-    return event.model_copy(update={"private": {BORN: position, **event.private}})
+def _note_births(events: Sequence[EntityEvent], first: int) -> None:
+    """Has events that create an entity say where; they are handed over, because copying costs a part of an import."""
+    for position, event in enumerate(events, first):
+        if isinstance(event, EntityCreated):
+            event.private[BORN] = position
 
 
 class _Encoded(NamedTuple):

@@ -291,11 +291,15 @@ class Switched:
     def __init__(self, capabilities: Mapping[str, Json]) -> None:
         self._formats: Sequence[str] = capabilities["formats"]
         self._rules: Mapping[str, Sequence[str]] = capabilities["compatibilities"]
+        self._validates: dict[str, bool] = {}  # many Versions share few formats
 
     def validates(self, name: str) -> bool:
         """Whether documents of a format are checked."""
-        known = formats.find(name) is not None
-        return known and any(formats.matches(name, pattern) for pattern in self._formats)
+        found = self._validates.get(name)
+        if found is None:
+            found = formats.find(name) is not None and any(formats.matches(name, one) for one in self._formats)
+            self._validates[name] = found
+        return found
 
     def compares(self, name: str, rule: str) -> bool:
         """Whether a rule is checked between documents of a format."""

@@ -195,7 +195,8 @@ def _on_conflict(table: Table) -> str:
 
 @lru_cache(maxsize=256)
 def _unnest(table: Table, width: int | None = None) -> str:
-    arrays = (f"%s::{_ARRAYS[column.type.python_type]}" for column in list(table.columns)[:width])
+    # Binary, because psycopg quotes texts of arrays with a regular expression each.
+    arrays = (f"%b::{_ARRAYS[column.type.python_type]}" for column in list(table.columns)[:width])
     return f"unnest({', '.join(arrays)})"
 
 

@@ -50,7 +50,7 @@ class Entities:
         if not recorded:
             return
         db = database.over(connection)
-        inside = [each for each in recorded if not xids.is_apart(each[1].stream)]
+        inside = [each for each in recorded if not xids.is_apart(each[1].xid)]
         for start in range(0, len(inside), TOGETHER):
             self._apply(db, inside[start : start + TOGETHER])
         move(db, self._position, recorded[-1][0])
