@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 pytest.importorskip("proton", reason="no python-qpid-proton: pip install annals[amqp], with a C compiler and CMake")
 
 import projections.subscriptions.sinks.amqp  # noqa: F401
+from projections.subscriptions.contract import Result
 from tests.brokers.artemis import Artemis
 from tests.brokers.rabbitmq import RabbitMQ
-from tests.brokers.suite import Contract
+from tests.brokers.suite import BAD, Contract, deliver, event, opened, run
 
 
 def started(broker: Any) -> Iterator[Any]:
@@ -33,3 +35,52 @@ class TestArtemis(Contract):
     @pytest.fixture(scope="class")
     def station(self) -> Iterator[Artemis]:
         yield from started(Artemis())
+
+    @pytest.mark.parametrize("tls", [False, True])
+    def test_through_a_websocket(self, station: Artemis, tls: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # 2.4
+        monkeypatch.setenv("SSL_CERT_FILE", str(station.ca))
+        with station.receiving() as receiver:
+
+            async def scenario() -> None:
+                async with opened(station.target(tls=tls, web=True), "AMQP") as sink:
+                    sends = [deliver(sink, event(n, {"text": "x" * 3**n})) for n in range(1, 11)]
+                    assert {each.result for each in await asyncio.gather(*sends)} == {Result.DELIVERED}
+
+            run(scenario)
+            received = receiver.take(10)
+        assert [len(each.event.get_data()["text"]) for each in received] == [3**n for n in range(1, 11)]  # type: ignore[index,call-overload]
+
+    def test_a_wrong_password_through_a_websocket(self, station: Artemis) -> None:
+        async def scenario() -> None:
+            async with opened(station.target(web=True, credential=BAD), "AMQP") as sink:
+                assert (await deliver(sink, event(1))).result is Result.UNAUTHORIZED
+
+        run(scenario)
+
+    @pytest.mark.parametrize(
+        ("address", "result", "code"),
+        [
+            ("forbidden.q", Result.UNAUTHORIZED, "amqp:unauthorized-access"),
+            ("known.q", Result.RETRY, "amqp:not-found"),
+            ("full.q", Result.REJECTED, "amqp:resource-limit-exceeded"),
+        ],
+    )
+    def test_refusals(self, station: Artemis, address: str, result: Result, code: str) -> None:  # SUB-821
+        async def scenario() -> None:
+            async with opened(station.target(address=address), "AMQP") as sink:
+                for number in range(3):
+                    last = await deliver(sink, event(number))
+                assert (last.result, last.code) == (result, code)
+
+        run(scenario)
+
+    def test_settled_messages_arrive(self, station: Artemis) -> None:  # SUB-709: at most once, and here once
+        with station.receiving() as receiver:
+
+            async def scenario() -> None:
+                async with opened(station.target(sendersettlementmode="settled"), "AMQP") as sink:
+                    sends = [deliver(sink, event(n, {"text": "x" * 20_000})) for n in range(500)]
+                    assert {each.result for each in await asyncio.gather(*sends)} == {Result.DELIVERED}
+
+            run(scenario)
+            assert len(receiver.take(500)) == 500
