@@ -25,7 +25,7 @@ class Subscription:
     epoch: changes with each update by its owner, not with actions. paused: whether no attempt may start.
     attributes: the public form, with `filters`, `types`, `source`, `sink`, `protocol`, `protocolsettings`, `config`.
     secrets: names of secret values (`sinkcredential.secret`, `protocolsettings.headers.x-api-key`, `sink.query`) with
-    the references of their rows. action: what was asked for last, such as `{"name": "replay", "from": 1, "to": 9}`.
+    the references of their rows. groups: lower-cased xids of the Groups that the owner may read, None for all. action: what was asked for last, such as `{"name": "replay", "from": 1, "to": 9}`.
     """
 
     id: str
@@ -38,6 +38,7 @@ class Subscription:
     attributes: Mapping[str, Any]
     secrets: Mapping[str, str] = field(default_factory=dict)
     action: Mapping[str, Any] | None = None
+    groups: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, entity: Entity, position: int) -> Subscription:
@@ -54,4 +55,5 @@ class Subscription:
             attributes=entity.attributes,
             secrets=private.get("secrets", {}),
             action=private.get("action"),
+            groups=tuple(private["groups"]) if private.get("groups") is not None else None,
         )

@@ -1,0 +1,502 @@
+"""All deliveries of one process: reading the log, matching, and seeing to it that what is found out is kept.
+
+Everything runs in one event loop; what waits for the store runs in threads of its own, one for each purpose. The log is
+read for many subscriptions at once: those at its end first, then a piece for whoever is furthest behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, Final, NamedTuple, TypeVar
+
+from domain.subscriptions.matching import Matching
+from projections.connect import Reader, connect
+from projections.log import Log
+from projections.subscriptions import known, state, store
+from projections.subscriptions.facts import Saved
+from projections.subscriptions.known import Change
+from projections.subscriptions.lane import Lane
+from projections.subscriptions.leases import Held, Leases
+from projections.subscriptions.line import LIVE, REPLAY, Line
+from projections.subscriptions.match import CHUNK, Family, Feed, Told
+from projections.subscriptions.metrics import Metrics
+from projections.subscriptions.ports import LEASE, Ports
+from projections.subscriptions.sequence import MOST, end_of
+from projections.subscriptions.store import FAILURES, Books
+
+T = TypeVar("T")
+
+#: Seconds between looks at the log, for what other processes commit.
+PAUSE: Final = 0.1
+#: Seconds from a change to its being written, together with all others of that time.
+WRITE: Final = 0.1
+#: Seconds between two times that the cursors of subscriptions are written that have nothing to do.
+IDLE: Final = 5.0
+#: Seconds between two times that what has had its time is removed, and that dead letters are kept (SUB-831).
+SWEEP: Final = 3600.0
+KEPT: Final = 30 * 86400.0
+#: Seconds that attempts have to come to an end when the process does.
+GRACE: Final = 5.0
+#: Messages that are matched before others have a turn: a millisecond or so.
+_SLICE: Final = 20
+#: Subscriptions from which on an index is asked instead of each of them.
+_MANY: Final = 16
+
+_LOG: Final = logging.getLogger("annals.deliveries")
+
+
+class _Reading(NamedTuple):
+    """A lane that wants more of the log. after: the position that it is at."""
+
+    line: Line
+    number: int
+    lane: Lane
+    after: int
+
+
+class Deliverer:
+    """See the module. `run` it; `committed` and `hurry` may be called from any thread.
+
+    lease: seconds after which other processes take over from this one when it says nothing.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        ports: Ports,
+        families: Sequence[Family],
+        *,
+        metrics: Metrics | None = None,
+        lease: float = LEASE,
+    ) -> None:
+        self.ports = ports
+        self.families = families
+        self.metrics = metrics or Metrics()
+        self.lines: dict[str, Line] = {}
+        self.head = 0
+        self._url = url
+        self._lease = lease
+        self._known: dict[str, Change] = {}
+        self._index = Matching[str]()
+        self._commits = 0
+        self._followed = -1
+        self._until = 0.0
+        self._lapsed = False
+        self._process = ""
+        self._stopping = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._dirty: dict[Line, None] = {}
+        self._cursors: dict[str, int] = {}
+        self._gone: set[str] = set()
+
+    # --- what others call --------------------------------------------------------------------------------------------
+
+    def committed(self) -> None:
+        """Says that something was committed, before anybody is answered."""
+        self._commits += 1
+        self._in_loop(lambda: self._woken.set())
+
+    def hurry(self) -> None:
+        """Has wishes seen to now."""
+        self._in_loop(lambda: self._beating.set())
+
+    def stop(self) -> None:
+        """Lets `run` come to its end, also where it is yet to begin."""
+        self._stopping = True
+        self._in_loop(lambda: self._ended.set())
+
+    def lags(self) -> list[tuple[str, int]]:
+        """How many positions each subscription is behind the log."""
+        return [(id, max(0, self.head - line.cursor)) for id, line in list(self.lines.items())]
+
+    def cursor(self, id: str) -> int | None:
+        """The cursor of a subscription that this process delivers for, as it is now."""
+        line = self.lines.get(id)
+        return line.cursor if line is not None else None
+
+    # --- see line.Hub ------------------------------------------------------------------------------------------------
+
+    @property
+    def may_send(self) -> bool:
+        if self._stopping:
+            return False
+        self._lapsed = time.monotonic() >= self._until
+        return not self._lapsed
+
+    async def caught_up(self) -> None:
+        while self._followed != self._commits:
+            await self._follow()
+
+    async def again(self, sequences: Sequence[int]) -> Mapping[int, Told]:
+        return await self._in(self._reader, self._feed.again, sequences)
+
+    def changed(self, line: Line) -> None:
+        if not self._dirty:
+            self._writing.set()
+        self._dirty[line] = None
+
+    def hungry(self) -> None:
+        self._woken.set()
+
+    def failed(self, error: Exception) -> None:
+        _LOG.warning("deliveries: %s: %s", type(error).__name__, error)
+
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # --- running -----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Delivers until `stop`. Cancelled it ends at once, as in a crash: nothing is written any more."""
+        self._loop = asyncio.get_running_loop()
+        self._woken, self._writing, self._beating = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._ended = asyncio.Event()
+        self._following, self._saving = asyncio.Lock(), asyncio.Lock()
+        names = ("log", "follow", "books", "leases")
+        pools = [ThreadPoolExecutor(1, thread_name_prefix=f"annals-deliveries-{name}") for name in names]
+        self._reader, self._follower, self._writer, self._leaser = pools
+        self._reading, self._watching = _Connection(self._url), _Connection(self._url)
+        self._books, self._leases = Books(self._url), Leases(self._url, self._lease)
+        self._feed = Feed(self._reading.log, self.families)
+        loops: list[asyncio.Task[None]] = []
+        try:
+            await self._in(self._writer, store.create, self._url)
+            await self._begin()
+            loops = [asyncio.create_task(self._lasting(each)) for each in (self._read, self._write, self._beat)]
+            if not self._stopping:
+                await self._ended.wait()
+            await self._end()
+        finally:
+            for task in (*loops, *self._tasks):
+                task.cancel()
+            await asyncio.gather(*loops, *self._tasks, return_exceptions=True)
+            for pool in pools:
+                pool.shutdown(wait=True)
+            for connection in (self._reading, self._watching, self._books, self._leases):
+                connection.close()
+
+    async def _begin(self) -> None:
+        """Learns of the subscriptions that there are."""
+        self.head, found = await self._in(self._follower, self._all)
+        self._known = {change.id: change for change in found}
+        self._followed = 0 if self._commits == 0 else -1
+
+    async def _end(self) -> None:
+        """Attempts come to their end, what they came to is written, and other processes may have what was held."""
+        self._stopping = True
+        await asyncio.gather(*(line.close(GRACE) for line in self.lines.values()))
+        for line in self.lines.values():
+            self._dirty[line] = None
+        try:
+            await self._save()
+            await self._in(self._leaser, self._leases.end)
+        except FAILURES as error:
+            self.failed(error)
+
+    async def _lasting(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Does work for ever, whatever happens to the store."""
+        while True:
+            try:
+                await work()
+            except Exception as error:
+                self.failed(error)
+                await asyncio.sleep(1.0)
+
+    # --- subscriptions -----------------------------------------------------------------------------------------------
+
+    def _all(self) -> tuple[int, list[Change]]:
+        # In this order: what comes between the two is followed, and taken in once.
+        head = self._watching.log().head().last
+        return head, known.living(self._watching.database())
+
+    def _news(self, after: int) -> tuple[int, list[Change]]:
+        head = self._watching.log().head().last
+        return head, known.changes(self._watching.database(), after, head) if head > after else []
+
+    async def _follow(self) -> None:
+        """Takes in what became of subscriptions up to the end of the log."""
+        async with self._following:
+            commits = self._commits
+            self.head, changes = await self._in(self._follower, self._news, self.head)
+            for change in changes:
+                self._take(change)
+            self._followed = commits
+
+    def _take(self, change: Change) -> None:
+        line = self.lines.get(change.id)
+        if change.subscription is None:
+            self._known.pop(change.id, None)
+            if line is not None:
+                self._gone.add(change.id)
+                self._drop(line)
+                self._writing.set()
+            self.metrics.forget(change.id)
+            return
+        if change.id not in self._known:
+            self._beating.set()  # it is nobody's yet
+        self._known[change.id] = change
+        if line is not None:
+            line.take(change)
+            self._index.put(change.id, line.plan.wants.interest)
+
+    def _drop(self, line: Line) -> None:
+        """Delivers no more for a subscription; attempts that run may end."""
+        self.lines.pop(line.id, None)
+        self._index.remove(line.id)
+        self._dirty.pop(line, None)
+        self._cursors.pop(line.id, None)
+        self.start(line.close(GRACE))
+
+    # --- the log -----------------------------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        """Follows the log, and matches what it brings, until there is no more."""
+        self._woken.clear()
+        await self._follow()
+        while await self._matched():
+            pass
+        try:
+            async with asyncio.timeout(PAUSE):
+                await self._woken.wait()
+        except TimeoutError:
+            pass
+
+    async def _matched(self) -> bool:
+        """Whether any of the log was read for anybody."""
+        found = [
+            _Reading(line, number, lane, after)
+            for line in self.lines.values()
+            for number, lane in line.reading()
+            if (after := (lane.read + 1) // MOST - 1) < (self.head if lane.end is None else min(self.head, lane.end))
+        ]
+        if not found:
+            return False
+        newest = max(each.after for each in found)
+        await self._piece(found, newest)
+        oldest = min(each.after for each in found)
+        if oldest < newest:
+            await self._piece(found, oldest)
+            await self._follow()
+        return True
+
+    async def _piece(self, found: Iterable[_Reading], after: int) -> None:
+        """Reads the log beyond a position for all those who are at it, or in the piece behind it."""
+        head = self.head
+        some = {(each.line.id, each.number): each for each in found if after <= each.after < min(head, after + CHUNK)}
+        reads = {key: each.lane.read for key, each in some.items()}
+        end, messages = await self._in(self._reader, self._feed.chunk, after, head)
+        for start in range(0, len(messages), _SLICE):
+            self._offer(messages[start : start + _SLICE], some, reads)
+            await asyncio.sleep(0)
+        for key, each in some.items():
+            # Others may have set it back, or it is full; then the rest of the piece is for another time.
+            if each.lane.read == reads[key]:
+                each.lane.passed(end if each.lane.end is None else min(end, each.lane.end))
+                if each.number == REPLAY:
+                    each.line.pump()
+
+    def _offer(self, messages: Sequence[Told], some: dict[tuple[str, int], _Reading], reads: dict[Any, int]) -> None:
+        pumped: dict[Line, None] = {}
+        for told in messages:
+            for key in self._candidates(told, some):
+                each = some.get(key)
+                if each is None:
+                    continue
+                if each.lane.read != reads[key] or self.lines.get(each.line.id) is not each.line:
+                    del some[key]
+                    continue
+                if told.sequence <= each.lane.read or not self._goes_to(each, told):
+                    continue
+                each.line.offer(each.lane, told)
+                reads[key] = told.sequence
+                pumped[each.line] = None
+                if not each.lane.has_room():
+                    del some[key]
+        for line in pumped:
+            line.pump()
+
+    def _candidates(self, told: Told, some: dict[tuple[str, int], _Reading]) -> Sequence[tuple[str, int]]:
+        if len(some) < _MANY:
+            return list(some)
+        return [(id, number) for id in self._index.candidates(told.attributes) for number in (LIVE, REPLAY)]
+
+    def _goes_to(self, each: _Reading, told: Told) -> bool:
+        if each.lane.end is not None and told.sequence > end_of(each.lane.end):
+            return False
+        wanted = each.line.plan.wants.matches(told, live=each.number == LIVE)
+        return wanted and each.line.may_read(told.message.subject)
+
+    # --- what is kept ------------------------------------------------------------------------------------------------
+
+    async def _write(self) -> None:
+        """Writes what has changed, some moments after it has."""
+        try:
+            async with asyncio.timeout(IDLE):
+                await self._writing.wait()
+        except TimeoutError:
+            for line in self.lines.values():
+                if self._cursors.get(line.id) != line.cursor:
+                    self._dirty[line] = None
+        else:
+            await asyncio.sleep(WRITE)
+        self._writing.clear()
+        await self._save()
+
+    async def _save(self) -> None:
+        async with self._saving:
+            lines, gone = list(self._dirty), set(self._gone)
+            self._dirty.clear()
+            pages = [line.page() for line in lines if self.lines.get(line.id) is line]
+            if not pages and not gone:
+                return
+            try:
+                held = await self._in(self._writer, self._saved, self._process, pages, gone)
+            except BaseException:
+                self._dirty |= dict.fromkeys(lines)
+                self._writing.set()
+                raise
+            self._gone -= gone
+            for page in pages:
+                line = self.lines.get(page.id)
+                if line is not None and page.id in held:
+                    line.written(page)
+                    self._cursors[page.id] = page.cursor
+
+    def _saved(self, process: str, pages: Sequence[state.Page], gone: set[str]) -> set[str]:
+        with self._books.writing() as db:
+            if gone:
+                state.forget(db, gone)
+            return state.save(db, process, pages)
+
+    # --- leases ------------------------------------------------------------------------------------------------------
+
+    async def _beat(self) -> None:
+        """Says that this process lives, takes what is free, and sees to what others wish."""
+        self._beating.clear()
+        await self.caught_up()
+        found = await self._in(self._leaser, self._leases.beat, list(self._known))
+        if found is not None:
+            await self._hold(found)
+            await self._grant()
+        await self._sweep()
+        try:
+            async with asyncio.timeout(min(1.0, self._lease / 5)):
+                await self._beating.wait()
+        except TimeoutError:
+            pass
+
+    async def _hold(self, found: Held) -> None:
+        """Delivers for what is held, and for nothing else."""
+        anew = found.process != self._process
+        self._process = found.process
+        for line in list(self.lines.values()):
+            if anew or line.id not in found.held:
+                self._drop(line)
+        lapsed, self._until = self._lapsed, found.until
+        if lapsed:
+            for line in self.lines.values():
+                line.pump()
+        if missing := [id for id in found.held if id in self._known and id not in self.lines]:
+            await self._load(missing)
+        if found.surplus and (lines := [self.lines[id] for id in found.surplus if id in self.lines]):
+            await self._let_go(lines)
+
+    async def _load(self, ids: Sequence[str]) -> None:
+        """Begins to deliver for subscriptions, from where others have left off."""
+        saved = await self._in(self._writer, self._loaded, ids)
+        async with self._following:  # so that what comes meanwhile is taken in by lines, after their histories
+            revisions = {id: saved[id].revision if id in saved else 0 for id in ids}
+            histories = await self._in(self._follower, self._histories, revisions)
+            for id in ids:
+                if id in self._known and id not in self.lines:
+                    line = Line(self, [*histories.get(id, ()), self._known[id]], saved.get(id))
+                    self.lines[id] = line
+                    self._index.put(id, line.plan.wants.interest)
+                    self.changed(line)
+                    line.pump()
+        self._woken.set()
+
+    def _loaded(self, ids: Sequence[str]) -> dict[str, Saved]:
+        with self._books.reading() as db:
+            return state.load(db, ids)
+
+    def _histories(self, revisions: Mapping[str, int]) -> dict[str, list[Change]]:
+        head, db = self.head, self._watching.database()
+        newest = {id: change.revision for id, change in self._known.items()}
+        return {
+            id: known.history(db, id, revision, head)
+            for id, revision in revisions.items()
+            if newest.get(id, revision) > revision
+        }
+
+    async def _let_go(self, lines: Sequence[Line]) -> None:
+        """Lets other processes have subscriptions, once all about them is written."""
+        await asyncio.gather(*(line.close(GRACE) for line in lines))
+        self._dirty |= dict.fromkeys(lines)
+        await self._save()
+        for line in lines:
+            self._drop(line)
+        await self._in(self._leaser, self._leases.release, [line.id for line in lines])
+
+    async def _grant(self) -> None:
+        """Does what others wish."""
+        for id, name, value in await self._in(self._writer, self._wishes, list(self.lines)):
+            line = self.lines.get(id)
+            if line is not None and name == "consent":
+                line.consents.granted(int(value) if value else None)
+                line.pump()
+
+    def _wishes(self, ids: Sequence[str]) -> list[tuple[str, str, str]]:
+        with self._books.reading() as db:
+            return state.wishes(db, ids)
+
+    _swept = float("-inf")
+
+    async def _sweep(self) -> None:
+        if time.monotonic() - self._swept >= SWEEP:
+            self._swept = time.monotonic()
+            await self._in(self._writer, self._swept_up)
+
+    def _swept_up(self) -> None:
+        with self._books.writing() as db:
+            state.sweep(db, self.ports.time.now(), KEPT)
+
+    # --- threads -----------------------------------------------------------------------------------------------------
+
+    async def _in(self, pool: ThreadPoolExecutor, work: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
+
+    def _in_loop(self, work: Callable[[], object]) -> None:
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            with suppress(RuntimeError):  # it was closed in between
+                loop.call_soon_threadsafe(work)
+
+
+class _Connection:
+    """A reader of the store for one thread, opened anew after a failure."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._reader: Reader | None = None
+
+    def database(self) -> Reader:
+        if self._reader is None or not self._reader.usable:
+            self._reader = connect(self._url)
+        return self._reader
+
+    def log(self) -> Log:
+        return Log(self.database())
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()

@@ -1,0 +1,64 @@
+"""The subscriptions that there are, followed from the log itself.
+
+Read in whole at the start, from `head`, and from then on event by event: created, updated, paused, deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from commands.mapper import EventMapper
+from commands.proof import LogRow
+from domain.evolve import evolve
+from domain.subscriptions.subscription import TYPE, Subscription
+from projections.database import Database
+from projections.log import Log
+
+_COLUMNS: Final = "l.position, l.stream, l.revision, l.topic, l.state"
+_LIVE: Final = f"SELECT {_COLUMNS} FROM head h JOIN log l ON l.position = h.position WHERE h.type = ? AND h.live"
+#: An expression instead of the column, so that the stretch of positions is what is looked through.
+_SINCE: Final = (
+    f"SELECT {_COLUMNS} FROM log l WHERE l.position > ? AND l.position <= ?"
+    " AND l.stream || '' >= '/subscriptions/' AND l.stream || '' < '/subscriptions0' ORDER BY l.position"
+)
+_STREAM: Final = "/subscriptions/"
+_MAPPER: Final = EventMapper()
+#: Events of one stream that are read at once.
+_MANY: Final = 1_000
+
+
+class Change(NamedTuple):
+    """One event of a subscription's stream. subscription: as the event leaves it, None once deleted."""
+
+    id: str
+    revision: int
+    position: int
+    subscription: Subscription | None
+
+
+def living(db: Database) -> list[Change]:
+    """The last events of all subscriptions that live."""
+    return list(_changes(db.all(_LIVE, (TYPE,))))
+
+
+def changes(db: Database, after: int, until: int) -> list[Change]:
+    """The events of all subscriptions beyond a position and up to another, in order."""
+    return list(_changes(db.all(_SINCE, (after, until))))
+
+
+def history(db: Database, id: str, revision: int, until: int) -> list[Change]:
+    """The events of one subscription beyond a revision and up to a position, in order."""
+    found: list[Change] = []
+    while some := Log(db).revisions(_STREAM + id.lower(), revision, until, _MANY):
+        found += _changes(some)
+        revision = some[-1].revision
+    return found
+
+
+def _changes(rows: Sequence[Any]) -> Iterator[Change]:
+    for position, stream, revision, topic, state in rows:
+        event = _MAPPER.of_row(LogRow(position, stream, revision, topic, bytes(state)))
+        entity = evolve(event, position)
+        subscription = Subscription.of(entity, position) if entity is not None else None
+        yield Change(event.xid.removeprefix(_STREAM), revision, position, subscription)

@@ -1,0 +1,121 @@
+"""Which process delivers for which subscription: one at a time, shared evenly, taken over after a crash (SUB-805).
+
+Each process says again and again that it lives. What a silent one held is given up by the next that speaks, in a
+transaction that runs alone, so no lease has two holders; who comes back late finds its own row gone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
+from uuid import uuid4
+
+from projections.database import Database
+from projections.subscriptions import tables
+from projections.subscriptions.store import FAILURES, Books
+
+#: Seconds to wait for another writer of a SQLite file; a long import keeps everybody from writing, and a lease as well.
+PATIENCE: Final = 0.5
+#: The clock that all processes share.
+_NOW: Final = {
+    True: "SELECT (julianday('now') - 2440587.5) * 86400.0",
+    False: "SELECT extract(epoch FROM clock_timestamp())::float8",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """held: subscriptions that are this process's. surplus: those of them that it should let another one have.
+
+    until: the `time.monotonic()` up to which nobody else can have them. process: under which name; with a new one,
+    whatever is held may have been another's in the meantime.
+    """
+
+    process: str
+    held: frozenset[str]
+    surplus: frozenset[str]
+    until: float
+
+
+class Leases:
+    """The leases of one process. lease: seconds that they last without a word from it."""
+
+    def __init__(self, url: str, lease: float) -> None:
+        self._books = Books(url, PATIENCE)
+        self._lease = lease
+        self._process = uuid4().hex
+        self._known = False
+        self._held = frozenset[str]()
+
+    def beat(self, wanted: Collection[str]) -> Held | None:
+        """Says that the process lives, and takes what is free. wanted: ids of the subscriptions that there are.
+
+        None where that cannot be said now.
+        """
+        began = time.monotonic()
+        try:
+            with self._books.writing(alone=True) as db:
+                taken = self._taken(db, wanted)
+        except FAILURES:
+            return self._as_it_was(began)
+        held, surplus = taken
+        self._held, self._known = held, True
+        # A second less than all others think, for clocks that run unevenly and for requests that are on their way.
+        return Held(self._process, held, surplus, began + self._lease - min(1.0, self._lease / 4))
+
+    def release(self, ids: Collection[str]) -> None:
+        """Lets others have subscriptions."""
+        with self._books.writing(alone=True) as db:
+            among = db.named("subscription")
+            db.run(f"DELETE FROM delivery_lease WHERE process = ? AND {among}", (self._process, db.listed(ids)))
+
+    def end(self) -> None:
+        """Lets others have all of them."""
+        try:
+            with self._books.writing(alone=True) as db:
+                db.run("DELETE FROM delivery_lease WHERE process = ?", (self._process,))
+                db.run("DELETE FROM delivery_process WHERE process = ?", (self._process,))
+        except FAILURES:
+            pass  # they run out by themselves
+        self.close()
+
+    def close(self) -> None:
+        """Gives the connection back and says nothing to others."""
+        self._books.close()
+
+    def _taken(self, db: Database, wanted: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
+        now: float = db.one(_NOW[self._books.is_sqlite])[0]
+        if self._known and db.one("SELECT 1 FROM delivery_process WHERE process = ?", (self._process,)) is None:
+            self._process = uuid4().hex
+        # First its own row, so that one who is late but whom nobody has missed yet keeps what it has.
+        db.upsert(tables.process, [(self._process, now + self._lease)])
+        db.run("DELETE FROM delivery_process WHERE until <= ?", (now,))
+        db.run("DELETE FROM delivery_lease WHERE process NOT IN (SELECT process FROM delivery_process)")
+        processes = sorted(row[0] for row in db.all("SELECT process FROM delivery_process"))
+        leases = dict(db.all("SELECT subscription, process FROM delivery_lease"))
+        mine = {id for id, process in leases.items() if process == self._process}
+        free = [id for id in wanted if id not in leases and _preferred(id, processes) == self._process]
+        if free:
+            db.insert(tables.lease, [(id, self._process) for id in free])
+        held = frozenset(mine.union(free))
+        return held, frozenset(id for id in mine if _preferred(id, processes) != self._process)
+
+    def _as_it_was(self, began: float) -> Held | None:
+        """What was held is held still, where nobody has taken it and all that is amiss is a long write."""
+        try:
+            with self._books.reading() as db:
+                known = db.one("SELECT 1 FROM delivery_process WHERE process = ?", (self._process,))
+        except FAILURES:
+            return None
+        # To take leases over is to write, which nobody could since; what begins in a moment is noticed in another.
+        return Held(self._process, self._held, frozenset(), began + 2.0) if known and self._books.is_sqlite else None
+
+
+def _preferred(id: str, processes: Collection[str]) -> str:
+    """The process that should have a subscription: every process finds the same one, and few move when one comes."""
+    if len(processes) == 1:
+        return next(iter(processes))
+    return max(processes, key=lambda each: blake2b(f"{each} {id}".encode(), digest_size=8).digest())

@@ -1,0 +1,168 @@
+"""The log as events for subscribers: read in whole, made into the events of each family, numbered (SUB-113).
+
+A message that does not fit into 64 KiB goes without its data (SUB-707).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final, NamedTuple, Protocol
+
+from cloudevents.core.v1.event import CloudEvent
+
+from commands.proof import Interaction, LogRow
+from domain.model.timestamps import utc
+from domain.subscriptions import filters
+from domain.subscriptions.matching import Interest
+from domain.subscriptions.subscription import Subscription
+from projections.feed import Logs, interactions
+from projections.subscriptions.sequence import index_of, position_of, sequence, text
+from projections.xregistry_events import Message, XRegistryEvents
+
+#: Bytes that an event may have on the wire.
+LARGEST: Final = 64 << 10
+#: Characters of names below which no event comes near that, whatever they are written as.
+_SMALL: Final = 4_000
+#: Events of the log of one look.
+CHUNK: Final = 200
+
+
+class Family(Protocol):
+    """One kind of events. name: as `config.families` has it; prefix: what its types begin with."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def prefix(self) -> str: ...
+
+    def messages(self, interaction: Interaction, rows: Sequence[LogRow]) -> Iterator[Message]:
+        """What some events of an interaction come to, in log order."""
+
+
+class XRegistry:
+    """The events of the registry itself."""
+
+    name: Final = "xregistry"
+    prefix: Final = "io.xregistry."
+
+    def __init__(self, events: XRegistryEvents) -> None:
+        self._events = events
+
+    def messages(self, interaction: Interaction, rows: Sequence[LogRow]) -> Iterator[Message]:
+        """See Family."""
+        return self._events.messages(interaction, rows)
+
+
+class Told(NamedTuple):
+    """One message. attributes: its context, all of them text, `sequence` included."""
+
+    sequence: int
+    family: str
+    message: Message
+    attributes: Mapping[str, Any]
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in a batch, or somewhat more."""
+        changed = self.message.changed or ()
+        return 512 + 2 * sum(map(len, self.attributes.values())) + 2 * sum(map(len, changed)) + 4 * len(changed)
+
+    def cloudevent(self) -> CloudEvent:
+        """The event as it is sent, the same one every time (SUB-114)."""
+        whole = self.message.cloudevent()
+        return CloudEvent({**whole.get_attributes(), "sequence": self.attributes["sequence"]}, whole.get_data())
+
+
+class Feed:
+    """The log as messages. logs: gives it to the calling thread."""
+
+    def __init__(self, logs: Logs, families: Sequence[Family]) -> None:
+        self._logs = logs
+        self._families = families
+
+    def chunk(self, after: int, head: int) -> tuple[int, list[Told]]:
+        """What comes of the next events beyond a position, and where they end. head: of the log, or where to stop."""
+        end = min(head, after + CHUNK)
+        found = interactions(self._logs, after, end)
+        return end, [told for interaction, rows in found for told in self._of(interaction, list(rows))]
+
+    def again(self, sequences: Sequence[int]) -> dict[int, Told]:
+        """Messages that were told before."""
+        found: dict[int, Told] = {}
+        for position, wanted in groupby(sorted(sequences), position_of):
+            log = self._logs()
+            [interaction] = log.interactions(position - 1, 1)
+            told = list(self._of(interaction, list(log.events(position, position))))
+            found |= {each: told[index_of(each)] for each in wanted if index_of(each) < len(told)}
+        return found
+
+    def _of(self, interaction: Interaction, rows: Sequence[LogRow]) -> Iterator[Told]:
+        """The messages of all families made from each event, in the families' order."""
+        made = [(family.name, message) for family in self._families for message in family.messages(interaction, rows)]
+        if len(self._families) > 1:
+            made.sort(key=lambda each: each[1].position)
+        for position, several in groupby(made, key=lambda each: each[1].position):
+            for index, (family, message) in enumerate(several):
+                number = sequence(position, index)
+                yield Told(number, family, *_numbered(message, number))
+
+
+def _numbered(message: Message, number: int) -> tuple[Message, dict[str, Any]]:
+    attributes = message.attributes() | {"sequence": text(number)}
+    if message.changed is not None and _is_large(attributes, message.changed):
+        return _numbered(message._replace(changed=None), number)
+    return message, attributes
+
+
+def _is_large(attributes: Mapping[str, Any], changed: Sequence[str]) -> bool:
+    """Whether an event is too large in the longest of the forms that libraries write: escaped and with spaces."""
+    if sum(map(len, changed)) + 8 * len(changed) <= _SMALL:
+        return False
+    return len(json.dumps({**attributes, "data": {"changed": changed}})) > LARGEST
+
+
+class Wants:
+    """What one subscription wants of the log.
+
+    families: whose events it gets. since: the text of the time before which it wants none.
+    """
+
+    def __init__(self, subscription: Subscription, families: Sequence[Family]) -> None:
+        attributes = subscription.attributes
+        # No event's source ends in a slash, so one that a subscription has there is for nothing (SUB-103).
+        source = attributes.get("source")
+        self.interest = Interest(
+            filters.compile(attributes.get("filters")),
+            source.rstrip("/") if source else None,
+            frozenset(attributes.get("types") or ()),
+        )
+        config = attributes.get("config") or {}
+        self._families = _families(attributes, config, families)
+        self._since = _six_digits(config["starttime"]) if config.get("starttime") else ""
+
+    def at_all(self, told: Told, *, live: bool = True) -> bool:
+        """Whether a message is one of those that the filters are asked about. live: and no replay of older ones."""
+        return told.family in self._families and (not live or told.message.time >= self._since)
+
+    def matches(self, told: Told, *, live: bool = True) -> bool:
+        """Whether a message is wanted."""
+        return self.at_all(told, live=live) and self.interest.matches(told.attributes)
+
+
+def _families(attributes: Mapping[str, Any], config: Mapping[str, Any], families: Sequence[Family]) -> frozenset[str]:
+    """Names of the families whose events are considered (SUB-111)."""
+    if given := config.get("families"):
+        return frozenset(given.split(",") if isinstance(given, str) else given)
+    if attributes.get("source"):  # is compared exactly, so the events of one family at most have it
+        return frozenset(family.name for family in families)
+    types: Sequence[str] = attributes.get("types") or ()
+    named = frozenset(family.name for family in families if any(each.startswith(family.prefix) for each in types))
+    return named or frozenset((XRegistry.name,))
+
+
+def _six_digits(time: str) -> str:
+    """A time in the form that interactions have; a finer one is rounded up, as nothing before it is wanted."""
+    seconds, _, fraction = utc(time).removesuffix("Z").partition(".")
+    return f"{seconds}.{fraction[:6]:0<6}Z" if not fraction[6:].strip("0") else f"{seconds}.{fraction[:6]}~"

@@ -1,0 +1,94 @@
+"""What Prometheus may know of deliveries: attempts, outcomes, time from commit to acknowledgement, and lag (SUB-842).
+
+The one label that is not from a fixed list is the id of a subscription, which the server gives; it goes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from projections.subscriptions.contract import Result
+
+_SECONDS: Final = (0.005, 0.025, 0.1, 0.5, 1, 5, 60, 3600)
+
+#: Ids of subscriptions with the number of positions that each is behind the log.
+Lags = Callable[[], Iterable[tuple[str, int]]]
+
+
+class Metrics:
+    """Counters of the subscriptions that one process delivers for."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self._registry = registry or CollectorRegistry()
+        self._outcomes = Counter(
+            "annals_delivery_attempts",
+            "Attempts to deliver, by what became of them.",
+            ("subscription", "outcome"),
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "annals_delivery_seconds",
+            "Time from an event's commit to its acknowledgement.",
+            ("subscription",),
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._dead = Counter(
+            "annals_delivery_dead_letters", "Events given up.", ("subscription",), registry=self._registry
+        )
+
+    @property
+    def registry(self) -> CollectorRegistry:
+        """What they are collected from."""
+        return self._registry
+
+    def attempted(self, id: str, result: Result) -> None:
+        """Counts an attempt."""
+        self._outcomes.labels(id, result.value).inc()
+
+    def delivered(self, id: str, seconds: float) -> None:
+        """Notes an acknowledgement."""
+        self._seconds.labels(id).observe(max(0.0, seconds))
+
+    def buried(self, id: str) -> None:
+        """Counts a dead letter."""
+        self._dead.labels(id).inc()
+
+    def follow(self, lags: Lags) -> None:
+        """Adds a gauge that is worked out when somebody looks."""
+        self._registry.register(_Lag(lags))
+
+    def forget(self, id: str) -> None:
+        """Removes a subscription's."""
+        for result in Result:
+            _remove(self._outcomes, id, result.value)
+        _remove(self._seconds, id)
+        _remove(self._dead, id)
+
+
+def _remove(metric: Counter | Histogram, *labels: str) -> None:
+    with suppress(KeyError):
+        metric.remove(*labels)
+
+
+class _Lag(Collector):
+    def __init__(self, lags: Lags) -> None:
+        self._lags = lags
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        family = GaugeMetricFamily(
+            "annals_delivery_lag", "Positions of the log beyond a subscription's cursor.", labels=("subscription",)
+        )
+        for id, lag in self._lags():
+            family.add_metric((id,), lag)
+        yield family
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        # Without this the registry would look the lags up when the collector joins it.
+        return iter(())

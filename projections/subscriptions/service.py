@@ -1,0 +1,68 @@
+"""Deliveries beside a server: in a thread with a loop of its own, so that neither waits for the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from threading import Thread
+from typing import Final
+
+from projections.subscriptions.deliver import Deliverer
+from projections.subscriptions.deliveries import Deliveries
+from projections.subscriptions.match import Family, XRegistry
+from projections.subscriptions.metrics import Metrics
+from projections.subscriptions.ports import LEASE, Ports
+from projections.xregistry_events import XRegistryEvents
+
+#: Seconds that the end of a server waits for attempts that run.
+_GRACE: Final = 15.0
+
+
+class Service:
+    """Delivers for the subscriptions of one store from `start` to `stop`; an observer of commits as well.
+
+    deliveries: their state, for who asks. metrics: of what this process does.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        ports: Ports,
+        families: Sequence[Family] | None = None,
+        *,
+        lease: float = LEASE,
+    ) -> None:
+        self.metrics = Metrics()
+        known = families if families is not None else (XRegistry(XRegistryEvents()),)
+        self._deliverer = Deliverer(url, ports, known, metrics=self.metrics, lease=lease)
+        self.deliveries = Deliveries(url, ports, known, self._deliverer)
+        self.metrics.follow(self._deliverer.lags)
+        self._thread: Thread | None = None
+
+    def start(self) -> None:
+        """Begins; returns at once."""
+        self._thread = Thread(target=self._run, name="annals-deliveries", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends, once attempts that run are done or have had their time."""
+        self._deliverer.stop()
+        if self._thread is not None:
+            self._thread.join(_GRACE)
+        self.deliveries.close()
+
+    def committed(self, commands: int, refused: int, seconds: float) -> None:
+        """Something was committed; see `commands.handle.Observer`."""
+        self._deliverer.committed()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=_loop()) as runner:
+            runner.run(self._deliverer.run())
+
+
+def _loop() -> type[asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:  # there is none for Windows
+        return None
+    return uvloop.Loop

@@ -1,0 +1,123 @@
+"""The state of deliveries in its tables: read when a process takes a subscription over, written in batches.
+
+A batch is written by who holds the leases only, which the same transaction sees to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from projections.database import Database
+from projections.subscriptions import tables
+from projections.subscriptions.facts import DeadLetter, Facts, Saved
+from projections.subscriptions.lane import Pending
+
+_STATES: Final = "SELECT subscription, revision, position, cursor, facts FROM delivery_state WHERE {}"
+_PENDING: Final = "SELECT subscription, lane, sequence, key, attempts, first, next FROM delivery_pending WHERE {}"
+_HELD: Final = "SELECT subscription FROM delivery_lease WHERE process = ? AND {}"
+_GONE: Final = (
+    "SELECT subscription FROM delivery_state WHERE '!subscriptions!' || subscription NOT IN"
+    " (SELECT tree_key FROM head WHERE type = 'subscriptions' AND live)"
+)
+#: Tables with rows of single subscriptions.
+_OWN: Final = ("delivery_state", "delivery_pending", "delivery_deadletter", "delivery_wish", "delivery_callback")
+
+#: A pending event by lane and sequence.
+Stored = dict[tuple[int, int], Pending]
+
+
+@dataclass(slots=True)
+class Page:
+    """What is to be written about one subscription. pending: all of it; stored: what the table has of it.
+
+    dead: dead letters to be kept, or by sequence alone to be forgotten. callbacks: hashes of secrets and their ends.
+    """
+
+    id: str
+    revision: int
+    position: int
+    cursor: int
+    facts: str
+    pending: Stored
+    stored: Stored
+    dead: Sequence[DeadLetter | int] = ()
+    callbacks: Sequence[tuple[str, float]] = field(default=())
+
+
+def load(db: Database, ids: Collection[str]) -> dict[str, Saved]:
+    """What is stored of subscriptions, where anything is."""
+    among, listed = db.named("subscription"), db.listed(ids)
+    found = {
+        id: Saved(revision, position, cursor, Facts.of(facts), {})
+        for id, revision, position, cursor, facts in db.all(_STATES.format(among), (listed,))
+    }
+    for id, lane, *rest in db.all(_PENDING.format(among), (listed,)):
+        if id in found:
+            found[id].pending.setdefault(lane, []).append(Pending(*rest))
+    return found
+
+
+def save(db: Database, process: str, pages: Sequence[Page]) -> set[str]:
+    """Writes about those subscriptions that a process holds; gives their ids."""
+    ids = [page.id for page in pages]
+    # Held on to until the end, where others could take the lease meanwhile.
+    lock = " FOR SHARE" if db.stored == "" else ""
+    held = {row[0] for row in db.all(_HELD.format(db.named("subscription")) + lock, (process, db.listed(ids)))}
+    pages = [page for page in pages if page.id in held]
+    _upsert(db, tables.state, [(page.id, page.revision, page.position, page.cursor, page.facts) for page in pages])
+    _upsert(db, tables.pending, [row for page in pages for row in _changed(page)])
+    _delete(db, tables.pending, [(page.id, *key) for page in pages for key in page.stored.keys() - page.pending.keys()])
+    # One letter may be kept, forgotten and kept again within a batch: the last word counts.
+    last = {(page.id, _sequence(each)): each for page in pages for each in page.dead}
+    _upsert(db, tables.deadletter, [(id, *each) for (id, _), each in last.items() if isinstance(each, DeadLetter)])
+    _delete(db, tables.deadletter, [key for key, each in last.items() if not isinstance(each, DeadLetter)])
+    _upsert(db, tables.callback, [(digest, page.id, end) for page in pages for digest, end in page.callbacks])
+    return held
+
+
+def forget(db: Database, ids: Iterable[str]) -> None:
+    """Removes everything about subscriptions that are no more (SUB-504)."""
+    listed = list(ids)
+    for table in (*_OWN, "delivery_lease"):
+        db.run(f"DELETE FROM {table} WHERE {db.named('subscription')}", (db.listed(listed),))
+
+
+def sweep(db: Database, now: float, kept: float) -> None:
+    """Removes what has had its time: dead letters, secrets, and all about subscriptions that were deleted unseen.
+
+    kept: seconds that dead letters are kept.
+    """
+    db.run("DELETE FROM delivery_deadletter WHERE last < ?", (now - kept,))
+    db.run("DELETE FROM delivery_callback WHERE until < ?", (now,))
+    if gone := [row[0] for row in db.all(_GONE)]:
+        forget(db, gone)
+
+
+def wishes(db: Database, ids: Collection[str]) -> list[tuple[str, str, str]]:
+    """Takes out what others want of subscriptions: their ids, names and values."""
+    if db.one("SELECT 1 FROM delivery_wish LIMIT 1") is None:
+        return []
+    among, listed = db.named("subscription"), db.listed(ids)
+    found = db.all(f"SELECT subscription, name, value FROM delivery_wish WHERE {among}", (listed,))
+    _delete(db, tables.wish, [row[:2] for row in found])
+    return [(id, name, value) for id, name, value in found]
+
+
+def _changed(page: Page) -> Iterable[tuple[Any, ...]]:
+    return ((page.id, key[0], *pending) for key, pending in page.pending.items() if page.stored.get(key) != pending)
+
+
+def _sequence(each: DeadLetter | int) -> int:
+    return each.sequence if isinstance(each, DeadLetter) else each
+
+
+def _upsert(db: Database, table: Any, rows: Sequence[Any]) -> None:
+    if rows:
+        db.upsert(table, rows)
+
+
+def _delete(db: Database, table: Any, keys: Sequence[Any]) -> None:
+    if keys:
+        db.delete(table, keys)

@@ -1,0 +1,275 @@
+"""A registry whose log tests write by hand, deliverers over it, sinks in the same process, and time that tests move."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from cloudevents.core.v1.event import CloudEvent
+
+from commands.log import Store
+from domain import xid as xids
+from domain.commands import DeleteEntities
+from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+from domain.subscriptions.subscription import Subscription
+from domain.world import Decision
+from projections.subscriptions.contract import DELIVERED, Outcome, Resolver, Sink, Target
+from projections.subscriptions.deliver import Deliverer
+from projections.subscriptions.deliveries import Deliveries
+from projections.subscriptions.match import XRegistry
+from projections.subscriptions.ports import Anywhere, Ports, Time
+from projections.xregistry_events import XRegistryEvents
+
+COMMAND = DeleteEntities("/dirs")
+FAMILIES = (XRegistry(XRegistryEvents()),)
+#: Seconds that tests wait for what has to happen at once.
+SOON = 20.0
+
+
+class Clock:
+    """Time that passes when a test says so."""
+
+    def __init__(self, now: float = 1_800_000_000.0, chance: float = 1.0) -> None:
+        self.now = now
+        self.chance = chance
+        self._asleep: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._count = itertools.count()
+
+    @property
+    def time(self) -> Time:
+        return Time(lambda: self.now, self.sleep, lambda: self.chance)
+
+    async def sleep(self, seconds: float) -> None:
+        waiter = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._asleep, (self.now + seconds, next(self._count), waiter))
+        await waiter
+
+    @property
+    def next(self) -> float | None:
+        """When the next one wakes up."""
+        while self._asleep and self._asleep[0][2].done():
+            heapq.heappop(self._asleep)
+        return self._asleep[0][0] if self._asleep else None
+
+    def move(self, seconds: float) -> None:
+        """Lets time pass."""
+        self.now += seconds
+        while (until := self.next) is not None and until <= self.now:
+            heapq.heappop(self._asleep)[2].set_result(None)
+
+
+@dataclass
+class Receiver:
+    """Sinks of one kind that keep what they get. answer: says what becomes of a request; by default all arrives."""
+
+    answer: Callable[[str, Sequence[CloudEvent]], Outcome | Awaitable[Outcome]] = lambda id, events: DELIVERED
+    concurrency: int = 4
+    attempts: dict[str, list[list[CloudEvent]]] = field(default_factory=lambda: defaultdict(list))
+    arrived: dict[str, list[CloudEvent]] = field(default_factory=lambda: defaultdict(list))
+    targets: list[Target] = field(default_factory=list)
+    closed: int = 0
+
+    def open(self, target: Target, resolver: Resolver) -> Sink:
+        self.targets.append(target)
+        return _Sink(self, target)
+
+    def subjects(self, id: str = "s") -> list[str]:
+        """What has arrived, by subject."""
+        return [str(event.get_subject()) for event in self.arrived[id]]
+
+    def sequences(self, id: str = "s") -> list[str]:
+        return [str(event.get_extension("sequence")) for event in self.arrived[id]]
+
+
+class _Sink:
+    def __init__(self, receiver: Receiver, target: Target) -> None:
+        self._receiver = receiver
+        self._target = target
+        self.concurrency = receiver.concurrency
+
+    async def send(self, events: Sequence[CloudEvent]) -> Outcome:
+        id = self._target.subscription
+        self._receiver.attempts[id].append(list(events))
+        found = self._receiver.answer(id, events)
+        outcome = found if isinstance(found, Outcome) else await found
+        if outcome is DELIVERED:
+            self._receiver.arrived[id] += events
+        return outcome
+
+    async def close(self) -> None:
+        self._receiver.closed += 1
+
+
+class Rig:
+    """A store, and deliverers that may be started, stopped and let crash."""
+
+    def __init__(self, url: str, clock: Clock | None = None, **ports: Any) -> None:
+        self.url = url
+        self.store = Store(url)
+        self.store.create()
+        self.clock = clock or Clock()
+        self.receiver = Receiver()
+        self.ports = Ports(
+            resolver=ports.pop("resolver", Anywhere()),
+            time=self.clock.time,
+            sinks={name: self.receiver.open for name in ("HTTP", "KAFKA", "MQTT5", "NATS", "AMQP")},
+            **{"policy": "off", **ports},
+        )
+        self.lease = 2.0
+        self.deliveries = Deliveries(url, self.ports, FAMILIES)
+        self._events: dict[str, EntityEvent] = {}
+        self.position = 0
+
+    def close(self) -> None:
+        self.deliveries.close()
+        self.store.close()
+
+    # --- the log -----------------------------------------------------------------------------------------------------
+
+    def record(self, *changes: tuple[str, dict[str, Any] | None]) -> int:
+        """One interaction: xids with their new attributes, None to delete; the position that it ends at."""
+        return self._append([self._event(xid, attributes) for xid, attributes in changes])
+
+    def groups(self, *ids: str) -> int:
+        """An interaction for each of some Groups, created or updated."""
+        for id in ids:
+            self.record((f"/dirs/{id}", {"n": 1}))
+        return self.position
+
+    def subscribe(self, id: str = "s", **members: Any) -> Subscription:
+        """Creates a subscription, or writes it anew; see `attributes`."""
+        self._append([self._of_subscription(id, attributes(**members), epoch=1)])
+        return self.subscription(id)
+
+    def act(self, name: str, id: str = "s", **arguments: Any) -> int:
+        """Records an action."""
+        before = self._events[f"/subscriptions/{id}"]
+        private = before.private | {"action": {"name": name, **arguments, "position": self.position + 1}}
+        if name in ("pause", "resume"):
+            private["paused"] = name == "pause"
+        return self._append([self._of_subscription(id, before.attributes, private=private)])
+
+    def unsubscribe(self, id: str = "s") -> int:
+        before = self._events[f"/subscriptions/{id}"]
+        return self._append([self._made(EntityDeleted, before.xid, {}, before.epoch, {})])
+
+    def subscription(self, id: str = "s") -> Subscription:
+        event = self._events[f"/subscriptions/{id}"]
+        from domain.evolve import evolve
+
+        entity = evolve(event, self.position)
+        assert entity is not None
+        return Subscription.of(entity, event.private["position"])
+
+    def _of_subscription(
+        self, id: str, shown: dict[str, Any], epoch: int = 0, private: dict[str, Any] | None = None
+    ) -> EntityEvent:
+        xid, position = f"/subscriptions/{id}", self.position + 1
+        before = self._events.get(xid)
+        starts = shown["config"]["startposition"]
+        begun = {"since": position, "starts": {"latest": position + 1, "earliest": 1}.get(starts, starts)}
+        if before is not None and before.attributes["config"] == shown["config"]:
+            begun = {name: before.private[name] for name in begun}
+        own = private or {"owner": "o", **begun, "paused": bool(before and before.private.get("paused"))}
+        kind = EntityUpdated if before else EntityCreated
+        return self._made(kind, xid, shown, (before.epoch if before else 0) + epoch, own | {"position": position})
+
+    def _event(self, xid: str, attributes: dict[str, Any] | None) -> EntityEvent:
+        before = self._events.get(xid)
+        kind = EntityDeleted if attributes is None else EntityUpdated if before else EntityCreated
+        return self._made(kind, xid, attributes or {}, (before.epoch if before else 0) + 1, {})
+
+    def _made(
+        self, kind: type[EntityEvent], xid: str, shown: dict[str, Any], epoch: int, private: dict[str, Any]
+    ) -> EntityEvent:
+        before = self._events.get(xid)
+        changed = ("n",) if kind is EntityUpdated else ()
+        event = kind(
+            xid=xid,
+            type=xids.type_of(xid),
+            revision=(before.revision if before else 0) + 1,
+            epoch=epoch,
+            attributes=shown,
+            private=private,
+            changed=changed,
+            xregcorrelationid="",
+            time=self.store.clock(),
+        )
+        self._events[xid] = event
+        return event
+
+    def _append(self, events: Sequence[EntityEvent]) -> int:
+        with self.store.writing() as tx:
+            context = tx.context()
+            shared = {"xregcorrelationid": context.xregcorrelationid, "time": context.now}
+            recorded = tx.append(Decision(tuple(e.model_copy(update=shared) for e in events), {}), context, COMMAND)
+        self.position = recorded.position
+        return self.position
+
+    # --- deliverers --------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def delivering(self, *, crash: bool = False) -> AsyncIterator[Deliverer]:
+        """A deliverer that runs. crash: it ends at once, with nothing written that is not."""
+        deliverer = Deliverer(self.url, self.ports, FAMILIES, lease=self.lease)
+        task = asyncio.create_task(deliverer.run())
+        try:
+            yield deliverer
+        finally:
+            if crash:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                self.forget_processes()
+            else:
+                deliverer.stop()
+                await asyncio.wait_for(task, SOON)
+
+    def forget_processes(self) -> None:
+        """As though the leases of processes that crashed had run out."""
+        with self.store.writing() as tx:
+            for table in ("delivery_process", "delivery_lease"):
+                tx.connection.exec_driver_sql(f"DELETE FROM {table}")
+
+    def status(self, id: str = "s") -> dict[str, Any]:
+        return dict(self.deliveries.status(self.subscription(id)))
+
+    def letters(self, id: str = "s") -> list[dict[str, Any]]:
+        return [dict(letter) for letter in self.deliveries.deadletters(id, "", 1000)]
+
+
+def attributes(**members: Any) -> dict[str, Any]:
+    """A subscription's public form. retry, ordering, deadletter and other settings may be given by name."""
+    settings = {
+        name: members.pop(name)
+        for name in ("retry", "ordering", "deadletter", "contentmode", "maxbatchsize", "maxbatchwait", "requestrate")
+        if name in members
+    }
+    config = {"families": ["xregistry"], "startposition": members.pop("start", "latest")} | members.pop("config", {})
+    shared = {"sink": "https://sink.example/in", "protocol": "HTTP", "filters": []}
+    return shared | members | {"protocolsettings": {"method": "POST", **settings}, "config": config}
+
+
+async def until(holds: Callable[[], Any], seconds: float = SOON) -> Any:
+    """What a condition gives as soon as it is true."""
+    end = time.monotonic() + seconds
+    while not (found := holds()):
+        assert time.monotonic() < end, "it did not happen"
+        await asyncio.sleep(0.003)
+    return found
+
+
+async def quiet(clock: Clock, holds: Callable[[], Any], seconds: float = SOON) -> None:
+    """Lets all the time pass that deliveries wait for, until a condition holds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not happen"
+        await asyncio.sleep(0.005)
+        if not holds() and (due := clock.next) is not None:
+            clock.move(max(0.0, due - clock.now))
