@@ -1,20 +1,50 @@
-"""What runs in the processes that check documents: questions and bytes in, verdicts out."""
+"""What runs in the processes that check documents: questions and bytes in, verdicts out.
+
+A conversation over standard input and output: the asker sends questions, is told which documents are not at hand, sends
+these, and gets a line for each verdict. Lines are JSON, because whoever asks trusts nothing that comes from here.
+"""
 
 from __future__ import annotations
 
+import gc
+import json
+import os
+import pickle
 import signal
 import sys
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple
 
-from domain.checks import Document, Question, Verdict, judge, parsed
-from domain.formats import Violation
+from domain import formats
+from domain.checks import HEAVY, Document, Question, Verdict, judge, parsed
+from domain.formats import Incompatibility, Spot, Violation
 
-#: How many bytes of documents a process keeps the parsed forms of.
+#: How many bytes of documents a process keeps the parsed forms of, and which part of its memory these may take.
 KEPT: Final = 32 << 20
+SHARE: Final = 4
 #: A nested document costs frames; what goes deeper is refused by its format.
 DEEP: Final = 3000
+#: The exit code of a process whose memory does not hold what it is sent.
+FULL: Final = 71
+#: Verdicts that may wait to be told: which question ended a process is known among so many.
+UNTOLD: Final = 32
+
+#: What no document may be a reason for. Files are opened: libraries have their own.
+_REACHING_OUT: Final = (
+    *("socket.connect", "socket.getaddrinfo", "socket.gethostby", "socket.sendto", "socket.sendmsg", "socket.bind"),
+    *("subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn"),
+)
+
+
+class Asked(NamedTuple):
+    """Some questions. seconds: for each. careful: each verdict is told at once."""
+
+    questions: Sequence[Question]
+    seconds: float
+    careful: bool
 
 
 class Shelf:
@@ -24,6 +54,9 @@ class Shelf:
         self._kept = kept
         self._bytes = 0
         self._held: OrderedDict[Document, tuple[int, Any]] = OrderedDict()
+
+    def __contains__(self, document: Document) -> bool:
+        return document in self._held
 
     def parsed(self, document: Document, documents: Mapping[str, bytes]) -> Any:
         """A document's parsed form. Raises: Violation."""
@@ -35,11 +68,17 @@ class Shelf:
             raise held[1]
         return held[1]
 
+    def clear(self) -> None:
+        """Lets go of all."""
+        self._held.clear()
+        self._bytes = 0
+        gc.collect()
+
     def _put(self, document: Document, content: bytes) -> tuple[int, Any]:
         try:
             made = len(content), parsed(document, content)
         except Violation as violation:
-            made = len(content), violation
+            made = len(content), violation.with_traceback(None)  # its frames would hold what was half made
         self._held[document] = made
         self._bytes += len(content)
         while self._bytes > self._kept and len(self._held) > 1:
@@ -47,20 +86,160 @@ class Shelf:
         return made
 
 
-_SHELF: Final = Shelf()
+class Desk:
+    """Where one process answers. memory: how many bytes it may take."""
+
+    def __init__(self, memory: int) -> None:
+        self._memory = memory
+        self._shelf = Shelf()
+        self._fixed = _taken()  # by programs, not by documents
+
+    def wanted(self, questions: Sequence[Question]) -> list[str]:
+        """The documents that have to be sent."""
+        about = dict.fromkeys(one for question in questions for one in documents_of(question))
+        return list({one.sha256: None for one in about if one.sha256 is not None and one not in self._shelf})
+
+    def load(self, questions: Sequence[Question]) -> None:
+        """Imports what the questions need, so that no document pays for it."""
+        before = _taken()
+        for name in {one.format for question in questions for one in documents_of(question)}:
+            room = formats.find(name)
+            if room is not None:
+                with suppress(Exception):  # judging meets it again, and says so
+                    room.load()
+        self._fixed += _taken() - before
+
+    def verdict(self, question: Question, documents: Mapping[str, bytes]) -> Verdict:
+        """The answer to a question; one that lacks memory is thought about again without all that was kept."""
+        found = self._judged(question, documents)
+        if found == (HEAVY,):
+            self._shelf.clear()
+            if all(one.sha256 in documents for one in documents_of(question)):
+                found = self._judged(question, documents)
+        return found
+
+    def parses(self, question: Question) -> bool:
+        """Whether a document has to be parsed for it."""
+        return any(one not in self._shelf for one in documents_of(question))
+
+    def tidy(self) -> bool:
+        """Lets parsed forms go where they take much; whether it is better to go on in another process."""
+        most = self._fixed + self._memory // SHARE
+        if _taken() > most:
+            self._shelf.clear()
+        return _taken() > most
+
+    def _judged(self, question: Question, documents: Mapping[str, bytes]) -> Verdict:
+        return judge(question, lambda document: self._shelf.parsed(document, documents))
+
+
+def documents_of(question: Question) -> tuple[Document, ...]:
+    """What a question is about."""
+    return (question,) if isinstance(question, Document) else (question.reader, question.writer)
+
+
+def main(memory: int) -> None:
+    """Answers until there is nobody to ask any more."""
+    with os.fdopen(os.dup(0), "rb") as asked, os.fdopen(os.dup(1), "wb") as told:
+        os.dup2(2, 1)  # what a library prints is no answer
+        prepare(memory)
+        desk = Desk(memory)
+        try:
+            while _answered(desk, asked, told):
+                pass
+        except (EOFError, BrokenPipeError):
+            pass
+        except MemoryError:
+            os._exit(FULL)
+    os._exit(0)
 
 
 def prepare(memory: int) -> None:
     """Makes this process one that checks documents. memory: how many bytes it may take."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupted server ends its processes itself
     sys.setrecursionlimit(DEEP)
+    sys.addaudithook(_stay)
     try:
         import resource
     except ImportError:  # not a Unix
         return
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def work(questions: Sequence[Question], documents: Mapping[str, bytes]) -> list[Verdict]:
-    """The verdicts, in the order of the questions."""
-    return [judge(question, lambda document: _SHELF.parsed(document, documents)) for question in questions]
+def _stay(event: str, _: object) -> None:
+    """Nothing is fetched or started because a document says so, whatever a library would do."""
+    if event.startswith(_REACHING_OUT):
+        raise PermissionError(f"{event} is not for documents")
+
+
+def _answered(desk: Desk, asked: IO[bytes], told: IO[bytes]) -> bool:
+    """Answers one lot of questions; whether this process is fit for another one."""
+    lot = Asked(*pickle.load(asked))
+    told.write(json.dumps(desk.wanted(lot.questions)).encode() + b"\n")
+    told.flush()
+    documents: dict[str, bytes] = pickle.load(asked)
+    desk.load(lot.questions)
+    for line in _lines(desk, lot, documents, told):
+        told.write(line)
+    again = not desk.tidy()
+    told.write(json.dumps(again).encode() + b"\n")
+    told.flush()
+    return again
+
+
+def _lines(desk: Desk, lot: Asked, documents: Mapping[str, bytes], told: IO[bytes]) -> Iterator[bytes]:
+    """A line for each verdict. Where one question may take long, all that is known before is told first."""
+    untold = 0
+    for question in lot.questions:
+        alone = lot.careful or desk.parses(question)
+        if alone or untold >= UNTOLD:
+            told.flush()
+            untold = 0
+        _end_after(lot.seconds)
+        verdict = desk.verdict(question, documents)
+        _end_after(0)
+        yield written(verdict)
+        untold += 1
+        if alone:
+            told.flush()
+
+
+def _end_after(seconds: float) -> None:
+    """Has the system end this process after some time, whatever it does then and whoever is left; 0: not any more."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def written(verdict: Verdict) -> bytes:
+    """A verdict as a line."""
+    return (
+        json.dumps([[one.rule, one.text, _place(one.reader), _place(one.writer)] for one in verdict]).encode() + b"\n"
+    )
+
+
+def read(line: bytes) -> Verdict:
+    """A verdict from its line."""
+    return tuple(
+        Incompatibility(rule, text, Spot(*reader) if reader else None, Spot(*writer) if writer else None)
+        for rule, text, reader, writer in json.loads(line)
+    )
+
+
+def names(line: bytes, questions: Sequence[Question]) -> list[str]:
+    """The documents that a line asks for, by SHA-256; only such as the questions are about."""
+    asked = json.loads(line)
+    about = {one.sha256 for question in questions for one in documents_of(question)}
+    return [name for name in asked if name in about]
+
+
+def _place(spot: Spot | None) -> list[Any] | None:
+    return None if spot is None else [spot.pointer, spot.line, spot.fragment]
+
+
+def _taken() -> int:
+    """The bytes of address space that this process has; 0 where the system does not tell."""
+    try:
+        return int(Path("/proc/self/statm").read_bytes().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return 0

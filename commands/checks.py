@@ -5,26 +5,21 @@ Nothing here knows the log: questions and bytes in, verdicts out. Verdicts are k
 
 from __future__ import annotations
 
-import atexit
-import multiprocessing
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, TimeoutError
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
 from time import monotonic
-from typing import Any, Final
+from typing import Final, NamedTuple
 
-from pebble import ProcessExpired, ProcessPool
-
-from commands import checking
+from commands.checking import Asked, documents_of
+from commands.workers import Content, Told, Workers
 from domain import formats
-from domain.checks import INVALID, Document, Question, Verdict, Verdicts, judge, parsed
-from domain.formats import Incompatibility
+from domain.checks import CRASHED, HEAVY, LATE, Document, Question, Reading, Verdict, Verdicts, judge, parsed
 
-#: The bytes of a document, by SHA-256.
-Content = Callable[[str], bytes]
+__all__ = ["Bounds", "Checker", "Content"]
 
 #: How many questions, and how many bytes of documents, go to a process at a time.
 TOGETHER: Final = 128
@@ -32,13 +27,20 @@ BYTES: Final = 512 << 10
 #: Small documents of tame formats, in bytes, and how many of them, are looked at by whoever asks.
 SMALL: Final = 8 << 10
 FEW: Final = 4
-#: How many verdicts are kept.
+#: How many verdicts, and sizes of documents, are kept.
 KEPT: Final = 100_000
+#: So many questions lengthen what a request may take by the time for one document.
+SHARED: Final = 100
+
+_UNDONE: Final = {(one,) for one in (LATE, HEAVY, CRASHED)}
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What checking may take. seconds: for one document; a request may take so many times as much. memory: in bytes."""
+    """What checking may take. memory: of one process, in bytes. seconds: for one document.
+
+    times: how many documents of a request may be lost to these bounds; then the rest is not looked at.
+    """
 
     workers: int = 2
     seconds: float = 10.0
@@ -52,6 +54,7 @@ class Checker:
     def __init__(self, bounds: Bounds | None = None) -> None:
         self._bounds = bounds or Bounds()
         self._kept: OrderedDict[Question, Verdict] = OrderedDict()
+        self._sizes: OrderedDict[str, int] = OrderedDict()
         self._lock = Lock()
 
     def known(self, questions: Iterable[Question]) -> dict[Question, Verdict]:
@@ -76,38 +79,75 @@ class Checker:
     def answers(self, questions: Iterable[Question], content: Content) -> dict[Question, Verdict]:
         """The answers to all questions; what takes too long or too much is refused, and asked again another time.
 
-        Blocks. Raises: KeyError when `content` lacks a document.
+        content: called in other threads as well. Blocks. Raises: KeyError when `content` lacks a document.
         """
         asked = list(questions)
         found = self.known(asked)
-        fresh = dict(self._found([question for question in asked if question not in found], content))
-        self._keep({question: verdict for question, verdict in fresh.items() if verdict not in _UNDONE})
-        return {**found, **fresh}
+        left = [one for one in asked if one not in found]
+        patience = _Patience(self._bounds, len(left))
+        found.update(self._found([one for one in left if isinstance(one, Document)], content, patience))
+        readings = [one for one in left if isinstance(one, Reading)]
+        for one in readings:
+            if flawed := found.get(one.reader) or found.get(one.writer):
+                found[one] = flawed  # what is no document of its format is compared with nothing
+        found.update(self._found([one for one in readings if one not in found], content, patience))
+        self._keep({one: found[one] for one in left if one in found and found[one] not in _UNDONE})
+        return {one: found.get(one, (LATE,)) for one in asked}
 
-    def _found(self, questions: Sequence[Question], content: Content) -> Iterator[tuple[Question, Verdict]]:
-        until = monotonic() + self._bounds.seconds * self._bounds.times
-        running = [(some, self._start(some, documents)) for some, documents in _parcels(questions, content)]
-        for some, future in running:
-            verdicts = _outcome(future)
-            if not isinstance(verdicts, Incompatibility):
-                yield from zip(some, verdicts, strict=True)
-            elif len(some) == 1:
-                yield some[0], (verdicts,)
-            else:
-                for question in some:
-                    yield question, self._alone(question, content) if monotonic() < until else (_LATE,)
+    def _found(
+        self, questions: Sequence[Question], content: Content, patience: _Patience
+    ) -> Iterator[tuple[Question, Verdict]]:
+        """The answers, as far as patience goes; no more is sent than keeps the processes busy."""
+        waiting, running = self._lots(questions, content), deque[tuple[_Lot, Future[Told]]]()
+        while True:
+            while len(running) <= self._bounds.workers and patience.lasts and (lot := next(waiting, None)):
+                running.append((lot, self._start(lot)))
+            if not running:
+                return
+            lot, future = running.popleft()
+            told = future.result()
+            yield from zip(lot.questions, told.verdicts, strict=False)
+            left = lot.questions[len(told.verdicts) :]
+            if told.lost and (lot.careful or len(left) == 1):
+                yield left[0], (told.lost,)
+                patience.losses += 1
+                left = left[1:]
+            if left and patience.lasts:
+                again = lot._replace(questions=left, careful=True)
+                running.appendleft((again, self._start(again)))
 
-    def _alone(self, question: Question, content: Content) -> Verdict:
-        """The answer to a question whose company did not come back."""
-        verdicts = _outcome(self._start([question], {name: content(name) for name in _names(question)}))
-        return (verdicts,) if isinstance(verdicts, Incompatibility) else verdicts[0]
+    def _lots(self, questions: Sequence[Question], content: Content) -> Iterator[_Lot]:
+        """The questions in lots."""
+        some: list[Question] = []
+        sizes: dict[str, int] = {}
+        read: dict[str, bytes] = {}
+        for question in questions:
+            some.append(question)
+            for name in _names(question):
+                if name not in sizes:
+                    sizes[name] = self._size(name, content, read)
+            if len(some) == TOGETHER or sum(sizes.values()) >= BYTES:
+                yield _Lot(some, _first_of(read, content), len(some) <= FEW)
+                some, sizes, read = [], {}, {}
+        if some:
+            yield _Lot(some, _first_of(read, content), len(some) <= FEW)
 
-    def _start(self, questions: Sequence[Question], documents: dict[str, bytes]) -> Future[list[Verdict]]:
-        pool = _pool(self._bounds.workers, self._bounds.memory)
-        started: Future[list[Verdict]] = pool.schedule(
-            checking.work, args=[questions, documents], timeout=self._bounds.seconds
-        )
-        return started
+    def _size(self, name: str, content: Content, read: dict[str, bytes]) -> int:
+        """The bytes of a document; one that has to be read for it is put to those that were."""
+        with self._lock:
+            size = self._sizes.get(name)
+        if size is None:
+            read[name] = content(name)
+            size = len(read[name])
+            with self._lock:
+                self._sizes[name] = size
+                while len(self._sizes) > KEPT:
+                    self._sizes.popitem(last=False)
+        return size
+
+    def _start(self, lot: _Lot) -> Future[Told]:
+        workers = _pool(self._bounds.workers, self._bounds.memory)
+        return workers.ask(Asked(lot.questions, self._bounds.seconds, lot.careful), lot.content)
 
     def _keep(self, verdicts: Verdicts) -> None:
         with self._lock:
@@ -116,55 +156,55 @@ class Checker:
                 self._kept.popitem(last=False)
 
 
+class _Lot(NamedTuple):
+    """What goes to a process at a time. careful: it is to be known which question ends the process, if one does."""
+
+    questions: Sequence[Question]
+    content: Content
+    careful: bool
+
+
+class _Patience:
+    """How much more is done for a request. losses: how many of its questions ended a process."""
+
+    def __init__(self, bounds: Bounds, questions: int) -> None:
+        self._times = bounds.times
+        self._until = monotonic() + bounds.seconds * (bounds.times + questions / SHARED)
+        self.losses = 0
+
+    @property
+    def lasts(self) -> bool:
+        return self.losses < self._times and monotonic() < self._until
+
+
 def _is_small(question: Question, documents: Mapping[str, bytes]) -> bool:
     """Whether a question is about one document that costs little whatever is in it."""
     if not isinstance(question, Document):
         return False
     room = formats.find(question.format)
-    return room is not None and room.tame and len(documents[question.sha256 or ""]) <= SMALL
+    content = documents.get(question.sha256 or "")
+    return room is not None and room.tame and content is not None and len(content) <= SMALL
 
 
 def _judged(question: Question, documents: Mapping[str, bytes]) -> Verdict:
     return judge(question, lambda document: parsed(document, documents[document.sha256 or ""]))
 
 
-_LATE: Final = Incompatibility(INVALID, "checking it takes longer than is given to one document")
-_HEAVY: Final = Incompatibility(INVALID, "checking it takes more memory than is given to one document")
-_UNDONE: Final = ((_LATE,), (_HEAVY,))
-
-
-def _outcome(future: Future[list[Verdict]]) -> list[Verdict] | Incompatibility:
-    try:
-        return future.result()
-    except TimeoutError:
-        return _LATE
-    except ProcessExpired:
-        return _HEAVY
-
-
-def _parcels(questions: Sequence[Question], content: Content) -> Iterator[tuple[list[Question], dict[str, bytes]]]:
-    """The questions in parcels, each with the documents that it is about."""
-    some: list[Question] = []
-    documents: dict[str, bytes] = {}
-    for question in questions:
-        some.append(question)
-        documents |= {name: content(name) for name in _names(question) if name not in documents}
-        if len(some) == TOGETHER or sum(map(len, documents.values())) >= BYTES:
-            yield some, documents
-            some, documents = [], {}
-    if some:
-        yield some, documents
-
-
 def _names(question: Question) -> list[str]:
-    about = (question,) if isinstance(question, Document) else (question.reader, question.writer)
-    return [document.sha256 for document in about if document.sha256 is not None]
+    return [document.sha256 for document in documents_of(question) if document.sha256 is not None]
+
+
+def _first_of(read: Mapping[str, bytes], content: Content) -> Content:
+    """Documents as they were read, or else read now."""
+
+    def found(name: str) -> bytes:
+        known = read.get(name)
+        return known if known is not None else content(name)
+
+    return found
 
 
 @lru_cache(maxsize=4)
-def _pool(workers: int, memory: int) -> Any:
-    """The processes, started when a document is first checked; all registries of a program share them."""
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPool(max_workers=workers, initializer=checking.prepare, initargs=[memory], context=context)
-    atexit.register(pool.stop)
-    return pool
+def _pool(workers: int, memory: int) -> Workers:
+    """The processes; all registries of a program share them."""
+    return Workers(workers, memory)

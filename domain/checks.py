@@ -40,6 +40,10 @@ Parse = Callable[[Document], Any]
 #: The `rule` of what is not a document of its format at all.
 INVALID: Final = "format"
 _EMPTY: Final = (Incompatibility(INVALID, "the document is empty"),)
+#: What stands in the way of an answer; another time there may be one.
+LATE: Final = Incompatibility(INVALID, "checking it takes longer than is given to one document")
+HEAVY: Final = Incompatibility(INVALID, "checking it takes more memory than is given to one document")
+CRASHED: Final = Incompatibility(INVALID, "it cannot be checked: what reads its format does not survive it")
 
 
 class Unanswered(Exception):
@@ -66,7 +70,7 @@ def judge(question: Question, parse: Parse) -> Verdict:
     except Violation as violation:
         return (Incompatibility(INVALID, violation.text, violation.spot),)
     except MemoryError:
-        return (Incompatibility(INVALID, "checking it takes more memory than is given to one document"),)
+        return (HEAVY,)
     except RecursionError:
         return (Incompatibility(INVALID, "it is nested too deeply"),)
     except Exception as error:  # a defect of a format or of its library is no reason to take a document unchecked

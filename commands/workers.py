@@ -1,0 +1,170 @@
+"""The processes that check documents, from outside: started when they are needed, replaced when they are gone."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from subprocess import PIPE
+from threading import Lock, Timer
+from typing import Any, Final, NamedTuple
+
+from commands import checking
+from commands.checking import Asked
+from domain.checks import CRASHED, HEAVY, LATE, Verdict
+from domain.formats import Incompatibility
+
+#: The bytes of a document, by SHA-256; called in other threads.
+Content = Callable[[str], bytes]
+
+#: Seconds for starting a process, for its imports and for sending it the documents.
+GRACE: Final = 30.0
+#: Seconds in which a process that is of use to nobody ends by itself.
+_PARTING: Final = 0.5
+#: What a process inherits of the environment; no secret of the server's.
+_KEPT: Final = ("PATH", "LANG", "TZ", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+_START: Final = "import sys; sys.path[:] = sys.argv[2:]; from commands.checking import main; main(int(sys.argv[1]))"
+
+
+class Told(NamedTuple):
+    """What a process said: the verdicts on the first questions, and why there are no more of them, if so."""
+
+    verdicts: list[Verdict]
+    lost: Incompatibility | None = None
+
+
+class Workers:
+    """At most `count` processes, each with so many bytes of memory; any thread may ask."""
+
+    def __init__(self, count: int, memory: int) -> None:
+        self._memory = memory
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="annals-checks")
+        self._lock = Lock()
+        self._idle: list[_Worker] = []
+        atexit.register(self.stop)
+
+    def ask(self, asked: Asked, content: Content) -> Future[Told]:
+        """What a process says to some questions. The future raises what `content` raises."""
+        return self._threads.submit(self._ask, asked, content)
+
+    def stop(self) -> None:
+        """Ends the processes that have nothing to do."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for worker in idle:
+            worker.end()
+
+    def _ask(self, asked: Asked, content: Content) -> Told:
+        worker = self._taken()
+        try:
+            told = worker.ask(asked, content)
+        except BaseException:
+            worker.end()
+            raise
+        if worker.usable:
+            with self._lock:
+                self._idle.append(worker)
+        else:
+            worker.end()
+        return told
+
+    def _taken(self) -> _Worker:
+        """The process used last, which has most at hand, or a new one."""
+        with self._lock:
+            while self._idle:
+                worker = self._idle.pop()
+                if worker.lives:
+                    return worker
+                worker.end()
+        return _Worker(self._memory)
+
+
+class _Worker:
+    """One process. usable: it takes further questions."""
+
+    def __init__(self, memory: int) -> None:
+        options = ["-P", "-B"] if sys.dont_write_bytecode else ["-P"]
+        command = [sys.executable, *options, "-c", _START, str(memory), *sys.path]
+        self._process = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, env=dict(_environment()))
+        self._stopped = False
+        self.usable = True
+
+    @property
+    def lives(self) -> bool:
+        return self._process.poll() is None
+
+    def ask(self, asked: Asked, content: Content) -> Told:
+        """The verdicts that come back. Raises: what `content` raises."""
+        told: list[Verdict] = []
+        # The process has a timer for each question; this one is for when it does not come as far as that.
+        bound = Timer(GRACE + asked.seconds * len(asked.questions), self._stop)
+        bound.daemon = True
+        bound.start()
+        try:
+            self._send(tuple(asked))
+            wanted = checking.names(self._line(), asked.questions)
+            self._send({name: content(name) for name in wanted})
+            for _ in asked.questions:
+                told.append(checking.read(self._line()))  # noqa: PERF401  (those before a silence count)
+            self.usable = self._line() == b"true\n"
+        except (_Silent, BrokenPipeError):
+            self.usable = False
+            return Told(told, self._reason())
+        finally:
+            bound.cancel()
+        return Told(told)
+
+    def end(self) -> None:
+        """Ends the process and gives its pipes back."""
+        self.usable = False
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            try:
+                if pipe is not None:
+                    pipe.close()
+            except OSError:  # there was something left to send
+                pass
+
+    def _send(self, value: Any) -> None:
+        assert self._process.stdin is not None
+        pickle.dump(value, self._process.stdin, pickle.HIGHEST_PROTOCOL)  # large documents are not copied
+        self._process.stdin.flush()
+
+    def _line(self) -> bytes:
+        """The next line that comes back. Raises: _Silent."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line.endswith(b"\n"):
+            raise _Silent
+        return line
+
+    def _stop(self) -> None:
+        self._stopped = True
+        self._process.kill()
+
+    def _reason(self) -> Incompatibility:
+        """Why the process says nothing any more."""
+        try:
+            code = self._process.wait(_PARTING)
+        except subprocess.TimeoutExpired:
+            return CRASHED
+        if self._stopped or code == -getattr(signal, "SIGALRM", 0):
+            return LATE
+        # Who is short of memory is killed by the system as well.
+        return HEAVY if code in (checking.FULL, -getattr(signal, "SIGKILL", 0)) else CRASHED
+
+
+class _Silent(Exception):
+    """The process has ended, or says what nobody understands."""
+
+
+def _environment() -> Iterator[tuple[str, str]]:
+    for name, value in os.environ.items():
+        if name.upper() in _KEPT or name.startswith("LC_"):
+            yield name, value
