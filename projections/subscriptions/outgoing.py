@@ -25,10 +25,9 @@ from projections.subscriptions.contract import Resolver, Unreachable
 #: Bytes of an answer that are read, and seconds that its body may take once its status is known.
 READ: Final = 64 * 1024
 BODY_SECONDS: Final = 5.0
-#: Connections of a client, how many of them wait for more work, and seconds that they do.
+#: Connections of a client, and seconds that they are kept without a request.
 CONNECTIONS: Final = 32
-IDLE: Final = 8
-IDLE_SECONDS: Final = 60.0
+IDLE_SECONDS: Final = 30.0
 #: Seconds for one of several addresses of a host, before the next is tried.
 ADDRESS_SECONDS: Final = 5.0
 AGENT: Final = "Annals"
@@ -77,25 +76,20 @@ class Client:
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=trust.of(resolver) if at.tls else None,
             max_connections=CONNECTIONS,
-            max_keepalive_connections=IDLE,
             keepalive_expiry=IDLE_SECONDS,
             network_backend=_Checked(resolver, at.tls, private),
         )
+        self._running = 0
+        self._idle: asyncio.TimerHandle | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     async def request(
         self, method: str, headers: Iterable[tuple[str, str]], content: bytes | None, seconds: float
     ) -> Answer:
         """The answer. seconds: for all of it, from looking up the name to the last byte. Raises: Failed."""
-        loop = asyncio.get_running_loop()
-        ends = loop.time() + seconds
+        self._busy()
         try:
-            request = self._request(method, headers, content)
-            async with asyncio.timeout(seconds):
-                response = await self._pool.handle_async_request(request)
-            try:
-                body, whole = await _body(response, min(BODY_SECONDS, ends - loop.time()))
-            finally:
-                await response.aclose()
+            return await self._ask(self._request(method, headers, content), seconds)
         except TimeoutError:
             raise Failed("timeout", f"no answer within {seconds:g} s") from None
         except Unreachable as refused:
@@ -106,12 +100,42 @@ class Client:
             raise Failed("protocol", "the answer is not HTTP, or broke off") from None
         except (httpcore.LocalProtocolError, ValueError) as error:
             raise Failed("request", f"this cannot be sent: {type(error).__name__}") from None
-        received = tuple((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers)
-        return Answer(response.status, received, body, whole)
+        finally:
+            self._done()
 
     async def close(self) -> None:
         """Lets go of all connections."""
+        self._busy()
+        if self._closing is not None:
+            await self._closing
         await self._pool.aclose()
+
+    async def _ask(self, request: httpcore.Request, seconds: float) -> Answer:
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + seconds
+        async with asyncio.timeout_at(ends):
+            response = await self._pool.handle_async_request(request)
+        try:
+            body, whole = await _body(response, min(BODY_SECONDS, ends - loop.time()))
+        finally:
+            await response.aclose()
+        received = tuple((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers)
+        return Answer(response.status, received, body, whole)
+
+    def _busy(self) -> None:
+        self._running += 1
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+
+    def _done(self) -> None:
+        """The pool looks at its connections when there is a request only, and there may be none for days."""
+        self._running -= 1
+        if not self._running:
+            self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._let_go)
+
+    def _let_go(self) -> None:
+        self._closing = asyncio.get_running_loop().create_task(self._pool.aclose())
 
     def _request(self, method: str, headers: Iterable[tuple[str, str]], content: bytes | None) -> httpcore.Request:
         length = () if content is None else (("Content-Length", str(len(content))),)
@@ -158,8 +182,8 @@ def _failed(error: BaseException) -> Failed:
 
 
 def _cause(error: BaseException) -> BaseException:
-    while error.__cause__ is not None:
-        error = error.__cause__
+    while inner := error.__cause__ or error.__context__:  # the pool raises what it got `from None`
+        error = inner
     return error
 
 

@@ -1,0 +1,67 @@
+"""Events and targets for tests of sinks over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import uvloop
+from cloudevents.core.v1.event import CloudEvent
+
+from projections.subscriptions.contract import Credential, Outcome, Resolver, Target
+from projections.subscriptions.guard import Guard
+from projections.subscriptions.sinks.http import open_http
+
+T = TypeVar("T")
+
+#: Lets tests reach their receivers.
+LOCAL = Guard("127.0.0.1,[::1]", plaintext=True)
+TIME = datetime(2026, 11, 21, 20, 30, 15, 120000, UTC)
+
+
+def event(id: str = "1", data: Any = None, **attributes: Any) -> CloudEvent:
+    """An event; with data its `datacontenttype` is JSON unless another one is given."""
+    known = {
+        "specversion": "1.0",
+        "id": id,
+        "source": "https://registry.example.com",
+        "type": "io.xregistry.version.created",
+        "subject": "/schemagroups/g/schemas/s/versions/1",
+        "time": TIME,
+    }
+    contenttype = {} if data is None else {"datacontenttype": "application/json"}
+    return CloudEvent(known | contenttype | attributes, data)
+
+
+def target(
+    uri: str,
+    contentmode: str = "structured",
+    *,
+    credential: Credential | None = None,
+    seconds: float = 10.0,
+    origin: str = "",
+    key: bytes | None = None,
+    **settings: Any,
+) -> Target:
+    return Target("s1", uri, {"method": "POST"} | settings, contentmode, credential, seconds, origin, key)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """As deliveries run."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work)
+
+
+def sent(to: Target, *batches: Sequence[CloudEvent], resolver: Resolver = LOCAL) -> list[Outcome]:
+    """What became of events, sent by one sink, one batch after the other."""
+
+    async def work() -> list[Outcome]:
+        sink = open_http(to, resolver)
+        try:
+            return [await sink.send(events) for events in batches]
+        finally:
+            await sink.close()
+
+    return run(work())

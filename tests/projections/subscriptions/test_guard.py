@@ -1,0 +1,135 @@
+"""The guard: whom the server may be sent to."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from projections.subscriptions.contract import Unreachable
+from projections.subscriptions.guard import Guard, Refused
+from projections.subscriptions.names import LookUp
+
+CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("guard.yaml").read_text())
+
+
+def having(*answers: Sequence[str]) -> LookUp:
+    """Looks names up: the first time it says the first answer, and from the last time on the last one."""
+    left = list(answers)
+
+    async def look_up(host: str, port: int) -> Sequence[str]:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    return look_up
+
+
+@pytest.mark.parametrize("row", CASES, ids=lambda row: row["case"])
+def test_whom_it_lets_through(row: dict[str, Any]) -> None:
+    # SUB-901, SUB-902, SUB-903: all addresses are checked, numbers like dotted forms, low ports only where permitted
+    guard = Guard(row.get("allow", ""), look_up=having(row.get("has", [])))
+    if not row["is"].isalpha():
+        assert asyncio.run(guard.resolve(*row["ask"])) == row["is"]
+        return
+    with pytest.raises(Refused) as refused:
+        asyncio.run(guard.resolve(*row["ask"]))
+    assert refused.value.code == row["is"]
+    # SUB-904: what is said of it has no address
+    assert not any(each in str(refused.value) for each in [row["ask"][0], *row.get("has", [])] if each)
+
+
+def test_real_names() -> None:
+    # SUB-901: a name of the machine's own is looked up and refused like its address
+    with pytest.raises(Unreachable):
+        asyncio.run(Guard().resolve("localhost", 8080))
+    with pytest.raises(Unreachable):
+        asyncio.run(Guard().resolve(socket.gethostname(), 8080))
+    assert asyncio.run(Guard("localhost").resolve("LOCALHOST.", 8080)) in ("127.0.0.1", "::1")
+    with pytest.raises(OSError):
+        asyncio.run(Guard().resolve(f"{'a' * 64}.invalid", 443))
+
+
+def test_a_name_is_looked_up_each_time() -> None:
+    # SUB-901: what was a good address once is none the next time
+    guard = Guard(look_up=having(["93.184.216.34"], ["10.0.0.1"]))
+    assert asyncio.run(guard.resolve("sink.test", 443)) == "93.184.216.34"
+    with pytest.raises(Unreachable):
+        asyncio.run(guard.resolve("sink.test", 443))
+
+
+def test_names_are_looked_up_beside_each_other() -> None:
+    # SUB-806: one that nobody answers for holds up no other
+    async def slow(host: str, port: int) -> Sequence[str]:
+        await asyncio.sleep(60 if host == "slow.test" else 0)
+        return ["93.184.216.34"]
+
+    async def both() -> str:
+        guard = Guard(look_up=slow)
+        waiting = asyncio.create_task(guard.resolve("slow.test", 443))
+        found = await asyncio.wait_for(guard.resolve("quick.test", 443), 5)
+        waiting.cancel()
+        return found
+
+    assert asyncio.run(both()) == "93.184.216.34"
+
+
+URIS = [
+    ("https://sink.test/events?token=1", "HTTP", ""),
+    ("http://sink.test/", "HTTP", "plaintext"),
+    ("mqtt://sink.test", "MQTT5", "plaintext"),
+    ("mqtts://sink.test", "MQTT3", ""),
+    ("amqp://sink.test/q", "AMQP", "plaintext"),
+    ("amqps://sink.test/q", "AMQP", ""),
+    ("nats://sink.test:4222", "NATS", "plaintext"),
+    ("tls://sink.test:4222", "NATS", ""),
+    ("kafka://sink.test:9092", "KAFKA", "plaintext"),
+    ("PLAINTEXT://sink.test:9092", "KAFKA", "plaintext"),
+    ("SASL_SSL://sink.test:9093,other.test:9093", "KAFKA", ""),
+    ("SASL_SSL://sink.test:9093,10.0.0.1:9093", "KAFKA", "address"),
+    ("file:///etc/passwd", "HTTP", "scheme"),
+    ("ftp://sink.test/", "HTTP", "scheme"),
+    ("gopher://sink.test/", "HTTP", "scheme"),
+    ("unix:///var/run/docker.sock", "HTTP", "scheme"),
+    ("mqtts://sink.test", "HTTP", "scheme"),
+    ("https://10.0.0.1/", "HTTP", "address"),
+    ("https://169.254.169.254/latest/meta-data", "HTTP", "address"),
+    ("https://[::ffff:10.0.0.1]/", "HTTP", "address"),
+    ("https://2130706433/", "HTTP", "host"),
+    ("https://sink.test:22/", "HTTP", "port"),
+    ("https://sink.test@10.0.0.1/", "HTTP", "userinfo"),
+    ("https://sink.test\\@10.0.0.1/", "HTTP", "value"),
+    ("https://nobody.test/", "HTTP", ""),
+]
+
+
+@pytest.mark.parametrize(("uri", "protocol", "code"), URIS)
+def test_what_may_be_stored(uri: str, protocol: str, code: str) -> None:
+    # SUB-901, SUB-902, SUB-904, SUB-905: addresses, schemes and channels are looked at before they are stored
+    async def look_up(host: str, port: int) -> Sequence[str]:
+        if host == "nobody.test":
+            raise OSError("nobody")
+        return ["93.184.216.34"]
+
+    check = Guard(look_up=look_up).check(uri, protocol)
+    if not code:
+        asyncio.run(check)
+        return
+    with pytest.raises(Refused) as refused:
+        asyncio.run(check)
+    assert refused.value.code == code
+    assert "10.0.0.1" not in str(refused.value)
+
+
+def test_channels_without_tls_where_they_are_allowed() -> None:
+    # SUB-905: by setting only
+    asyncio.run(Guard(plaintext=True, look_up=having(["93.184.216.34"])).check("http://sink.test/", "HTTP"))
+
+
+@pytest.mark.parametrize("text", ["10.0.0.1/8", "sink test", "sink.test:0", "sink.test:70000", "sink.test:x", "::1::"])
+def test_lists_that_are_none(text: str) -> None:
+    with pytest.raises(ValueError):
+        Guard(text)
