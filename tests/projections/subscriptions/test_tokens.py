@@ -1,0 +1,121 @@
+"""Renewing tokens: what is asked, what is taken, and what never gets out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from projections.subscriptions.guard import Guard
+from projections.subscriptions.ports import Tokens
+from projections.subscriptions.tokens import LIFE, Failure, Renewal
+from tests.projections.subscriptions.events import LOCAL, run
+from tests.projections.subscriptions.receivers import Receiver, receiving
+
+NOW = 1_800_000_000.0
+REFRESH = "r3fr+sh/ü"
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[Receiver]:
+    with receiving(Receiver()) as served:
+        yield served
+
+
+def renewed(receiver: Receiver, answer: Response, resolver: Guard = LOCAL) -> Tokens | Failure:
+    receiver.answers = [answer]
+    return run(Renewal(resolver, lambda: NOW).renew(f"{receiver.url}token?tenant=1", REFRESH))
+
+
+def test_what_is_asked(receiver: Receiver) -> None:
+    # SUB-307: the grant of refresh tokens, as a form
+    receiver.got.clear()
+    renewed(receiver, JSONResponse({"access_token": "a"}))
+    (request,) = receiver.got
+    assert (request.method, request.target) == ("POST", "/token?tenant=1")
+    assert request.header("content-type") == "application/x-www-form-urlencoded"
+    assert parse_qs(request.body.decode()) == {"grant_type": ["refresh_token"], "refresh_token": [REFRESH]}
+
+
+ANSWERS: dict[str, tuple[dict[str, Any], Tokens]] = {
+    "all of it": (
+        {"access_token": "a", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "r"},
+        Tokens("a", NOW + 3600, "r"),
+    ),
+    "the refresh token stays": ({"access_token": "a", "expires_in": "60"}, Tokens("a", NOW + 60)),
+    "no refresh token": ({"access_token": "a", "expires_in": 60.5, "refresh_token": None}, Tokens("a", NOW + 60.5)),
+    "no end": ({"access_token": "a"}, Tokens("a")),
+    "an end that is none": ({"access_token": "a", "expires_in": "soon"}, Tokens("a")),
+    "an end that is over": ({"access_token": "a", "expires_in": -5}, Tokens("a")),
+    "an end beyond all": ({"access_token": "a", "expires_in": 1e300}, Tokens("a", NOW + LIFE)),
+    "an end in a list": ({"access_token": "a", "expires_in": [60]}, Tokens("a")),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_tokens(receiver: Receiver, name: str) -> None:
+    # SUB-307: a rotated refresh token comes along; numbers may be text
+    given, expected = ANSWERS[name]
+    assert renewed(receiver, JSONResponse(given)) == expected
+
+
+FAILURES: dict[str, tuple[Response, str]] = {
+    "refused": (
+        JSONResponse({"error": "invalid_grant", "error_description": f"{REFRESH} is over"}, 400),
+        "invalid_grant",
+    ),
+    "refused without a word": (Response(status_code=401), "401"),
+    "an error that is a secret": (JSONResponse({"error": REFRESH}, 400), "400"),
+    "a redirect": (RedirectResponse("http://169.254.169.254/"), "307"),
+    "broken": (Response(b"{", 200), "answer"),
+    "no object": (JSONResponse(["a"]), "answer"),
+    "no token": (JSONResponse({"access_token": ""}), "answer"),
+    "a token that is no text": (JSONResponse({"access_token": 5}), "answer"),
+    "a token that is no header": (JSONResponse({"access_token": "a\r\nX-B: b"}), "answer"),
+    "a token beyond measure": (JSONResponse({"access_token": "a" * 20_000}), "answer"),
+    "an answer beyond measure": (JSONResponse({"access_token": "a", "more": "x" * 100_000}), "answer"),
+    "an answer without bottom": (Response(b"[" * 60_000, 200), "answer"),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_failures(receiver: Receiver, name: str) -> None:
+    # SUB-307, SUB-303: no tokens, and nothing of the old ones in what is said about it
+    answer, code = FAILURES[name]
+    found = renewed(receiver, answer)
+    assert isinstance(found, Failure)
+    assert found.code == code
+    assert REFRESH not in found.message
+
+
+def test_what_deliveries_are_told(receiver: Receiver) -> None:
+    receiver.answers = [JSONResponse({"access_token": "a"}), Response(status_code=500)]
+    renewal = Renewal(LOCAL)
+    assert run(renewal(receiver.url, REFRESH)) == Tokens("a")
+    assert run(renewal(receiver.url, REFRESH)) is None
+
+
+def test_where_nobody_is_asked(receiver: Receiver) -> None:
+    # SUB-901: the guard holds for endpoints too; SUB-306: without TLS a token stays on the machine
+    receiver.got.clear()
+    assert renewed(receiver, Response(), Guard()) == Failure("address", str(_refusal()))
+    assert isinstance(run(Renewal(LOCAL).renew("ftp://sink.test/", REFRESH)), Failure)
+
+    async def look_up(host: str, port: int) -> Sequence[str]:
+        return ["192.0.2.1"]
+
+    elsewhere = Renewal(Guard("192.0.2.1", plaintext=True, look_up=look_up))
+    found = run(elsewhere.renew("http://sink.test/token", REFRESH))
+    assert isinstance(found, Failure) and found.code == "address"
+    assert receiver.got == []
+
+
+def _refusal() -> Exception:
+    try:
+        run(Guard().resolve("127.0.0.1", 8080))
+    except Exception as error:
+        return error
+    raise AssertionError
