@@ -31,32 +31,48 @@ from api.routes.interactions import INTERACTIONS, Interactions
 from api.routes.log import LOG, LogFeed
 from api.routes.match import MATCH, Matching
 from api.routes.metrics import METRICS, Measured
+from api.routes.previews import PREVIEWS, Previews
 from api.routes.resolved import RESOLVED, Resolved
 from api.routes.restore import RESTORE, Restore
 from api.routes.shortself import Shortened
+from api.routes.subscriptions import SUBSCRIPTIONS, Subscriptions
 from api.routes.xregistry import XRegistry
 from api.settings import Settings
 from api.shortself import SHORT
+from api.subscriptions.advertising import advertise
+from api.subscriptions.offer import offer
+from api.subscriptions.parts import Parts
+from api.subscriptions.ports import Deliveries, Undelivered
 from api.wiring import Registry, open_registry
 from commands.clock import Clock
 from commands.correlation import NewId
 from domain.roles import Caller
-from projections.xregistry_events import XRegistryEvents
+from projections.subscriptions.contract import Resolver
+from projections.subscriptions.guard import Guard
+from projections.subscriptions.match import XRegistry as XRegistryFamily
+from projections.xregistry_events import UNCONFIGURED, XRegistryEvents
 
 #: Names below `/-/` that are answered, and those of them that the root has as well while the model leaves them free.
 OWN: Final = frozenset(
     (LIVEZ, READYZ, METRICS, OPENAPI, DOCS, SHORT, EVENTS, LOG, DOCUMENTS, HISTORY, INTERACTIONS, DIFF, RESTORE)
-) | {RESOLVED, MATCH, CHECK, FINDINGS}
+) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS}
 ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
 
 
 def create_app(
-    settings: Settings, *, clock: Clock | None = None, new_id: NewId | None = None, caller: Caller | None = None
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    new_id: NewId | None = None,
+    caller: Caller | None = None,
+    resolver: Resolver | None = None,
+    deliveries: Deliveries | None = None,
 ) -> Starlette:
     """The ASGI application of one registry; its lifespan opens and closes the store.
 
     caller: who asks, where that needs no token. `state.stop_following` of the application ends what would go on for as
-    long as a reader stays: for a server to call before it waits for its connections.
+    long as a reader stays: for a server to call before it waits for its connections. resolver: looks up where sinks
+    are, in the place of the guard. deliveries: what is known of them.
     Raises: ValueError for tokens that cannot be read.
     """
     gate = Everybody(caller) if caller else Gate(*_tokens(settings))
@@ -73,13 +89,20 @@ def create_app(
         xregistry = XRegistry(registry, settings.max_body, settings.pagelimit, settings.max_inlined)
         found = Place(discovery.Discovery(settings.other_registries), open=True)
         fixed = dict.fromkeys(discovery.PATHS, found)
+        parts = _subscriptions(settings, registry, resolver, deliveries)
+        if settings.subscriptions_endpoint:
+            advertise(registry, settings.subscriptions_endpoint, settings.public_url or UNCONFIGURED)
         own = {
             **_own_places(registry, metrics),
             **_messages(registry, settings.max_body),
             CHECK: Place(Check(registry, settings.max_body)),
             **_history(registry, feeds, XRegistryEvents(settings.event_changes)),
+            PREVIEWS: Place(
+                Previews(parts, gate, (XRegistryFamily(XRegistryEvents(settings.event_changes)),)), open=True
+            ),
         }
-        app.router.default = Front(xregistry, own, ALIASES, fixed, manners)
+        trees = {SUBSCRIPTIONS: Place(Subscriptions(parts))}
+        app.router.default = Front(xregistry, own, ALIASES, fixed, manners, trees)
         try:
             yield
         finally:
@@ -92,6 +115,21 @@ def create_app(
     app.router.redirect_slashes = False
     app.state.stop_following = following.stop
     return app
+
+
+def _subscriptions(
+    settings: Settings, registry: Registry, resolver: Resolver | None, deliveries: Deliveries | None
+) -> Parts:
+    """What the surfaces of subscriptions share."""
+    allow, plaintext = getattr(settings, "sinks_allow", None) or "", bool(getattr(settings, "sinks_plaintext", False))
+    return Parts(
+        registry,
+        lambda: offer(settings.public_url, plaintext, settings.subscriptions_filters),
+        resolver or Guard(allow, plaintext),
+        deliveries or Undelivered(),
+        settings.subscriptions_owned,
+        settings.subscriptions_body,
+    )
 
 
 def _own_places(registry: Registry, metrics: Metrics) -> Mapping[str, Place]:

@@ -48,11 +48,21 @@ MODEL: dict[str, Any] = {
 class Api:
     """One registry and its client."""
 
-    def __init__(self, database: str, public_url: str | None = BASE, ids: str = "id", **options: Any) -> None:
+    def __init__(
+        self,
+        database: str,
+        public_url: str | None = BASE,
+        ids: str = "id",
+        ports: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
         self.ids = (f"{ids}{number}" for number in count(1))
         settings = Settings(database=database, public_url=public_url, registryid="reg", **options)
         self.app = create_app(
-            settings, clock=lambda: datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), new_id=lambda: next(self.ids)
+            settings,
+            clock=lambda: datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+            new_id=lambda: next(self.ids),
+            **(ports or {}),
         )
         self.runner = asyncio.Runner()
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://h")
@@ -89,12 +99,18 @@ def create(database: str, model: dict[str, Any] = MODEL) -> None:
 
 
 @contextmanager
-def serving(database: str, public_url: str | None = BASE, ids: str = "id", **options: Any) -> Iterator[Api]:
+def serving(
+    database: str,
+    public_url: str | None = BASE,
+    ids: str = "id",
+    ports: dict[str, Any] | None = None,
+    **options: Any,
+) -> Iterator[Api]:
     """The registry of a database, for as long as the block lasts.
 
-    ids: what its correlation ids begin with. options: further settings.
+    ids: what its correlation ids begin with. ports: what the application is given besides. options: further settings.
     """
-    api = Api(database, public_url, ids, **options)
+    api = Api(database, public_url, ids, ports, **options)
     with api.runner:
         lifespan = api.app.router.lifespan_context(api.app)
         api.runner.run(lifespan.__aenter__())

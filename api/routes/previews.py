@@ -1,0 +1,125 @@
+"""`/-/subscriptions`: a look at what a subscription would be told, and where sinks consent to being told.
+
+Rules SUB-511, SUB-714.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any, Final
+
+from starlette.types import Receive
+
+from api.answer import JSON, Answer
+from api.callers import Gate
+from api.feeds.asked import parameters
+from api.feeds.forms import NDJSON
+from api.limits import body_of
+from api.problem import SUBSCRIPTIONS, root_link
+from api.request import Request
+from api.routes.subscriptions import coded
+from api.rules import NotAllowed
+from api.subscriptions.asked import document
+from api.subscriptions.parts import Parts, check_caller
+from api.subscriptions.previews import Asked, asked, told
+from domain import problems
+from domain.jsontext import dumps
+from domain.problems import Problem
+from projections.subscriptions.match import Family
+from projections.subscriptions.preview import Preview
+
+PREVIEWS: Final = SUBSCRIPTIONS
+
+_PREVIEW: Final = "preview"
+_ALLOW: Final = "POST, OPTIONS"
+_CONSENTS: Final = "GET, POST, OPTIONS"
+_RATE: Final = b"webhook-allowed-rate"
+_METHODS: Final = b"access-control-allow-methods"
+_LINES: Final = (b"content-type", NDJSON.encode())
+
+
+class Previews:
+    """The surface of both. gate: who asks for a preview; sinks that consent are known by their secret."""
+
+    def __init__(self, parts: Parts, gate: Gate, families: tuple[Family, ...]) -> None:
+        self._parts = parts
+        self._gate = gate
+        self._families = families
+
+    async def answer(self, request: Request, receive: Receive) -> Answer:
+        """See `front.Surface`. Raises: any Problem, with a `code`."""
+        try:
+            return await self._answer(request, receive)
+        except NotAllowed as refused:
+            coded(refused.problem)
+            raise
+        except Problem as problem:
+            raise coded(problem) from None
+
+    async def _answer(self, request: Request, receive: Receive) -> Answer:
+        match request.segments[2:]:
+            case (name,) if name == _PREVIEW:
+                request = replace(request, caller=await self._gate.caller(request))
+                _check_method(request, _ALLOW)
+                if request.method == "OPTIONS":
+                    return _options(request, _ALLOW)
+                return await self._preview(request, await document(request, receive, self._parts.body))
+            case (id, "consent", secret):
+                _check_method(request, _CONSENTS)
+                if request.method == "OPTIONS":
+                    return _options(request, _CONSENTS)
+                await body_of(request, receive, self._parts.body)
+                return await self._consent(request, id, secret)
+        raise problems.ApiNotFound()
+
+    async def _consent(self, request: Request, id: str, secret: str) -> Answer:
+        """200 where the secret was good. Raises: NotFound."""
+        given = request.header(_RATE) or ""
+        rate = int(given) if given.isascii() and given.isdecimal() and 0 < len(given) < 10 else None
+        # A HEAD is no consent: previews of links in chats and mails send them.
+        good = request.method != "HEAD" and await asyncio.to_thread(self._parts.deliveries.consent, id, secret, rate)
+        if not good:
+            raise problems.ApiNotFound()
+        return Answer(200, [JSON, root_link(request.base)], dumps({"consent": True}))
+
+    async def _preview(self, request: Request, body: Any) -> Answer:
+        check_caller(request.caller)
+        parameters(request, ())
+        quick = self._parts.registry.readers.quick
+        wanted = await asyncio.to_thread(lambda: asked(body, self._parts.offered(), quick().log))
+        lines = NDJSON in (request.header(b"accept") or "")
+
+        def job() -> Generator[Any, None, None]:
+            yield [_LINES if lines else JSON, root_link(request.base), (b"cache-control", b"no-store")]
+            yield from self._pieces(request, wanted, lines)
+
+        headers, pieces = await self._parts.registry.streams.start(job)
+        return Answer(200, headers, pieces)
+
+    def _pieces(self, request: Request, wanted: Asked, lines: bool) -> Generator[bytes, None, None]:
+        """The result; as lines, with what is found so far before it."""
+        readers = self._parts.registry.readers
+        look = Preview(
+            lambda: readers.quick().log, self._families, wanted.attributes, request.caller.reads, wanted.limit
+        )
+        result = None
+        for tally in look.scan(wanted.first, wanted.last):
+            if lines and result is not None:
+                yield result
+            progress = {"position": tally.position, "matched": tally.matched.total()}
+            result = dumps(progress) + b"\n" if lines else b""
+            last = tally
+        yield dumps(told(last, look.errors)) + (b"\n" if lines else b"")
+
+
+def _options(request: Request, allow: str) -> Answer:
+    return Answer(200, [root_link(request.base), (b"allow", allow.encode()), (_METHODS, allow.encode())])
+
+
+def _check_method(request: Request, allow: str) -> None:
+    """Raises: NotAllowed."""
+    known = {"HEAD"} if "GET" in allow else set()
+    if request.method not in {*allow.split(", "), *known}:
+        raise NotAllowed(problems.ActionNotSupported(action=request.method), allow)

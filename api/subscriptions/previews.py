@@ -1,0 +1,84 @@
+"""What a preview is asked for, and what it answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from api.subscriptions.actions import replayed
+from api.subscriptions.parts import position_at
+from domain.jsontext import Json
+from domain.subscriptions.kinds import integer
+from domain.subscriptions.places import Place
+from domain.subscriptions.properties import Offer, for_preview
+from projections.log import Log
+from projections.subscriptions.match import Told
+from projections.subscriptions.preview import Errors, Tally
+
+#: Matches that are shown whole, unless the request says otherwise, and at most.
+SHOWN: Final = 10
+MOST: Final = 1000
+_BESIDE: Final = frozenset(("fromposition", "fromtime", "toposition", "limit"))
+
+
+class Asked(NamedTuple):
+    """What is wanted of which positions; limit: matches that are shown."""
+
+    attributes: Mapping[str, Json]
+    first: int
+    last: int
+    limit: int
+
+
+def asked(body: Any, offer: Offer, log: Log) -> Asked:
+    """What a body asks for; from the first position on unless it says otherwise. Raises: InvalidSubscription."""
+    attributes, beside = for_preview(body, offer, _BESIDE)
+    place, head = Place(), log.head().last
+    limit = integer(0, MOST).parse(beside.pop("limit", SHOWN), place.at("limit"))
+    if not {"fromposition", "fromtime"} & beside.keys():
+        beside["fromposition"] = 1
+    span = replayed(beside, lambda time: position_at(log, time))
+    first, last = span["from"], span.get("to", head)
+    for name, position in (("toposition", last), ("fromposition", first)):
+        if position > head and (head or position > 1):
+            raise place.at(name).refused("value", f"the log ends at position {head}")
+    if last < first and head:
+        raise place.at("toposition").refused("value", "it is before the beginning")
+    return Asked(attributes, first, last, limit)
+
+
+def told(tally: Tally, errors: Sequence[Errors]) -> dict[str, Any]:
+    """What a preview found, as JSON."""
+    return {
+        "from": tally.first,
+        "to": tally.last,
+        "position": tally.position,
+        "complete": tally.complete,
+        "considered": tally.considered.total(),
+        "matched": tally.matched.total(),
+        "families": _families(tally.considered, tally.matched),
+        "matches": [_event(each) for each in tally.matches],
+        "errors": [_error(each) for each in errors if each.count],
+    }
+
+
+def _families(considered: Counter[tuple[str, str]], matched: Counter[tuple[str, str]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for (family, type), count in sorted(considered.items()):
+        entry = found.setdefault(family, {"considered": 0, "matched": 0, "types": {}})
+        entry["considered"] += count
+        entry["matched"] += matched[family, type]
+        entry["types"][type] = {"considered": count, "matched": matched[family, type]}
+    return found
+
+
+def _event(told: Told) -> dict[str, Any]:
+    """The event as a sink would be sent it, in structured mode."""
+    changed = told.message.changed
+    return {**told.attributes, **({} if changed is None else {"data": {"changed": list(changed)}})}
+
+
+def _error(errors: Errors) -> dict[str, Any]:
+    found = {"pointer": errors.pointer, "expression": errors.expression.text, "count": errors.count}
+    return found | ({"first": dict(zip(("event", "error"), errors.first, strict=True))} if errors.first else {})

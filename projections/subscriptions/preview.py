@@ -1,0 +1,115 @@
+"""What a subscription would have been told of a stretch of the log: counted, nothing stored or sent (SUB-511)."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from domain import cesql
+from domain.subscriptions.places import Place
+from domain.subscriptions.subscription import Subscription
+from projections.feed import Logs
+from projections.subscriptions.match import Family, Feed, Told, Wants
+
+#: Seconds that a preview may take; what it has by then says where to go on.
+SECONDS: Final = 20.0
+#: Positions between two signs of life.
+STEP: Final = 20_000
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was found up to a position. families, matched: how many events of each family and type."""
+
+    first: int
+    last: int
+    position: int
+    considered: Counter[tuple[str, str]] = field(default_factory=Counter)
+    matched: Counter[tuple[str, str]] = field(default_factory=Counter)
+    matches: list[Told] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the whole stretch was looked at."""
+        return self.position >= self.last
+
+
+@dataclass(slots=True)
+class Errors:
+    """How often an expression could not be evaluated, and what went wrong with which event first."""
+
+    pointer: str
+    expression: cesql.Expression
+    count: int = 0
+    first: tuple[str, str] | None = None
+
+    def look(self, told: Told) -> None:
+        """Evaluates the expression for an event."""
+        error = self.expression.evaluate(told.attributes).error
+        if error is not None:
+            self.count += 1
+            self.first = self.first or (told.message.id, str(error.value))
+
+
+class Preview:
+    """A look at the past. reads: whether an event's subject may be read. most: matches that are wanted whole."""
+
+    def __init__(
+        self,
+        logs: Logs,
+        families: Sequence[Family],
+        attributes: Mapping[str, Any],
+        reads: Callable[[str], bool],
+        most: int,
+    ) -> None:
+        self._feed = Feed(logs, families)
+        self._wants = Wants(Subscription("", "", 0, 0, 1, 0, False, attributes), families)
+        self._reads = reads
+        self._most = most
+        self.errors = list(_expressions(attributes.get("filters", []), Place("/filters")))
+
+    def scan(self, first: int, last: int, clock: Callable[[], float] = time.monotonic) -> Iterator[Tally]:
+        """What is found from one position to another, again and again as it grows; the last one is the result."""
+        tally, until, told = Tally(first, last, first - 1), clock() + SECONDS, first - 1
+        while not tally.complete and clock() < until:
+            tally.position, found = self._feed.chunk(tally.position, last)
+            for each in found:
+                self._count(tally, each)
+            if tally.position - told >= STEP:
+                told = tally.position
+                yield tally
+        yield tally
+
+    def _count(self, tally: Tally, told: Told) -> None:
+        if not self._wants.at_all(told, live=False) or not self._reads(told.message.subject):
+            return
+        kind = told.family, told.message.type
+        tally.considered[kind] += 1
+        interest = self._wants.interest
+        if interest.source in (None, told.message.source) and (not interest.types or kind[1] in interest.types):
+            for each in self.errors:
+                each.look(told)
+        if interest.matches(told.attributes):
+            tally.matched[kind] += 1
+            if len(tally.matches) < self._most:
+                tally.matches.append(told)
+
+
+def _expressions(filters: Any, place: Place) -> Iterator[Errors]:
+    """The expressions in filters, at any depth."""
+    for index, filter in enumerate(filters):
+        for dialect, argument in filter.items():
+            yield from _in(dialect, argument, place.at(index, dialect))
+
+
+def _in(dialect: str, argument: Any, place: Place) -> Iterator[Errors]:
+    if dialect == "sql":
+        yield Errors(place.pointer, cesql.compile(argument))
+    elif dialect == "not":
+        for inner, value in argument.items():
+            yield from _in(inner, value, place.at(inner))
+    elif dialect in ("all", "any"):
+        yield from _expressions(argument, place)

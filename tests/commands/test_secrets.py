@@ -1,0 +1,122 @@
+"""Secret values at rest, on both databases."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+import pytest
+
+from commands import sql
+from commands.log import Store
+from commands.secrets import KEY, Locked, Vault, destroy, keys_of
+from domain.world import Secret
+
+FIRST, SECOND = bytes(range(KEY)), bytes(KEY)
+MARKER = "swordfish-7f3a"
+
+
+def secret(value: str | None = None, reference: str = "c1.0", owner: str = "/subscriptions/a") -> Secret:
+    return Secret(reference, owner, "sinkcredential.secret", value)
+
+
+def row(store: Store) -> tuple[bytes, bytes]:
+    with store.engine.begin() as connection:
+        wrapped, sealed = sql.run(connection, "SELECT wrapped, sealed FROM secret").fetchone()
+    return bytes(wrapped), bytes(sealed)
+
+
+def revealed(store: Store, vault: Vault, wanted: Secret | None = None) -> str | None:
+    with store.engine.begin() as connection:
+        return vault.reveal(connection, wanted or secret())
+
+
+def settle(store: Store, vault: Vault, *secrets: Secret) -> None:
+    with store.writing() as tx:
+        vault.settle(tx.connection, secrets)
+
+
+def test_a_value_is_sealed(store: Store) -> None:
+    # SUB-913: encrypted under a data key of its own
+    settle(store, Vault([FIRST]), secret(MARKER))
+    assert not any(MARKER.encode() in part for part in row(store))
+    assert revealed(store, Vault([FIRST])) == MARKER
+    assert MARKER not in repr(secret(MARKER)) and "key" in repr(Vault([FIRST]))
+
+
+def test_a_row_stands_for_nothing_else(store: Store) -> None:
+    # SUB-913: associated data are owner and name, so a row moved to another place does not open
+    settle(store, Vault([FIRST]), secret(MARKER))
+    assert revealed(store, Vault([FIRST]), secret(owner="/subscriptions/b")) is None
+    with store.writing() as tx:
+        sql.run(tx.connection, "UPDATE secret SET owner = ?", ("/subscriptions/b",))
+    assert revealed(store, Vault([FIRST]), secret(owner="/subscriptions/b")) is None
+
+
+def test_a_damaged_row_does_not_open(store: Store) -> None:
+    # SUB-913: authenticated encryption
+    settle(store, Vault([FIRST]), secret(MARKER))
+    sealed = row(store)[1]
+    damaged = sealed[:-1] + bytes([sealed[-1] ^ 1])
+    with store.writing() as tx:
+        sql.run(tx.connection, "UPDATE secret SET sealed = ?", (damaged,))
+    assert revealed(store, Vault([FIRST])) is None
+
+
+def test_without_the_key_nothing_opens(store: Store) -> None:
+    # SUB-914: the server works on, and knows nothing
+    settle(store, Vault([FIRST]), secret(MARKER))
+    assert revealed(store, Vault([SECOND])) is None
+    assert revealed(store, Vault()) is None
+    assert not Vault().usable
+    with pytest.raises(Locked):
+        settle(store, Vault(), secret(MARKER, "c1.1"))
+
+
+def test_another_master_key_wraps_the_data_keys_anew(store: Store) -> None:
+    # SUB-914: encrypted values stay as they are
+    settle(store, Vault([FIRST]), secret(MARKER))
+    before = row(store)
+    with store.writing() as tx:
+        assert Vault([SECOND, FIRST]).rewrap(tx.connection) == 1
+    after = row(store)
+    assert after[1] == before[1] and after[0] != before[0]
+    assert revealed(store, Vault([SECOND])) == MARKER
+    assert revealed(store, Vault([FIRST])) is None
+
+
+def test_what_cannot_be_opened_is_not_wrapped_anew(store: Store) -> None:
+    # SUB-914: a key that is missing from the list stops the rotation
+    settle(store, Vault([FIRST]), secret(MARKER))
+    with pytest.raises(Locked), store.writing() as tx:
+        Vault([SECOND]).rewrap(tx.connection)
+    assert revealed(store, Vault([FIRST])) == MARKER
+
+
+def test_a_value_is_replaced_in_its_row(store: Store) -> None:
+    # SUB-307, SUB-913: a renewed token, without a word to the log
+    vault = Vault([FIRST])
+    settle(store, vault, secret("old"))
+    with store.writing() as tx:
+        assert vault.replace(tx.connection, secret(MARKER))
+        assert not vault.replace(tx.connection, secret(MARKER, "c9.9"))
+    assert revealed(store, vault) == MARKER
+    assert store.tip().position == 0
+
+
+def test_a_destroyed_value_is_gone(store: Store) -> None:
+    # SUB-913: with its row
+    vault = Vault([FIRST])
+    settle(store, vault, secret(MARKER))
+    settle(store, vault, secret())
+    assert revealed(store, vault) is None
+    with store.writing() as tx:
+        destroy(tx.connection, "c1.0")  # again does no harm
+
+
+def test_keys_come_as_text() -> None:
+    # SUB-914: base64 of 32 bytes, the newest first
+    texts = [b64encode(key).decode() for key in (SECOND, FIRST)]
+    assert keys_of(", ".join(texts)) == keys_of("\n".join(texts) + "\n") == (SECOND, FIRST)
+    for wrong in ("", "abc", b64encode(b"short").decode(), "ä" * 44):
+        with pytest.raises(ValueError):
+            keys_of(wrong)
