@@ -51,7 +51,7 @@ class Mosquitto(Station):
         self.protocol, self.binary = protocol, protocol == MQTT5  # type: ignore[misc]
         self._folder = folder
         self.plain, self.tls, self.web, self.secure_web = (free_port() for _ in range(4))
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self._configure(further)
 
     def target(
@@ -82,15 +82,15 @@ class Mosquitto(Station):
     def start(self) -> None:
         with (self._folder / "output").open("ab") as output:
             command = [program("mosquitto"), "-c", self._folder / "mosquitto.conf"]
-            self._process = subprocess.Popen(command, cwd=self._folder, stdout=output, stderr=output)
+            self.process = subprocess.Popen(command, cwd=self._folder, stdout=output, stderr=output)
         for port in (self.plain, self.tls, self.web, self.secure_web):
-            wait_for_port(port, lambda: self._process is not None and self._process.poll() is None)
+            wait_for_port(port, lambda: self.process is not None and self.process.poll() is None)
 
     def stop(self) -> None:
-        if self._process:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
 
     def _configure(self, further: str) -> None:
         files = issue(self._folder / "certificates", HOST)

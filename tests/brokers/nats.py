@@ -10,7 +10,6 @@ import contextlib
 import os
 import queue
 import shutil
-import signal
 import ssl
 import subprocess
 import threading
@@ -55,7 +54,7 @@ class Nats(Station):
     def __init__(self, folder: Path, further: str = "", login: str = "") -> None:
         self._folder = folder
         self.plain, self.tls, self.web = (free_port() for _ in range(3))
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self.processes: list[subprocess.Popen[bytes]] = []
         self._configure(further, login)
 
     def target(
@@ -87,20 +86,15 @@ class Nats(Station):
         for name in ("plain", "tls"):
             with (self._folder / f"{name}.output").open("ab") as output:
                 command = [program(), "-c", self._folder / f"{name}.conf"]
-                self._processes.append(subprocess.Popen(command, cwd=self._folder, stdout=output, stderr=output))
+                self.processes.append(subprocess.Popen(command, cwd=self._folder, stdout=output, stderr=output))
         for port in (self.plain, self.tls, self.web):
-            wait_for_port(port, lambda: all(process.poll() is None for process in self._processes))
+            wait_for_port(port, lambda: all(process.poll() is None for process in self.processes))
 
     def stop(self) -> None:
-        for process in self._processes:
+        for process in self.processes:
             process.kill()
             process.wait()
-        self._processes.clear()
-
-    def freeze(self, frozen: bool) -> None:
-        """Stops the servers in mid-sentence, or lets them go on."""
-        for process in self._processes:
-            process.send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
+        self.processes.clear()
 
     def add_stream(self, **settings: Any) -> None:
         """Makes a stream of JetStream that takes SUBJECT in."""

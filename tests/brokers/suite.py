@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 import socket
+import subprocess
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -182,6 +185,17 @@ def wait_for_port(port: int, alive: Callable[[], bool], seconds: float = 30.0) -
         if time.monotonic() > end or not alive():
             raise RuntimeError(f"nobody listens on port {port}")
         time.sleep(0.05)
+
+
+@contextmanager
+def frozen(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """A program of ours that has stopped in mid-sentence, and keeps its connections."""
+    process.send_signal(signal.SIGSTOP)
+    os.waitpid(process.pid, os.WUNTRACED)  # the signal is sent before all of it stands still
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
 
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:

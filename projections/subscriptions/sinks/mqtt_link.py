@@ -263,18 +263,18 @@ class _Client(Client):
         self._link.end(self._link.blame(said) if said else disconnected("disconnected"))
 
     def _handle_pubrec(self) -> MQTTErrorCode:
-        return self._refused() or super()._handle_pubrec()
+        return MQTTErrorCode.MQTT_ERR_SUCCESS if self._refused() else super()._handle_pubrec()
 
     def _handle_pubackcomp(self, cmd: Any) -> MQTTErrorCode:
-        return self._refused() or super()._handle_pubackcomp(cmd)
+        return MQTTErrorCode.MQTT_ERR_SUCCESS if self._refused() else super()._handle_pubackcomp(cmd)
 
-    def _refused(self) -> MQTTErrorCode | None:
-        """Ends a message that the broker has refused; None where it has not."""
+    def _refused(self) -> bool:
+        """Whether the broker has refused a message, which is ended then."""
         packet = self._in_packet["packet"]
         if len(packet) < 3 or packet[2] < ERRORS:
-            return None
+            return False
         mid = int.from_bytes(packet[:2], "big")
         self._link.settled(mid, packet[2])
         if mid in self._out_messages:
             self._do_on_publish(mid, ReasonCode(PacketTypes.PUBACK), _NO_PROPERTIES)
-        return MQTTErrorCode.MQTT_ERR_SUCCESS
+        return True

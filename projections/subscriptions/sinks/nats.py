@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -67,7 +68,7 @@ class NatsSink:
         try:
             async with asyncio.timeout(self._target.seconds):
                 link = await self._connected()
-                return await link.publish(payload, headers)
+                return self._scrubbed(await link.publish(payload, headers))
         except TimeoutError as late:
             # A server that owes an answer is not asked again on the same connection, and not waited for.
             if link:
@@ -75,7 +76,15 @@ class NatsSink:
             await self._drop(link)
             return failure(late)
         except Exception as error:  # Unreachable among others: nothing may get out
-            return failure(error)
+            return self._scrubbed(failure(error))
+
+    def _scrubbed(self, outcome: Outcome) -> Outcome:
+        """The outcome without the secret, should the server have repeated it (SUB-303)."""
+        credential = self._target.credential
+        for secret in (credential.secret, credential.token) if credential else ():
+            if secret:
+                outcome = replace(outcome, message=outcome.message.replace(secret, "…"))
+        return outcome
 
     async def _connected(self) -> Link:
         """The connection. Raises: Refused, Unreachable, OSError."""

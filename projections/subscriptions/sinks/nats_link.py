@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import os
 import time
 from collections.abc import Mapping
 from typing import Any, Final
@@ -82,6 +84,8 @@ class Link:
             skip_subject_validation=True,
             **_login(self._target.credential),
         )
+        if not self._client.is_connected:  # the library goes on where a server hangs up instead of answering
+            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
 
     async def publish(self, payload: bytes, headers: Mapping[str, str]) -> Outcome:
         """What becomes of a message."""
@@ -136,6 +140,8 @@ class Link:
         except APIError as error:
             result = Result.REJECTED if error.err_code == _TOO_LARGE_FOR_STREAM else Result.RETRY
             return Outcome(result, f"jetstream:{error.err_code}", (error.description or "")[:1024])
+        except (errors.Error, OSError) as error:
+            return said(str(error))
         return DELIVERED
 
     async def _taken_in(self) -> bool:
