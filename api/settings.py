@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -17,6 +19,7 @@ from api.limits import MAX_BODY
 from commands.secrets import keys_of
 from domain import xid as xids
 from domain.world import DomainValidation
+from projections.subscriptions.addresses import entries
 
 PREFIX: Final = "ANNALS_"
 
@@ -72,6 +75,31 @@ def _content(path: str) -> str:
 def _endpoint(id: str) -> None:
     if not xids.ID.match(id):
         raise ValueError("an id is needed, such as subscriptions")
+
+
+#: Hosts that nobody else can reach.
+_OWN: Final = frozenset(("127.0.0.1", "::1", "localhost"))
+
+
+def _plaintext(given: bool | None, info: ValidationInfo) -> bool:
+    """SUB-905: where nothing is said, only while the server is tried out: on its own machine, open to everybody."""
+    if given is not None:
+        return given
+    said = info.data
+    hosts = (said.get("host"), urlsplit(said.get("public_url") or "http://localhost").hostname)
+    return all(host in _OWN for host in hosts) and not (said.get("tokens") or said.get("jwt_keys"))
+
+
+def _authorities(path: str) -> None:
+    try:
+        ssl.create_default_context(cafile=path)
+    except OSError as error:  # what OpenSSL says is one too
+        raise ValueError(f"{path} is no PEM file with certificates: {error.strerror or error}") from None
+
+
+def _dns_name(text: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?", text):
+        raise ValueError("a DNS name is needed, such as registry.example.com")
 
 
 class Settings(BaseSettings):
@@ -132,6 +160,18 @@ class Settings(BaseSettings):
     subscriptions_owned: int = Field(1000, ge=0, description="subscriptions that one caller may have")
     subscriptions_filters: int = Field(20, ge=1, description="filters that one subscription may have")
     subscriptions_body: int = Field(65536, ge=1, description="bytes that the body of a subscription may have")
+    sinks_allow: Annotated[str | None, _parsed(entries)] = Field(
+        None, description="private addresses, hosts and low ports that events may go to: host|CIDR[:port] with commas"
+    )
+    sinks_plaintext: Annotated[bool | None, AfterValidator(_plaintext)] = Field(
+        None, description="whether events may go without TLS; by default while only this machine can reach the server"
+    )
+    sinks_ca: Annotated[str | None, _parsed(_authorities)] = Field(
+        None, description="path of a PEM file with authorities that sinks' certificates may be of as well"
+    )
+    sinks_origin: Annotated[str | None, _parsed(_dns_name)] = Field(
+        None, description="DNS name that sinks are told who sends; by default the host of the public URL"
+    )
     registryid: str = Field("annals", description="registryid that a new store gets; an existing one keeps its own")
     log_level: str = Field("info", description="least level of log lines: debug, info, warning, error")
 
@@ -140,6 +180,11 @@ class Settings(BaseSettings):
         """The keys in `master_key`, else those in the file."""
         text = self.master_key or (_content(self.master_key_file) if self.master_key_file else "")
         return keys_of(text) if text else ()
+
+    @property
+    def origin(self) -> str:
+        """What sinks are told who sends (`WebHook-Request-Origin`)."""
+        return self.sinks_origin or urlsplit(self.public_url or "").hostname or "localhost"
 
     @property
     def other_registries(self) -> tuple[str, ...]:
