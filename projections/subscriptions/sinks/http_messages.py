@@ -13,7 +13,8 @@ from cloudevents.core.v1.event import CloudEvent
 
 from projections.subscriptions.sinks import messages
 
-STRUCTURED: Final = "application/cloudevents+json; charset=UTF-8"
+#: The letter case of a charset means nothing, but the JavaScript library knows events by this spelling only.
+STRUCTURED: Final = "application/cloudevents+json; charset=utf-8"
 BATCHED: Final = "application/cloudevents-batch+json; charset=UTF-8"
 
 #: What stands in a header as it is: all that can be seen, but quotation marks and percent signs.

@@ -62,7 +62,7 @@ def test_the_same_event_arrives(receiver: Receiver, name: str, mode: str) -> Non
 def test_structured(receiver: Receiver) -> None:
     # SUB-703: data is a JSON value or base64, never both, and what is not set is not there
     request = got(receiver, target(receiver.url), EVENTS["with data"])
-    assert request.header("content-type") == "application/cloudevents+json; charset=UTF-8"
+    assert request.header("content-type") == "application/cloudevents+json; charset=utf-8"
     assert not [name for name, _ in request.headers if name.startswith("ce-")]
     assert json.loads(request.body) == {
         "specversion": "1.0",
@@ -101,7 +101,7 @@ def test_binary(receiver: Receiver) -> None:
 def test_events_without_data_go_structured(receiver: Receiver) -> None:
     # SUB-702: a webhook has a payload; receivers tell by the content type
     request = got(receiver, target(receiver.url, "binary"), EVENTS["without data"])
-    assert request.header("content-type") == "application/cloudevents+json; charset=UTF-8"
+    assert request.header("content-type") == "application/cloudevents+json; charset=utf-8"
     assert json.loads(request.body)["id"] == "1"
 
 
