@@ -184,6 +184,24 @@ def test_more_than_a_packet_may_have(bounded: Mosquitto, qos: int) -> None:  # 8
     assert outcome == Outcome(Result.REJECTED, "mqtt:0x95", "packet too large")
 
 
+@pytest.mark.parametrize("contentmode", ["structured", "binary"])
+@pytest.mark.parametrize("qos", [0, 1])
+def test_the_largest_packet(tmp_path: Path, qos: int, contentmode: str) -> None:  # to the byte
+    with mosquitto(tmp_path, MQTT5, "max_packet_size 4000") as broker:
+        target = broker.target(qos=qos, contentmode=contentmode)
+        outcomes = attempt(target, *(event(1, {"changed": ["x" * size]}) for size in range(3300, 4000)))
+        largest = [each.result for each in outcomes].index(Result.REJECTED)
+        assert 0 < largest < 700
+        with broker.receiving() as receiver:
+            for size, expected in ((3299 + largest, Result.DELIVERED), (3300 + largest, Result.REJECTED)):
+                assert attempt(target, event(1, {"changed": ["x" * size]}))[0].result is expected
+            (raw,) = receiver.raw(1)
+    properties = sum(5 + len(name) + len(value) for name, value in raw.properties.get("UserProperty", ()))
+    properties += 3 + len(raw.properties["ContentType"])
+    rest = 2 + len(TOPIC) + (2 if qos else 0) + (1 if properties < 128 else 2) + properties + len(raw.payload)
+    assert 1 + 2 + rest == 4000
+
+
 @pytest.mark.parametrize("qos", [1, 2])
 def test_more_than_a_message_may_have(bounded: Mosquitto, qos: int) -> None:  # 8.3: the broker's word for it
     with bounded.receiving() as receiver:

@@ -34,8 +34,6 @@ _KEEP_ALIVE: Final = 30
 _LOOK: Final = 10.0
 #: Messages that may wait for their acknowledgement at once; MQTT 5 brokers may ask for fewer.
 _IN_FLIGHT: Final = 100
-#: Bytes of a PUBLISH beside topic, payload and properties, at most.
-_HEADER: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +161,7 @@ class Link:
         self._timer.cancel()
         if not self.accepted.done():
             self.accepted.set_exception(Refused(outcome))
-        # Asked for by nobody, where whoever connects was cancelled.
-        self.accepted.exception() if self.accepted.done() and not self.accepted.cancelled() else None
+            self.accepted.exception()  # or the loop complains where whoever connects was cancelled
         for future in self._waiting.values():
             if not future.done():
                 future.set_result(outcome)
@@ -176,7 +173,10 @@ class Link:
         self._client.loop_misc()
 
     def _size(self, payload: bytes, packed: Properties | None) -> int:
-        return _HEADER + len(self._terms.topic.encode()) + len(payload) + (len(_bytes(packed)) if packed else 0)
+        """Bytes of a PUBLISH packet."""
+        rest = 2 + len(self._terms.topic.encode()) + (2 if self._terms.qos else 0) + len(payload)
+        rest += len(_bytes(packed)) if packed else 0
+        return 1 + max(1, -(-rest.bit_length() // 7)) + rest
 
 
 def _bytes(properties: Properties) -> bytes:
