@@ -27,13 +27,15 @@ def started(broker: Any) -> Iterator[Any]:
 
 class TestRabbitMQ(Contract):
     @pytest.fixture(scope="class")
-    def station(self) -> Iterator[RabbitMQ]:
+    @classmethod
+    def station(cls) -> Iterator[RabbitMQ]:
         yield from started(RabbitMQ())
 
 
 class TestArtemis(Contract):
     @pytest.fixture(scope="class")
-    def station(self) -> Iterator[Artemis]:
+    @classmethod
+    def station(cls) -> Iterator[Artemis]:
         yield from started(Artemis())
 
     @pytest.mark.parametrize("tls", [False, True])

@@ -5,7 +5,6 @@ Spec: CloudEvents AMQP protocol binding 1.0.2, section 3; SUB-702 to 704.
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, Final
 
 from cloudevents.core.v1.event import CloudEvent
@@ -23,11 +22,11 @@ def message(event: CloudEvent, address: str, binary: bool) -> bytes:
     Raises: ValueError, RecursionError for data that cannot be written.
     """
     attributes = {name: value for name, value in event.get_attributes().items() if value is not None}
-    made: Any = Message(id=attributes["id"], address=address, durable=True, inferred=True)
+    made: Any = Message(id=str(attributes["id"]), address=address, durable=True, inferred=True)
     if binary and event.get_data() is not None:
         made.body = payload(event)
         if kind := attributes.pop("datacontenttype", None):
-            made.content_type = kind
+            made.content_type = str(kind)
         made.properties = {_PREFIX + name: _value(value) for name, value in attributes.items()}
     else:
         made.body = structured(event)
@@ -37,8 +36,9 @@ def message(event: CloudEvent, address: str, binary: bool) -> bytes:
 
 
 def _value(value: Any) -> Any:
-    """The value as Proton takes it: int is a long, bool a boolean, bytes are binary.
+    """The value as Proton takes it: int is a long, bool a boolean, bytes are binary; all else is text.
 
-    Times are strings, because AMQP's have no more than milliseconds and an event has one time everywhere (SUB-114).
+    So are times, because AMQP's have no more than milliseconds and an event has one time everywhere (SUB-114).
     """
-    return text(value) if isinstance(value, datetime) else value
+    native = type(value) in (bool, bytes) or (type(value) is int and abs(value) < 1 << 31)
+    return value if native else text(value)

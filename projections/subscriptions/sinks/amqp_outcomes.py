@@ -10,8 +10,9 @@ from projections.subscriptions.contract import DELIVERED, Outcome, Result
 UNAUTHORIZED: Final = "amqp:unauthorized-access"
 TOO_LARGE: Final = "amqp:link:message-size-exceeded"
 
-#: Bytes of what a peer says that are kept.
+#: Bytes of what a peer says that are kept, and of its name for it.
 _MOST: Final = 1024
+_MOST_CODE: Final = 200
 #: Errors that end a connection, a session or a link and are more than a refusal for now. A missing target may come, a
 #: deleted one may come back, a redirect is not followed.
 _ERRORS: Final = {UNAUTHORIZED: Result.UNAUTHORIZED, TOO_LARGE: Result.REJECTED}
@@ -19,14 +20,14 @@ _ERRORS: Final = {UNAUTHORIZED: Result.UNAUTHORIZED, TOO_LARGE: Result.REJECTED}
 
 def failed(code: str, message: str = "") -> Outcome:
     """The outcome of an error, by its condition or our own word for it."""
-    return Outcome(_ERRORS.get(code, Result.RETRY), code, _short(message))
+    return Outcome(_ERRORS.get(code, Result.RETRY), _short(code, _MOST_CODE), _short(message))
 
 
 def rejected(code: str, message: str = "") -> Outcome:
     """The outcome of a message that the peer rejects, for the reason that it gives, if any."""
     if code == UNAUTHORIZED:  # the message would be welcome from somebody else
         return failed(code, message)
-    return Outcome(Result.REJECTED, code or "rejected", _short(message))
+    return Outcome(Result.REJECTED, _short(code, _MOST_CODE) or "rejected", _short(message))
 
 
 #: What terminal states of a delivery come to, by their names in AMQP; conditions go with rejections only.
@@ -38,5 +39,5 @@ STATES: Final[dict[str, Callable[[str, str], Outcome]]] = {
 }
 
 
-def _short(message: str) -> str:
-    return message.encode(errors="replace")[:_MOST].decode(errors="ignore")
+def _short(text: str, most: int = _MOST) -> str:
+    return text.encode(errors="replace")[:most].decode(errors="ignore")

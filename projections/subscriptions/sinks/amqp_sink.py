@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from ipaddress import ip_address
-from typing import Final
 
 from cloudevents.core.v1.event import CloudEvent
 
@@ -17,9 +16,6 @@ from projections.subscriptions.sinks.amqp_outcomes import UNAUTHORIZED, failed, 
 from projections.subscriptions.sinks.amqp_web import Web
 from projections.subscriptions.sinks.amqp_wire import Terms, Wire
 from projections.subscriptions.sinks.dialing import dial, failure, located
-
-#: Seconds that saying goodbye may take.
-_GOODBYE: Final = 2.0
 
 
 class AmqpSink:
@@ -49,7 +45,7 @@ class AmqpSink:
         self._closed = True
         if wire := self._wire:
             wire.close()
-            await asyncio.wait([wire.closed], timeout=_GOODBYE)
+            await asyncio.shield(wire.closed)
 
     async def _send(self, event: CloudEvent) -> Outcome:
         try:
@@ -85,6 +81,9 @@ class AmqpSink:
             except BaseException:
                 connection.close()
                 raise
+            if self._closed:  # while it was made
+                await self.close()
+                raise ConnectionError
         return self._wire
 
     def _scrubbed(self, outcome: Outcome) -> Outcome:

@@ -21,6 +21,8 @@ from projections.subscriptions.sinks.amqp_web import Web
 
 #: Seconds without a sign of life after which a peer counts as gone.
 _IDLE: Final = 30.0
+#: Seconds that the last bytes to a peer may take.
+_GOODBYE: Final = 2.0
 _STATES: Final = {
     Delivery.ACCEPTED: "accepted",
     Delivery.REJECTED: "rejected",
@@ -202,13 +204,17 @@ class Wire(asyncio.Protocol):
     def _tick(self) -> None:
         """Lets the engine send signs of life and miss those of the peer."""
         deadline = self._engine.tick(self._loop.time())
-        if self._timer:
-            self._timer.cancel()
-        self._timer = self._loop.call_at(deadline, self._on_time) if deadline and self._transport else None
+        if deadline and not self.over:
+            self._set_timer(deadline, self._on_time)
 
     def _on_time(self) -> None:
         self._tick()
         self._turn()
+
+    def _set_timer(self, when: float, act: Callable[[], None]) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, act)
 
     def _on_flow(self, event: Any) -> None:
         self._transmit()
@@ -221,9 +227,7 @@ class Wire(asyncio.Protocol):
             return
         outcome = self._unsettled.pop(delivery.tag, None)
         if outcome is not None and not outcome.done():
-            condition = delivery.remote.condition
-            reason = (condition.name, condition.description or "") if condition else ("", "")
-            outcome.set_result(STATES[state](*reason) if state else failed("settled", "without an outcome"))
+            outcome.set_result(_outcome(state, delivery))
         delivery.settle()
 
     def _end(self, condition: Condition | None, otherwise: str) -> None:
@@ -239,8 +243,18 @@ class Wire(asyncio.Protocol):
             self._waiting.clear()
             self._unsettled.clear()
             self._handed = []
-        if self._transport:
+        if self._transport and not self._transport.is_closing():
             self._transport.close()
+            # A peer that does not read, or does not end its side of TLS, is not waited for.
+            self._set_timer(self._loop.time() + _GOODBYE, self._transport.abort)
+
+
+def _outcome(state: str | None, delivery: Any) -> Outcome:
+    """What a delivery came to that has a terminal state, or was settled without one."""
+    if state is None:
+        return failed("settled", "without an outcome")
+    condition = delivery.remote.condition if state == "rejected" else None
+    return STATES[state](condition.name, condition.description or "") if condition else STATES[state]("", "")
 
 
 def _settle(outcomes: Any, outcome: Outcome) -> None:
