@@ -115,12 +115,32 @@ class Kafka(Station):
     def fresh(self, partitions: int = 1, **configs: str) -> str:
         """The name of a new topic."""
         self.topic = f"events-{next(self._numbers)}"
+        self.make(self.topic, partitions, **configs)
+        return self.topic
+
+    def make(self, topic: str, partitions: int = 1, **configs: str) -> None:
+        """Makes a topic."""
+        with self._admin() as admin:
+            admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=configs)])
+
+    def delete(self, topic: str) -> None:
+        """Deletes a topic."""
+        with self._admin() as admin:
+            admin.delete_topics([topic])
+
+    def restart(self, password: str) -> None:
+        """Starts the broker anew, with another password for its user."""
+        self.stop()
+        self._configure(password)
+        self.start()
+
+    @contextmanager
+    def _admin(self) -> Iterator[Any]:
         admin = KafkaAdminClient(bootstrap_servers=self.own())
         try:
-            admin.create_topics([NewTopic(self.topic, partitions, 1, topic_configs=configs)])
+            yield admin
         finally:
             admin.close()
-        return self.topic
 
     @contextmanager
     def receiving(self) -> Iterator[Receiver]:
@@ -139,23 +159,27 @@ class Kafka(Station):
                     raise RuntimeError((self._home / "log").read_text()[-2000:]) from None
                 time.sleep(0.1)
 
-    def _format(self) -> None:
+    def _configure(self, password: str) -> Path:
         properties = self._home / "server.properties"
-        properties.write_text("".join(f"{name}={value}\n" for name, value in self._properties().items()))
+        properties.write_text("".join(f"{name}={value}\n" for name, value in self._properties(password).items()))
+        return properties
+
+    def _format(self) -> None:
+        properties = self._configure(PASSWORD)
         tool = ("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", properties)
         command = [self._java, *_OPTIONS, "-cp", self._classpath, *tool]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stdout + done.stderr)
 
-    def _properties(self) -> dict[str, object]:
+    def _properties(self, password: str) -> dict[str, object]:
         keys = self._files.key.read_text() + self._files.certificate.read_text()
         store = self._home / "store.pem"
         store.write_text(keys)
         at = {name: f"{name}://127.0.0.1:{port}" for name, port in self.ports.items()}
         told = {name: f"{name}://{host}:{self.ports[name]}" for name, (_, host) in _LISTENERS.items()}
         plain = "org.apache.kafka.common.security.plain.PlainLoginModule"
-        users = {USER: PASSWORD, READER.identifier: READER.secret}
+        users = {USER: password, READER.identifier: READER.secret}
         known = " ".join(f'user_{name}="{secret}"' for name, secret in users.items())
         bearer = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
         unsecured = "org.apache.kafka.common.security.oauthbearer.internals.unsecured"

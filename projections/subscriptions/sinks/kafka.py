@@ -3,8 +3,7 @@
 `send` may be called many times at once, and should be: the records that are under way share requests, so throughput
 comes from events that need not wait for each other. Records whose sends do wait for each other keep their order.
 
-With `acks` 0 an event counts as delivered once it was handed to the connection (SUB-709). With `all` the producer is
-idempotent: what it sends again by itself is there once.
+With `acks` 0 an event counts as delivered once it was handed to the connection (SUB-709).
 Spec: CloudEvents Kafka protocol binding 1.0; subscriptions 2.5, 7 and 8.3; SUB-204, SUB-305, SUB-702, SUB-705, SUB-709.
 """
 
@@ -39,7 +38,7 @@ from projections.subscriptions.sinks.kafka_records import record
 #: How producers are called where a subscription does not say it.
 CLIENT: Final = "annals"
 #: Bytes of records that share a request to one partition.
-_BATCH: Final = 256 << 10
+_BATCH: Final = 64 << 10
 _ACKS: Final[Mapping[str, int | str]] = {"0": 0, "1": 1, "all": "all", "-1": "all"}
 
 # At its lowest level the library writes down the bytes that it sends, passwords among them; above it, what outcomes
@@ -165,12 +164,15 @@ def producer(target: Target) -> dict[str, Any]:
     """What kafka-python's producer is told for a target, besides times and addresses of its own."""
     place, credential, settings = address(target.uri, KAFKA, Place()), target.credential, target.settings
     channel = "SSL" if place.tls else "PLAINTEXT"
-    acks = _ACKS[str(settings.get("acks", "all"))]
     return {
         "bootstrap_servers": [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in place.servers],
         "client_id": settings.get("clientid") or CLIENT,
-        "acks": acks,
-        "enable_idempotence": acks == "all",
+        "acks": _ACKS[str(settings.get("acks", "all"))],
+        # The library's idempotent producer is of no use after one record that is too large: all others fail like it.
+        # At least once is what is promised, and records of one key wait for each other.
+        "enable_idempotence": False,
+        # What it sends again by itself overtakes nothing; requests grow instead, which is faster.
+        "max_in_flight_requests_per_connection": 1,
         "batch_size": _BATCH,
         "security_protocol": channel if credential is None else f"SASL_{channel}",
         **_sasl(credential),

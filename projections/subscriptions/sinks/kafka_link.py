@@ -237,7 +237,7 @@ class Link:
                 client.close()
             return
         if gracefully:
-            with contextlib.suppress(errors.KafkaTimeoutError):
+            with contextlib.suppress(errors.KafkaError):
                 producer.close(timeout=1)
         # Of its own, `close` waits for what cannot be sent, and then leaves its thread behind.
         sender = producer._sender
@@ -245,7 +245,7 @@ class Link:
         with contextlib.suppress(RuntimeError):  # it has ended
             client._manager.call_soon(client._manager.close)
         sender.join()
-        with contextlib.suppress(errors.KafkaTimeoutError):
+        with contextlib.suppress(errors.KafkaError):
             producer.close(timeout=0)
 
     def _settle(self) -> None:
