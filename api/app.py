@@ -40,16 +40,13 @@ from api.routes.xregistry import XRegistry
 from api.settings import Settings
 from api.shortself import SHORT
 from api.subscriptions.advertising import advertise
-from api.subscriptions.offer import offer
-from api.subscriptions.parts import Parts
-from api.subscriptions.ports import Deliveries, Undelivered
+from api.subscriptions.ports import Deliveries
+from api.subscriptions.wiring import families_of, parts_of
 from api.wiring import Registry, open_registry
 from commands.clock import Clock
 from commands.correlation import NewId
 from domain.roles import Caller
 from projections.subscriptions.contract import Resolver
-from projections.subscriptions.guard import Guard
-from projections.subscriptions.match import XRegistry as XRegistryFamily
 from projections.xregistry_events import UNCONFIGURED, XRegistryEvents
 
 #: Names below `/-/` that are answered, and those of them that the root has as well while the model leaves them free.
@@ -89,7 +86,7 @@ def create_app(
         xregistry = XRegistry(registry, settings.max_body, settings.pagelimit, settings.max_inlined)
         found = Place(discovery.Discovery(settings.other_registries), open=True)
         fixed = dict.fromkeys(discovery.PATHS, found)
-        parts = _subscriptions(settings, registry, resolver, deliveries)
+        parts = parts_of(settings, registry, resolver=resolver, deliveries=deliveries)
         if settings.subscriptions_endpoint:
             advertise(registry, settings.subscriptions_endpoint, settings.public_url or UNCONFIGURED)
         own = {
@@ -97,9 +94,7 @@ def create_app(
             **_messages(registry, settings.max_body),
             CHECK: Place(Check(registry, settings.max_body)),
             **_history(registry, feeds, XRegistryEvents(settings.event_changes)),
-            PREVIEWS: Place(
-                Previews(parts, gate, (XRegistryFamily(XRegistryEvents(settings.event_changes)),)), open=True
-            ),
+            PREVIEWS: Place(Previews(parts, gate, families_of(settings)), open=True),
         }
         trees = {SUBSCRIPTIONS: Place(Subscriptions(parts))}
         app.router.default = Front(xregistry, own, ALIASES, fixed, manners, trees)
@@ -115,21 +110,6 @@ def create_app(
     app.router.redirect_slashes = False
     app.state.stop_following = following.stop
     return app
-
-
-def _subscriptions(
-    settings: Settings, registry: Registry, resolver: Resolver | None, deliveries: Deliveries | None
-) -> Parts:
-    """What the surfaces of subscriptions share."""
-    allow, plaintext = getattr(settings, "sinks_allow", None) or "", bool(getattr(settings, "sinks_plaintext", False))
-    return Parts(
-        registry,
-        lambda: offer(settings.public_url, plaintext, settings.subscriptions_filters),
-        resolver or Guard(allow, plaintext),
-        deliveries or Undelivered(),
-        settings.subscriptions_owned,
-        settings.subscriptions_body,
-    )
 
 
 def _own_places(registry: Registry, metrics: Metrics) -> Mapping[str, Place]:

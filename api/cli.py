@@ -16,7 +16,9 @@ from api.console.log import log
 from api.console.outcome import EXITS, outcome
 from api.console.progress import ERRORS
 from api.console.rebuild import rebuild
+from api.console.secrets import secrets
 from api.console.serve import serve
+from api.console.subscriptions import subscriptions
 
 app = typer.Typer(
     help="A registry for schemas, messages and endpoints that remembers every change.\n\nStart with `annals serve`. "
@@ -47,6 +49,8 @@ for verb in (serve, export, rebuild, config, cesql):
     app.command(epilog=EXITS)(verb)
 app.command("import", epilog=EXITS)(import_)
 app.add_typer(log, name="log", epilog=EXITS)
+app.add_typer(subscriptions, name="subscriptions", epilog=EXITS)
+app.add_typer(secrets, name="secrets", epilog=EXITS)
 
 
 def main() -> None:

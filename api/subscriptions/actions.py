@@ -59,14 +59,17 @@ class Actions:
         """Records a command; the status after it."""
         road = self._parts.registry.road
         recorded = await asyncio.wrap_future(road.submit(command, request.caller, condition=holds))
-        status = await asyncio.to_thread(self._status, request)
+        status = await asyncio.to_thread(self._status, request, name=command.name)
         return answer(request, 202, status, xregcorrelationid=recorded.xregcorrelationid)
 
     def _found(self, request: Request, id: str) -> Subscription:
         return existing(self._parts.registry.readers.quick(), id, request.caller)
 
-    def _status(self, request: Request) -> Mapping[str, Any]:
-        return self._parts.deliveries.status(self._found(request, request.segments[1]))
+    def _status(self, request: Request, name: str) -> Mapping[str, Any]:
+        found = self._found(request, request.segments[1])
+        if name == "pause":
+            self._parts.deliveries.heard(found)
+        return self._parts.deliveries.status(found)
 
     def _looked(self, name: str, found: Subscription) -> bool:
         """Whether deliveries stand still by themselves. Raises: ReplayRunning."""

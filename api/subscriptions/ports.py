@@ -36,6 +36,12 @@ class Deliveries(Protocol):
     def discard(self, id: str, sequence: str) -> None:
         """Forgets a dead letter. It has been recorded already, so this may do nothing."""
 
+    def heard(self, subscription: Subscription) -> bool:
+        """Whether whoever delivers knows what the log says by a subscription's position; waits a moment for that.
+
+        Answers to what stops deliveries wait for it, because no attempt starts after them (SUB-504, SUB-833).
+        """
+
     def consent(self, id: str, secret: str, rate: int | None) -> bool:
         """Whether a callback's secret was good; then the sink has consented, to a rate if it says one (SUB-714)."""
 
@@ -64,6 +70,10 @@ class Undelivered:
 
     def discard(self, id: str, sequence: str) -> None:
         """See Deliveries."""
+
+    def heard(self, subscription: Subscription) -> bool:
+        """See Deliveries."""
+        return True
 
     def consent(self, id: str, secret: str, rate: int | None) -> bool:
         """See Deliveries."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -70,19 +71,22 @@ class Writing:
         id = await self._found(request)
         check_writer(request.caller)
         command = DeleteSubscription(xid(id))
-        holds, last = condition(request, command.xid, request.caller), list[dict[str, Any]]()
+        holds = condition(request, command.xid, request.caller)
+        last: list[tuple[Subscription, dict[str, Any]]] = []
 
         def remembered(transaction: Transaction) -> None:
             holds(transaction)
             entity = transaction.world.get(command.xid)
             if entity is not None:
                 subscription = Subscription.of(entity, entity.position)
-                last[:] = [public(subscription, request.caller, transaction.world.secret)]
+                last[:] = [(subscription, public(subscription, request.caller, transaction.world.secret))]
 
         if dryrun:
             return await tried(request, self._parts.registry.road, command, remembered, own=True)
         recorded = await self._submitted(request, command, lambda transaction, recorded: None, remembered)
-        return answer(request, 200, last[0], xregcorrelationid=recorded.xregcorrelationid)
+        subscription, shown = last[-1]
+        await asyncio.to_thread(self._parts.deliveries.heard, replace(subscription, position=recorded.position))
+        return answer(request, 200, shown, xregcorrelationid=recorded.xregcorrelationid)
 
     async def _found(self, request: Request) -> str:
         """The id of the subscription that a request is about. Raises: NotFound."""
