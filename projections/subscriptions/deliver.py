@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 #: Seconds between looks at the log, for what other processes commit.
 PAUSE: Final = 0.1
-#: Seconds from a change to its being written, together with all others of that time.
+#: See Deliverer.
 WRITE: Final = 0.1
 #: Seconds between two times that the cursors of subscriptions are written that have nothing to do.
 IDLE: Final = 5.0
@@ -62,7 +62,8 @@ class _Reading(NamedTuple):
 class Deliverer:
     """See the module. `run` it; `committed` and `hurry` may be called from any thread.
 
-    lease: seconds after which other processes take over from this one when it says nothing.
+    lease: seconds after which other processes take over from this one when it says nothing. write: seconds from a change
+    to its being written, together with all others of that time.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Deliverer:
         *,
         metrics: Metrics | None = None,
         lease: float = LEASE,
+        write: float = WRITE,
     ) -> None:
         self.ports = ports
         self.families = families
@@ -80,7 +82,7 @@ class Deliverer:
         self.lines: dict[str, Line] = {}
         self.head = 0
         self._url = url
-        self._lease = lease
+        self._lease, self._write_after = lease, write
         self._known: dict[str, Change] = {}
         self._index = Matching[str]()
         self._commits = 0
@@ -347,7 +349,7 @@ class Deliverer:
                 if self._cursors.get(line.id) != line.cursor:
                     self._dirty[line] = None
         else:
-            await asyncio.sleep(WRITE)
+            await asyncio.sleep(self._write_after)
         self._writing.clear()
         await self._save()
 

@@ -123,8 +123,10 @@ class Rig:
             **{"policy": "off", **ports},
         )
         self.lease = 2.0
+        self.write = 0.1
         self.deliveries = Deliveries(url, self.ports, FAMILIES)
         self._events: dict[str, EntityEvent] = {}
+        self._running: list[Deliverer] = []
         self.position = 0
 
     def close(self) -> None:
@@ -211,6 +213,8 @@ class Rig:
             shared = {"xregcorrelationid": context.xregcorrelationid, "time": context.now}
             recorded = tx.append(Decision(tuple(e.model_copy(update=shared) for e in events), {}), context, COMMAND)
         self.position = recorded.position
+        for deliverer in self._running:
+            deliverer.committed()
         return self.position
 
     # --- deliverers --------------------------------------------------------------------------------------------------
@@ -218,11 +222,13 @@ class Rig:
     @asynccontextmanager
     async def delivering(self, *, crash: bool = False) -> AsyncIterator[Deliverer]:
         """A deliverer that runs. crash: it ends at once, with nothing written that is not."""
-        deliverer = Deliverer(self.url, self.ports, FAMILIES, lease=self.lease)
+        deliverer = Deliverer(self.url, self.ports, FAMILIES, lease=self.lease, write=self.write)
         task = asyncio.create_task(deliverer.run())
+        self._running.append(deliverer)
         try:
             yield deliverer
         finally:
+            self._running.remove(deliverer)
             if crash:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,23 @@
+"""A process that delivers over HTTP, to be killed: `python -m tests.projections.subscriptions.child URL LEASE`."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+from projections.subscriptions.guard import Guard
+from projections.subscriptions.ports import Ports
+from projections.subscriptions.service import Service
+from projections.subscriptions.sinks import http as _http
+
+
+def main(url: str, lease: str) -> None:
+    assert _http
+    service = Service(url, Ports(resolver=Guard(allow="127.0.0.1", plaintext=True), policy="off"), lease=float(lease))
+    service.start()
+    print("started", flush=True)
+    threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
