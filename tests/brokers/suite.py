@@ -170,6 +170,34 @@ def silent_server() -> Iterator[int]:
         yield int(listening.getsockname()[1])
 
 
+@contextmanager
+def eavesdropper(greeting: bytes = b"") -> Iterator[tuple[str, int, list[bytes]]]:
+    """Address and port, beyond loopback, of one who notes what is said. Skips the test on a machine without any."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # nothing is sent
+        except OSError:
+            pytest.skip("no address beyond loopback: needs a network interface that is up")
+        address = str(probe.getsockname()[0])
+    read: list[bytes] = []
+    with socket.create_server((address, 0)) as listening:
+
+        def listen() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listening.accept()
+                    with connection:
+                        connection.sendall(greeting)
+                        while part := connection.recv(4096):
+                            read.append(part)
+
+        thread = threading.Thread(target=listen, daemon=True)
+        thread.start()
+        yield address, int(listening.getsockname()[1]), read
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+
+
 def free_port() -> int:
     """A port that nobody listens on, and that the system gives to no client before a broker takes it again."""
     while True:

@@ -19,7 +19,7 @@ import projections.subscriptions.sinks.mqtt  # noqa: F401  it registers the sink
 from domain.subscriptions.sinks import MQTT3, MQTT5
 from projections.subscriptions.contract import Credential, Outcome, Result, Target
 from tests.brokers.mosquitto import FORBIDDEN, TOPIC, Mosquitto, Raw, mosquitto
-from tests.brokers.suite import HOST, deliver, event, frozen, opened, run
+from tests.brokers.suite import HOST, PASSWORD, Names, deliver, eavesdropper, event, frozen, opened, run
 
 pytestmark = pytest.mark.broker
 
@@ -301,3 +301,17 @@ def test_a_sink_that_was_closed(broker: Mosquitto) -> None:
             assert (await deliver(sink, event(1))).result is Result.RETRY
 
     run(scenario)
+
+
+def test_no_password_through_the_open(broker: Mosquitto) -> None:  # SUB-306: loopback left out
+    with eavesdropper() as (address, port, read):
+        uris = (f"mqtt://{HOST}:{port}", f"ws://{HOST}:{port}")
+        targets = [broker.target(uri=uri, seconds=1) for uri in uris]
+
+        async def scenario() -> None:
+            for target in targets:
+                async with opened(target, MQTT5, Names(address)) as sink:
+                    assert (await deliver(sink, event(1))).code == "insecure"
+
+        run(scenario)
+    assert PASSWORD.encode() not in b"".join(read)

@@ -17,7 +17,7 @@ import projections.subscriptions.sinks.nats  # noqa: F401  it registers the sink
 from domain.subscriptions.sinks import NATS
 from projections.subscriptions.contract import DELIVERED, Credential, Outcome, Result, Target
 from tests.brokers.nats import FORBIDDEN, Nats, Raw, nats_server
-from tests.brokers.suite import HOST, PASSWORD, deliver, event, frozen, opened, run
+from tests.brokers.suite import HOST, PASSWORD, Names, deliver, eavesdropper, event, frozen, opened, run
 
 pytestmark = pytest.mark.broker
 
@@ -213,3 +213,17 @@ def test_other_servers_that_a_server_names_are_not_tried(server: Nats) -> None: 
         assert outcome.result is Result.RETRY
         with pytest.raises(TimeoutError):
             other.accept()
+
+
+def test_no_password_through_the_open(server: Nats) -> None:  # SUB-306: loopback left out
+    with eavesdropper(b'INFO {"server_id":"x","max_payload":1000,"headers":true}\r\n') as (address, port, read):
+        uris = (f"nats://{HOST}:{port}", f"ws://{HOST}:{port}")
+        targets = [server.target(uri=uri, seconds=1) for uri in uris]
+
+        async def scenario() -> None:
+            for target in targets:
+                async with opened(target, NATS, Names(address)) as sink:
+                    assert (await deliver(sink, event(1))).code == "insecure"
+
+        run(scenario)
+    assert PASSWORD.encode() not in b"".join(read)

@@ -12,7 +12,8 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
-from typing import TypeVar
+from ipaddress import ip_address
+from typing import Final, TypeVar
 
 from domain.subscriptions.places import Place
 from domain.subscriptions.sinks import Address, address
@@ -47,6 +48,14 @@ async def dial(host: str, port: int, resolver: Resolver) -> socket.socket:
         connection.close()
         raise
     return connection
+
+
+def is_private(connection: socket.socket, tls: bool) -> bool:
+    """Whether a secret may be said on a connection: through TLS, or where it stays on the machine (SUB-306)."""
+    return tls or ip_address(connection.getpeername()[0]).is_loopback
+
+
+INSECURE: Final = Outcome(Result.UNAUTHORIZED, "insecure", "credentials are not sent over a channel without TLS")
 
 
 async def secured(connection: socket.socket, host: str, resolver: Resolver) -> ssl.SSLSocket:

@@ -16,7 +16,7 @@ from cloudevents.core.v1.event import CloudEvent
 from domain.subscriptions.sinks import MQTT3, MQTT5
 from projections.subscriptions.contract import DELIVERED, Credential, Outcome, Resolver, Result, Target, sink
 from projections.subscriptions.sinks import messages
-from projections.subscriptions.sinks.dialing import Refused, dial, failure, located, secured
+from projections.subscriptions.sinks.dialing import INSECURE, Refused, dial, failure, is_private, located, secured
 from projections.subscriptions.sinks.mqtt_outcomes import disconnected
 
 if TYPE_CHECKING:
@@ -101,6 +101,9 @@ class MqttSink:
 
         ((host, port),) = self._at.servers
         connection: Any = await dial(host, port, self._resolver)
+        if self._target.credential and not is_private(connection, self._at.tls):
+            connection.close()
+            raise Refused(INSECURE)
         if self._at.tls:
             connection = await secured(connection, host, self._resolver)
         if self._at.scheme.startswith("ws"):

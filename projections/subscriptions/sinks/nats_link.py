@@ -17,7 +17,7 @@ from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 from domain.subscriptions.sinks import Address
 from projections.subscriptions import trust
 from projections.subscriptions.contract import DELIVERED, Credential, Outcome, Resolver, Result, Target
-from projections.subscriptions.sinks.dialing import Refused, dial
+from projections.subscriptions.sinks.dialing import INSECURE, Refused, dial, is_private
 from projections.subscriptions.sinks.nats_transport import Stream, WebSocket
 
 #: Seconds that asking for a stream may take, and after which it is asked again.
@@ -36,12 +36,18 @@ async def connect(target: Target, at: Address, resolver: Resolver) -> Link:
     """A connection that the server has accepted. Raises: Refused, Unreachable, OSError."""
     ((host, port),) = at.servers
     connection = await dial(host, port, resolver)
+    private = is_private(connection, False) or not target.credential
+    if not private and at.scheme == "ws":
+        connection.close()
+        raise Refused(INSECURE)
     transport = await (WebSocket if at.scheme == "ws" else Stream).over(connection, at)
-    link = Link(target, at.tls)
+    link = Link(target, at.tls or not private)
     try:
         await link.open(transport, host, trust.of(resolver))
     except BaseException as error:
         await link.close()
+        if isinstance(error, errors.SecureConnWantedError) and not at.tls:
+            raise Refused(INSECURE) from None
         if isinstance(error, errors.Error) and not isinstance(error, TimeoutError):
             raise Refused(said(str(error))) from None
         raise
@@ -181,7 +187,7 @@ class _Client(Client):
         self._tls = tls
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
-        """Insists on TLS where the URI does: a server, or whoever stands before it, could leave it out otherwise."""
+        """Insists on TLS where that is wanted: a server, or whoever stands before it, could leave it out otherwise."""
         if initial_connection and self._tls:
             if not (info.get("tls_required") or info.get("tls_available")):
                 raise errors.SecureConnWantedError
