@@ -73,13 +73,12 @@ class Client:
         shown = f"[{host}]" if ":" in host else host
         self._url = httpcore.URL(scheme=at.scheme, host=host.removesuffix("."), port=port, target=target)
         self._host = shown if port == _USUAL[at.scheme] else f"{shown}:{port}"
-        self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=trust.of(resolver) if at.tls else None,
-            max_connections=CONNECTIONS,
-            keepalive_expiry=IDLE_SECONDS,
-            network_backend=_Checked(resolver, at.tls, private),
-        )
-        self._running = 0
+        self._origin = httpcore.Origin(at.scheme.encode(), self._url.host, port)
+        self._context = trust.of(resolver) if at.tls else None
+        self._network = _Checked(resolver, at.tls, private)
+        self._turns = asyncio.Semaphore(CONNECTIONS)
+        self._free: list[httpcore.AsyncHTTPConnection] = []
+        self._running, self._closed = 0, False
         self._idle: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -104,23 +103,51 @@ class Client:
             self._done()
 
     async def close(self) -> None:
-        """Lets go of all connections."""
-        self._busy()
+        """Lets go of all connections; those in use go with their requests."""
+        self._closed = True
+        if self._idle is not None:
+            self._idle.cancel()
         if self._closing is not None:
             await self._closing
-        await self._pool.aclose()
+        await self._let_go()
 
     async def _ask(self, request: httpcore.Request, seconds: float) -> Answer:
         loop = asyncio.get_running_loop()
         ends = loop.time() + seconds
         async with asyncio.timeout_at(ends):
-            response = await self._pool.handle_async_request(request)
+            await self._turns.acquire()
         try:
-            body, whole = await _body(response, min(BODY_SECONDS, ends - loop.time()))
+            connection = await self._connection()
+            try:
+                async with asyncio.timeout_at(ends):
+                    response = await connection.handle_async_request(request)
+                try:
+                    body, whole = await _body(response, min(BODY_SECONDS, ends - loop.time()))
+                finally:
+                    await response.aclose()
+            finally:
+                await self._back(connection)
         finally:
-            await response.aclose()
+            self._turns.release()
         received = tuple((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers)
         return Answer(response.status, received, body, whole)
+
+    # httpcore's pool looks at all of its connections with each request, which takes longer than the request.
+
+    async def _connection(self) -> httpcore.AsyncHTTPConnection:
+        """One that nobody uses, the one that was used last, else a new one."""
+        while self._free:
+            connection = self._free.pop()
+            if connection.is_idle() and not connection.has_expired():
+                return connection
+            await connection.aclose()
+        return httpcore.AsyncHTTPConnection(self._origin, self._context, network_backend=self._network)
+
+    async def _back(self, connection: httpcore.AsyncHTTPConnection) -> None:
+        if connection.is_idle() and not (connection.is_closed() or self._closed):
+            self._free.append(connection)
+        else:
+            await connection.aclose()
 
     def _busy(self) -> None:
         self._running += 1
@@ -129,13 +156,17 @@ class Client:
             self._idle = None
 
     def _done(self) -> None:
-        """The pool looks at its connections when there is a request only, and there may be none for days."""
+        """There may be no other request for days."""
         self._running -= 1
-        if not self._running:
-            self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._let_go)
+        if not (self._running or self._closed):
+            self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._rest)
 
-    def _let_go(self) -> None:
-        self._closing = asyncio.get_running_loop().create_task(self._pool.aclose())
+    def _rest(self) -> None:
+        self._closing = asyncio.get_running_loop().create_task(self._let_go())
+
+    async def _let_go(self) -> None:
+        while self._free:
+            await self._free.pop().aclose()
 
     def _request(self, method: str, headers: Iterable[tuple[str, str]], content: bytes | None) -> httpcore.Request:
         length = () if content is None else (("Content-Length", str(len(content))),)

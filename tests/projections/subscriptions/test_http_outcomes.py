@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from starlette.responses import Response
 
+from projections.subscriptions import outgoing
 from projections.subscriptions.contract import Credential, Result
 from projections.subscriptions.guard import Guard
 from projections.subscriptions.outgoing import Client, Failed
@@ -264,8 +265,35 @@ def test_many_at_a_time(receiver: Receiver) -> None:
     assert threading.active_count() <= before
 
 
-def test_an_attempt_can_be_given_up(receiver: Receiver) -> None:
-    async def work() -> list[Result]:
+def test_connections_that_nobody_needs_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    # SUB-806: a thousand quiet subscriptions hold no thousand connections
+    monkeypatch.setattr(outgoing, "IDLE_SECONDS", 0.2)
+    ended: list[float] = []
+
+    async def patient(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.readline():
+            await reader.readuntil(b"\r\n\r\n")
+            await reader.readuntil(b"}")
+            writer.write(OK)
+        ended.append(time.monotonic())
+
+    async def work() -> None:
+        sink = open_http(target(url), LOCAL)
+        for _ in range(2):
+            assert (await sink.send([event()])).result is Result.DELIVERED
+            assert not ended
+        await asyncio.sleep(1)
+        assert len(ended) == 1
+        assert (await sink.send([event()])).result is Result.DELIVERED
+        await sink.close()
+
+    with listening(patient) as port:
+        url = f"http://127.0.0.1:{port}/"
+        run(work())
+
+
+def test_an_attempt_can_be_given_up() -> None:
+    async def work() -> None:
         sink = open_http(target(url), LOCAL)
         attempt = asyncio.create_task(sink.send([event()]))
         await asyncio.sleep(0.2)
@@ -273,7 +301,6 @@ def test_an_attempt_can_be_given_up(receiver: Receiver) -> None:
         with pytest.raises(asyncio.CancelledError):
             await attempt
         await sink.close()
-        return []
 
     with listening(saying(stay=True)) as port:
         url = f"http://127.0.0.1:{port}/"
