@@ -106,7 +106,7 @@ def _server(text: str, default: int, exact: bool, place: Place) -> tuple[str, in
     """A host and its port. exact: whether the port has to be there."""
     found = _SERVER.match(text)
     if found is None:
-        raise place.refused("host", "a host is needed" if not text else f"{text} is no host, or host and port")
+        raise place.refused("host", "a host is needed, perhaps with a port")
     host, port = found.groups()
     if exact and port is None:
         raise place.refused("host", "a port is needed")
