@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Final
 
 from api.subscriptions.offer import subscriptionconfig
 from api.wiring import Registry
 from domain.commands import Method, WriteTree
 from domain.jsontext import loads
+from domain.problems import Problem
 from domain.roles import CONSOLE, Caller
 
 ENDPOINTS: Final = "endpoints"
+_LOG: Final = logging.getLogger("annals.subscriptions")
 #: Who it is in the log that makes it known.
 _CALLER: Final = Caller("annals", CONSOLE.role)
 
@@ -18,7 +21,8 @@ _CALLER: Final = Caller("annals", CONSOLE.role)
 def advertise(registry: Registry, id: str, base: str) -> bool:
     """Whether the endpoint had to be written: one interaction, and none where it says so already.
 
-    base: root of the registry. A model without endpoints leaves nothing to be written. Raises: Problem.
+    base: root of the registry. A model without endpoints leaves nothing to write; one that refuses this endpoint is
+    told of in the server's log, because it is no reason not to serve.
     """
     view = registry.readers.quick()
     model = view.entity("/model")
@@ -30,7 +34,11 @@ def advertise(registry: Registry, id: str, base: str) -> bool:
     if all(known.get(name) == value for name, value in wanted.items()):
         return False
     method = Method.PATCH if row else Method.PUT
-    registry.road.submit(WriteTree(xid, wanted, method, ignore=frozenset({"epoch"})), _CALLER).result()
+    try:
+        registry.road.submit(WriteTree(xid, wanted, method, ignore=frozenset({"epoch"})), _CALLER).result()
+    except Problem as problem:
+        _LOG.warning("the subscriptions are not made known at %s: %s", xid, problem)
+        return False
     return True
 
 
