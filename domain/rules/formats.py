@@ -22,7 +22,7 @@ from domain.problems import (
     FormatUnknown,
 )
 from domain.rules import violations
-from domain.rules.lineage import line_of, reached
+from domain.rules.lineage import line_of, reached, stirs_others
 
 _UNKNOWN: Final = "this registry does not know the format"
 _EXTERNAL: Final = "the document is stored outside of this registry"
@@ -115,7 +115,7 @@ def _of_resource(changes: ChangeSet, resource: ResourceDraft, offered: Switched)
     compatibility = resource.meta.attributes.get("compatibility")
     rule = str(compatibility).lower() if resource.type.validatecompatibility and compatibility is not None else None
     everything = _asks_for_all(changes, resource)
-    if everything or (rule is not None and resource.unsettled):
+    if everything or (rule is not None and (resource.unsettled or stirs_others(resource))):
         changes.load_versions(resource)
     transitive = rule is not None and rule.endswith("_transitive")
     for version in (

@@ -42,6 +42,12 @@ def reached(resource: ResourceDraft, *, compared: bool, transitive: bool) -> lis
     return [version for version in versions if answers[version.id]]
 
 
+def stirs_others(resource: ResourceDraft) -> bool:
+    """Whether a change at hand can change the answer of Versions that descend from one, which may not be at hand."""
+    url = resource.type.singular + "url"
+    return any(_doubtful(version, url) for version in resource.living())
+
+
 def _unanswered(
     version: VersionDraft, by_id: Mapping[str, VersionDraft], answers: Mapping[str, bool]
 ) -> list[VersionDraft]:
