@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
@@ -18,7 +19,6 @@ from api.problem import root_link
 from api.request import Request
 from api.rules import NotAllowed, check_caller
 from api.wiring import Registry
-from commands.checks import Content
 from domain import problems
 from domain.checks import Verdicts
 from domain.jsontext import dumps
@@ -28,6 +28,8 @@ CHECK: Final = "check"
 _ALLOW: Final = "OPTIONS, POST"
 _ALLOWED: Final = ((b"allow", _ALLOW.encode()), (b"access-control-allow-methods", _ALLOW.encode()))
 _PARAMETERS: Final = ("format", "compatibility", "against")
+#: Checks at a time. They have threads of their own, as each may wait long, and others need those that all share.
+AT_ONCE: Final = 8
 
 
 class Check:
@@ -37,6 +39,7 @@ class Check:
         self._registry = registry
         self._max_body = max_body
         self._latest = Latest(registry.readers.quick())
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="annals-check")
 
     async def answer(self, request: Request, receive: Receive) -> Answer:
         """See `front.Surface`. Raises: NotFound, Forbidden, BadRequest, NotAllowed."""
@@ -46,7 +49,7 @@ class Check:
             raise NotAllowed(problems.ActionNotSupported(action=request.method), _ALLOW)
         check_caller(replace(request, method="GET", segments=request.segments[2:]))
         content = await body_of(request, receive, self._max_body)
-        told = await asyncio.to_thread(self._told, request, content)
+        told = await asyncio.get_running_loop().run_in_executor(self._threads, self._told, request, content)
         return Answer(200, [JSON, root_link(request.base)], told)
 
     def _told(self, request: Request, content: bytes) -> bytes:
@@ -58,12 +61,13 @@ class Check:
             if target.kind is not Kind.RESOURCE or target.resource is None or not target.resource.hasdocument:
                 raise problems.NotFound(target.xid, detail="it is no Resource with documents")
             asked = candidate(view, target, content, format, rule, against)
-            return dumps(asked.told(self._verdicts(asked, content, view.document)))
+        # Documents never change, so no snapshot is held meanwhile.
+        return dumps(asked.told(self._verdicts(asked, content)))
 
-    def _verdicts(self, asked: Candidate, content: bytes, stored: Content) -> Verdicts:
-        own = asked.document.sha256
+    def _verdicts(self, asked: Candidate, content: bytes) -> Verdicts:
+        own, readers = asked.document.sha256, self._registry.readers
 
         def document(sha256: str) -> bytes:
-            return content if sha256 == own else stored(sha256)
+            return content if sha256 == own else readers.quick().document(sha256)
 
         return self._registry.checker.answers(frozenset(asked.questions()), document)
