@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from projections.subscriptions.contract import Outcome, Result
+from projections.subscriptions.contract import DELIVERED, Outcome, Result
 
 #: Nobody can tell a subscription to wait for longer.
 LONGEST: Final = timedelta(days=30)
@@ -26,7 +26,7 @@ def outcome(status: int, message: str, after: str | None, now: datetime) -> Outc
     """What became of an attempt. message: of the answer. after: its `Retry-After`."""
     code = str(status)
     if 200 <= status < 300:
-        return Outcome(Result.DELIVERED, code)
+        return DELIVERED
     if 300 <= status < 400:
         return Outcome(Result.REJECTED, code, message)
     until = retry_after(after, now) if status in _LATER and after is not None else None
