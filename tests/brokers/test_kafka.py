@@ -227,7 +227,7 @@ def test_brokers_that_others_name_are_checked(broker: Kafka) -> None:
     names = Some(refused=[INSIDE])
     began = time.monotonic()
     (found,) = outcomes(target, event(1), names=names)
-    assert (found.result, found.code) == (Result.RETRY, "address")
+    assert (found.result, found.code) == (Result.RETRY, "unreachable")
     assert "127.0.0.1" not in found.message  # SUB-904: no internal address
     assert time.monotonic() - began < 5
     assert {host for host, _ in names.asked} == {HOST, INSIDE}
@@ -240,7 +240,7 @@ def test_all_bootstrap_servers_are_checked(broker: Kafka) -> None:  # SUB-901: o
     target = broker.target()
     several = replace(target, uri=f"{target.uri},refused.test:9092")
     (found,) = outcomes(several, event(1), names=Some(refused=["refused.test"]))
-    assert (found.result, found.code) == (Result.RETRY, "address")
+    assert (found.result, found.code) == (Result.RETRY, "unreachable")
 
 
 def test_one_bootstrap_server_is_enough(broker: Kafka) -> None:  # § 2.5: others may be down or unknown
@@ -248,6 +248,12 @@ def test_one_bootstrap_server_is_enough(broker: Kafka) -> None:  # § 2.5: other
     rest = target.uri.removeprefix("kafka://")
     several = replace(target, uri=f"kafka://{HOST}:{free_port()},unknown.test:1,{rest}/ignored")
     assert outcomes(several, event(1), names=Some(unknown=["unknown.test"]))[0].result is Result.DELIVERED
+
+
+def test_a_channel_without_tls(broker: Kafka) -> None:  # SUB-306: no credential leaves the machine on it
+    elsewhere = Names(address="192.0.2.1")
+    (found,) = outcomes(broker.target(), event(1), names=elsewhere)
+    assert (found.result, found.code) == (Result.UNAUTHORIZED, "insecure")
 
 
 def test_a_name_without_an_address(broker: Kafka) -> None:  # 8.3: a connection error
@@ -272,6 +278,14 @@ def test_schemes_with_tls(broker: Kafka, scheme: str, monkeypatch: pytest.Monkey
         target = broker.target(tls=True, credential=credential)
         uri = f"{scheme}://{HOST}:{broker.ports[listener]}"
         assert outcomes(replace(target, uri=uri), event(1))[0].result is Result.DELIVERED
+
+
+def test_what_is_said_of_connections_that_fail(broker: Kafka) -> None:  # 8.5: enough for an owner to know why
+    cases = {"tls": broker.target(tls=True), "ECONNREFUSED": broker.target(seconds=1, port=free_port())}
+    for code, target in cases.items():
+        (found,) = outcomes(target, event(1))
+        assert (found.result, found.code) == (Result.RETRY, code)
+        assert found.message
 
 
 def test_tokens(broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:  # SUB-305: OAUTHBEARER

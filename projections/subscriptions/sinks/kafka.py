@@ -18,8 +18,7 @@ from cloudevents.core.v1.event import CloudEvent
 from kafka import errors  # type: ignore[import-untyped]
 from kafka.net.sasl.oauth import AbstractTokenProvider  # type: ignore[import-untyped]
 
-from domain.subscriptions.places import Place
-from domain.subscriptions.sinks import KAFKA, address
+from domain.subscriptions.sinks import KAFKA
 from projections.subscriptions.contract import (
     DELIVERED,
     Credential,
@@ -28,11 +27,11 @@ from projections.subscriptions.contract import (
     Result,
     Sink,
     Target,
-    Unreachable,
     sink,
 )
+from projections.subscriptions.sinks.dialing import located
 from projections.subscriptions.sinks.kafka_link import Link
-from projections.subscriptions.sinks.kafka_outcomes import Refused, outcome
+from projections.subscriptions.sinks.kafka_outcomes import outcome
 from projections.subscriptions.sinks.kafka_records import record
 
 #: How producers are called where a subscription does not say it.
@@ -62,7 +61,7 @@ class KafkaSink:
     def __init__(self, target: Target, resolver: Resolver) -> None:
         self._target = target
         self._resolver = resolver
-        self._servers = address(target.uri, KAFKA, Place()).servers
+        self._at = located(target, KAFKA)
         self._secrets = _secrets(target.credential)
         self._link: Link | None = None
         self._connecting: asyncio.Task[Link] | None = None
@@ -95,8 +94,8 @@ class KafkaSink:
         target, link = self._target, None
         try:
             made = record(event, target.contentmode, target.settings.get("partitionkeyextractor", "subject"))
-        except (TypeError, ValueError) as error:
-            return Outcome(Result.REJECTED, "event", f"it cannot be written as a record: {error}"[:500])
+        except ValueError:
+            return Outcome(Result.REJECTED, "event", "it cannot be written as a record")
         try:
             async with asyncio.timeout(target.seconds):
                 link = self._ready or await self._linked()
@@ -125,10 +124,11 @@ class KafkaSink:
         return await asyncio.shield(self._connecting)
 
     async def _connect(self) -> Link:
-        await self._check()
         target = self._target
         topic = str(target.settings.get("topicname", "cloudevents"))
-        self._link = link = Link(topic, producer(target), self._resolver, target.seconds, self._drop)
+        link = Link(topic, producer(target), self._resolver, target.seconds, self._drop)
+        await self._check(link)
+        self._link = link
         await link.connect()
         return link
 
@@ -137,19 +137,16 @@ class KafkaSink:
         if not connecting.cancelled() and connecting.exception() is None:
             self._ready = connecting.result()
 
-    async def _check(self) -> None:
+    async def _check(self, link: Link) -> None:
         """Looks up all bootstrap addresses before any is connected to. Raises: KafkaError."""
-        found = 0
-        for host, port in self._servers:
+        unknown: list[Exception] = []
+        for host, port in self._at.servers:
             try:
-                await self._resolver.resolve(host, port)
-                found += 1
-            except Unreachable as error:
-                raise Refused(str(error)) from None
-            except OSError:
-                continue
-        if not found:
-            raise errors.KafkaConnectionError("the name has no address")
+                await link.checked(host, port)
+            except errors.KafkaConnectionError as error:
+                unknown.append(error)
+        if len(unknown) == len(self._at.servers):
+            raise unknown[0]
 
     def _drop(self, link: Link, gracefully: bool = False) -> None:
         """Ends a link that was in use; later events have another one."""
@@ -162,10 +159,10 @@ class KafkaSink:
 
 def producer(target: Target) -> dict[str, Any]:
     """What kafka-python's producer is told for a target, besides times and addresses of its own."""
-    place, credential, settings = address(target.uri, KAFKA, Place()), target.credential, target.settings
-    channel = "SSL" if place.tls else "PLAINTEXT"
+    at, credential, settings = located(target, KAFKA), target.credential, target.settings
+    channel = "SSL" if at.tls else "PLAINTEXT"
     return {
-        "bootstrap_servers": [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in place.servers],
+        "bootstrap_servers": [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in at.servers],
         "client_id": settings.get("clientid") or CLIENT,
         "acks": _ACKS[str(settings.get("acks", "all"))],
         # The library's idempotent producer is of no use after one record that is too large: all others fail like it.

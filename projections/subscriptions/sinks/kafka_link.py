@@ -10,12 +10,12 @@ import asyncio
 import contextlib
 import itertools
 import socket
-import ssl
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future as Promise
+from ipaddress import ip_address
 from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
@@ -25,7 +25,9 @@ from kafka.net.inet import KafkaNetSocket  # type: ignore[import-untyped]
 from kafka.net.manager import KafkaConnectionManager  # type: ignore[import-untyped]
 from kafka.net.selector import NetworkSelector  # type: ignore[import-untyped]
 
+from projections.subscriptions import trust
 from projections.subscriptions.contract import Resolver, Unreachable
+from projections.subscriptions.sinks.dialing import INSECURE, failure
 from projections.subscriptions.sinks.kafka_outcomes import Refused, is_final
 from projections.subscriptions.sinks.kafka_records import Record
 
@@ -139,6 +141,18 @@ class Link:
             with contextlib.suppress(RuntimeError):  # it has ended
                 self._client._manager.call_soon(self._client._manager.close)
 
+    async def checked(self, host: str, port: int) -> str:
+        """The address of a broker. Raises: Refused; KafkaConnectionError."""
+        try:
+            address = await self._resolver.resolve(host, port)
+        except Unreachable as error:
+            raise Refused(failure(error)) from None
+        except OSError:
+            raise errors.KafkaConnectionError("the host has no address") from None
+        if self._settings["security_protocol"] == "SASL_PLAINTEXT" and not ip_address(address).is_loopback:
+            raise Refused(INSECURE)
+        return address
+
     def send(self, record: Record) -> asyncio.Future[None]:
         """Done when the record is acknowledged. Raises, as the future does: KafkaError."""
         answer: asyncio.Future[None] = self._loop.create_future()
@@ -170,7 +184,7 @@ class Link:
             **self._settings,
             kafka_client=self._made_client,
             proxy_url=self._url,
-            ssl_context=ssl.create_default_context() if "SSL" in self._settings["security_protocol"] else None,
+            ssl_context=trust.of(self._resolver) if "SSL" in self._settings["security_protocol"] else None,
             bootstrap_timeout_ms=int(1000 * (ends - time.monotonic())),
             max_block_ms=_LOOK,
             delivery_timeout_ms=delivery,
@@ -201,16 +215,12 @@ class Link:
         return self._client
 
     def _look_up(self, host: str, port: int) -> str:
-        asked = asyncio.run_coroutine_threadsafe(self._resolver.resolve(host, port), self._loop)
+        asked = asyncio.run_coroutine_threadsafe(self.checked(host, port), self._loop)
         try:
             return asked.result(self._seconds)
-        except Unreachable as error:
-            raise Refused(str(error)) from None
         except TimeoutError:
             asked.cancel()
-            raise errors.KafkaConnectionError("looking up the name takes too long") from None
-        except OSError:
-            raise errors.KafkaConnectionError("the name has no address") from None
+            raise errors.KafkaConnectionError("looking up the host takes too long") from None
 
     def _failed(self, error: Exception) -> None:
         self.failure = error

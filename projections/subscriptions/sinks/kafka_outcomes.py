@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from typing import Final
 
 from kafka import errors  # type: ignore[import-untyped]
 
-from projections.subscriptions.contract import Outcome, Result
+from projections.subscriptions.contract import Outcome, Result, Unreachable
+from projections.subscriptions.sinks.dialing import failure
 
 #: How much is kept of what is said, in bytes (SUB-823).
 LONGEST: Final = 1024
@@ -28,16 +30,23 @@ _UNAUTHORIZED: Final = (
     errors.IllegalSaslStateError,
     errors.AuthorizationError,
 )
-#: Errors of the client itself, by the code that stands for them.
-_CODES: Final = ((errors.KafkaTimeoutError, "timeout"), (errors.KafkaConnectionError, "connection"))
+#: What the library says of a connection that cannot be made: the system's number and name of why.
+_ERRNO: Final = re.compile(r"([0-9]+) E[A-Z]+\Z")
 
 
 class Refused(errors.KafkaError):  # type: ignore[misc]
-    """A broker's address is none that may be connected to."""
+    """A connection that may not be made. outcome: what that comes to."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.message)
+        self.outcome = outcome
 
 
-def outcome(error: BaseException, *secrets: str) -> Outcome:
+def outcome(error: Exception, *secrets: str) -> Outcome:
     """What an attempt has come to that ended with an error. secrets: are blotted out of what is said."""
+    found = _network(error)
+    if found is not None:
+        return found
     result = Result.RETRY
     if isinstance(error, _REJECTED):
         result = Result.REJECTED
@@ -46,22 +55,37 @@ def outcome(error: BaseException, *secrets: str) -> Outcome:
     return Outcome(result, _code(error), _message(error, secrets))
 
 
-def is_final(error: BaseException) -> bool:
-    """Whether connecting again would only meet the same error."""
-    return isinstance(error, (Refused, *_UNAUTHORIZED))
+def is_final(error: Exception) -> bool:
+    """Whether connecting again at once would only meet the same error."""
+    return isinstance(error, (Refused, *_UNAUTHORIZED)) or isinstance(error.__context__, ssl.SSLCertVerificationError)
 
 
-def _code(error: BaseException) -> str:
-    if isinstance(error, Refused):
-        return "address"
-    if isinstance(error.__context__, ssl.SSLError):
-        return "tls"
-    if isinstance(error, errors.BrokerResponseError) and type(error).message:
-        return "kafka:" + str(type(error).message).lower().replace("_", "-")
-    return next((code for kind, code in _CODES if isinstance(error, kind)), "kafka")
+def _network(error: Exception) -> Outcome | None:
+    """The outcome of what goes wrong below Kafka, as all protocols have it."""
+    match error:
+        case Refused(outcome=outcome):
+            return outcome
+        case errors.KafkaConnectionError(__context__=ssl.SSLError() as cause):
+            return failure(cause)
+        case errors.KafkaConnectionError(args=[str(told)]) if found := _ERRNO.match(told):
+            return failure(OSError(int(found[1]), ""))
+        case OSError() | Unreachable():
+            return failure(error)
+    return None
 
 
-def _message(error: BaseException, secrets: tuple[str, ...]) -> str:
+def _code(error: Exception) -> str:
+    match error:
+        case errors.KafkaTimeoutError():
+            return "timeout"
+        case errors.KafkaConnectionError():
+            return "connection"
+        case errors.BrokerResponseError() if type(error).message:
+            return "kafka:" + str(type(error).message).lower().replace("_", "-")
+    return "kafka"
+
+
+def _message(error: Exception, secrets: tuple[str, ...]) -> str:
     told = " ".join(str(each) for each in error.args if each) or getattr(type(error), "description", "")
     for secret in filter(None, secrets):
         told = told.replace(secret, "…")
