@@ -96,21 +96,21 @@ class Nats(Station):
             process.wait()
         self.processes.clear()
 
-    def add_stream(self, **settings: Any) -> None:
+    def add_stream(self, user: str = USER, password: str = PASSWORD, **settings: Any) -> None:
         """Makes a stream of JetStream that takes SUBJECT in."""
 
         async def add() -> None:
-            client = await nats.connect(f"nats://127.0.0.1:{self.plain}", user=USER, password=PASSWORD)
+            client = await nats.connect(f"nats://127.0.0.1:{self.plain}", user=user, password=password)
             await client.jetstream().add_stream(name="CHANGES", subjects=[SUBJECT, FORBIDDEN], **settings)
             await client.close()
 
         asyncio.run(add())
 
-    def stored(self) -> int:
+    def stored(self, user: str = USER, password: str = PASSWORD) -> int:
         """Messages that the stream has."""
 
         async def count() -> int:
-            client = await nats.connect(f"nats://127.0.0.1:{self.plain}", user=USER, password=PASSWORD)
+            client = await nats.connect(f"nats://127.0.0.1:{self.plain}", user=user, password=password)
             info = await client.jetstream().stream_info("CHANGES")
             await client.close()
             return int(info.state.messages)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ import projections.subscriptions.sinks.nats  # noqa: F401  it registers the sink
 from domain.subscriptions.sinks import NATS
 from projections.subscriptions.contract import DELIVERED, Credential, Outcome, Result, Target
 from tests.brokers.nats import FORBIDDEN, Nats, Raw, nats_server
-from tests.brokers.suite import HOST, PASSWORD, Names, deliver, eavesdropper, event, frozen, opened, run
+from tests.brokers.suite import HOST, PASSWORD, USER, Names, deliver, eavesdropper, event, frozen, opened, run
 
 pytestmark = pytest.mark.broker
 
@@ -170,6 +171,21 @@ def test_a_forbidden_subject_of_a_stream(streaming: Nats) -> None:
     streaming.add_stream()
     (outcome,) = attempt(streaming.target(subject=FORBIDDEN, seconds=5), event(1))
     assert outcome.result is Result.UNAUTHORIZED
+
+
+@pytest.mark.parametrize(
+    "rights", ['publish: {deny: ["$JS.API.>"]}', 'subscribe: {deny: ["_INBOX.>"]}', 'publish: {allow: ["annals.>"]}']
+)
+def test_who_may_not_ask_for_a_stream(tmp_path: Path, rights: str) -> None:  # at most once, and without a delay
+    users = (
+        f'users: [{{user: owner, password: own}}, {{user: {USER}, password: "{PASSWORD}", permissions: {{{rights}}}}}]'
+    )
+    with nats_server(tmp_path, f'jetstream: {{store_dir: "{tmp_path / "store"}"}}', users) as server:
+        server.add_stream("owner", "own")
+        began = time.monotonic()
+        assert attempt(server.target(), event(1), event(2)) == [DELIVERED] * 2
+        assert time.monotonic() - began < 1
+        assert server.stored("owner", "own") == 2
 
 
 # --- TLS -------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from nats import errors
 from nats.aio.client import Client
-from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
+from nats.js.errors import APIError, NoStreamResponseError
 
 from domain.subscriptions.sinks import Address
 from projections.subscriptions import trust
@@ -67,6 +67,7 @@ class Link:
         self._stream: str | None = None
         self._asked = float("-inf")
         self._asking = asyncio.Lock()
+        self._question: asyncio.Future[str] | None = None
 
     @property
     def over(self) -> bool:
@@ -155,16 +156,26 @@ class Link:
         async with self._asking:
             if self._stream is None and time.monotonic() - self._asked > _ASK_AGAIN:
                 self._asked = time.monotonic()
-                with contextlib.suppress(errors.Error, NotFoundError, APIError, TimeoutError):
-                    context = self._client.jetstream(timeout=_ASKING)
-                    self._stream = await context.find_stream_name_by_subject(self._subject)
+                context = self._client.jetstream(timeout=_ASKING)
+                self._question = asyncio.ensure_future(context.find_stream_name_by_subject(self._subject))
+                try:
+                    await asyncio.wait((self._question,))
+                    with contextlib.suppress(asyncio.CancelledError, errors.Error, APIError, OSError):
+                        self._stream = self._question.result()
+                finally:
+                    self._question.cancel()
         return self._stream is not None
 
     async def _told(self, error: Exception) -> None:
         """What the server said beside its answers. All messages have one subject, so a refusal is for all of them."""
         text = str(error)
-        if "permissions violation" in text.lower() and f'"{self._subject}"' in text:
+        if "permissions violation" not in text.lower():
+            return
+        if f'"{self._subject}"' in text:
             self._stop(said(text))
+        elif self._question:  # who may not ask, or not hear the answer, never may on this connection
+            self._question.cancel()
+            self._asked = float("inf")
 
     async def _closed(self) -> None:
         self._end(said(str(self._client.last_error or "the connection was closed")))
