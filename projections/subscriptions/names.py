@@ -23,7 +23,12 @@ async def look_up(host: str, port: int) -> Sequence[str]:
     loop = asyncio.get_running_loop()
     found: asyncio.Future[Sequence[str]] = loop.create_future()
     # A daemon, because a thread that hangs must not keep the process from ending.
-    Thread(target=_ask, args=(host, port, loop, found), name=f"annals-name-{host}", daemon=True).start()
+    thread = Thread(target=_ask, args=(host, port, loop, found), name="annals-names", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # the system gives no more threads
+        _AT_A_TIME.release()
+        raise OSError("no name can be looked up") from None
     return await asyncio.wait_for(found, SECONDS)
 
 

@@ -74,7 +74,7 @@ class Client:
         self._url = httpcore.URL(scheme=at.scheme, host=host.removesuffix("."), port=port, target=target)
         self._host = shown if port == _USUAL[at.scheme] else f"{shown}:{port}"
         self._origin = httpcore.Origin(at.scheme.encode(), self._url.host, port)
-        self._context = trust.of(resolver) if at.tls else None
+        self._context = _context(resolver) if at.tls else None
         self._network = _Checked(resolver, at.tls, private)
         self._turns = asyncio.Semaphore(CONNECTIONS)
         self._free: list[httpcore.AsyncHTTPConnection] = []
@@ -95,7 +95,7 @@ class Client:
             raise Failed("address", str(refused)) from None
         except (OSError, httpcore.NetworkError, httpcore.TimeoutException) as error:
             raise _failed(error) from None
-        except httpcore.RemoteProtocolError:
+        except (httpcore.RemoteProtocolError, httpcore.ConnectionNotAvailable):
             raise Failed("protocol", "the answer is not HTTP, or broke off") from None
         except (httpcore.LocalProtocolError, ValueError) as error:
             raise Failed("request", f"this cannot be sent: {type(error).__name__}") from None
@@ -172,6 +172,13 @@ class Client:
         length = () if content is None else (("Content-Length", str(len(content))),)
         sent = [(name.encode(), value.encode()) for name, value in (("Host", self._host), *headers, *length)]
         return httpcore.Request(method, self._url, headers=sent, content=content)
+
+
+def _context(resolver: Resolver) -> ssl.SSLContext:
+    try:
+        return trust.of(resolver)
+    except OSError:
+        raise Failed("tls", "the server's own file with authorities cannot be read") from None
 
 
 def _address(uri: str) -> Address:

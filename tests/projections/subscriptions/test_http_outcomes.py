@@ -18,7 +18,6 @@ from starlette.responses import Response
 from projections.subscriptions import outgoing
 from projections.subscriptions.contract import Credential, Result
 from projections.subscriptions.guard import Guard
-from projections.subscriptions.outgoing import Client, Failed
 from projections.subscriptions.sinks.http import open_http
 from projections.subscriptions.sinks.http_outcomes import LONGEST, retry_after
 from tests.brokers.certificates import Files, issue
@@ -389,7 +388,10 @@ def test_a_sink_that_does_not_speak_tls() -> None:
 
 
 def test_an_authority_that_is_not_there() -> None:
-    with pytest.raises(OSError):
-        Client("https://sink.test/", Guard(ca="/no/such/file.pem"))
-    with pytest.raises(Failed):
-        Client("ftp://sink.test/", Guard())
+    # Whatever goes wrong is an outcome
+    guard = Guard("127.0.0.1", ca="/no/such/file.pem")
+    (outcome,) = sent(target("https://127.0.0.1:9999/"), [event()], resolver=guard)
+    assert (outcome.result, outcome.code) == (Result.RETRY, "tls")
+    assert "file.pem" not in outcome.message
+    (outcome,) = sent(target("ftp://127.0.0.1/"), [event()])
+    assert (outcome.result, outcome.code) == (Result.REJECTED, "request")
