@@ -15,7 +15,20 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from bench import cesql, exporting, feeds, filtering, importing, load, pasts, reading, rebuilding, writing
+from bench import (
+    cesql,
+    exporting,
+    feeds,
+    filtering,
+    formats,
+    importing,
+    load,
+    pasts,
+    reading,
+    rebuilding,
+    sinks,
+    writing,
+)
 from bench.figures import HEAD, Figure, markdown
 from bench.places import places
 
@@ -30,6 +43,8 @@ SUBJECTS: Final[dict[str, ModuleType]] = {
     "pasts": pasts,
     "feeds": feeds,
     "cesql": cesql,
+    "sinks": sinks,
+    "formats": formats,
 }
 
 

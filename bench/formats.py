@@ -1,0 +1,244 @@
+"""Checks of documents in other processes beside the bare libraries, and Resources with many Versions.
+
+The verdicts are not known before, the processes are warm: what a client waits for that writes a Version.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from api.settings import Settings
+from api.wiring import open_registry
+from bench import documents
+from bench.documents import DOCUMENTS, members_for
+from bench.figures import Figure, Want
+from bench.memory import resident
+from bench.places import Place
+from commands.checks import Checker
+from commands.handle import Road
+from domain import formats
+from domain.checks import Document, Question, Reading
+from domain.commands import Method, WriteTree
+from domain.documents import digest
+
+SIZES: Final = {"2 kB": 2_000, "200 kB": 200_000}
+SCHEMA: Final = "/schemagroups/g/schemas/s"
+#: Documents beyond the first, on which the processes get warm.
+TURNS: Final = 7
+#: Versions written one after the other at each length of the line.
+AT_EACH: Final = 5
+
+_marks = (f"mark {number}" for number in count(1))
+
+
+def measure(place: Place, quick: bool) -> Iterator[Figure]:
+    """Each format alone, which no store has a part in; then lines of Versions in every store."""
+    if place.name == "SQLite":
+        checker = Checker()
+        for format in DOCUMENTS:
+            for words, size in SIZES.items():
+                if not (quick and size > 10_000):
+                    yield from _of_format(checker, format, words, size)
+    yield from _line(place, (10, 30) if quick else (100, 300, 1000))
+
+
+# -- one document -----------------------------------------------------------------------------------------------------
+
+
+def _of_format(checker: Checker, format: str, words: str, size: int) -> Iterator[Figure]:
+    made = DOCUMENTS[format]
+    members = members_for(made, size)
+    bound = 5 if size < 10_000 else 3
+
+    def checked() -> float:
+        content = made(members, next(_marks))
+        return _asked(checker, {Document(format, digest(content))}, {digest(content): content})
+
+    def bare() -> float:
+        content = made(members, next(_marks))
+        return _seconds(lambda: BARE[format](content))
+
+    yield _beside(f"Check of {format}", words, checked, bare, "by the bare library", bound)
+    room = formats.find(format)
+    assert room is not None
+    if not room.compares:
+        return
+    older, parse = made(members - 1, "older"), room.load().parse
+    known = parse(older, format)
+
+    def compared() -> float:
+        content = made(members, next(_marks))
+        new, old = Document(format, digest(content)), Document(format, digest(older))
+        asked: set[Question] = {new, Reading(new, old), Reading(old, new, "writer")}
+        return _asked(checker, asked, {digest(content): content, digest(older): older})
+
+    def by_hand() -> float:
+        content = made(members, next(_marks))
+
+        def compare() -> None:
+            new, unreadable = parse(content, format), room.load().unreadable
+            assert unreadable(new, known, "reader") is not None and unreadable(known, new, "writer") is not None
+
+        return _seconds(compare)
+
+    yield _beside(f"Check of {format} and its compatibility", words, compared, by_hand, "in this process", bound)
+    if format.startswith("avro"):
+        name = "Check of avro/1.11 and its compatibility, Apache's checker"
+        yield _beside(name, words, compared, lambda: _apache(made(members, next(_marks)), older), "by avro", bound)
+
+
+def _beside(
+    what: str, words: str, measured: Callable[[], float], floor: Callable[[], float], how: str, bound: float
+) -> Figure:
+    """The median of turns taken by both, because the machine's own pace changes within seconds."""
+    measured(), floor()
+    turns = [(measured(), floor()) for _ in range(TURNS)]
+    ours, theirs = median(one for one, _ in turns), median(other for _, other in turns)
+    told, least = f"{1e3 * ours:.2f} ms", f"{1e3 * theirs:.2f} ms {how}"
+    return Figure(what, "none", words, told, least, ours / theirs, Want.AT_MOST, bound, " x")
+
+
+def _asked(checker: Checker, questions: set[Question], contents: dict[str | None, bytes]) -> float:
+    since = time.perf_counter()
+    verdicts = checker.answers(questions, contents.__getitem__)
+    seconds = time.perf_counter() - since
+    assert verdicts.keys() == questions and not any(verdicts[one] for one in questions if isinstance(one, Document))
+    return seconds
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    since = time.perf_counter()
+    work()
+    return time.perf_counter() - since
+
+
+# -- libraries --------------------------------------------------------------------------------------------------------
+
+
+def _fastavro(content: bytes) -> None:
+    import fastavro
+
+    fastavro.parse_schema(json.loads(content))
+
+
+def _apache(content: bytes, older: bytes) -> float:
+    """Seconds of Apache's own library, both ways."""
+    from avro.compatibility import ReaderWriterCompatibilityChecker
+    from avro.schema import parse
+
+    known = parse(older.decode())
+
+    def compare() -> None:
+        new = parse(content.decode())
+        for reader, writer in ((new, known), (known, new)):
+            checker: Any = ReaderWriterCompatibilityChecker
+            checker().get_compatibility(reader, writer)
+
+    return _seconds(compare)
+
+
+def _jsonschema(content: bytes) -> None:
+    import jsonschema  # type: ignore[import-untyped]
+
+    jsonschema.Draft7Validator.check_schema(json.loads(content))
+
+
+def _jsonstructure(content: bytes) -> None:
+    from json_structure import SchemaValidator  # type: ignore[import-untyped]
+
+    assert not SchemaValidator(extended=True).validate(json.loads(content))
+
+
+def _protoc(content: bytes) -> None:
+    from domain.formats.protobuf.protoc import compile_text
+
+    assert compile_text(content.decode()).descriptor is not None
+
+
+def _xmlschema(content: bytes) -> None:
+    import xmlschema
+
+    xmlschema.XMLSchema10(content.decode())
+
+
+def _graphql(content: bytes) -> None:
+    import graphql
+
+    graphql.build_schema(content.decode())
+
+
+def _openapi(content: bytes) -> None:
+    import openapi_spec_validator
+
+    openapi_spec_validator.validate(json.loads(content))
+
+
+BARE: Final[dict[str, Callable[[bytes], None]]] = {
+    "avro/1.11": _fastavro,
+    "jsonschema/draft-07": _jsonschema,
+    "jsonstructure/draft-04": _jsonstructure,
+    "protobuf/3": _protoc,
+    "xsd/1.0": _xmlschema,
+    "graphql/october2021": _graphql,
+    "openapi/3.1": _openapi,
+}
+
+
+# -- many Versions ----------------------------------------------------------------------------------------------------
+
+
+def _line(place: Place, lengths: tuple[int, ...]) -> Iterator[Figure]:
+    """A new Version that is compared with all that it descends from, both ways: linear in them."""
+    members = members_for(documents.avro, 2_000)
+    with place.fresh() as (database, _), closing(open_registry(Settings(database=database))) as registry:
+        _write(registry.road, members, compatibility="full_transitive")
+        written, shortest = 1, 0.0
+        for length in lengths:
+            for _ in range(written, length):
+                _write(registry.road, members)
+            seconds = median(_seconds(lambda: _write(registry.road, members)) for _ in range(AT_EACH))
+            written = length + AT_EACH
+            each = seconds / length
+            shortest = shortest or each
+            yield Figure(
+                "New Version under full_transitive",
+                place.name,
+                f"{length:,} Versions of 2 kB",
+                f"{1e3 * seconds:.0f} ms, {1e6 * each:.0f} µs a Version",
+                f"{1e6 * shortest:.0f} µs a Version at {lengths[0]}",
+                each / shortest,
+                Want.AT_MOST,
+                1.5,
+                " x",
+            )
+        yield from _memory(place, lengths[-1])
+
+
+def _memory(place: Place, length: int) -> Iterator[Figure]:
+    tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+    names = {
+        pid: Path(f"/proc/{pid}/cmdline").read_bytes() for task in tasks for pid in map(int, task.read_text().split())
+    }
+    taken = [resident(pid) / 2**20 for pid, name in names.items() if b"commands.checking" in name]
+    if taken:
+        told, size = " + ".join(f"{one:.0f}" for one in taken), f"{length:,} Versions, every format used"
+        what = "Memory of the processes that check"
+        yield Figure(what, place.name, size, f"{told} MB", "2048 MB each", max(taken), Want.AT_MOST, 600, " MB")
+
+
+def _write(road: Road, members: int, **meta: str) -> None:
+    """One more Version, other than all before it."""
+    tree: dict[str, Any] = {"format": "Avro/1.11", "schema": json.loads(documents.avro(members, next(_marks)))}
+    if meta:
+        tree["meta"] = meta
+        road.submit(WriteTree(SCHEMA, tree, Method.PUT)).result()
+    else:
+        road.submit(WriteTree(SCHEMA, tree, Method.POST)).result()
