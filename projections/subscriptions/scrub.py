@@ -20,14 +20,19 @@ HIDDEN: Final = "***"
 def scrubbed(body: bytes, secrets: Iterable[str], whole: bool = True) -> str:
     """At most 1 KiB of what an answer says. whole: whether the body was read to its end."""
     forms = sorted({form for secret in secrets if secret for form in _forms(secret)}, key=len, reverse=True)
-    text = body.decode("utf-8", "replace")
-    for form in forms:
-        text = text.replace(form, HIDDEN)
+    text = _hidden(body.decode("utf-8", "replace"), forms)
     if not whole and forms:
         # The beginning of a secret may stand where reading ended.
         text = text[: -len(forms[0])]
-    line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    # A secret with blanks in it may come about only now.
+    line = _hidden(" ".join("".join(each if each.isprintable() else " " for each in text).split()), forms)
     return line.encode()[:KEPT].decode(errors="ignore")
+
+
+def _hidden(text: str, forms: Iterable[str]) -> str:
+    for form in forms:
+        text = text.replace(form, HIDDEN)
+    return text
 
 
 def _forms(secret: str) -> Iterator[str]:
