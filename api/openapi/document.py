@@ -61,7 +61,8 @@ def document(model: Model, capabilities: Capabilities, base: str) -> dict[str, A
 def _tags(model: Model) -> list[Schema]:
     described = {plural: row.get("description") for plural, row in model.full["groups"].items()}
     groups = [{"name": name, **({"description": says} if says else {})} for name, says in described.items()]
-    return [{"name": "registry"}, *groups, {"name": "server", "description": "Paths of this server's own."}]
+    own = {"server": "Paths of this server's own.", "subscriptions": "Who is told of what."}
+    return [{"name": "registry"}, *groups, *({"name": name, "description": says} for name, says in own.items())]
 
 
 def _path_item(place: Place, capabilities: Capabilities) -> Schema:

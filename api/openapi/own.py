@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from api.openapi import audit, feeds, findings, messages, restoring
+from api.openapi import audit, feeds, findings, messages, restoring, subscriptions
 from api.openapi.problems import refusals
 
 Schema = dict[str, Any]
@@ -94,4 +94,5 @@ OWN_PATHS: Final[dict[str, Schema]] = {
         )
         for path in ("/.xregistry", "/.well-known/xregistry")
     },
+    **subscriptions.PATHS,
 }

@@ -111,8 +111,9 @@ def _definition(row: Mapping[str, Any]) -> Iterable[tuple[str, tuple[Html | str,
 
 def _operation(method: str, operation: Mapping[str, Any]) -> Html:
     head = tag("summary", tag("span", method.upper(), class_="method"), " ", operation["summary"])
-    body = []
-    if names := [each["$ref"].rpartition("/")[2] for each in operation.get("parameters", ())]:
+    body: list[Html] = [*_described(operation)]
+    references = [each["$ref"] for each in operation.get("parameters", ()) if "$ref" in each]
+    if names := [each.rpartition("/")[2] for each in references]:
         body.append(tag("p", "Parameters: ", _listed(tag("a", _short(name), href=f"#p-{name}") for name in names)))
     if "requestBody" in operation:
         body.append(tag("p", "Takes: ", _content(operation["requestBody"])))

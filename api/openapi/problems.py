@@ -19,6 +19,8 @@ OWN: Final = "OwnProblem"
 
 #: Headers that a status asks for.
 _DEMANDED: Final[dict[int, str]] = {HTTPStatus.UNAUTHORIZED: "WWW-Authenticate", HTTPStatus.METHOD_NOT_ALLOWED: "Allow"}
+#: Statuses with which the paths of the registry itself refuse nothing.
+_ELSEWHERE: Final = frozenset((HTTPStatus.CONFLICT, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, HTTPStatus.TOO_MANY_REQUESTS))
 _STRING: Final[Schema] = {"type": "string"}
 _MEMBERS: Final[dict[str, Schema]] = {
     "type": {"type": "string", "format": "uri"},
@@ -51,10 +53,9 @@ def statuses() -> list[int]:
 
 
 def refusals(wanted: Iterable[int] | None = None, own: bool = False) -> dict[str, Schema]:
-    """The refusals of an operation. own: as below `/-/`."""
-    return {
-        str(status): {"$ref": f"#/components/responses/{_response(status, own)}"} for status in wanted or statuses()
-    }
+    """The refusals of an operation; of one of the registry itself unless `wanted` says which. own: as below `/-/`."""
+    found = [status for status in statuses() if status not in _ELSEWHERE] if wanted is None else wanted
+    return {str(status): {"$ref": f"#/components/responses/{_response(status, own)}"} for status in found}
 
 
 def _schema(kind: type[Problem]) -> Schema:

@@ -1,0 +1,263 @@
+"""The paths in `api/routes` that belong to subscriptions."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from api.feeds.forms import NDJSON
+from api.openapi.problems import refusals
+from api.openapi.restoring import or_tried
+from api.subscriptions.deadletters import MOST as MOST_LETTERS
+from api.subscriptions.offer import MEDIA_TYPES
+from api.subscriptions.previews import MOST as MOST_MATCHES
+from api.subscriptions.reading import MOST
+from domain.subscriptions.filters import DIALECTS
+from domain.subscriptions.sinks import PROTOCOLS
+
+Schema = dict[str, Any]
+
+_TEXT: Final[Schema] = {"type": "string"}
+_WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
+_ANY: Final[Schema] = {"type": "object"}
+_READ: Final = (400, 401, 403, 404, 405, 500)
+_WRITTEN: Final = (400, 401, 403, 404, 405, 406, 409, 412, 413, 415, 429, 500, 503)
+_MOMENT: Final = (
+    "A moment of the past: a position of the log, an RFC 3339 time, or the correlation id of an interaction."
+)
+
+#: A subscription as it is sent; what is not required has the defaults that OPTIONS tells.
+_SENT: Final[Schema] = {
+    "type": "object",
+    "properties": {
+        "id": {**_TEXT, "description": "Chosen by the server; a PUT may repeat it."},
+        "source": {**_TEXT, "description": "Events have exactly this source."},
+        "types": {"type": "array", "items": _TEXT, "minItems": 1, "description": "Events have one of these types."},
+        "config": {
+            "type": "object",
+            "properties": {
+                "families": {"type": "array", "items": _TEXT},
+                "startposition": {"type": ["integer", "string"]},
+                "starttime": {**_TEXT, "format": "date-time"},
+            },
+        },
+        "filters": {
+            "type": "array",
+            "items": {"type": "object", "properties": {key: {} for key in DIALECTS}, "maxProperties": 1},
+            "description": "All of them have to be true.",
+        },
+        "sink": {**_TEXT, "format": "uri"},
+        "sinkcredential": {**_ANY, "description": "Secrets in it are never shown again."},
+        "protocol": {"enum": list(PROTOCOLS)},
+        "protocolsettings": _ANY,
+        "status": _ANY,
+    },
+}
+_SUBSCRIPTION: Final[Schema] = {**_SENT, "required": ["id", "config", "sink", "protocol", "protocolsettings"]}
+_STATUS: Final[Schema] = {"type": "object", "properties": {"state": _TEXT}, "required": ["state"]}
+_LETTER: Final[Schema] = {"type": "object", "properties": {"sequence": _TEXT}, "required": ["sequence"]}
+_SPAN: Final[Schema] = {
+    "fromposition": _WHOLE,
+    "fromtime": {**_TEXT, "format": "date-time"},
+    "toposition": _WHOLE,
+}
+_REPLAY: Final[Schema] = {"type": "object", "properties": {**_SPAN, "parallel": {"type": "boolean"}}}
+_COUNTS: Final[Schema] = dict.fromkeys(("from", "to", "position", "considered", "matched"), _WHOLE)
+_PREVIEW: Final[Schema] = {
+    "type": "object",
+    "properties": {
+        **_COUNTS,
+        "complete": {"type": "boolean", "description": "Whether there was time for the whole stretch."},
+        "families": {**_ANY, "description": "The same counts by family, and in these by type."},
+        "matches": {"type": "array", "items": _ANY},
+        "errors": {"type": "array", "items": _ANY, "description": "Expressions that could not be evaluated."},
+    },
+    "required": [*_COUNTS, "complete", "families", "matches", "errors"],
+}
+_OFFER: Final[Schema] = {
+    "type": "object",
+    "properties": {"protocols": _ANY, "dialects": {"type": "array", "items": _TEXT}, "config": _ANY},
+    "required": ["protocols", "dialects", "config"],
+}
+
+
+def _headers(*names: str) -> Schema:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in ("Link", *names)}
+
+
+def _gives(says: str, schema: Schema, *headers: str) -> Schema:
+    return {
+        "description": says,
+        "headers": _headers(*headers),
+        "content": {"application/json": {"schema": schema}},
+    }
+
+
+def _parameter(name: str, says: str, schema: Schema, place: str = "query") -> Schema:
+    return {"name": name, "in": place, "required": place == "path", "description": says, "schema": schema}
+
+
+def _operation(
+    name: str, summary: str, answers: Schema, refused: tuple[int, ...], body: Schema | None = None
+) -> Schema:
+    content = {type: {"schema": body} for type in MEDIA_TYPES} if body else {}
+    return {
+        "operationId": f"subscriptions.{name}",
+        "summary": summary,
+        "tags": ["subscriptions"],
+        **({"requestBody": {"content": content}} if body else {}),
+        "responses": {**answers, **refusals(refused, own=True)},
+    }
+
+
+_ID: Final = _parameter("id", "The id of a subscription.", _TEXT, "path")
+_SEQUENCE: Final = _parameter("sequence", "The sequence of the event that could not be delivered.", _TEXT, "path")
+_ASOF: Final = _parameter("asof", _MOMENT, _TEXT)
+_DRYRUN: Final = _parameter("dryrun", "Answers with the events that it would record, and does nothing.", {"const": ""})
+_RECORDED: Final = "xRegistry-xregcorrelationid"
+_UNCHANGED: Final[Schema] = {"304": {"description": "The client has it.", "headers": _headers("ETag")}}
+
+
+def _with(parameters: list[Schema], operation: Schema) -> Schema:
+    return {**operation, "parameters": parameters}
+
+
+PATHS: Final[dict[str, Schema]] = {
+    "/subscriptions": {
+        "get": _with(
+            [
+                _parameter("protocol", "Only those of a protocol.", _TEXT),
+                _parameter("source", "Only those to a source.", _TEXT),
+                _parameter("state", "Only those in a state, such as `suspended`.", _TEXT),
+                _parameter("limit", "How many at most.", {**_WHOLE, "minimum": 1, "maximum": MOST}),
+                _parameter("after", "Where a Link to the next page goes on.", _WHOLE),
+                _ASOF,
+            ],
+            _operation(
+                "list",
+                "List the subscriptions that the caller may see, in the order of their creation",
+                {"200": _gives("They.", {"type": "array", "items": _SUBSCRIPTION})},
+                _READ,
+            ),
+        ),
+        "post": _with(
+            [_DRYRUN],
+            _operation(
+                "create",
+                "Subscribe to events",
+                {
+                    "201": _gives("The subscription, with defaults.", _SUBSCRIPTION, _RECORDED, "Location", "ETag"),
+                    "200": or_tried(None),
+                },
+                _WRITTEN,
+                {**_SENT, "required": ["sink", "protocol"]},
+            ),
+        ),
+    },
+    "/subscriptions/{id}": {
+        "parameters": [_ID],
+        "get": _with(
+            [_ASOF],
+            _operation(
+                "read",
+                "Read a subscription and how its deliveries go",
+                {"200": _gives("It.", _SUBSCRIPTION, "ETag"), **_UNCHANGED},
+                _READ,
+            ),
+        ),
+        "put": _with(
+            [_DRYRUN],
+            _operation(
+                "replace",
+                "Replace a subscription",
+                {"200": or_tried(_gives("It, with defaults.", _SUBSCRIPTION))},
+                _WRITTEN,
+                {**_SENT, "required": ["sink", "protocol"]},
+            ),
+        ),
+        "delete": _with(
+            [_DRYRUN],
+            _operation(
+                "delete",
+                "Delete a subscription",
+                {"200": or_tried(_gives("What it was last.", _SUBSCRIPTION))},
+                _WRITTEN,
+            ),
+        ),
+    },
+    "/subscriptions/{id}/actions/{action}": {
+        "parameters": [
+            _ID,
+            _parameter("action", "What to do.", {"enum": ["pause", "resume", "verify", "replay"]}, "path"),
+        ],
+        "post": _with(
+            [_DRYRUN],
+            _operation(
+                "act",
+                "Steer the deliveries of a subscription",
+                {"202": _gives("The status.", _STATUS), "200": or_tried(None)},
+                _WRITTEN,
+                _REPLAY,
+            ),
+        ),
+    },
+    "/subscriptions/{id}/deadletters": {
+        "parameters": [_ID],
+        "get": _with(
+            [
+                _parameter("after", "Goes on behind a sequence.", _TEXT),
+                _parameter("limit", "How many at most.", {**_WHOLE, "minimum": 1, "maximum": MOST_LETTERS}),
+            ],
+            _operation(
+                "deadletters",
+                "List what could not be delivered",
+                {"200": _gives("It.", {"type": "array", "items": _LETTER})},
+                _READ,
+            ),
+        ),
+    },
+    "/subscriptions/{id}/deadletters/{sequence}": {
+        "parameters": [_ID, _SEQUENCE],
+        "get": _operation("deadletter", "Read a dead letter", {"200": _gives("It.", _LETTER)}, _READ),
+        "delete": _operation("discard", "Discard a dead letter", {"200": _gives("What it was.", _LETTER)}, _WRITTEN),
+    },
+    "/subscriptions/{id}/deadletters/{sequence}/redeliver": {
+        "parameters": [_ID, _SEQUENCE],
+        "post": _operation(
+            "redeliver", "Try to deliver a dead letter again", {"202": _gives("The status.", _STATUS)}, _WRITTEN
+        ),
+    },
+    "/-/subscriptions/preview": {
+        "post": _operation(
+            "preview",
+            "See what a subscription would have been told of the past; nothing is stored or sent",
+            {
+                "200": {
+                    "description": "How many events it would have been told, and the first of them.",
+                    "headers": _headers(),
+                    "content": {"application/json": {"schema": _PREVIEW}, NDJSON: {"schema": _TEXT}},
+                }
+            },
+            _WRITTEN,
+            {
+                "type": "object",
+                "properties": {
+                    **_SENT["properties"],
+                    **_SPAN,
+                    "limit": {**_WHOLE, "maximum": MOST_MATCHES},
+                },
+            },
+        ),
+    },
+    "/-/subscriptions/{id}/consent/{secret}": {
+        "parameters": [_ID, _parameter("secret", "What the sink was sent.", _TEXT, "path")],
+        **{
+            method: _operation(
+                f"consent.{method}",
+                "Consent to being sent events, as the sink that was asked",
+                {"200": _gives("Events will be sent.", _ANY)},
+                (400, 404, 405, 413, 500),
+            )
+            for method in ("get", "post")
+        },
+    },
+}
