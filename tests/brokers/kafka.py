@@ -22,8 +22,8 @@ from typing import Any, Final
 from cloudevents.core.bindings.kafka import KafkaMessage, from_binary, from_structured
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
-from kafka.admin import NewTopic
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition  # type: ignore[import-untyped]
+from kafka.admin import NewTopic  # type: ignore[import-untyped]
 
 from projections.subscriptions.contract import Credential, Target
 from tests.brokers.certificates import issue
@@ -69,7 +69,7 @@ class Kafka(Station):
 
     def start(self) -> None:
         with (self._home / "log").open("ab") as log:
-            command = [self._java, *_OPTIONS, "-cp", self._classpath, "kafka.Kafka", self._home / "server.properties"]
+            command = self._command("kafka.Kafka", self._home / "server.properties")
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._home)
         wait_for_port(self.ports["OWN"], lambda: self._process is not None and self._process.poll() is None, 60)
         self._settle()
@@ -159,6 +159,9 @@ class Kafka(Station):
                     raise RuntimeError((self._home / "log").read_text()[-2000:]) from None
                 time.sleep(0.1)
 
+    def _command(self, *arguments: str | Path) -> list[str | Path]:
+        return [self._java, *_OPTIONS, "-cp", self._classpath, *arguments]
+
     def _configure(self, password: str) -> Path:
         properties = self._home / "server.properties"
         properties.write_text("".join(f"{name}={value}\n" for name, value in self._properties(password).items()))
@@ -166,8 +169,7 @@ class Kafka(Station):
 
     def _format(self) -> None:
         properties = self._configure(PASSWORD)
-        tool = ("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", properties)
-        command = [self._java, *_OPTIONS, "-cp", self._classpath, *tool]
+        command = self._command("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", properties)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stdout + done.stderr)
@@ -255,7 +257,9 @@ def received(record: Any) -> Received:
     message = KafkaMessage(headers, None, record.value)
     structured = headers["content-type"].startswith(b"application/cloudevents")
     read = from_structured if structured else from_binary
-    return Received("structured" if structured else "binary", read(message, JSONFormat(), CloudEvent))
+    event = read(message, JSONFormat(), CloudEvent)
+    assert isinstance(event, CloudEvent)
+    return Received("structured" if structured else "binary", event)
 
 
 def token(subject: str, lifetime: float = 3600.0) -> str:
