@@ -198,6 +198,24 @@ def test_settled_messages_count_once_they_are_written(rhea: Peer) -> None:  # SU
     assert [rhea.line("message")["settled"] for _ in range(50)] == [True] * 50
 
 
+def test_settled_messages_wait_for_the_socket(rhea: Peer) -> None:  # SUB-709: handed to the socket, not to a buffer
+    large = event(2, {"text": "x" * 20_000_000})  # more than a socket holds
+
+    async def scenario() -> None:
+        async with opened(rhea.target("silent", sendersettlementmode="settled", seconds=2.0), "AMQP") as sink:
+            assert (await deliver(sink, event(1))).result is Result.DELIVERED
+            rhea.process.send_signal(signal.SIGSTOP)
+            try:
+                assert (await deliver(sink, large)).result is Result.RETRY
+                began = time.monotonic()
+                await sink.close()
+                assert time.monotonic() - began < 5  # a peer that does not read is not waited for
+            finally:
+                rhea.process.send_signal(signal.SIGCONT)
+
+    asyncio.run(scenario())
+
+
 def test_settled_messages_wait_for_credit(rhea: Peer) -> None:  # SUB-709: not handed over, so not delivered
     found = outcome(rhea.target("nocredit", sendersettlementmode="settled", seconds=1.0))
     assert (found.result, found.code) == (Result.RETRY, "timeout")
@@ -246,12 +264,12 @@ def test_a_late_answer_does_no_harm(rhea: Peer) -> None:
 
 
 def test_a_quiet_connection_is_kept() -> None:  # AMQP 2.4.5: signs of life for a peer that wants them
-    with peer(silence=1000) as strict:
+    with peer(silence=2000) as strict:
 
         async def scenario() -> None:
             async with opened(strict.target("accept"), "AMQP") as sink:
                 assert (await deliver(sink, event(1))).result is Result.DELIVERED
-                await asyncio.sleep(3)
+                await asyncio.sleep(5)
                 assert (await deliver(sink, event(2))).result is Result.DELIVERED
 
         asyncio.run(scenario())

@@ -71,7 +71,6 @@ class Wire(asyncio.Protocol):
         self._link = _link(self._connection, terms)
         self._acts: Final[dict[Any, Callable[[Any], None]]] = {
             Event.LINK_FLOW: self._on_flow,
-            Event.LINK_REMOTE_OPEN: lambda event: self._tick(),
             Event.DELIVERY: lambda event: self._on_delivery(event.delivery),
             Event.LINK_REMOTE_CLOSE: lambda event: self._end(event.link.remote_condition, "detached"),
             Event.LINK_REMOTE_DETACH: lambda event: self._end(event.link.remote_condition, "detached"),
@@ -157,6 +156,7 @@ class Wire(asyncio.Protocol):
             self._act()
             self._write()
             self._act()  # Proton finds some errors, such as a refused password, when it is asked for bytes
+            self._tick()
         except _BROKEN as error:
             self._lose(failed("protocol", str(error)))
 
@@ -202,12 +202,16 @@ class Wire(asyncio.Protocol):
                 self._unsettled[str(self._tags)] = outcome
 
     def _tick(self) -> None:
-        """Lets the engine send signs of life and miss those of the peer."""
+        """Lets the engine miss signs of life and give its own, and comes back when the next ones are due.
+
+        Once in each turn, because the engine counts from the first time that it is asked after something was written.
+        """
         deadline = self._engine.tick(self._loop.time())
-        if deadline and not self.over:
+        if deadline and not self.over and (self._timer is None or deadline < self._timer.when()):
             self._set_timer(deadline, self._on_time)
 
     def _on_time(self) -> None:
+        self._timer = None
         self._tick()
         self._turn()
 
