@@ -217,6 +217,45 @@ def wait_for_port(port: int, alive: Callable[[], bool], seconds: float = 30.0) -
         time.sleep(0.05)
 
 
+class Relay:
+    """Somebody between a client and a broker, who can lose connections without a word. port: to connect to."""
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listening.getsockname()[1])
+        self._sockets: list[socket.socket] = []
+        self._lost: set[socket.socket] = set()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def lose(self) -> None:
+        """From now on nothing gets through on the connections that are there; new ones work."""
+        self._lost.update(self._sockets)
+
+    def close(self) -> None:
+        for each in (self._listening, *self._sockets):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                broker = socket.create_connection(("127.0.0.1", self._to))
+                self._sockets += (client, broker)
+                for pair in ((client, broker), (broker, client)):
+                    threading.Thread(target=self._pass_on, args=pair, daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, to: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while part := source.recv(65536):
+                if source not in self._lost:
+                    to.sendall(part)
+            if source not in self._lost:
+                to.shutdown(socket.SHUT_WR)
+
+
 @contextmanager
 def frozen(process: subprocess.Popen[bytes]) -> Iterator[None]:
     """A program of ours that has stopped in mid-sentence, and keeps its connections."""

@@ -18,7 +18,7 @@ import projections.subscriptions.sinks.nats  # noqa: F401  it registers the sink
 from domain.subscriptions.sinks import NATS
 from projections.subscriptions.contract import DELIVERED, Credential, Outcome, Result, Target
 from tests.brokers.nats import FORBIDDEN, Nats, Raw, nats_server
-from tests.brokers.suite import HOST, PASSWORD, USER, Names, deliver, eavesdropper, event, frozen, opened, run
+from tests.brokers.suite import HOST, PASSWORD, USER, Names, Relay, deliver, eavesdropper, event, frozen, opened, run
 
 pytestmark = pytest.mark.broker
 
@@ -94,8 +94,14 @@ def test_web_sockets(server: Nats) -> None:
 @pytest.mark.parametrize("contentmode", ["structured", "binary"])
 def test_more_than_a_message_may_have(server: Nats, contentmode: str) -> None:  # 8.3: never, as it is; headers count
     large = event(1, {"changed": ["x" * 2200]}, subject="/" + "y" * 800)
-    outcomes = attempt(server.target(contentmode=contentmode), large, event(2))
-    assert [each.result for each in outcomes] == [Result.REJECTED, Result.DELIVERED]
+
+    async def scenario() -> None:
+        async with opened(server.target(contentmode=contentmode), NATS) as sink:
+            outcomes = await asyncio.gather(*(deliver(sink, each) for each in (large, event(2), large, event(3))))
+            results = [each.result for each in outcomes]
+            assert results == [Result.REJECTED, Result.DELIVERED, Result.REJECTED, Result.DELIVERED]
+
+    run(scenario)
 
 
 def test_a_subject_that_one_may_not_publish_to(server: Nats) -> None:  # 8.3: like 403
@@ -243,3 +249,44 @@ def test_no_password_through_the_open(server: Nats) -> None:  # SUB-306: loopbac
 
         run(scenario)
     assert PASSWORD.encode() not in b"".join(read)
+
+
+def test_a_connection_that_was_lost_without_a_word(server: Nats) -> None:  # 8.3: the next attempt makes another one
+    relay = Relay(server.plain)
+    try:
+
+        async def scenario() -> None:
+            async with opened(server.target(port=relay.port, seconds=1), NATS) as sink:
+                assert (await deliver(sink, event(1))).result is Result.DELIVERED
+                relay.lose()
+                assert (await deliver(sink, event(2))).code == "timeout"
+                assert (await deliver(sink, event(2))).result is Result.DELIVERED
+
+        run(scenario)
+    finally:
+        relay.close()
+
+
+def test_the_answer_that_is_waited_for_comes_behind_the_message(server: Nats) -> None:  # SUB-709: and no earlier one
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        read: list[str] = []
+
+        def listen() -> None:
+            connection, _ = listening.accept()
+            with connection, connection.makefile("rwb", buffering=0) as lines:
+                lines.write(b'INFO {"server_id":"x","max_payload":10000,"headers":true}\r\n')
+                for line in lines:
+                    verb, *rest = line.decode().split()[:2] or [""]
+                    read.append(" ".join((verb, *rest)))
+                    if verb == "PING":
+                        lines.write(b"PONG\r\n")
+                    elif rest and rest[0].startswith("$JS."):
+                        lines.write(b"-ERR 'Permissions Violation for Publish to \"%b\"'\r\n" % rest[0].encode())
+
+        thread = threading.Thread(target=listen)
+        thread.start()
+        outcome = attempt(server.target(seconds=3, port=listening.getsockname()[1]), event(1))
+        thread.join()
+    assert outcome == [DELIVERED]
+    last = len(read) - read[::-1].index("PING")
+    assert "HPUB annals.changes" in read[:last]

@@ -203,7 +203,7 @@ class _Client(Client):
             if not (info.get("tls_required") or info.get("tls_available")):
                 raise errors.SecureConnWantedError
             self._server_info["tls_required"] = True
-        await super()._process_info({**info, "connect_urls": []}, initial_connection)
+        await super()._process_info(info, initial_connection)
 
     async def ask(self, answered: asyncio.Future[Any]) -> None:
         """Asks for an answer behind all that was published; the library's own question overtakes that."""
