@@ -169,9 +169,9 @@ class Road:
     def close(self) -> None:
         """Takes no more commands and returns when those that wait are done."""
         with self._gate:
+            first, self._closed = not self._closed, True
             self._gate.wait_for(lambda: not self._open)
-            if not self._closed:
-                self._closed = True
+            if first:
                 self._queue.put(None)
         self._thread.join()
         self._inquiry.close()
@@ -179,11 +179,21 @@ class Road:
     def _run(self) -> None:
         while batch := self._next():
             running = [asked for asked in batch if self._runs(asked)]
-            ready = [ready for asked in running if (ready := self._inquiry.foresee(asked))]
+            ready = [ready for asked in running if (ready := self._foreseen(asked))]
             outcomes = self._observed(ready) if ready else ()
             for asked, outcome in zip(ready, outcomes, strict=True):
-                if not (isinstance(outcome, Unanswered) and self._inquiry.takes(asked, outcome)):
+                if not isinstance(outcome, Unanswered):
                     self._tell(asked, outcome)
+                elif not self._inquiry.takes(asked, outcome):
+                    self._tell(asked, ServerBusy())
+
+    def _foreseen(self, asked: Waiting) -> Waiting | None:
+        """The command if it can be decided now."""
+        try:
+            return self._inquiry.foresee(asked)
+        except Exception as error:  # this thread is everybody's
+            self._tell(asked, error)
+            return None
 
     def _runs(self, asked: Waiting) -> bool:
         """Whether a command is still wanted."""

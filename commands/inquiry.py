@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from commands import sql
 from commands.checks import Checker
+from commands.lines import Lines
 from commands.log import Store
-from domain.checks import Unanswered
+from domain.checks import Unanswered, Verdicts
 from domain.commands import WriteTree
 from domain.foreseen import foreseen
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 #: How often a command is decided at most: each time its questions are answered, unless what it asks about has changed.
 TURNS: Final = 20
+#: A command that was decided so often in vain stands in line with others like it.
+PATIENT: Final = 2
 #: How many commands' questions are found out at a time. Most of them wait for a process.
 AT_ONCE: Final = 16
 
@@ -42,6 +45,7 @@ class Inquiry:
         self._back = back
         self._failed = failed
         self._lock = Lock()
+        self._lines = Lines(self._release)
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="annals-inquiry")
         #: How many commands wait for answers.
         self.away = 0
@@ -66,9 +70,11 @@ class Inquiry:
         """Whether a command that could not be decided comes back with answers; False when it has had its turns."""
         if asked.turns >= TURNS:
             return False
-        command = asked.again() if asked.again else asked.command
-        again = replace(asked, command=command, verdicts=asked.verdicts or {}, turns=asked.turns + 1)
-        self._send(again, unanswered)
+        again = replace(asked, verdicts=asked.verdicts or {}, turns=asked.turns + 1)
+        if again.turns < PATIENT or self._lines.admits(again):
+            self._send(again, unanswered)
+        else:
+            self._count(1)
         return True
 
     def close(self) -> None:
@@ -76,28 +82,37 @@ class Inquiry:
         self._threads.shutdown()
 
     def _send(self, asked: Waiting, unanswered: Unanswered) -> None:
-        with self._lock:
-            self.away += 1
+        self._count(1)
         self._threads.submit(self._find, asked, unanswered)
 
-    def _find(self, asked: Waiting, unanswered: Unanswered) -> None:
-        """Gives a command back with the answers."""
+    def _release(self, asked: Waiting) -> None:
+        """Gives a command back that stood in line: what it asked about has changed."""
+        self._threads.submit(self._find, asked, None)
 
+    def _count(self, more: int) -> None:
+        with self._lock:
+            self.away += more
+
+    def _find(self, asked: Waiting, unanswered: Unanswered | None) -> None:
+        """Gives a command back with the answers, made anew if it was taken apart."""
+        try:
+            verdicts = self._answers(unanswered) if unanswered else {}
+            command = asked.again() if asked.turns and asked.again else asked.command
+        except Exception as error:
+            self._failed(asked, error)
+        else:
+            self._back(replace(asked, command=command, verdicts={**(asked.verdicts or {}), **verdicts}))
+        finally:
+            self._count(-1)
+
+    def _answers(self, unanswered: Unanswered) -> Verdicts:
         def content(sha256: str) -> bytes:
             known = unanswered.documents.get(sha256)
             return known if known is not None else self._stored(sha256)
 
-        try:
-            known = self._checker.at_hand(unanswered.questions, unanswered.documents)
-            left = unanswered.questions - known.keys()
-            verdicts = {**known, **self._checker.answers(left, content)} if left else known
-        except Exception as error:
-            self._failed(asked, error)
-        else:
-            self._back(replace(asked, verdicts={**(asked.verdicts or {}), **verdicts}))
-        finally:
-            with self._lock:
-                self.away -= 1
+        known = self._checker.at_hand(unanswered.questions, unanswered.documents)
+        left = unanswered.questions - known.keys()
+        return {**known, **self._checker.answers(left, content)} if left else known
 
     def _stored(self, sha256: str) -> bytes:
         with self._store.engine.begin() as connection:

@@ -1,0 +1,127 @@
+"""Commands whose questions about documents are found out while others write: each gets an outcome, whatever happens."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from threading import Event, Thread
+from time import sleep
+from typing import Any
+
+import pytest
+
+from commands.handle import Road
+from commands.inquiry import TURNS
+from commands.log import Store
+from commands.verify import verify
+from domain.checks import Document, Unanswered
+from domain.commands import Command, CreateRegistry, Method, WriteTree
+from domain.decide import decide
+from domain.documents import digest
+from domain.model.builtin import default_source
+from domain.problems import ServerBusy
+from domain.world import Context, Decision, World
+
+SCHEMA = "/schemagroups/g/schemas/s"
+WRITERS = 60
+
+
+def avro(number: int, **attributes: Any) -> dict[str, Any]:
+    """A Version whose schema has one optional field of its own."""
+    fields = [{"name": "id", "type": "string"}, {"name": f"f{number}", "type": "string", "default": ""}]
+    return {"format": "Avro/1.11", "schema": {"type": "record", "name": "R", "fields": fields}, **attributes}
+
+
+@pytest.fixture
+def registry(store: Store) -> Store:
+    """A registry of schemas."""
+    with closing(Road(store, [])) as road:
+        road.submit(CreateRegistry("reg", default_source())).result()
+    return store
+
+
+def lone_surrogate(number: int) -> WriteTree:
+    tree = {"format": "Protobuf/3", "contenttype": "text/plain", "schema": "\ud800"}
+    return WriteTree(f"/schemagroups/g/schemas/s{number}", tree, Method.PUT)
+
+
+def test_of_many_who_write_one_schema_all_get_through(registry: Store) -> None:
+    # ENT-112: each new Version is compared with the one before it, and nobody is sent away because others were faster
+    decisions: Counter[str] = Counter()
+
+    def counted(command: Command, world: World, context: Context) -> Decision:
+        decisions[str(getattr(command, "xid", ""))] += 1
+        return decide(command, world, context)
+
+    with closing(Road(registry, [], counted)) as road:
+        road.submit(WriteTree(SCHEMA, avro(0, meta={"compatibility": "backward"}), Method.PUT)).result()
+        some = [WriteTree(f"{SCHEMA}/versions/v{number}", avro(number), Method.PUT) for number in range(WRITERS)]
+        futures = [road.submit(command) for command in some]
+        recorded = [future.result(60) for future in futures]
+    assert len({one.position for one in recorded}) == WRITERS
+    assert max(decisions.values()) <= 5
+    ancestors = {
+        event.xid: event.attributes["ancestorid"]
+        for one in recorded
+        for _, event in one.events
+        if "versions" in event.xid
+    }
+    assert len(set(ancestors.values())) == WRITERS, "one line"
+    assert list(verify(registry)) == []
+
+
+def test_what_is_asked_about_without_end_is_not_found_out(registry: Store) -> None:
+    def asking(command: Command, world: World, context: Context) -> Decision:
+        asking.turns += 1  # type: ignore[attr-defined]
+        content = f'"int{asking.turns}"'.encode()  # type: ignore[attr-defined]
+        question = Document("avro/1.11", digest(content))
+        raise Unanswered(frozenset({question}), {str(question.sha256): content})
+
+    asking.turns = 0  # type: ignore[attr-defined]
+    with closing(Road(registry, [], asking)) as road:
+        outcome = road.submit(WriteTree(SCHEMA, {}, Method.PUT))
+        with pytest.raises(ServerBusy):
+            outcome.result(60)
+    assert asking.turns == TURNS + 1  # type: ignore[attr-defined]
+
+
+def test_a_command_that_cannot_be_foreseen_is_refused_and_the_next_one_is_done(registry: Store) -> None:
+    with closing(Road(registry, [])) as road:
+        with pytest.raises(UnicodeEncodeError):
+            road.submit(lone_surrogate(1)).result(10)
+        assert road.submit(WriteTree(SCHEMA, avro(1), Method.PUT)).result(10).events
+
+
+@pytest.fixture
+def held() -> Iterator[Event]:
+    """What a decision waits for; let go at the end in any case."""
+    go = Event()
+    yield go
+    go.set()
+
+
+def test_closing_takes_nothing_more_and_answers_what_waits(registry: Store, held: Event) -> None:
+    deciding = Event()
+
+    def slow(command: Command, world: World, context: Context) -> Decision:
+        deciding.set()
+        held.wait(10)
+        return decide(command, world, context)
+
+    road = Road(registry, [], slow)
+    futures = [
+        road.submit(WriteTree(f"{SCHEMA}{number % 2}", avro(number, meta={"compatibility": "full"}), Method.PUT))
+        for number in range(8)
+    ]
+    deciding.wait(10)
+    closer = Thread(target=road.close)
+    closer.start()
+    with pytest.raises(RuntimeError):
+        for number in range(1000):  # until the other thread has come as far as that
+            futures.append(road.submit(WriteTree(f"{SCHEMA}{number}", avro(number), Method.PUT)))
+            sleep(0.01)
+    held.set()
+    closer.join(30)
+    assert not closer.is_alive()
+    assert all(future.done() and future.exception() is None for future in futures)
