@@ -65,7 +65,9 @@ class Access:
 
     async def revealed(self, line: Line) -> Mapping[str, str]:
         """The secret values of the settings. Raises: LookupError."""
-        self._secrets = await asyncio.to_thread(self._ports.secrets.reveal, line.plan.subscription)
+        subscription = line.plan.subscription
+        found = await asyncio.to_thread(self._ports.secrets.reveal, subscription) if subscription.secrets else {}
+        self._secrets = found
         return self._secrets
 
     def forget(self) -> None:
@@ -123,7 +125,7 @@ class Access:
         if expires is not None and now >= expires - (EARLY if plan.renewal else 0.0):
             if not plan.renewal:
                 self._without(now, retry=False)
-            return None
+                return None
             if not await self._renew(line):
                 return None
             expires = self._facts.expires or None

@@ -101,7 +101,7 @@ class Consents:
         if facts.consent != before:
             self._line.access.forget()  # deliveries say another origin now
         self._hub.changed(self._line)
-        self._hub.hungry()
+        self._hub.hungry(self._line)
 
     def _callback(self) -> str | None:
         """Where the sink may consent later, with a secret of 192 bits that is good once."""

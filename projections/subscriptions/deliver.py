@@ -9,24 +9,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
-from domain.subscriptions.matching import Matching
 from projections.connect import Reader, connect
 from projections.log import Log
 from projections.subscriptions import known, state, store
 from projections.subscriptions.facts import Saved
 from projections.subscriptions.known import Change
-from projections.subscriptions.lane import Lane
 from projections.subscriptions.leases import Held, Leases
-from projections.subscriptions.line import LIVE, REPLAY, Line
-from projections.subscriptions.match import CHUNK, Family, Feed, Told
+from projections.subscriptions.line import Line
+from projections.subscriptions.match import Family, Feed, Told
 from projections.subscriptions.metrics import Metrics
 from projections.subscriptions.ports import LEASE, Ports
-from projections.subscriptions.sequence import MOST, end_of
+from projections.subscriptions.reading import Readings
 from projections.subscriptions.store import FAILURES, Books
 
 T = TypeVar("T")
@@ -42,28 +40,14 @@ SWEEP: Final = 3600.0
 KEPT: Final = 30 * 86400.0
 #: Seconds that attempts have to come to an end when the process does.
 GRACE: Final = 5.0
-#: Messages that are matched before others have a turn: a millisecond or so.
-_SLICE: Final = 20
-#: Subscriptions from which on an index is asked instead of each of them.
-_MANY: Final = 16
-
 _LOG: Final = logging.getLogger("annals.deliveries")
-
-
-class _Reading(NamedTuple):
-    """A lane that wants more of the log. after: the position that it is at."""
-
-    line: Line
-    number: int
-    lane: Lane
-    after: int
 
 
 class Deliverer:
     """See the module. `run` it; `committed` and `hurry` may be called from any thread.
 
-    lease: seconds after which other processes take over from this one when it says nothing. write: seconds from a change
-    to its being written, together with all others of that time.
+    lease: seconds after which other processes take over from this one when it says nothing. write: seconds from a
+    change to its being written, together with all others of that time.
     """
 
     def __init__(
@@ -84,7 +68,7 @@ class Deliverer:
         self._url = url
         self._lease, self._write_after = lease, write
         self._known: dict[str, Change] = {}
-        self._index = Matching[str]()
+        self._readings = Readings(self._piece)
         self._commits = 0
         self._followed = -1
         self._until = 0.0
@@ -136,15 +120,17 @@ class Deliverer:
             await self._follow()
 
     async def again(self, sequences: Sequence[int]) -> Mapping[int, Told]:
-        return await self._in(self._reader, self._feed.again, sequences)
+        return await self._looked(self._reader, self._feed.again, sequences)
 
     def changed(self, line: Line) -> None:
         if not self._dirty:
             self._writing.set()
         self._dirty[line] = None
 
-    def hungry(self) -> None:
-        self._woken.set()
+    def hungry(self, line: Line) -> None:
+        if self.lines.get(line.id) is line:
+            self._readings.hungry(line)
+            self._woken.set()
 
     def failed(self, error: Exception) -> None:
         _LOG.warning("deliveries: %s: %s", type(error).__name__, error)
@@ -228,7 +214,7 @@ class Deliverer:
         """Takes in what became of subscriptions up to the end of the log."""
         async with self._following:
             commits = self._commits
-            self.head, changes = await self._in(self._follower, self._news, self.head)
+            self.head, changes = await self._looked(self._follower, self._news, self.head)
             for change in changes:
                 self._take(change)
             self._followed = commits
@@ -248,12 +234,12 @@ class Deliverer:
         self._known[change.id] = change
         if line is not None:
             line.take(change)
-            self._index.put(change.id, line.plan.wants.interest)
+            self._readings.put(line)
 
     def _drop(self, line: Line) -> None:
         """Delivers no more for a subscription; attempts that run may end."""
         self.lines.pop(line.id, None)
-        self._index.remove(line.id)
+        self._readings.remove(line)
         self._dirty.pop(line, None)
         self._cursors.pop(line.id, None)
         self.start(line.close(GRACE))
@@ -264,78 +250,16 @@ class Deliverer:
         """Follows the log, and matches what it brings, until there is no more."""
         self._woken.clear()
         await self._follow()
-        while await self._matched():
-            pass
+        while await self._readings.turn(self.head):
+            await self._follow()
         try:
             async with asyncio.timeout(PAUSE):
                 await self._woken.wait()
         except TimeoutError:
             pass
 
-    async def _matched(self) -> bool:
-        """Whether any of the log was read for anybody."""
-        found = [
-            _Reading(line, number, lane, after)
-            for line in self.lines.values()
-            for number, lane in line.reading()
-            if (after := (lane.read + 1) // MOST - 1) < (self.head if lane.end is None else min(self.head, lane.end))
-        ]
-        if not found:
-            return False
-        newest = max(each.after for each in found)
-        await self._piece(found, newest)
-        oldest = min(each.after for each in found)
-        if oldest < newest:
-            await self._piece(found, oldest)
-            await self._follow()
-        return True
-
-    async def _piece(self, found: Iterable[_Reading], after: int) -> None:
-        """Reads the log beyond a position for all those who are at it, or in the piece behind it."""
-        head = self.head
-        some = {(each.line.id, each.number): each for each in found if after <= each.after < min(head, after + CHUNK)}
-        reads = {key: each.lane.read for key, each in some.items()}
-        end, messages = await self._in(self._reader, self._feed.chunk, after, head)
-        for start in range(0, len(messages), _SLICE):
-            self._offer(messages[start : start + _SLICE], some, reads)
-            await asyncio.sleep(0)
-        for key, each in some.items():
-            # Others may have set it back, or it is full; then the rest of the piece is for another time.
-            if each.lane.read == reads[key]:
-                each.lane.passed(end if each.lane.end is None else min(end, each.lane.end))
-                if each.number == REPLAY:
-                    each.line.pump()
-
-    def _offer(self, messages: Sequence[Told], some: dict[tuple[str, int], _Reading], reads: dict[Any, int]) -> None:
-        pumped: dict[Line, None] = {}
-        for told in messages:
-            for key in self._candidates(told, some):
-                each = some.get(key)
-                if each is None:
-                    continue
-                if each.lane.read != reads[key] or self.lines.get(each.line.id) is not each.line:
-                    del some[key]
-                    continue
-                if told.sequence <= each.lane.read or not self._goes_to(each, told):
-                    continue
-                each.line.offer(each.lane, told)
-                reads[key] = told.sequence
-                pumped[each.line] = None
-                if not each.lane.has_room():
-                    del some[key]
-        for line in pumped:
-            line.pump()
-
-    def _candidates(self, told: Told, some: dict[tuple[str, int], _Reading]) -> Sequence[tuple[str, int]]:
-        if len(some) < _MANY:
-            return list(some)
-        return [(id, number) for id in self._index.candidates(told.attributes) for number in (LIVE, REPLAY)]
-
-    def _goes_to(self, each: _Reading, told: Told) -> bool:
-        if each.lane.end is not None and told.sequence > end_of(each.lane.end):
-            return False
-        wanted = each.line.plan.wants.matches(told, live=each.number == LIVE)
-        return wanted and each.line.may_read(told.message.subject)
+    async def _piece(self, after: int, head: int) -> tuple[int, list[Told]]:
+        return await self._looked(self._reader, self._feed.chunk, after, head)
 
     # --- what is kept ------------------------------------------------------------------------------------------------
 
@@ -422,7 +346,7 @@ class Deliverer:
                 if id in self._known and id not in self.lines:
                     line = Line(self, [*histories.get(id, ()), self._known[id]], saved.get(id))
                     self.lines[id] = line
-                    self._index.put(id, line.plan.wants.interest)
+                    self._readings.put(line)
                     self.changed(line)
                     line.pump()
         self._woken.set()
@@ -476,6 +400,11 @@ class Deliverer:
 
     async def _in(self, pool: ThreadPoolExecutor, work: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
+
+    async def _looked(self, pool: ThreadPoolExecutor, work: Callable[..., T], *arguments: object) -> T:
+        """What a look at the log gives. A file is read in less time than two threads take to hand over to each other,
+        and nobody who writes to it keeps readers waiting; a server may."""
+        return work(*arguments) if self._books.is_sqlite else await self._in(pool, work, *arguments)
 
     def _in_loop(self, work: Callable[[], object]) -> None:
         loop = self._loop

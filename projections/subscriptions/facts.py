@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
@@ -50,13 +50,15 @@ class Facts:
 
     def json(self) -> str:
         """As it is stored."""
-        return orjson.dumps(asdict(self)).decode()
+        return orjson.dumps({name: getattr(self, name) for name in _NAMES}).decode()
 
     @classmethod
     def of(cls, text: str) -> Facts:
         """The inverse of `json`; what another release kept and this one does not know is left out."""
-        names = {each.name for each in fields(cls)}
-        return cls(**{name: value for name, value in orjson.loads(text).items() if name in names})
+        return cls(**{name: value for name, value in orjson.loads(text).items() if name in _NAMES})
+
+
+_NAMES: Final = frozenset(each.name for each in fields(Facts))
 
 
 class Saved(NamedTuple):

@@ -57,6 +57,13 @@ class Pending(NamedTuple):
 
 
 @dataclass(slots=True)
+class Tail:
+    """How far the log was read for all those who are at its end. sequence: as `Lane.read`."""
+
+    sequence: int = 0
+
+
+@dataclass(slots=True)
 class _Queue:
     """The events of one key. busy: how many of them, from the first on, are handed out."""
 
@@ -67,7 +74,7 @@ class _Queue:
 class Lane:
     """Events beyond a position, up to another.
 
-    read: the sequence up to which the log has been looked at. reach: the highest sequence that was handed out; what is
+    reach: the highest sequence that was handed out; what is
     beyond it would be found again by reading, so only what is open up to there has to be stored.
     end: the last position, None for no end.
     """
@@ -75,7 +82,8 @@ class Lane:
     def __init__(self, cursor: int, reach: int = 0, end: int | None = None) -> None:
         self.end = end
         self.reach = reach
-        self.read = max(end_of(cursor), reach)
+        self._read = max(end_of(cursor), reach)
+        self._tail: Tail | None = None
         self._open: OrderedDict[int, Entry] = OrderedDict()
         self._queues: dict[Key, _Queue] = {}
         # A key with events is in one of these, or events of it are handed out.
@@ -91,6 +99,11 @@ class Lane:
 
     def __contains__(self, sequence: int) -> bool:
         return sequence in self._open
+
+    @property
+    def read(self) -> int:
+        """The sequence up to which the log has been looked at."""
+        return self._read if self._tail is None else max(self._read, self._tail.sequence)
 
     @property
     def cursor(self) -> int:
@@ -142,12 +155,20 @@ class Lane:
 
     def offer(self, told: Told, key: Key, under: int) -> None:
         """Takes in the next event of the log that the subscription wants."""
-        self.read = told.sequence
+        self._read = told.sequence
         self.add(Entry(told.sequence, key, told if len(self._open) < MOST_READY else None, under))
 
     def passed(self, position: int) -> None:
         """Says that nothing more is wanted of the log up to a position."""
-        self.read = max(self.read, end_of(position))
+        self._read = max(self._read, end_of(position))
+
+    def join(self, tail: Tail) -> None:
+        """Has been read as far as all those who share a place, from now on."""
+        self._tail = tail
+
+    def part(self) -> None:
+        """Stays where it is while others are read on."""
+        self._read, self._tail = self.read, None
 
     def add(self, entry: Entry) -> None:
         """Takes in an event that is beyond those taken in already, or that was stored."""
@@ -175,7 +196,7 @@ class Lane:
                 self._behind -= 1
             if not queue.entries:
                 del self._queues[entry.key]
-        self.read = min(self.read, max(self.reach, start))
+        self._read, self._tail = min(self.read, max(self.reach, start)), None
         self._fresh = [each for each in self._fresh if each[1] in self._queues]
         heapify(self._fresh)
 

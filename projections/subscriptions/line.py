@@ -68,8 +68,8 @@ class Hub(Protocol):
     def changed(self, line: Line) -> None:
         """Has a line's state written soon."""
 
-    def hungry(self) -> None:
-        """Says that a line has room for more of the log."""
+    def hungry(self, line: Line) -> None:
+        """Says that a line has room for more of the log, or is elsewhere in it than it was."""
 
     def failed(self, error: Exception) -> None:
         """Notes what should not have happened."""
@@ -97,6 +97,7 @@ class Line:
         self._closed = False
         self._timer: asyncio.Task[None] | None = None
         self._timed = 0.0
+        self._failed_until = 0.0
         self._gathering: float | None = None
         self._dead: list[DeadLetter | int] = []
         self._idle = asyncio.Event()
@@ -152,7 +153,7 @@ class Line:
         for lane in self.lanes.values():
             lane.rewind()
         self.access.forget()
-        self._hub.hungry()
+        self._hub.hungry(self)
 
     def _asked(self, action: Mapping[str, Any]) -> None:
         match action["name"]:
@@ -179,7 +180,7 @@ class Line:
         end = self.position if last is None else int(last)
         self.lanes[REPLAY] = Lane(first - 1, end=end)
         self.facts.replay = {"from": first, "to": end, "parallel": bool(action.get("parallel"))}
-        self._hub.hungry()
+        self._hub.hungry(self)
 
     def _redeliver(self, sequence: int | None) -> None:
         """Gives a dead letter a fresh set of attempts, with no regard to the order of others."""
@@ -194,20 +195,19 @@ class Line:
 
     # --- what the log brings -----------------------------------------------------------------------------------------
 
-    def reading(self) -> list[tuple[int, Lane]]:
-        """Its lanes that want more of the log."""
-        if self._closed or self.stopped:
-            return []
-        numbers = (REPLAY, LIVE) if self._is_parallel else (REPLAY,)
-        return [(number, lane) for number in numbers if (lane := self.lanes.get(number)) is not None and lane.has_room()]
+    def wants(self, number: int, told: Told) -> bool:
+        """Whether an event of the log is for one of its lanes."""
+        return self.plan.wants.matches(told, live=number == LIVE) and self.may_read(told.message.subject)
+
+    def offer(self, number: int, told: Told) -> bool:
+        """Takes in an event that it wants; whether there is room for more."""
+        lane = self.lanes[number]
+        lane.offer(told, self.plan.key(told), self.plan.position)
+        return lane.has_room()
 
     @property
     def _is_parallel(self) -> bool:
         return self.facts.replay is None or self.facts.replay["parallel"]
-
-    def offer(self, lane: Lane, told: Told) -> None:
-        """Takes in an event that it wants."""
-        lane.offer(told, self.plan.key(told), self.plan.position)
 
     def may_read(self, subject: str) -> bool:
         """Whether the owner may read the subject of an event now (SUB-911)."""
@@ -247,14 +247,14 @@ class Line:
                 await self._attempt(number, lane, entries)
                 self._hub.changed(self)
                 if lane.is_full and lane.has_room():
-                    self._hub.hungry()
+                    self._hub.hungry(self)
                 if not (found := None if self._closed or self._workers > self._width else self._next()):
                     break
                 number, lane, entries = found
         except Exception as error:
             # The store cannot be read now, or somebody's secrets cannot; what was taken is back in its lane.
             self._hub.failed(error)
-            self.wake_at(self._now() + _PAUSE)
+            self._failed_until = self._now() + _PAUSE
         finally:
             self._workers -= 1
             if not self._workers:
@@ -282,7 +282,7 @@ class Line:
 
     def _closed_until(self, now: float) -> float | None:
         """The time before which no request may be made; None where one may be made now."""
-        if (until := max(self.facts.hold, self.access.until)) > now:
+        if (until := max(self.facts.hold, self.access.until, self._failed_until)) > now:
             return until
         bucket = self._bucket(now)
         wait = bucket.wait(now) if bucket else 0.0
@@ -340,7 +340,7 @@ class Line:
         del self.lanes[REPLAY]
         self.facts.replay = None
         self._hub.changed(self)
-        self._hub.hungry()
+        self._hub.hungry(self)
 
     # --- an attempt --------------------------------------------------------------------------------------------------
 

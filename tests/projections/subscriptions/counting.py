@@ -43,7 +43,7 @@ class Counting:
 
     async def _run(self, started: threading.Event, stop: asyncio.Event) -> None:
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024)
-        self.url = "http://127.0.0.1:{}".format(server.sockets[0].getsockname()[1])
+        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         started.set()
         await stop.wait()
         server.close()

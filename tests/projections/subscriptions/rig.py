@@ -119,11 +119,13 @@ class Rig:
         self.ports = Ports(
             resolver=ports.pop("resolver", Anywhere()),
             time=self.clock.time,
-            sinks={name: self.receiver.open for name in ("HTTP", "KAFKA", "MQTT5", "NATS", "AMQP")},
+            sinks=dict.fromkeys(("HTTP", "KAFKA", "MQTT5", "NATS", "AMQP"), self.receiver.open),
             **{"policy": "off", **ports},
         )
         self.lease = 2.0
         self.write = 0.1
+        #: References of the secrets that a subscription is written with.
+        self.secrets: dict[str, str] = {}
         self.deliveries = Deliveries(url, self.ports, FAMILIES)
         self._events: dict[str, EntityEvent] = {}
         self._running: list[Deliverer] = []
@@ -179,7 +181,8 @@ class Rig:
         begun = {"since": position, "starts": {"latest": position + 1, "earliest": 1}.get(starts, starts)}
         if before is not None and before.attributes["config"] == shown["config"]:
             begun = {name: before.private[name] for name in begun}
-        own = private or {"owner": "o", **begun, "paused": bool(before and before.private.get("paused"))}
+        paused = bool(before and before.private.get("paused"))
+        own = private or {"owner": "o", **begun, "paused": paused, "secrets": self.secrets}
         kind = EntityUpdated if before else EntityCreated
         return self._made(kind, xid, shown, (before.epoch if before else 0) + epoch, own | {"position": position})
 

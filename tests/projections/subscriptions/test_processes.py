@@ -88,19 +88,18 @@ def test_one_delivers_and_another_takes_over(rig: Rig, receiver: Counting) -> No
     # SUB-805: of two processes one sends each event; after a crash the other goes on when the lease has run out
     for name in "abcdefgh":
         rig.subscribe(name, sink=f"{receiver.url}/{name}")
-    with child(rig, signal.SIGKILL) as first:
-        with child(rig):
-            wait(lambda: len(_holders(rig)) == 2)  # they share
-            rig.groups(*(f"g{number}" for number in range(50)))
-            wait(lambda: all(len(receiver.events.get(f"/{name}", ())) == 50 for name in "abcdefgh"))
-            time.sleep(0.5)
-            first.send_signal(signal.SIGKILL)
-            first.wait()
-            killed = time.monotonic()
-            rig.groups("after")
-            wait(lambda: all(len(receiver.events[f"/{name}"]) >= 51 for name in "abcdefgh"))
-            # The product's own lease is ten seconds, so this takes it less than fifteen.
-            assert time.monotonic() - killed < LEASE + 4
+    with child(rig, signal.SIGKILL) as first, child(rig):
+        wait(lambda: len(_holders(rig)) == 2)  # they share
+        rig.groups(*(f"g{number}" for number in range(50)))
+        wait(lambda: all(len(receiver.events.get(f"/{name}", ())) == 50 for name in "abcdefgh"))
+        time.sleep(0.5)
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        killed = time.monotonic()
+        rig.groups("after")
+        wait(lambda: all(len(receiver.events[f"/{name}"]) >= 51 for name in "abcdefgh"))
+        # The product's own lease is ten seconds, so this takes it less than fifteen.
+        assert time.monotonic() - killed < LEASE + 4
     for name in "abcdefgh":
         assert len({event["id"] for event in receiver.events[f"/{name}"]}) == 51
         # Nothing that had been acknowledged, and written, was sent again by the other one.

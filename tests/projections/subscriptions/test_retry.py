@@ -1,0 +1,77 @@
+"""The table of outcomes, and the bucket that limits requests."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from projections.subscriptions.bucket import UNVALIDATED, Bucket
+from projections.subscriptions.contract import Outcome, Result
+from projections.subscriptions.retry import Next, Retries, verdict
+from projections.subscriptions.sequence import end_of, parsed, position_of, sequence, text
+
+NOW = 1_800_000_000.0
+ROWS = yaml.safe_load((Path(__file__).parent / "retries.yaml").read_text())
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['rule']}, {row['outcome']} {row.get('attempts', 1)}")
+def test_what_follows(row: dict[str, Any]) -> None:
+    # SUB-821, 8.3: see the table
+    until = datetime.fromtimestamp(NOW + row["until"], UTC) if "until" in row else None
+    outcome = Outcome(Result(row["outcome"]), until=until)
+    retries = Retries.of({"retry": row.get("retry")})
+    found = verdict(outcome, row.get("attempts", 1), NOW - row.get("age", 0), retries, NOW, row.get("chance", 1.0))
+    assert found.next is Next(row["next"])
+    assert found.counts is row.get("counts", True)
+    assert found.reason == row.get("reason", "")
+    if found.next is Next.AGAIN:
+        assert found.at - NOW == pytest.approx(row["after"])
+
+
+@given(st.lists(st.floats(0, 120), min_size=1, max_size=200), st.integers(1, 600))
+def test_no_minute_has_more_than_its_rate(pauses: list[float], rate: int) -> None:
+    # SUB-713: whatever the pauses between requests, no more of them than the rate, and a second's worth at once
+    bucket, now, taken = Bucket.of(rate, NOW), NOW, []
+    for pause in pauses:
+        now += pause
+        while bucket.wait(now) == 0:
+            bucket = Bucket(*list(bucket.taken(now)))  # as after a restart
+            taken.append(now)
+    for first in taken:
+        assert sum(first <= each < first + 60 for each in taken) <= rate + max(1.0, rate / 60) + 1
+
+
+def test_a_bucket_under_another_rate() -> None:
+    # SUB-711, 713: what was used up stays used up
+    rate, most = UNVALIDATED
+    bucket = Bucket.of(rate, NOW, most)
+    for _ in range(20):
+        assert bucket.wait(NOW) == 0
+        bucket = bucket.taken(NOW)
+    assert bucket.wait(NOW) == pytest.approx(6)
+    assert bucket.like(60, NOW).wait(NOW) == pytest.approx(1)
+    assert bucket.wait(NOW - 3600) == pytest.approx(6)  # a clock that is set back brings nothing, and takes nothing
+
+
+@given(st.integers(1, 1 << 50), st.integers(0, 99), st.integers(1, 1 << 50), st.integers(0, 99))
+def test_sequences_sort_as_the_log(position: int, index: int, other: int, another: int) -> None:
+    # SUB-113: 20 digits, a dot, two digits; texts sort as positions do
+    one, two = sequence(position, index), sequence(other, another)
+    assert (text(one) < text(two)) == ((position, index) < (other, another))
+    assert parsed(text(one)) == one
+    assert position_of(one) == position
+    assert one <= end_of(position) < sequence(position + 1, 0)
+
+
+@pytest.mark.parametrize(
+    "given", ["", "1", "1.00", "00000000000000000001.0", "99999999999999999999.00", "x" * 20 + ".00"]
+)
+def test_what_is_no_sequence(given: str) -> None:
+    # SUB-113
+    assert parsed(given) is None
