@@ -69,6 +69,10 @@ class FixedTokens:
     async def caller(self, token: str) -> Caller | None:
         return self._callers.get(_hash(token))
 
+    def named(self, name: str) -> list[Caller]:
+        """The callers that have a name, whatever their tokens."""
+        return [caller for caller in self._callers.values() if caller.name == name]
+
 
 def fixed_tokens(setting: str) -> FixedTokens:
     """The tokens that a setting lists. setting: JSON text, or the path of a file with it.

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
+from api.callers import fixed_tokens
 from api.settings import Settings
 from api.subscriptions.offer import offer
 from api.subscriptions.parts import Parts
 from api.subscriptions.ports import Deliveries, Undelivered
+from api.subscriptions.rights import Rights
 from api.wiring import Registry
 from projections.subscriptions.contract import Resolver
 from projections.subscriptions.deliveries import Deliveries as Tables
@@ -44,11 +46,17 @@ def tables_of(settings: Settings) -> Iterator[Deliveries]:
         yield found
 
 
+def rights_of(settings: Settings, registry: Registry) -> Rights:
+    """What owners of subscriptions may read."""
+    listed = fixed_tokens(settings.tokens).named if settings.tokens else None
+    return Rights(listed, lambda: registry.readers.quick().subscriptions, settings.jwt_keys is not None)
+
+
 def guard_of(settings: Settings) -> Guard:
     """Who says whom this server may be sent to."""
-    return Guard(getattr(settings, "sinks_allow", None) or "", plaintext_of(settings))
+    return Guard(settings.sinks_allow or "", plaintext_of(settings), settings.sinks_ca or "")
 
 
 def plaintext_of(settings: Settings) -> bool:
     """Whether events may go over channels without TLS."""
-    return bool(getattr(settings, "sinks_plaintext", False))
+    return bool(settings.sinks_plaintext)

@@ -25,7 +25,8 @@ class Subscription:
     epoch: changes with each update by its owner, not with actions. paused: whether no attempt may start.
     attributes: the public form, with `filters`, `types`, `source`, `sink`, `protocol`, `protocolsettings`, `config`.
     secrets: names of secret values (`sinkcredential.secret`, `protocolsettings.headers.x-api-key`, `sink.query`) with
-    the references of their rows. groups: lower-cased xids of the Groups that the owner may read, None for all. action: what was asked for last, such as `{"name": "replay", "from": 1, "to": 9}`.
+    the references of their rows. action: what was asked for last, such as `{"name": "replay", "from": 1, "to": 9}`.
+    groups: lower-cased xids of the Groups that the owner could read when it last wrote this; None for all.
     """
 
     id: str

@@ -1,0 +1,61 @@
+"""Whether the owner of a subscription may read what an event is about, at the time of the event (SUB-911)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from domain.roles import CONSOLE, Caller, Role
+from projections.subscriptions.stored import Stored
+
+#: Seconds for which what is known of an owner is taken to be so.
+KEPT = 5.0
+
+
+class Rights:
+    """The port `Reads` of deliveries.
+
+    named: callers by name, as a list of tokens has them now; None where callers are not told apart. Owners whom an
+    issuer of tokens vouches for are known by what they could read when they last wrote a subscription.
+    """
+
+    def __init__(
+        self,
+        named: Callable[[str], Sequence[Caller]] | None,
+        subscriptions: Callable[[], Stored],
+        issued: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._named = named
+        self._subscriptions = subscriptions
+        self._issued = issued
+        self._clock = clock
+        self._known: dict[str, tuple[float, Sequence[Caller]]] = {}
+
+    def __call__(self, owner: str, subject: str) -> bool:
+        """Whether an owner may read a subject."""
+        if self._named is None and not self._issued:
+            return True
+        return any(caller.reads(subject) for caller in self._callers(owner))
+
+    def _callers(self, owner: str) -> Sequence[Caller]:
+        since, found = self._known.get(owner, (0.0, None))
+        now = self._clock()
+        if found is None or now - since >= KEPT:
+            found = self._looked_up(owner)
+            self._known[owner] = now, found
+        return found
+
+    def _looked_up(self, owner: str) -> Sequence[Caller]:
+        if owner == CONSOLE.name:
+            return (CONSOLE,)
+        listed = self._named(owner) if self._named else ()
+        if listed or not self._issued:
+            return listed
+        own = (found.subscription for found in self._subscriptions().all() if found.subscription.owner == owner)
+        last = max(own, key=lambda subscription: subscription.position, default=None)
+        if last is None:
+            return ()
+        if last.groups is None:
+            return (Caller(owner, Role.READER),)
+        return (Caller(owner, None, dict.fromkeys(last.groups, Role.READER)),)
