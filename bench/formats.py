@@ -56,7 +56,7 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
 def _of_format(checker: Checker, format: str, words: str, size: int) -> Iterator[Figure]:
     made = DOCUMENTS[format]
     members = members_for(made, size)
-    bound = 5 if size < 10_000 else 3
+    small = size < 10_000
 
     def checked() -> float:
         content = made(members, next(_marks))
@@ -66,7 +66,7 @@ def _of_format(checker: Checker, format: str, words: str, size: int) -> Iterator
         content = made(members, next(_marks))
         return _seconds(lambda: BARE[format](content))
 
-    yield _beside(f"Check of {format}", words, checked, bare, "by the bare library", bound)
+    yield _beside(f"Check of {format}", words, checked, bare, "by the bare library", 10 if small else 5)
     room = formats.find(format)
     assert room is not None
     if not room.compares:
@@ -89,10 +89,12 @@ def _of_format(checker: Checker, format: str, words: str, size: int) -> Iterator
 
         return _seconds(compare)
 
-    yield _beside(f"Check of {format} and its compatibility", words, compared, by_hand, "in this process", bound)
+    yield _beside(
+        f"Check of {format} and its compatibility", words, compared, by_hand, "in this process", 3 if small else 2
+    )
     if format.startswith("avro"):
         name = "Check of avro/1.11 and its compatibility, Apache's checker"
-        yield _beside(name, words, compared, lambda: _apache(made(members, next(_marks)), older), "by avro", bound)
+        yield _beside(name, words, compared, lambda: _apache(made(members, next(_marks)), older), "by avro", 5)
 
 
 def _beside(
@@ -108,7 +110,8 @@ def _beside(
 
 def _asked(checker: Checker, questions: set[Question], contents: dict[str | None, bytes]) -> float:
     since = time.perf_counter()
-    verdicts = checker.answers(questions, contents.__getitem__)
+    verdicts = checker.at_hand(questions, {str(name): content for name, content in contents.items()})
+    verdicts |= checker.answers(questions - verdicts.keys(), contents.__getitem__)
     seconds = time.perf_counter() - since
     assert verdicts.keys() == questions and not any(verdicts[one] for one in questions if isinstance(one, Document))
     return seconds

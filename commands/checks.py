@@ -85,12 +85,14 @@ class Checker:
         found = self.known(asked)
         left = [one for one in asked if one not in found]
         patience = _Patience(self._bounds, len(left))
-        found.update(self._found([one for one in left if isinstance(one, Document)], content, patience))
+        documents = [one for one in left if isinstance(one, Document)]
         readings = [one for one in left if isinstance(one, Reading)]
-        for one in readings:
-            if flawed := found.get(one.reader) or found.get(one.writer):
-                found[one] = flawed  # what is no document of its format is compared with nothing
-        found.update(self._found([one for one in readings if one not in found], content, patience))
+        if len(left) > FEW:
+            found.update(self._found(documents, content, patience))
+            # What is no document of its format is compared with nothing.
+            found |= {one: flaw for one in readings if (flaw := found.get(one.reader) or found.get(one.writer))}
+            documents, readings = [], [one for one in readings if one not in found]
+        found.update(self._found([*documents, *readings], content, patience))
         self._keep({one: found[one] for one in left if one in found and found[one] not in _UNDONE})
         return {one: found.get(one, (LATE,)) for one in asked}
 
@@ -109,15 +111,20 @@ class Checker:
             yield from zip(lot.questions, told.verdicts, strict=False)
             left = lot.questions[len(told.verdicts) :]
             if told.lost and (lot.careful or len(left) == 1):
-                yield left[0], (told.lost,)
+                verdict = (told.lost,)
                 patience.losses += 1
-                left = left[1:]
+                yield left[0], verdict
+                yield from ((one, verdict) for one in left[1:] if left[0] in one)
+                left = [one for one in left[1:] if left[0] not in one]
             if left and patience.lasts:
                 again = lot._replace(questions=left, careful=True)
                 running.appendleft((again, self._start(again)))
 
     def _lots(self, questions: Sequence[Question], content: Content) -> Iterator[_Lot]:
-        """The questions in lots."""
+        """The questions in lots; a few are one, so that no document of them is parsed twice."""
+        if 0 < len(questions) <= FEW:
+            yield _Lot(questions, content, careful=True)
+            return
         some: list[Question] = []
         sizes: dict[str, int] = {}
         read: dict[str, bytes] = {}
@@ -127,10 +134,10 @@ class Checker:
                 if name not in sizes:
                     sizes[name] = self._size(name, content, read)
             if len(some) == TOGETHER or sum(sizes.values()) >= BYTES:
-                yield _Lot(some, _first_of(read, content), len(some) <= FEW)
+                yield _Lot(some, _first_of(read, content), careful=False)
                 some, sizes, read = [], {}, {}
         if some:
-            yield _Lot(some, _first_of(read, content), len(some) <= FEW)
+            yield _Lot(some, _first_of(read, content), careful=False)
 
     def _size(self, name: str, content: Content, read: dict[str, bytes]) -> int:
         """The bytes of a document; one that has to be read for it is put to those that were."""
