@@ -74,7 +74,7 @@ class Consents:
 
     async def _ask(self) -> None:
         line, ports = self._line, self._hub.ports
-        plan, target = line.plan, line.plan.target({}, ports.origin)
+        plan = line.plan
         try:
             target = plan.target(await line.access.revealed(line), ports.origin)
             assert ports.validator is not None

@@ -73,6 +73,7 @@ class Deliverer:
         self._followed = -1
         self._until = 0.0
         self._lapsed = False
+        self._sweeps = 0.0
         self._process = ""
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -80,6 +81,7 @@ class Deliverer:
         self._dirty: dict[Line, None] = {}
         self._cursors: dict[str, int] = {}
         self._gone: set[str] = set()
+        self._leaving: set[str] = set()
 
     # --- what others call --------------------------------------------------------------------------------------------
 
@@ -90,7 +92,7 @@ class Deliverer:
 
     def hurry(self) -> None:
         """Has wishes seen to now."""
-        self._in_loop(lambda: self._beating.set())
+        self._in_loop(lambda: self._caring.set())
 
     def stop(self) -> None:
         """Lets `run` come to its end, also where it is yet to begin."""
@@ -99,12 +101,13 @@ class Deliverer:
 
     def lags(self) -> list[tuple[str, int]]:
         """How many positions each subscription is behind the log."""
-        return [(id, max(0, self.head - line.cursor)) for id, line in list(self.lines.items())]
+        found = [(id, _cursor(line)) for id, line in list(self.lines.items())]
+        return [(id, max(0, self.head - cursor)) for id, cursor in found if cursor is not None]
 
     def cursor(self, id: str) -> int | None:
         """The cursor of a subscription that this process delivers for, as it is now."""
         line = self.lines.get(id)
-        return line.cursor if line is not None else None
+        return _cursor(line) if line is not None else None
 
     # --- see line.Hub ------------------------------------------------------------------------------------------------
 
@@ -147,7 +150,7 @@ class Deliverer:
         """Delivers until `stop`. Cancelled it ends at once, as in a crash: nothing is written any more."""
         self._loop = asyncio.get_running_loop()
         self._woken, self._writing, self._beating = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._ended = asyncio.Event()
+        self._ended, self._caring = asyncio.Event(), asyncio.Event()
         self._following, self._saving = asyncio.Lock(), asyncio.Lock()
         names = ("log", "follow", "books", "leases")
         pools = [ThreadPoolExecutor(1, thread_name_prefix=f"annals-deliveries-{name}") for name in names]
@@ -159,7 +162,8 @@ class Deliverer:
         try:
             await self._in(self._writer, store.create, self._url)
             await self._begin()
-            loops = [asyncio.create_task(self._lasting(each)) for each in (self._read, self._write, self._beat)]
+            works = (self._read, self._write, self._beat, self._care)
+            loops = [asyncio.create_task(self._lasting(each)) for each in works]
             if not self._stopping:
                 await self._ended.wait()
             await self._end()
@@ -252,11 +256,9 @@ class Deliverer:
         await self._follow()
         while await self._readings.turn(self.head):
             await self._follow()
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(PAUSE):
                 await self._woken.wait()
-        except TimeoutError:
-            pass
 
     async def _piece(self, after: int, head: int) -> tuple[int, list[Told]]:
         return await self._looked(self._reader, self._feed.chunk, after, head)
@@ -312,13 +314,9 @@ class Deliverer:
         found = await self._in(self._leaser, self._leases.beat, list(self._known))
         if found is not None:
             await self._hold(found)
-            await self._grant()
-        await self._sweep()
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(min(1.0, self._lease / 5)):
                 await self._beating.wait()
-        except TimeoutError:
-            pass
 
     async def _hold(self, found: Held) -> None:
         """Delivers for what is held, and for nothing else."""
@@ -331,14 +329,17 @@ class Deliverer:
         if lapsed:
             for line in self.lines.values():
                 line.pump()
-        if missing := [id for id in found.held if id in self._known and id not in self.lines]:
+        missing = [id for id in found.held - self._leaving if id in self._known and id not in self.lines]
+        if missing:
             await self._load(missing)
-        if found.surplus and (lines := [self.lines[id] for id in found.surplus if id in self.lines]):
-            await self._let_go(lines)
+        lines = [self.lines[id] for id in found.surplus - self._leaving if id in self.lines]
+        if lines:
+            self._leaving |= {line.id for line in lines}
+            self.start(self._let_go(lines))
 
     async def _load(self, ids: Sequence[str]) -> None:
         """Begins to deliver for subscriptions, from where others have left off."""
-        saved = await self._in(self._writer, self._loaded, ids)
+        saved = await self._in(self._follower, self._loaded, ids)
         async with self._following:  # so that what comes meanwhile is taken in by lines, after their histories
             revisions = {id: saved[id].revision if id in saved else 0 for id in ids}
             histories = await self._in(self._follower, self._histories, revisions)
@@ -352,8 +353,7 @@ class Deliverer:
         self._woken.set()
 
     def _loaded(self, ids: Sequence[str]) -> dict[str, Saved]:
-        with self._books.reading() as db:
-            return state.load(db, ids)
+        return state.load(self._watching.database(), ids)
 
     def _histories(self, revisions: Mapping[str, int]) -> dict[str, list[Change]]:
         head, db = self.head, self._watching.database()
@@ -366,12 +366,19 @@ class Deliverer:
 
     async def _let_go(self, lines: Sequence[Line]) -> None:
         """Lets other processes have subscriptions, once all about them is written."""
-        await asyncio.gather(*(line.close(GRACE) for line in lines))
-        self._dirty |= dict.fromkeys(lines)
-        await self._save()
+        ids = [line.id for line in lines]
+        try:
+            await asyncio.gather(*(line.close(GRACE) for line in lines))
+            self._dirty |= dict.fromkeys(lines)
+            await self._save()
+        except FAILURES as error:
+            self.failed(error)  # the others will send some of it again
         for line in lines:
             self._drop(line)
-        await self._in(self._leaser, self._leases.release, [line.id for line in lines])
+        try:
+            await self._in(self._leaser, self._leases.release, ids)
+        finally:
+            self._leaving.difference_update(ids)
 
     async def _grant(self) -> None:
         """Does what others wish."""
@@ -385,12 +392,19 @@ class Deliverer:
         with self._books.reading() as db:
             return state.wishes(db, ids)
 
-    _swept = float("-inf")
+    async def _care(self) -> None:
+        """Sees to what others wish, and removes what has had its time.
 
-    async def _sweep(self) -> None:
-        if time.monotonic() - self._swept >= SWEEP:
-            self._swept = time.monotonic()
+        Apart from the beat, which must not wait for whoever writes for long.
+        """
+        await self._grant()
+        if time.monotonic() >= self._sweeps:
+            self._sweeps = time.monotonic() + SWEEP
             await self._in(self._writer, self._swept_up)
+        self._caring.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1.0):
+                await self._caring.wait()
 
     def _swept_up(self) -> None:
         with self._books.writing() as db:
@@ -411,6 +425,14 @@ class Deliverer:
         if loop is not None and not loop.is_closed():
             with suppress(RuntimeError):  # it was closed in between
                 loop.call_soon_threadsafe(work)
+
+
+def _cursor(line: Line) -> int | None:
+    """A line's cursor, for another thread; None where it is just being moved."""
+    try:
+        return line.cursor
+    except RuntimeError:
+        return None
 
 
 class _Connection:

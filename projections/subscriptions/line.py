@@ -8,40 +8,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final, Protocol
 
 from domain.roles import group_of
 from projections.subscriptions.access import Access
+from projections.subscriptions.attempt import LETTERS, LIVE, REPLAY, Attempt
 from projections.subscriptions.bucket import UNVALIDATED, Bucket
 from projections.subscriptions.consent import Consents
-from projections.subscriptions.contract import Outcome, Result
 from projections.subscriptions.facts import DeadLetter, Facts, Saved
 from projections.subscriptions.known import Change
 from projections.subscriptions.lane import EVERYTHING, Entry, Lane
-from projections.subscriptions.letters import send_letter
 from projections.subscriptions.match import Family, Told
 from projections.subscriptions.metrics import Metrics
 from projections.subscriptions.plan import Plan
 from projections.subscriptions.ports import Ports
-from projections.subscriptions.retry import FAILING, MOST_DEAD, Next, verdict
 from projections.subscriptions.sequence import parsed
 from projections.subscriptions.state import Page, Stored
 
-#: Lanes: as events come, replayed, dead letters that are tried again.
-LIVE: Final = 0
-REPLAY: Final = 1
-LETTERS: Final = 2
 #: In what order they are served.
 _TURNS: Final = (LETTERS, REPLAY, LIVE)
-#: Bytes of the events of one batch (SUB-706).
-BATCH: Final = 1 << 20
 #: Requests at a time to sinks that take more than one.
 WIDTH: Final = 32
-#: Characters of a sink's own words that are kept.
-_WORDS: Final = 1024
-#: Seconds beyond the time of an attempt that a sink has to notice by itself that it is up.
-_GRACE: Final = 5.0
 #: Seconds to wait when something here has failed.
 _PAUSE: Final = 1.0
 
@@ -84,22 +71,22 @@ class Line:
     def __init__(self, hub: Hub, changes: Sequence[Change], saved: Saved | None) -> None:
         newest = changes[-1].subscription
         assert newest is not None
-        self._hub = hub
-        self._now = hub.ports.time.now
+        self.hub = hub
+        self.now = hub.ports.time.now
         self.id = newest.id
         self.facts = saved.facts if saved else Facts()
         self.revision = saved.revision if saved else 0
         self.position = saved.position if saved else 0
         self.lanes: dict[int, Lane] = {LETTERS: Lane(0, EVERYTHING, end=0)}
         self.stored: Stored = {}
-        self._busy: dict[str, None] = {}
+        self.busy: dict[str, None] = {}
         self._workers = 0
-        self._closed = False
+        self.closed = False
         self._timer: asyncio.Task[None] | None = None
         self._timed = 0.0
         self._failed_until = 0.0
         self._gathering: float | None = None
-        self._dead: list[DeadLetter | int] = []
+        self.letters: list[DeadLetter | int] = []
         self._idle = asyncio.Event()
         self._idle.set()
         if saved:
@@ -134,13 +121,13 @@ class Line:
             self._updated()
         elif subscription.action:
             self._asked(subscription.action)
-        self._hub.changed(self)
+        self.hub.changed(self)
         self.pump()
 
     def _updated(self) -> None:
         """The owner has written the subscription: what stopped it may be mended."""
         facts, subscription = self.facts, self.subscription
-        self.plan = Plan.of(subscription, self._hub.families)
+        self.plan = Plan.of(subscription, self.hub.families)
         if facts.since != subscription.since:
             facts.since = subscription.since
             self.lanes[LIVE] = Lane(subscription.starts - 1)
@@ -153,7 +140,7 @@ class Line:
         for lane in self.lanes.values():
             lane.rewind()
         self.access.forget()
-        self._hub.hungry(self)
+        self.hub.hungry(self)
 
     def _asked(self, action: Mapping[str, Any]) -> None:
         match action["name"]:
@@ -180,7 +167,7 @@ class Line:
         end = self.position if last is None else int(last)
         self.lanes[REPLAY] = Lane(first - 1, end=end)
         self.facts.replay = {"from": first, "to": end, "parallel": bool(action.get("parallel"))}
-        self._hub.hungry(self)
+        self.hub.hungry(self)
 
     def _redeliver(self, sequence: int | None) -> None:
         """Gives a dead letter a fresh set of attempts, with no regard to the order of others."""
@@ -191,7 +178,7 @@ class Line:
         """Forgets a dead letter; an attempt that runs may end."""
         if sequence is not None:
             self.lanes[LETTERS].discard(sequence)
-            self._dead.append(sequence)
+            self.letters.append(sequence)
 
     # --- what the log brings -----------------------------------------------------------------------------------------
 
@@ -214,7 +201,7 @@ class Line:
         groups = self.subscription.groups
         if groups is not None and group_of(subject) not in groups:
             return False
-        return self._hub.ports.reads(self.subscription.owner, subject)
+        return self.hub.ports.reads(self.subscription.owner, subject)
 
     # --- what is attempted when --------------------------------------------------------------------------------------
 
@@ -229,13 +216,18 @@ class Line:
             return "pendingvalidation"
         return ""
 
+    @property
+    def may_start(self) -> bool:
+        """Whether a request may be made now, as far as the subscription and the lease go."""
+        return not (self.stopped or self.closed) and self.hub.may_send
+
     def pump(self) -> None:
         """Starts what can be started now, and sees to it that the rest is started when it can."""
         self.consents.see_to()
-        while not self._closed and self._workers < self._width and (found := self._next()):
+        while not self.closed and self._workers < self._width and (found := self._next()):
             self._workers += 1
             self._idle.clear()
-            self._hub.start(self._work(*found))
+            self.hub.start(self._work(*found))
 
     @property
     def _width(self) -> int:
@@ -244,17 +236,17 @@ class Line:
     async def _work(self, number: int, lane: Lane, entries: list[Entry]) -> None:
         try:
             while True:
-                await self._attempt(number, lane, entries)
-                self._hub.changed(self)
+                await Attempt(self, number, lane, entries).made()
+                self.hub.changed(self)
                 if lane.is_full and lane.has_room():
-                    self._hub.hungry(self)
-                if not (found := None if self._closed or self._workers > self._width else self._next()):
+                    self.hub.hungry(self)
+                if not (found := None if self.closed or self._workers > self._width else self._next()):
                     break
                 number, lane, entries = found
         except Exception as error:
             # The store cannot be read now, or somebody's secrets cannot; what was taken is back in its lane.
-            self._hub.failed(error)
-            self._failed_until = self._now() + _PAUSE
+            self.hub.failed(error)
+            self._failed_until = self.now() + _PAUSE
         finally:
             self._workers -= 1
             if not self._workers:
@@ -263,16 +255,16 @@ class Line:
 
     def _next(self) -> tuple[int, Lane, list[Entry]] | None:
         """What is to be attempted now; sets the timer where that is nothing yet."""
-        now = self._now()
-        if self.stopped or not self._hub.may_send or self._timed_until(self._closed_until(now)):
+        now = self.now()
+        if self.stopped or not self.hub.may_send or self._timed_until(self._shut_until(now)):
             return None
         for number in _TURNS:
             lane = self.lanes.get(number)
             if lane is None or (number == LIVE and not self._is_parallel):
                 continue
             wakes = lane.due(now)
-            if lane.ready and self._gathered(lane, now) and (entries := lane.take(self.plan.most, self._busy)):
-                self._busy |= dict.fromkeys(entry.key for entry in entries)
+            if lane.ready and self._gathered(lane, now) and (entries := lane.take(self.plan.most, self.busy)):
+                self.busy |= dict.fromkeys(entry.key for entry in entries)
                 self._spend(now)
                 return number, lane, entries
             self._timed_until(wakes)
@@ -280,7 +272,7 @@ class Line:
                 self._replayed()
         return None
 
-    def _closed_until(self, now: float) -> float | None:
+    def _shut_until(self, now: float) -> float | None:
         """The time before which no request may be made; None where one may be made now."""
         if (until := max(self.facts.hold, self.access.until, self._failed_until)) > now:
             return until
@@ -322,12 +314,12 @@ class Line:
             if self._timer is not None:
                 self._timer.cancel()
             self._timed = until
-            self._timer = self._hub.start(self._after(until))
+            self._timer = self.hub.start(self._after(until))
         return True
 
     async def _after(self, until: float) -> None:
-        while (left := until - self._now()) > 0:
-            await self._hub.ports.time.sleep(left)
+        while (left := until - self.now()) > 0:
+            await self.hub.ports.time.sleep(left)
         self._timer = None
         self.pump()
 
@@ -339,170 +331,8 @@ class Line:
         """The replay has come to its end."""
         del self.lanes[REPLAY]
         self.facts.replay = None
-        self._hub.changed(self)
-        self._hub.hungry(self)
-
-    # --- an attempt --------------------------------------------------------------------------------------------------
-
-    async def _attempt(self, number: int, lane: Lane, entries: list[Entry]) -> None:
-        """Attempts events, as one request, and draws the conclusions for each of them."""
-        left = {entry.sequence: entry for entry in entries}
-
-        def leave(entry: Entry) -> None:
-            del left[entry.sequence]
-            self._busy.pop(entry.key, None)
-
-        try:
-            wanted = await self._prepared(number, lane, entries, leave)
-            await self._tried(number, lane, wanted, leave)
-        finally:
-            for entry in left.values():
-                lane.back(entry)
-                self._busy.pop(entry.key, None)
-
-    async def _prepared(self, number: int, lane: Lane, entries: list[Entry], leave: Any) -> list[Entry]:
-        """Those of the events that are to be sent still, each with what there is to send."""
-        missing = [entry.sequence for entry in entries if entry.told is None]
-        found = await self._hub.again(missing) if missing else {}
-        wanted: list[Entry] = []
-        size = 0
-        for entry in entries:
-            entry.told = entry.told or found.get(entry.sequence)
-            if entry.told is None or not self._is_wanted(number, entry, entry.told):
-                leave(entry)
-                lane.settle(entry)
-                if number == LETTERS:
-                    self._dead.append(entry.sequence)
-                continue
-            size += entry.told.size if self.plan.most > 1 else 0
-            if size > BATCH and wanted:
-                break
-            wanted.append(entry)
-        return wanted
-
-    def _is_wanted(self, number: int, entry: Entry, told: Told) -> bool:
-        """Whether the owner may read it now, and wants it under settings that are newer than its last match."""
-        if not self.may_read(told.message.subject):
-            return False
-        if entry.first is not None or entry.under == self.plan.position or number == LETTERS:
-            return True
-        entry.under = self.plan.position
-        return self.plan.wants.matches(told, live=number == LIVE)
-
-    async def _tried(self, number: int, lane: Lane, entries: list[Entry], leave: Any) -> None:
-        if not entries:
-            return
-        events = [entry.told.cloudevent() for entry in entries if entry.told]
-        outcome = await self._sent(events, entries)
-        if outcome is None:
-            return
-        if outcome.result is Result.REJECTED and len(entries) > 1:
-            half = len(entries) // 2
-            await self._tried(number, lane, entries[:half], leave)
-            # Those whose turn has not come, because the one before them waits now, are left for later.
-            waits = {entry.key for entry in entries[:half] if entry.sequence in lane}
-            await self._tried(number, lane, [entry for entry in entries[half:] if entry.key not in waits], leave)
-            return
-        await self._concluded(number, lane, entries, outcome, leave)
-
-    async def _sent(self, events: Sequence[Any], entries: Sequence[Entry]) -> Outcome | None:
-        """The outcome of a request; None where it may not be made."""
-        outcome = await self._once(events, entries)
-        if outcome is not None and outcome.result is Result.UNAUTHORIZED and await self.access.renewed(self):
-            return await self._once(events, entries)
-        return outcome
-
-    async def _once(self, events: Sequence[Any], entries: Sequence[Entry]) -> Outcome | None:
-        plan = self.plan
-        sink = await self.access.sink(self)
-        if sink is None:
-            return None
-        await self._hub.caught_up()
-        # From here to the sink nothing may be waited for: a pause that was answered is known by now.
-        if self.stopped or self._closed or plan is not self.plan or not self._hub.may_send:
-            return None
-        now = self._now()
-        self.facts.lastattempt = now
-        for entry in entries:
-            entry.first = entry.first or now
-        try:
-            async with asyncio.timeout(plan.seconds + _GRACE), self.access.using(sink):
-                outcome = await sink.send(events)
-        except TimeoutError:
-            outcome = Outcome(Result.RETRY, "timeout", "the sink did not answer in time")
-        except Exception as error:
-            outcome = Outcome(Result.RETRY, "error", type(error).__name__)
-        self._hub.metrics.attempted(self.id, outcome.result)
-        return outcome
-
-    # --- what follows ------------------------------------------------------------------------------------------------
-
-    async def _concluded(self, number: int, lane: Lane, entries: list[Entry], outcome: Outcome, leave: Any) -> None:
-        now = self._now()
-        self._noted(outcome, now)
-        for entry in entries:
-            first = entry.first or now
-            chance = self._hub.ports.time.chance()
-            found = verdict(outcome, entry.attempts + 1, first, self.plan.retries, now, chance)
-            entry.attempts += found.counts
-            if found.next is Next.DEAD:
-                await self._buried(number, entry, found.reason, outcome, first, now)
-            if found.next is Next.SETTLED:
-                self._arrived(number, entry, now)
-            leave(entry)
-            match found.next:
-                case Next.SETTLED | Next.DEAD:
-                    lane.settle(entry)
-                case Next.AGAIN:
-                    lane.again(entry, found.at)
-                case Next.KEPT:
-                    lane.back(entry)
-
-    def _noted(self, outcome: Outcome, now: float) -> None:
-        """What an outcome says about the sink as a whole."""
-        facts = self.facts
-        if outcome.result is Result.DELIVERED:
-            facts.lastsuccess, facts.failing, facts.dead, facts.hold = now, 0.0, 0, 0.0
-            if facts.state == "unauthorized":
-                facts.state = ""
-            return
-        message = self.access.scrubbed(outcome.message)[:_WORDS]
-        facts.lasterror = {"time": now, "code": outcome.code, "message": message}
-        facts.failing = facts.failing or now
-        if outcome.until is not None:
-            facts.hold = max(facts.hold, outcome.until.timestamp())
-        if outcome.result is Result.GONE:
-            facts.state = "gone"
-        elif outcome.result is Result.UNAUTHORIZED:
-            facts.state = facts.state or "unauthorized"
-        if now - facts.failing >= FAILING and facts.state in ("", "unauthorized"):
-            facts.state = "suspended"
-
-    def _arrived(self, number: int, entry: Entry, now: float) -> None:
-        if number == LETTERS:
-            self._dead.append(entry.sequence)
-        elif number == LIVE and entry.told:
-            committed = datetime.fromisoformat(entry.told.message.time).timestamp()
-            self._hub.metrics.delivered(self.id, now - committed)
-
-    async def _buried(self, number: int, entry: Entry, reason: str, outcome: Outcome, first: float, now: float) -> None:
-        """Gives an event up, as the settings say: it is kept by reference, told to another sink, or dropped."""
-        facts, where = self.facts, self.plan.deadletter
-        self._hub.metrics.buried(self.id)
-        stored = where == "store" or number == LETTERS
-        if where not in ("store", "drop") and entry.told is not None:
-            sent = await send_letter(
-                self._hub.ports, self.plan, self.access.secrets, entry.told, reason, entry.attempts
-            )
-            stored = not sent
-            if sent and number == LETTERS:
-                self._dead.append(entry.sequence)
-        if stored:
-            message = self.access.scrubbed(outcome.message)[:_WORDS]
-            self._dead.append(DeadLetter(entry.sequence, reason, outcome.code, message, entry.attempts, first, now))
-        facts.dead += 1
-        if facts.dead >= MOST_DEAD and facts.state in ("", "unauthorized"):
-            facts.state = "suspended"
+        self.hub.changed(self)
+        self.hub.hungry(self)
 
     # --- what is kept ------------------------------------------------------------------------------------------------
 
@@ -514,7 +344,7 @@ class Line:
     def page(self) -> Page:
         """What is to be written about it."""
         live, replay, facts = self.lanes[LIVE], self.lanes.get(REPLAY), self.facts
-        now = self._now()
+        now = self.now()
         facts.reach = live.reach
         facts.pending = sum(map(len, self.lanes.values()))
         facts.retrying = any(lane.retrying for lane in self.lanes.values())
@@ -525,7 +355,7 @@ class Line:
             facts.replay |= {"cursor": replay.cursor, "reach": replay.reach}
         pending = {(number, each.sequence): each for number, lane in self.lanes.items() for each in lane.pending()}
         callbacks = self.consents.callbacks
-        dead = tuple(self._dead)
+        dead = tuple(self.letters)
         return Page(
             self.id, self.revision, self.position, live.cursor, facts.json(), pending, self.stored, dead, callbacks
         )
@@ -533,12 +363,12 @@ class Line:
     def written(self, page: Page) -> None:
         """Says that a page is in the tables."""
         self.stored = page.pending
-        del self._dead[: len(page.dead)]
+        del self.letters[: len(page.dead)]
         self.consents.written(len(page.callbacks))
 
     async def close(self, seconds: float = 0.0) -> None:
         """Starts nothing more, waits so long for attempts that run, and lets go of the sink."""
-        self._closed = True
+        self.closed = True
         if self._timer is not None:
             self._timer.cancel()
         if seconds:

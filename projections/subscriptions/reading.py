@@ -11,8 +11,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from typing import Final, NamedTuple
 
 from domain.subscriptions.matching import Matching
+from projections.subscriptions.attempt import LIVE, REPLAY
 from projections.subscriptions.lane import Lane, Tail
-from projections.subscriptions.line import LIVE, REPLAY, Line
+from projections.subscriptions.line import Line
 from projections.subscriptions.match import CHUNK, Told
 from projections.subscriptions.sequence import end_of, position_of
 
