@@ -11,13 +11,15 @@ from typing import Any, Final
 
 from api.feeds.asked import refused
 from api.paths import Target
-from domain import formats
 from domain import xid as xids
 from domain.capabilities import INITIAL, Switched
 from domain.checks import Document, Question, Reading, Verdict, Verdicts
 from domain.documents import digest
 from domain.jsontext import loads
 from domain.problems import NotFound
+from domain.rules import ancestry
+from domain.rules.ancestry import Line
+from domain.rules.formats import NO_RULE
 from domain.rules.violations import entry, place
 from projections.entities.query import View
 from projections.entities.xref import xref_of
@@ -27,32 +29,47 @@ _TRANSITIVE: Final = "_transitive"
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A Version with a document: its id, its ancestor's, and what is asked about its document."""
+    """A Version that is there: its id, its ancestor's, when it was made, and what is asked about its document.
+
+    checked: whether its document was held against its format; otherwise nothing is compared with it.
+    """
 
     id: str
     ancestor: str
+    createdat: str
     document: Document
+    checked: bool
+
+    @property
+    def line(self) -> Line:
+        """It as ancestry sees it."""
+        return Line(self.id, self.ancestor, self.createdat, self.createdat)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A document that might become a Version. rule: lower case; None: nothing is compared. against: nearest first."""
+    """A document that might become a Version. rule: lower case; None: nothing is compared. against: nearest first.
+
+    unruled: why the rule cannot be checked, if so; then nothing is compared either.
+    """
 
     xid: str
     document: Document
     rule: str | None
-    against: Sequence[Stored]
+    against: Sequence[Stored] = ()
+    unruled: str | None = None
 
     def questions(self) -> Iterator[Question]:
         """All that has to be known."""
         yield self.document
-        for other in self.against:
+        for other in self._compared:
             yield from self._readings(other)
 
     def told(self, verdicts: Verdicts) -> dict[str, Any]:
         """The answer: `valid` with `violations`, `compatible` with `incompatibilities`; null where nothing compares."""
         flaws = verdicts[self.document]
-        found = [] if flaws else [one for other in self.against for one in self._told(other, verdicts)]
+        found = [] if flaws else [one for other in self._compared for one in self._told(other, verdicts)]
+        answered = self.rule is not None and not flaws and self._unchecked is None
         return {
             "xid": self.xid,
             "format": self.document.format,
@@ -60,9 +77,21 @@ class Candidate:
             "violations": [{"text": one.text, **place(one.reader)} for one in flaws],
             "compatibility": self.rule,
             "against": [other.id for other in self.against],
-            "compatible": None if self.rule is None or flaws else not found,
+            "compatible": not found if answered else None,
+            "reason": self._unchecked if not flaws else None,
             "incompatibilities": found,
         }
+
+    @property
+    def _compared(self) -> Sequence[Stored]:
+        return self.against if self._unchecked is None else ()
+
+    @property
+    def _unchecked(self) -> str | None:
+        """Why nothing is compared although there is a rule."""
+        if self.unruled is not None:
+            return self.unruled
+        return next((f'"{other.id}" was not validated' for other in self.against if not other.checked), None)
 
     def _readings(self, other: Stored) -> Iterator[Reading]:
         assert self.rule is not None
@@ -73,10 +102,12 @@ class Candidate:
 
     def _told(self, other: Stored, verdicts: Mapping[Question, Verdict]) -> Iterator[dict[str, Any]]:
         for reading in self._readings(other):
-            backward = reading.reader == self.document
             for one in verdicts[reading]:
-                told = entry(one, "", other.id, backward=backward)
-                yield {**told, "version": {name: value for name, value in told["version"].items() if value}}
+                told = entry(one, "", other.id, backward=reading.newer == "reader")
+                yield {
+                    **told,
+                    "version": {name: value for name, value in told["version"].items() if name != "versionid"},
+                }
 
 
 def candidate(
@@ -88,41 +119,50 @@ def candidate(
     or ids of Versions, else what the rule says. Raises: NotFound, BadRequest for what cannot be checked here.
     """
     row = view.entity(target.xid)
-    row = view.entity(pointed) if (pointed := xref_of(row)) else row
+    row = view.entity(pointed) if row and (pointed := xref_of(row)) else row
     shown: dict[str, Any] = loads(row.attributes) if row else {}
     if row is None and format is None:
         raise NotFound(target.xid, detail='a Resource that is not there yet needs the parameter "format"')
-    name = format or shown.get("format")
-    rule = (rule or shown.get("meta", {}).get("compatibility") or "").lower() or None
-    document = Document(_checked(view, name, rule), digest(content))
-    if rule is None or row is None:
-        return Candidate(target.xid, document, rule, ())
-    whole = {"all": True, "latest": False}.get(against or "", rule.endswith(_TRANSITIVE))
-    chosen = None if against in (None, "all", "latest") else [one.strip() for one in str(against).split(",")]
-    versions = _versions(view, row.xid)
-    others = _chosen(versions, chosen, target.xid) if chosen else _line(versions, shown["versionid"], whole=whole)
-    return Candidate(target.xid, document, rule, others)
+    switched = _switched(view)
+    document = Document(_checked(switched, format or shown.get("format")), digest(content))
+    known = (rule or shown.get("meta", {}).get("compatibility") or "").lower() or None
+    if known is not None and not switched.compares(document.format, known):
+        if rule:
+            raise refused("compatibility", f'"{rule}" cannot be checked for "{document.format}"')
+        return Candidate(target.xid, document, known, unruled=NO_RULE)
+    if known is None or row is None:
+        return Candidate(target.xid, document, known)
+    whole = {"all": True, "latest": False}.get(against or "", known.endswith(_TRANSITIVE))
+    chosen = None if against in (None, "", "all", "latest") else [one.strip() for one in str(against).split(",")]
+    versions = _versions(view, row.xid, switched, f"{target.resource.singular}url" if target.resource else "")
+    others = _chosen(versions, chosen, target.xid) if chosen else _line(versions, whole=whole)
+    return Candidate(target.xid, document, known, others)
 
 
-def _checked(view: View, name: Any, rule: str | None) -> str:
-    """The name of a format, in lower case, that is switched on and has the rule. Raises: BadRequest."""
+def _switched(view: View) -> Switched:
     row = view.entity(xids.CAPABILITIES)
-    switched = Switched(loads(row.attributes) if row else INITIAL)
-    if not isinstance(name, str) or not switched.validates(name):
-        known = ", ".join(name for room in formats.ROOMS for name in room.names)
-        raise refused("format", f"{name!r} cannot be checked here; what can be: {known}" if name else "it is needed")
-    if rule is not None and not switched.compares(name, rule):
-        raise refused("compatibility", f'"{rule}" cannot be checked for "{name}"')
+    return Switched(loads(row.attributes) if row else INITIAL)
+
+
+def _checked(switched: Switched, name: Any) -> str:
+    """The name of a format, in lower case, that is switched on. Raises: BadRequest."""
+    if not isinstance(name, str):
+        raise refused("format", "it is needed")
+    if not switched.validates(name):
+        can = ", ".join(switched.formats) or "nothing"
+        raise refused("format", f'"{name}" cannot be checked here; what can be: {can}')
     return name.lower()
 
 
-def _versions(view: View, resource: str) -> dict[str, Stored]:
-    """The Versions of a Resource by id in lower case."""
+def _versions(view: View, resource: str, switched: Switched, url: str) -> dict[str, Stored]:
+    """The Versions of a Resource by id in lower case. url: the attribute of those whose document is elsewhere."""
     found = {}
     for row in view.subtree(f"{resource}/versions"):
         shown = loads(row.attributes)
-        document = Document(str(shown.get("format", "")).lower(), row.document)
-        found[row.id.lower()] = Stored(row.id, str(shown["ancestorid"]), document)
+        name = str(shown.get("format", ""))
+        checked = switched.validates(name) and url not in shown
+        document = Document(name.lower(), row.document)
+        found[row.id.lower()] = Stored(row.id, str(shown["ancestorid"]), row.createdat, document, checked)
     return found
 
 
@@ -130,16 +170,14 @@ def _chosen(versions: Mapping[str, Stored], ids: Sequence[str], xid: str) -> lis
     for id in ids:
         if id.lower() not in versions:
             raise NotFound(f"{xid}/versions/{id}")
-    return [versions[id.lower()] for id in ids if _comparable(versions[id.lower()])]
+    return [versions[id.lower()] for id in ids]
 
 
-def _line(versions: Mapping[str, Stored], default: str, *, whole: bool) -> list[Stored]:
-    """The default Version, and with `whole` all that it descends from."""
-    line = [versions[default.lower()]]
+def _line(versions: Mapping[str, Stored], *, whole: bool) -> list[Stored]:
+    """The newest Version, which the next one would descend from, and with `whole` all that it descends from."""
+    # In the computed modes Versions are one chain, at whose end the newest is; in `manual` mode this is the rule.
+    newest = ancestry.newest("manual", [one.line for one in versions.values()])
+    line = [versions[newest.id.lower()]]
     while whole and line[-1].ancestor != line[-1].id:
         line.append(versions[line[-1].ancestor.lower()])
-    return [one for one in line if _comparable(one)]
-
-
-def _comparable(version: Stored) -> bool:
-    return version.document.sha256 is not None and formats.find(version.document.format) is not None
+    return line

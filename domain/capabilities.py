@@ -289,7 +289,7 @@ class Switched:
     """Which formats and which rules of compatibility are switched on (SC-15)."""
 
     def __init__(self, capabilities: Mapping[str, Json]) -> None:
-        self._formats: Sequence[str] = capabilities["formats"]
+        self.formats: Sequence[str] = capabilities["formats"]
         self._rules: Mapping[str, Sequence[str]] = capabilities["compatibilities"]
         self._validates: dict[str, bool] = {}  # many Versions share few formats
 
@@ -297,7 +297,7 @@ class Switched:
         """Whether documents of a format are checked."""
         found = self._validates.get(name)
         if found is None:
-            found = formats.find(name) is not None and any(formats.matches(name, one) for one in self._formats)
+            found = formats.find(name) is not None and any(formats.matches(name, one) for one in self.formats)
             self._validates[name] = found
         return found
 

@@ -88,6 +88,9 @@ def parsed(document: Document, content: bytes) -> Any:
 def _read(question: Reading, parse: Parse) -> Verdict:
     room = formats.find(question.reader.format)
     assert room is not None, "nobody asks about formats that are not known"
+    if formats.find(question.writer.format) is not room:
+        text = f'documents of "{question.reader.format}" and of "{question.writer.format}" cannot be compared'
+        return (Incompatibility(INVALID, text),)
     if question.reader.sha256 is None or question.writer.sha256 is None:
         return _EMPTY
     return tuple(room.load().unreadable(parse(question.reader), parse(question.writer), question.newer))

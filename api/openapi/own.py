@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from api.openapi import audit, feeds, findings, messages, restoring, subscriptions
+from api.openapi import audit, checking, feeds, findings, messages, restoring, subscriptions
 from api.openapi.problems import refusals
 
 Schema = dict[str, Any]
@@ -53,6 +53,7 @@ OWN_PATHS: Final[dict[str, Schema]] = {
     **restoring.PATHS,
     **findings.PATHS,
     **messages.PATHS,
+    **checking.PATHS,
     "/-/livez": _get("livez", "Does the process run?", {"200": _gives("It does.", "application/json", _STATUS)}),
     "/-/readyz": _get(
         "readyz",

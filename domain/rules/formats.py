@@ -26,7 +26,7 @@ from domain.rules.lineage import line_of, reached, stirs_others
 
 _UNKNOWN: Final = "this registry does not know the format"
 _EXTERNAL: Final = "the document is stored outside of this registry"
-_NO_RULE: Final = "this registry has no such rule for the format"
+NO_RULE: Final = "this registry has no such rule for the format"
 _NOT_VALIDATED: Final = "the format was not validated"
 
 
@@ -172,7 +172,7 @@ def _unruled(resource: ResourceDraft, version: VersionDraft, rule: str, offered:
         return None
     if resource.type.strictvalidation:
         raise CompatibilityUnknown(resource.xid, compat=rule, format=version.attributes["format"])
-    return _NO_RULE
+    return NO_RULE
 
 
 def _compared(changes: ChangeSet, resource: ResourceDraft, version: VersionDraft, rule: str) -> Sequence[VersionDraft]:

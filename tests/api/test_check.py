@@ -53,6 +53,7 @@ def test_a_check_answers_and_writes_nothing(schemas: Api) -> None:
         "compatibility": "backward",
         "against": ["v3"],
         "compatible": False,
+        "reason": None,
     }
     assert [(one["rule"], one["version"]["pointer"]) for one in incompatible] == [
         ("reader-field-missing-default", "/fields/1")
@@ -85,6 +86,47 @@ def test_the_rule_of_the_resource_is_the_default(schemas: Api) -> None:
     assert told(schemas, "", "b")[:2] == (False, ["v3"])
 
 
+def test_the_next_version_descends_from_the_newest_whatever_the_default(schemas: Api) -> None:
+    # ENT-107, ENT-112: a check and the write that it is asked before give one answer
+    schemas.done("DELETE", f"{SCHEMA}/versions", {"v2": {}})
+    schemas.done(
+        "PUT", f"{SCHEMA}/versions/v4$details", {"format": "Avro/1.11", "schema": record("a", "b"), "ancestorid": "v1"}
+    )
+    schemas.done("PATCH", f"{SCHEMA}/meta", {"compatibility": "forward", "defaultversionid": "v3"})
+    assert told(schemas, "", "a") == (False, ["v4"], [("v4", "forward", "reader-field-missing-default")])
+    refused = schemas.send("POST", f"{SCHEMA}$details", {"format": "Avro/1.11", "schema": record("a")})
+    assert refused.json()["incompatibilities"][0]["ancestor"]["versionid"] == "v4"
+    assert told(schemas, "?against=all", "a", "b")[:2] == (True, ["v4", "v1"])
+
+
+def test_what_was_not_validated_is_compared_with_nothing(schemas: Api) -> None:
+    # SC-34: as for a Version that is written, nobody knows, and the answer says why
+    schemas.done("PUT", f"{SCHEMA}/versions/v3$details", {"format": "Avro/1.11", "schemaurl": "http://127.0.0.1:1/s"})
+    found = schemas.done("POST", f"{CHECK}?compatibility=backward_transitive", record("a", "b")).json()
+    assert (found["valid"], found["compatible"], found["reason"]) == (True, None, '"v3" was not validated')
+    assert (found["against"], found["incompatibilities"]) == (["v3", "v2", "v1"], [])
+
+
+def test_a_rule_that_the_format_lacks_is_a_reason_and_no_mistake_of_who_asks(schemas: Api) -> None:
+    # SC-31: it is the Resource's, which is told the same
+    api = {"openapi": "3.0.0", "info": {"title": "t", "version": "1"}, "paths": {}}
+    other = "/schemagroups/g/schemas/api"
+    tree = {"format": "OpenAPI/3.0", "schema": api, "meta": {"compatibility": "backward"}}
+    reason = schemas.done("PUT", f"{other}$details", tree).json()["compatibilityvalidatedreason"]
+    found = schemas.done("POST", f"/-/check{other}", api).json()
+    assert (found["valid"], found["compatible"], found["reason"]) == (True, None, reason)
+
+
+def test_documents_of_two_formats_cannot_be_compared(schemas: Api) -> None:
+    found = schemas.done(
+        "POST", f"{CHECK}?format=JsonSchema/draft-07&compatibility=backward", {"type": "object"}
+    ).json()
+    assert (found["valid"], found["compatible"]) == (True, False)
+    assert [one["text"] for one in found["incompatibilities"]] == [
+        'documents of "jsonschema/draft-07" and of "avro/1.11" cannot be compared'
+    ]
+
+
 def test_a_document_that_is_none_says_where(schemas: Api) -> None:
     # SC-10: the place and what stands there; nothing is compared then
     found = schemas.done("POST", f"{CHECK}?compatibility=backward", record("a", "a")).json()
@@ -105,6 +147,7 @@ def test_a_schema_that_is_not_there_yet_needs_a_format(schemas: Api) -> None:
     [
         ("POST", f"{CHECK}?format=Own/1", 400, "cannot be checked here"),
         ("POST", f"{CHECK}?compatibility=sideways", 400, "sideways"),
+        ("POST", "/-/check/schemagroups/g/schemas/new?format=Avro/1.11&compatibility=sideways", 400, "sideways"),
         ("POST", f"{CHECK}?compatibility=backward&against=v9", 404, "v9"),
         ("POST", f"{CHECK}?versus=v1", 400, "versus"),
         ("POST", "/-/check/schemagroups/g", 404, "no Resource"),
@@ -115,6 +158,15 @@ def test_a_schema_that_is_not_there_yet_needs_a_format(schemas: Api) -> None:
 def test_what_cannot_be_asked_is_refused(schemas: Api, method: str, path: str, status: int, words: str) -> None:
     answer = schemas.send(method, path, record("a") if method == "POST" else None)
     assert (answer.status_code, words in answer.text) == (status, True), answer.text
+
+
+def test_what_can_be_checked_is_what_is_switched_on(schemas: Api) -> None:
+    # SC-15: an answer names no formats that the capabilities leave out
+    schemas.done("PATCH", "/capabilities", {"formats": ["Avro/*"], "compatibilities": {"Avro/*": ["backward"]}})
+    answer = schemas.send("POST", f"{CHECK}?format=JsonSchema/draft-07", {"type": "object"})
+    assert answer.status_code == 400
+    said = answer.json()["args"]["error_detail"]
+    assert said.endswith('"JsonSchema/draft-07" cannot be checked here; what can be: Avro/*')
 
 
 def test_whoever_may_read_may_ask(sqlite_url: str) -> None:

@@ -77,6 +77,7 @@ def test_it_has_every_path_and_method(api: Api, described: Json) -> None:
         "findings": 1,
         "feeds": 4,
         "messages": 3,
+        "checking": 1,
         "restoring": 1,
         "subscriptions": 8,
         "discovery": 2,

@@ -24,7 +24,7 @@ from domain.problems import ServerBusy
 from domain.world import Context, Decision, World
 
 SCHEMA = "/schemagroups/g/schemas/s"
-WRITERS = 60
+WRITERS = 30
 
 
 def avro(number: int, **attributes: Any) -> dict[str, Any]:
