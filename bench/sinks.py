@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 import pytest
 from cloudevents.core.v1.event import CloudEvent
 
+from bench import webhooks
 from bench.figures import Figure, Want
 from bench.places import Place
 from projections.subscriptions.contract import SINKS, Result, Target
@@ -134,7 +136,35 @@ def _kafka() -> Iterator[Course]:
         broker.close()
 
 
+@contextmanager
+def _http() -> Iterator[Course]:
+    """Structured events, each in a request of its own."""
+    import projections.subscriptions.sinks.http  # noqa: F401
+
+    with webhooks.receiver() as url:
+        yield Course(Target("s1", url, {"method": "POST"}), partial(webhooks.posted, url))
+
+
+@contextmanager
+def _amqp() -> Iterator[Course]:
+    """RabbitMQ, a durable queue, each message acknowledged; the bare client is Proton's own loop with a handler."""
+    pytest.importorskip("proton", reason="no python-qpid-proton")
+    import projections.subscriptions.sinks.amqp  # noqa: F401
+    from bench.proton_sender import sent
+    from tests.brokers.rabbitmq import RabbitMQ
+
+    broker = RabbitMQ()
+    try:
+        broker.start()
+        target = broker.target(host="127.0.0.1", seconds=60)
+        yield Course(target, partial(sent, broker.port, target))
+    finally:
+        broker.close()
+
+
 #: Brokers by protocol; each says with `pytest.skip` what is missing.
 COURSES: Final[dict[str, Callable[[], AbstractContextManager[Course]]]] = {
+    "HTTP": _http,
     "KAFKA": _kafka,
+    "AMQP": _amqp,
 }
