@@ -20,7 +20,7 @@ import pytest
 from commands.checks import Bounds, Checker
 from domain.checks import Document, Question, Reading
 from domain.documents import digest
-from tests.commands.hostile import ANY, BOMB, FUSE, LARGE, XSD, Hostile, Trap, hostile, names
+from tests.commands.hostile import ANY, BOMB, FUSE, LARGE, LATE, XSD, Hostile, Trap, hostile, names
 from tests.serving import Served, serving
 
 SECONDS: Final = 2
@@ -77,6 +77,36 @@ def test_it_ends_in_time_and_reaches_nothing(
     assert not Path("owned").exists() and not (tmp_path / "owned").exists()
 
 
+def bombs(count: int) -> dict[str, bytes]:
+    """Documents that take years each, by their hashes."""
+    simple = f'<xs:simpleType name="s"><xs:restriction base="xs:string"><xs:pattern value="{BOMB[1:-1]}"/>'
+    rest = f'</xs:restriction></xs:simpleType><xs:element name="e" type="t:s" default="{FUSE}"/></xs:schema>'
+    made = [f"{XSD}<!--{number}-->{simple}{rest}".encode() for number in range(count)]
+    return {str(digest(content)): content for content in made}
+
+
+def test_a_request_of_many_bombs_is_given_up() -> None:
+    # what a request may lose to its bounds is counted; the processes belong to others as well
+    documents = bombs(200)
+    questions = [Document("xsd/1.1", name) for name in documents]
+    checker, since = Checker(Bounds(seconds=0.5, times=3)), time.monotonic()
+    answers = checker.answers(questions, documents.__getitem__)
+    assert time.monotonic() - since < 3 * 0.5 + 5
+    assert all(LATE in answers[question][0].text for question in questions)
+
+
+def test_what_is_lost_is_compared_with_nothing() -> None:
+    # ENT-112: a line of Versions costs a bomb's time once, not once for each of them
+    [(bomb, content)] = bombs(1).items()
+    older = {str(digest(text)): text for text in (f"{XSD}<!--{n}--></xs:schema>".encode() for n in range(50))}
+    asked = Document("xsd/1.1", bomb)
+    readings = [Reading(asked, Document("xsd/1.1", name)) for name in older]
+    checker, since = Checker(Bounds(seconds=1, times=50)), time.monotonic()
+    answers = checker.answers([*readings, asked], {**older, bomb: content}.__getitem__)
+    assert time.monotonic() - since < 6
+    assert all(LATE in answers[question][0].text for question in (asked, *readings))
+
+
 #: For each format a document that takes all of its time, or as much as its format allows.
 SLOW: Final = {
     "Avro/1.11": "avro/1.11: many fields",
@@ -127,9 +157,7 @@ def test_others_write_and_the_server_answers_meanwhile(format: str, served: Serv
 
 def test_checks_without_writing_leave_threads_for_others(served: Served) -> None:
     # many of `/-/check` at once: reads, readiness and other checks go on
-    simple = f'<xs:simpleType name="s"><xs:restriction base="xs:string"><xs:pattern value="{BOMB[1:-1]}"/>'
-    rest = f'</xs:restriction></xs:simpleType><xs:element name="e" type="t:s" default="{FUSE}"/></xs:schema>'
-    documents = [f"{XSD}<!--{number}-->{simple}{rest}".encode() for number in range(8)]
+    documents = list(bombs(8).values())
 
     def check(content: bytes) -> httpx.Response:
         return httpx.post(f"{served.url}/-/check/schemagroups/g/schemas/c?format=XSD/1.1", content=content, timeout=60)
