@@ -7,11 +7,13 @@ import contextlib
 import errno
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from nats import errors
 from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js.client import JetStreamContext
 from nats.js.errors import APIError, NoStreamResponseError
 
 from domain.subscriptions.sinks import Address
@@ -23,6 +25,8 @@ from projections.subscriptions.sinks.nats_transport import Stream, WebSocket
 #: Seconds that asking for a stream may take, and after which it is asked again.
 _ASKING: Final = 2.0
 _ASK_AGAIN: Final = 60.0
+#: Events that wait for a stream's answer: as many as there are; the library would wait for room, and not be cancelled.
+_NO_BOUND: Final = 1 << 30
 #: Seconds that saying goodbye may take.
 _GOODBYE: Final = 2.0
 #: What servers say when somebody is not let in or may not publish, and when a message is none.
@@ -61,6 +65,7 @@ class Link:
         self._target = target
         self._subject: str = target.settings["subject"]
         self._client = _Client(tls)
+        self._context = _Context(self._client, timeout=_ASKING, publish_async_max_pending=_NO_BOUND)
         self._transport: Stream | None = None
         self._ended = False
         self._waiting: set[asyncio.Future[Outcome]] = set()
@@ -98,20 +103,15 @@ class Link:
         """What becomes of a message."""
         if _size(payload, headers) > self._client.max_payload:
             return said("maximum payload violation")
-        stop: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._waiting.add(stop)
-        doing: asyncio.Future[Outcome] | None = None
+        answered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._waiting.add(answered)
         try:
-            doing = await (self._store if await self._taken_in() else self._tell)(payload, dict(headers))
-            await asyncio.wait((doing, stop), return_when=asyncio.FIRST_COMPLETED)
-            # A refusal comes before the answer to what was asked behind the message.
-            return stop.result() if stop.done() else doing.result()
+            await (self._store if await self._taken_in() else self._tell)(payload, dict(headers), answered)
+            return await answered
         except (errors.Error, OSError) as error:
             return said(str(error))
         finally:
-            self._waiting.discard(stop)
-            if doing:
-                doing.cancel()
+            self._waiting.discard(answered)
 
     async def close(self) -> None:
         """Says goodbye and lets go."""
@@ -126,38 +126,41 @@ class Link:
         if self._transport:
             self._transport.abort()
 
-    async def _tell(self, payload: bytes, headers: dict[str, str]) -> asyncio.Future[Outcome]:
-        """Publishes, and asks for an answer behind it: then the server has read the message."""
+    async def _tell(self, payload: bytes, headers: dict[str, str], answered: asyncio.Future[Outcome]) -> None:
+        """Publishes, and asks for an answer behind it: then the server has read the message, or has refused it."""
         await self._client.publish(self._subject, payload, headers=headers)
-        read: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        await self._client.ask(read)
-        return read
+        self._client.ask(answered)
 
-    async def _store(self, payload: bytes, headers: dict[str, str]) -> asyncio.Future[Outcome]:
-        """Publishes, and waits for the stream that stores it."""
-        return asyncio.ensure_future(self._stored(payload, headers))
+    async def _store(self, payload: bytes, headers: dict[str, str], answered: asyncio.Future[Outcome]) -> None:
+        """Publishes, for the stream that stores it to answer."""
+        stored = await self._context.publish_async(self._subject, payload, headers=headers)
 
-    async def _stored(self, payload: bytes, headers: dict[str, str]) -> Outcome:
-        seconds = self._target.seconds
-        try:
-            await self._client.jetstream().publish(self._subject, payload, timeout=seconds, headers=headers)
-        except NoStreamResponseError:
-            self._stream, self._asked = None, float("-inf")
-            return Outcome(Result.RETRY, "jetstream", "the stream does not answer")
-        except APIError as error:
-            result = Result.REJECTED if error.err_code == _TOO_LARGE_FOR_STREAM else Result.RETRY
-            return Outcome(result, f"jetstream:{error.err_code}", (error.description or "")[:1024])
-        except (errors.Error, OSError) as error:
-            return said(str(error))
-        return DELIVERED
+        def pass_on(stored: asyncio.Future[Any]) -> None:
+            if not stored.cancelled() and not answered.done():
+                answered.set_result(self._stored(stored.exception()))
+
+        stored.add_done_callback(pass_on)
+        answered.add_done_callback(lambda _: stored.cancel())
+
+    def _stored(self, error: BaseException | None) -> Outcome:
+        match error:
+            case None:
+                return DELIVERED
+            case NoStreamResponseError():
+                self._stream, self._asked = None, float("-inf")
+                return Outcome(Result.RETRY, "jetstream", "the stream does not answer")
+            case APIError():
+                result = Result.REJECTED if error.err_code == _TOO_LARGE_FOR_STREAM else Result.RETRY
+                return Outcome(result, f"jetstream:{error.err_code}", (error.description or "")[:1024])
+            case _:
+                return said(str(error))
 
     async def _taken_in(self) -> bool:
         """Whether a stream takes the subject in, as far as this user is told."""
         async with self._asking:
             if self._stream is None and time.monotonic() - self._asked > _ASK_AGAIN:
                 self._asked = time.monotonic()
-                context = self._client.jetstream(timeout=_ASKING)
-                self._question = asyncio.ensure_future(context.find_stream_name_by_subject(self._subject))
+                self._question = asyncio.ensure_future(self._context.find_stream_name_by_subject(self._subject))
                 try:
                     await asyncio.wait((self._question,))
                     with contextlib.suppress(asyncio.CancelledError, errors.Error, APIError, OSError):
@@ -185,9 +188,8 @@ class Link:
         self._stop(outcome)
 
     def _stop(self, outcome: Outcome) -> None:
-        for each in self._waiting:
-            if not each.done():
-                each.set_result(outcome)
+        """Ends all that waits; a refusal comes before the answer to what was asked behind the message."""
+        settle(self._waiting, outcome)
 
 
 class _Client(Client):
@@ -196,6 +198,7 @@ class _Client(Client):
     def __init__(self, tls: bool) -> None:
         super().__init__()
         self._tls = tls
+        self._askers: list[asyncio.Future[Outcome]] = []
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
         """Insists on TLS where that is wanted: a server, or whoever stands before it, could leave it out otherwise."""
@@ -205,21 +208,41 @@ class _Client(Client):
             self._server_info["tls_required"] = True
         await super()._process_info(info, initial_connection)
 
-    async def ask(self, answered: asyncio.Future[Any]) -> None:
-        """Asks for an answer behind all that was published; the library's own question overtakes that."""
-        self._pongs.append(answered)
+    def ask(self, answered: asyncio.Future[Outcome]) -> None:
+        """Asks for an answer behind all that was published; one question is enough for all who ask in one turn."""
+        self._askers.append(answered)
+        if len(self._askers) == 1:
+            self._asking = asyncio.ensure_future(self._ask())
+
+    async def _ask(self) -> None:
+        askers, self._askers = self._askers, []
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        answer.add_done_callback(lambda _: settle(askers, DELIVERED))
+        await self._send_ping(answer)
+
+    async def _send_ping(self, future: asyncio.Future[Any] | None = None) -> None:
+        """Asks in its turn; the library's own way overtakes what was published."""
+        self._pongs.append(future or asyncio.get_running_loop().create_future())
         await self._send_command(b"PING\r\n")
         await self._flush_pending()
 
-    async def _send_ping(self, future: asyncio.Future[Any] | None = None) -> None:
-        """The library's own questions go the same way, or answers would be taken for those to others."""
-        await self.ask(future or asyncio.get_running_loop().create_future())
 
-    async def _process_pong(self) -> None:
-        """Takes an answer. The library would stop reading where nobody waits for it any more."""
-        self._pings_outstanding = 0
-        if self._pongs and not (answered := self._pongs.pop(0)).done():
-            answered.set_result(DELIVERED)
+class _Context(JetStreamContext):
+    async def _handle_async_reply(self, msg: Msg) -> None:
+        """Takes a stream's answer; the library loses some of those that are errors."""
+        try:
+            await super()._handle_async_reply(msg)
+        except APIError as error:
+            stored = self._publish_async_futures.get(msg.subject.rpartition(".")[2])
+            if stored and not stored.done():
+                stored.set_exception(error)
+
+
+def settle(waiting: Iterable[asyncio.Future[Outcome]], outcome: Outcome) -> None:
+    """Tells those who wait for an outcome, and have none yet."""
+    for each in waiting:
+        if not each.done():
+            each.set_result(outcome)
 
 
 def said(text: str) -> Outcome:
