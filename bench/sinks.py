@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 from cloudevents.core.v1.event import CloudEvent
 
-from bench import webhooks
+from bench import publishing, webhooks
 from bench.figures import Figure, Want
 from bench.places import Place
 from projections.subscriptions.contract import SINKS, Result, Target
@@ -73,7 +73,7 @@ def _through(protocol: str, course: Course, events: Sequence[CloudEvent]) -> flo
     """Seconds from the first to the last of events; the first of all connects and does not count."""
 
     async def run() -> float:
-        sink = SINKS[protocol](course.target, Here())
+        sink = SINKS[protocol.partition(",")[0]](course.target, Here())
         waiting = iter(events)
 
         async def lane() -> None:
@@ -162,9 +162,13 @@ def _amqp() -> Iterator[Course]:
         broker.close()
 
 
-#: Brokers by protocol; each says with `pytest.skip` what is missing.
+#: Brokers by protocol, and what else is to be said of them behind a comma; each says with `pytest.skip` what is missing.
 COURSES: Final[dict[str, Callable[[], AbstractContextManager[Course]]]] = {
     "HTTP": _http,
     "KAFKA": _kafka,
     "AMQP": _amqp,
+    "MQTT3": partial(publishing.mqtt, "MQTT3"),
+    "MQTT5": partial(publishing.mqtt, "MQTT5"),
+    "NATS": partial(publishing.nats, False),
+    "NATS, with a stream": partial(publishing.nats, True),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from cloudevents.core.bindings.amqp import AMQPMessage, from_amqp_event
 from proton import Message, Timeout
@@ -72,5 +72,7 @@ def reading(port: int, address: str) -> Iterator[Reader]:
 def _received(message: Message) -> Received:
     content_type = str(message.content_type)
     structured = content_type.startswith("application/cloudevents")
-    whole = AMQPMessage({"content-type": content_type}, dict(message.properties or {}), bytes(message.body))
+    whole = AMQPMessage(
+        {"content-type": content_type}, dict(message.properties or {}), bytes(cast("bytes", message.body))
+    )
     return Received("structured" if structured else "binary", from_amqp_event(whole))

@@ -19,7 +19,7 @@ import projections.subscriptions.sinks.amqp  # noqa: F401
 from projections.subscriptions.contract import Credential, Outcome, Result, Target
 from projections.subscriptions.sinks import amqp_wire
 from tests.brokers.peer import Peer, peer
-from tests.brokers.suite import GOOD, PASSWORD, USER, Names, deliver, event, opened
+from tests.brokers.suite import GOOD, PASSWORD, USER, Names, deliver, descriptors, event, opened
 
 pytestmark = pytest.mark.broker
 
@@ -244,6 +244,26 @@ def test_a_password_does_not_go_through_the_open() -> None:  # SUB-306: loopback
         assert found.result is Result.UNAUTHORIZED
         assert not any("plain" in line for line in outside.told())
         assert outcome(outside.target("accept", credential=None), Names(address=own)).result is Result.DELIVERED
+
+
+def test_a_sink_that_is_closed_while_it_connects(rhea: Peer) -> None:  # nothing is left open
+    class Slow(Names):
+        async def resolve(self, host: str, port: int) -> str:
+            await asyncio.sleep(0.3)
+            return await super().resolve(host, port)
+
+    async def scenario() -> None:
+        async with opened(rhea.target("accept"), "AMQP", Slow()) as sink:
+            sending = asyncio.create_task(deliver(sink, event(1)))
+            await asyncio.sleep(0.1)
+            await sink.close()
+            assert (await sending).result is Result.RETRY
+            assert (await deliver(sink, event(2))).result is Result.RETRY
+
+    before = descriptors()
+    asyncio.run(scenario())
+    assert descriptors() <= before
+    assert not any("message" in line for line in rhea.told())
 
 
 def test_a_late_answer_does_no_harm(rhea: Peer) -> None:
