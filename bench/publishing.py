@@ -1,0 +1,90 @@
+"""Brokers of MQTT and NATS with their bare clients, for the figures of sinks."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from cloudevents.core.v1.event import CloudEvent
+
+from projections.subscriptions.sinks.messages import STRUCTURED, structured
+
+if TYPE_CHECKING:
+    from bench.sinks import Course
+
+
+@contextmanager
+def mqtt(protocol: str) -> Iterator[Course]:
+    """A Mosquitto; each event is acknowledged (QoS 1). The bare client runs in its own thread, as it does by itself."""
+    from paho.mqtt.client import Client
+    from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
+
+    import projections.subscriptions.sinks.mqtt  # noqa: F401
+    from bench.sinks import Course
+    from tests.brokers.mosquitto import TOPIC, mosquitto
+    from tests.brokers.suite import PASSWORD, USER
+
+    version = MQTTProtocolVersion.MQTTv5 if protocol == "MQTT5" else MQTTProtocolVersion.MQTTv311
+    with TemporaryDirectory(prefix="annals-bench-") as folder, mosquitto(Path(folder), protocol) as broker:
+        client = Client(CallbackAPIVersion.VERSION2, protocol=version)
+        client.username_pw_set(USER, PASSWORD)
+        connected, done = threading.Event(), threading.Semaphore(0)
+        client.on_connect = lambda *answer: connected.set()
+        client.on_publish = lambda *answer: done.release()
+        client.max_inflight_messages = 20  # as many as the broker takes from a client of MQTT 5
+        client.connect("127.0.0.1", broker.plain)
+        client.loop_start()
+        connected.wait(10)
+
+        def bare(events: Sequence[CloudEvent]) -> None:
+            for each in events:
+                client.publish(TOPIC, structured(each), 1)
+            for _ in events:
+                done.acquire()
+
+        yield Course(broker.target(), bare)
+        client.disconnect()
+        client.loop_stop()
+
+
+@contextmanager
+def nats(stream: bool) -> Iterator[Course]:
+    """A NATS server. stream: whether one stores the events, and acknowledges each; else the bare client asks once."""
+    import nats as client
+
+    import projections.subscriptions.sinks.nats  # noqa: F401
+    from bench.sinks import Course
+    from tests.brokers.nats import SUBJECT, nats_server
+    from tests.brokers.suite import PASSWORD, USER
+
+    headers = {"Content-Type": STRUCTURED}
+
+    async def told(connection: Any, events: Sequence[CloudEvent]) -> None:
+        for each in events:
+            await connection.publish(SUBJECT, structured(each), headers=headers)
+        await connection.flush()
+
+    async def stored(connection: Any, events: Sequence[CloudEvent]) -> None:
+        context = connection.jetstream(publish_async_max_pending=256)
+        for each in events:
+            await context.publish_async(SUBJECT, structured(each), headers=headers)
+        await context.publish_async_completed()
+
+    with TemporaryDirectory(prefix="annals-bench-") as folder:
+        further = f'jetstream: {{store_dir: "{folder}/store"}}' if stream else ""
+        with nats_server(Path(folder), further) as server:
+            if stream:
+                server.add_stream()
+
+            async def all_of(events: Sequence[CloudEvent]) -> None:
+                url = f"nats://127.0.0.1:{server.plain}"
+                connection = await client.connect(url, user=USER, password=PASSWORD)
+                await (stored if stream else told)(connection, events)
+                await connection.close()
+
+            yield Course(server.target(), lambda events: asyncio.run(all_of(events)))
