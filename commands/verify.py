@@ -167,7 +167,7 @@ def _succession(position: int, row: LogRow, previous: LogRow | None) -> Iterator
 
 
 def _hash(row: LogRow) -> bytes:
-    """What an event's entity counts in the state hash: nothing if it is apart, deleted, or damaged beyond finding it."""
+    """What an event's entity counts in the state hash: nothing if it is apart, deleted or damaged beyond finding."""
     if xids.is_apart(row.stream) or row.topic.partition(":")[0] == EntityDeleted.TOPIC.partition(":")[0]:
         return b""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -17,6 +18,7 @@ from projections.subscriptions import sinks
 from projections.subscriptions.contract import SINKS
 from projections.xregistry_events import UNCONFIGURED
 
+_LOG: Final = logging.getLogger("annals.subscriptions")
 #: Media types of a subscription in requests; the first is that of answers.
 MEDIA_TYPES: Final = ("application/json", "application/cloudevents-subscription+json")
 #: What the `source` of a family's events has behind the root of the registry.
@@ -38,6 +40,8 @@ def protocols() -> tuple[str, ...]:
             import_module(module.name)
         except ImportError:
             continue  # its client is not installed
+        except Exception:
+            _LOG.warning("the sink %s is not there: its client may be of another version", module.name, exc_info=True)
     return tuple(each for each in PROTOCOLS if each in _ALWAYS or (each in SINKS and find_spec(_LIBRARIES[each])))
 
 
