@@ -162,7 +162,7 @@ def _amqp() -> Iterator[Course]:
         broker.close()
 
 
-#: Brokers by protocol, and what else is to be said of them behind a comma; each says with `pytest.skip` what is missing.
+#: Brokers by protocol, with what else is to be said behind a comma; each says with `pytest.skip` what is missing.
 COURSES: Final[dict[str, Callable[[], AbstractContextManager[Course]]]] = {
     "HTTP": _http,
     "KAFKA": _kafka,
