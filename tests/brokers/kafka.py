@@ -54,7 +54,7 @@ class Kafka(Station):
     """A broker in a temporary folder. ports: by listener. topic: what `target` leads to."""
 
     protocol = "KAFKA"
-    slow = 40.0
+    slow = 60.0
 
     def __init__(self) -> None:
         self._java, self._classpath = java(), os.pathsep.join(map(str, jars(BROKER)))
@@ -127,6 +127,7 @@ class Kafka(Station):
         """Deletes a topic."""
         with self._admin() as admin:
             admin.delete_topics([topic])
+        self.topic = ""
 
     def restart(self, password: str) -> None:
         """Starts the broker anew, with another password for its user."""
@@ -136,7 +137,9 @@ class Kafka(Station):
 
     @contextmanager
     def _admin(self) -> Iterator[Any]:
-        admin = KafkaAdminClient(bootstrap_servers=self.own())
+        # A broker that has just started is not yet in its own lists; the client's patience would double each time.
+        patience = {"reconnect_backoff_max_ms": 200, "bootstrap_timeout_ms": 60_000}
+        admin = KafkaAdminClient(bootstrap_servers=self.own(), **patience)
         try:
             yield admin
         finally:
@@ -149,7 +152,7 @@ class Kafka(Station):
 
     def _settle(self) -> None:
         """Waits until topics can be made."""
-        ends = time.monotonic() + 60
+        ends = time.monotonic() + 90
         while True:
             try:
                 self.fresh()
@@ -217,6 +220,9 @@ class Kafka(Station):
             "transaction.state.log.replication.factor": 1,
             "transaction.state.log.min.isr": 1,
             "group.initial.rebalance.delay.ms": 0,
+            # One that was killed is let in again when it is known to have gone.
+            "broker.session.timeout.ms": 4000,
+            "broker.heartbeat.interval.ms": 500,
             "num.network.threads": 2,
             "num.io.threads": 2,
         }

@@ -32,7 +32,8 @@ from tests.brokers.suite import (
     silent_server,
 )
 
-pytestmark = pytest.mark.broker
+#: A broker takes a few seconds to start, and many more on a busy machine.
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")

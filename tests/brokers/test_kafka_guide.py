@@ -19,7 +19,8 @@ from tests.brokers.kafka import Kafka
 from tests.brokers.suite import Names, deliver, event, opened
 from tests.serving import ROOT
 
-pytestmark = pytest.mark.broker
+#: A broker takes a few seconds to start, and many more on a busy machine.
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 
 _GUIDE = ROOT / "docs" / "subscriptions-kafka.md"
 

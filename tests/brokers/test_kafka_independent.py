@@ -18,7 +18,8 @@ from tests.brokers.kafka import Kafka
 from tests.brokers.suite import TEXTS, deliver, event, opened, run
 from tests.maven import Checker
 
-pytestmark = pytest.mark.broker
+#: A broker takes a few seconds to start, and many more on a busy machine.
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 
 ARTIFACTS = (
     "org.apache.kafka:kafka-clients:4.3.0",
