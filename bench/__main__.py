@@ -17,6 +17,7 @@ from rich.table import Table
 
 from bench import (
     cesql,
+    deliveries,
     exporting,
     feeds,
     filtering,
@@ -43,6 +44,7 @@ SUBJECTS: Final[dict[str, ModuleType]] = {
     "pasts": pasts,
     "feeds": feeds,
     "cesql": cesql,
+    "deliveries": deliveries,
     "sinks": sinks,
     "formats": formats,
 }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from threading import Thread
 from typing import Final
 
-from projections.subscriptions.deliver import Deliverer
+from projections.subscriptions.deliver import WRITE, Deliverer
 from projections.subscriptions.deliveries import Deliveries
 from projections.subscriptions.match import Family, XRegistry
 from projections.subscriptions.metrics import Metrics
@@ -31,12 +31,13 @@ class Service:
         families: Sequence[Family] | None = None,
         *,
         lease: float = LEASE,
+        write: float = WRITE,
     ) -> None:
         self.metrics = Metrics()
         known = families if families is not None else (XRegistry(XRegistryEvents()),)
-        self._deliverer = Deliverer(url, ports, known, metrics=self.metrics, lease=lease)
+        self._deliverer = Deliverer(url, ports, known, metrics=self.metrics, lease=lease, write=write)
         self.deliveries = Deliveries(url, ports, known, self._deliverer)
-        self.metrics.follow(self._deliverer.lags)
+        self.metrics.follow(self.lags)
         self._thread: Thread | None = None
 
     def start(self) -> None:
@@ -50,6 +51,10 @@ class Service:
         if self._thread is not None:
             self._thread.join(_GRACE)
         self.deliveries.close()
+
+    def lags(self) -> list[tuple[str, int]]:
+        """The subscriptions that this process delivers for, with how many positions each is behind the log."""
+        return self._deliverer.lags()
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
         """Something was committed; see `commands.handle.Observer`."""

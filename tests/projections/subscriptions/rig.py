@@ -25,6 +25,7 @@ from projections.subscriptions.deliver import Deliverer
 from projections.subscriptions.deliveries import Deliveries
 from projections.subscriptions.match import XRegistry
 from projections.subscriptions.ports import Anywhere, Ports, Time
+from projections.subscriptions.service import Service
 from projections.xregistry_events import XRegistryEvents
 
 COMMAND = DeleteEntities("/dirs")
@@ -129,6 +130,8 @@ class Rig:
         self.deliveries = Deliveries(url, self.ports, FAMILIES)
         self._events: dict[str, EntityEvent] = {}
         self._running: list[Deliverer] = []
+        #: Who is told of commits, as by the road.
+        self.told: list[Service] = []
         self.position = 0
 
     def close(self) -> None:
@@ -218,6 +221,8 @@ class Rig:
         self.position = recorded.position
         for deliverer in self._running:
             deliverer.committed()
+        for service in self.told:
+            service.committed(1, 0, 0.0)
         return self.position
 
     # --- deliverers --------------------------------------------------------------------------------------------------

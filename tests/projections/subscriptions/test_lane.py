@@ -1,0 +1,174 @@
+"""Lanes: order by key, cursors, and what has to be stored of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from projections.subscriptions.lane import MOST_KEYS, MOST_READY, Entry, Lane, Tail
+from projections.subscriptions.match import Told
+from projections.subscriptions.sequence import end_of, sequence
+
+
+def told(position: int) -> Told:
+    whole: Any = None
+    return Told(sequence(position, 0), "xregistry", whole, {})
+
+
+def test_order_and_cursor() -> None:
+    # SUB-802, 811: keys overtake each other; the cursor stays below what is pending
+    lane = Lane(0)
+    for position, key in enumerate("aabc", 1):
+        lane.offer(told(position), key, 1)
+    lane.passed(9)
+    [first], [second], [third] = lane.take(1), lane.take(1), lane.take(1)
+    assert [each.key for each in (first, second, third)] == ["a", "b", "c"]
+    assert not lane.ready
+    lane.settle(second)
+    assert lane.cursor == 0
+    lane.again(first, 50.0)
+    lane.settle(third)
+    assert not lane.ready and lane.due(49.0) == 50.0
+    lane.due(50.0)
+    assert lane.take(1) == [first]
+    lane.settle(first)
+    assert lane.cursor == 1
+    [fourth] = lane.take(1)
+    lane.settle(fourth)
+    assert lane.cursor == 9
+
+
+def test_a_batch_has_several_of_a_key_in_order() -> None:
+    # SUB-706, 811
+    lane = Lane(0)
+    for position, key in enumerate("abacab", 1):
+        lane.offer(told(position), key, 1)
+    batch = lane.take(4)
+    assert [(each.sequence // 100, each.key) for each in batch] == [(1, "a"), (2, "b"), (3, "a"), (4, "c")]
+    assert lane.take(4) == []  # the rest is behind what is under way
+    for each in batch:
+        lane.settle(each)
+    assert [each.key for each in lane.take(4)] == ["a", "b"]
+
+
+def test_more_than_a_thousand_waiting_keys_stop_the_rest() -> None:
+    # SUB-812: retries go on, others wait until there are fewer
+    lane = Lane(0)
+    for position in range(1, MOST_KEYS + 10):
+        lane.offer(told(position), f"k{position}", 1)
+    taken = lane.take(MOST_KEYS + 1)
+    for each in taken:
+        lane.again(each, 10.0 if each.sequence == 100 else 20.0)
+    assert not lane.ready and not lane.has_room()
+    lane.due(10.0)
+    assert lane.take(5)[0] is taken[0]
+    assert lane.ready
+
+
+def test_reading_stops_and_goes_on() -> None:
+    # A lane that is full wants more when half of it is gone; what waits behind a retry is no reason to stop at once
+    lane = Lane(0)
+    for position in range(1, MOST_READY + 1):
+        assert lane.has_room()
+        lane.offer(told(position), f"k{position}", 1)
+    assert not lane.has_room()
+    for _ in range(MOST_READY // 2):
+        lane.settle(lane.take(1)[0])
+    assert not lane.has_room()
+    lane.settle(lane.take(1)[0])
+    assert lane.has_room()
+    behind = Lane(0)
+    for position in range(1, MOST_READY + 500):
+        behind.offer(told(position), "k", 1)
+        if position == 1:
+            behind.again(behind.take(1)[0], 99.0)
+    assert behind.has_room()
+
+
+def test_rewinding_keeps_what_was_handed_out() -> None:
+    # SUB-804
+    lane = Lane(0)
+    for position, key in enumerate("abab", 1):
+        lane.offer(told(position), key, 1)
+    lane.passed(9)
+    [first] = lane.take(1)
+    lane.again(first, 9.0)
+    [second] = lane.take(1)
+    lane.rewind()
+    assert (len(lane), lane.read, lane.cursor) == (2, second.sequence, 0)
+    lane.settle(second)
+    lane.due(9.0)
+    lane.settle(lane.take(1)[0])
+    assert len(lane) == 0 and not lane.ready
+
+
+def test_a_shared_place() -> None:
+    # What all those share who are at the end moves their cursors, until they part
+    tail, lane = Tail(end_of(4)), Lane(4)
+    lane.join(tail)
+    tail.sequence = end_of(7)
+    assert lane.cursor == 7
+    lane.part()
+    tail.sequence = end_of(9)
+    assert lane.cursor == 7
+
+
+ACTS = st.lists(
+    st.tuples(st.sampled_from(("offer", "take", "settle", "again", "back", "due", "crash")), st.integers(0, 4))
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(ACTS)
+def test_what_is_stored_is_enough(acts: list[tuple[str, int]]) -> None:
+    # SUB-801, 802, 811: whatever is done, and however often all but the stored is lost: each event is settled once,
+    # those of a key in order, and nothing is pending below the cursor
+    lane, position, now, busy, settled = Lane(0), 0, 0.0, list[Entry](), list[int]()
+    keys: dict[int, str] = {}
+    for act, number in acts:
+        match act:
+            case "offer":
+                position += 1
+                keys[sequence(position, 0)] = f"k{number}"
+                lane.offer(told(position), f"k{number}", 1)
+            case "take":
+                busy += lane.take(1 + number)
+            case "settle" | "again" | "back" if busy:
+                entry = busy.pop(0)
+                if act == "settle":
+                    lane.settle(entry)
+                    settled.append(entry.sequence)
+                elif act == "again":
+                    entry.first, entry.attempts = 1.0, entry.attempts + 1
+                    lane.again(entry, now + number + 1)
+                else:
+                    lane.back(entry)
+            case "due":
+                now += number
+                lane.due(now)
+            case "crash":
+                lane, busy = _restored(lane, position, keys), []
+        assert all(sequence(below, 0) in settled for below in range(1, lane.cursor + 1))
+        assert len({entry.key for entry in busy}) <= len(busy)
+    for entry in busy:
+        lane.back(entry)
+    while lane.due(now + 100) or lane.ready:
+        [entry] = lane.take(1)
+        lane.settle(entry)
+        settled.append(entry.sequence)
+    assert sorted(settled) == sorted(keys)
+    for key in set(keys.values()):
+        own = [each for each in settled if keys[each] == key]
+        assert own == sorted(own)
+
+
+def _restored(lane: Lane, position: int, keys: dict[int, str]) -> Lane:
+    """What another process makes of what is stored: it reads the log again behind that."""
+    fresh = Lane(lane.cursor, lane.reach)
+    fresh.restore(list(lane.pending()))
+    for number in range(1, position + 1):
+        if sequence(number, 0) > fresh.read:
+            fresh.offer(told(number), keys[sequence(number, 0)], 1)
+    return fresh

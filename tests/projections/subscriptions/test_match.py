@@ -1,0 +1,151 @@
+"""Which messages the log comes to for subscribers, and which of them a subscription wants."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from cloudevents.core.formats.json import JSONFormat
+
+from commands.proof import Interaction, LogRow
+from domain.subscriptions.subscription import Subscription
+from projections.connect import connect
+from projections.log import Log
+from projections.subscriptions.match import LARGEST, Feed, Told, Wants
+from projections.xregistry_events import Message
+from tests.projections.subscriptions.rig import FAMILIES, Rig, attributes
+
+
+@pytest.fixture
+def rig(store_url: str) -> Iterator[Rig]:
+    rig = Rig(store_url)
+    yield rig
+    rig.close()
+
+
+class Legacy:
+    """Another family: a message for each Group that is there."""
+
+    name = "schemaregistry"
+    prefix = "io.cloudevents.schemaregistry."
+
+    def messages(self, interaction: Interaction, rows: Sequence[LogRow]) -> Iterator[Message]:
+        for row in rows:
+            if row.stream.startswith("/dirs/"):
+                type, source = f"{self.prefix}updated.v1", "https://h/compat"
+                yield Message(row.position, f"l{row.position}", type, source, row.stream, interaction.time, "c", None)
+
+
+def told_by(rig: Rig, *families: Any) -> list[Told]:
+    reader = connect(rig.url)
+    try:
+        feed, after, found = Feed(lambda: Log(reader), families or FAMILIES), 0, []
+        while after < rig.position:
+            after, some = feed.chunk(after, rig.position)
+            found += some
+        again = feed.again([each.sequence for each in found])
+        assert list(again.values()) == found  # SUB-114: read again, they are the same
+        return found
+    finally:
+        reader.close()
+
+
+def wants(told: Told, **members: Any) -> bool:
+    subscription = Subscription("s", "o", 1, 1, 1, 1, False, attributes(**members))
+    return Wants(subscription, (*FAMILIES, Legacy())).matches(told)
+
+
+def test_messages_are_numbered_over_all_families(rig: Rig) -> None:
+    # SUB-113, 112: by position and index, in one order of families; subscriptions themselves are told to nobody
+    rig.groups("a")
+    rig.subscribe()
+    rig.groups("b")
+    found = told_by(rig, *FAMILIES, Legacy())
+    assert [(each.attributes["sequence"], each.family) for each in found] == [
+        (f"{1:020}.00", "xregistry"),
+        (f"{1:020}.01", "schemaregistry"),
+        (f"{3:020}.00", "xregistry"),
+        (f"{3:020}.01", "schemaregistry"),
+    ]
+    event = found[0].cloudevent()
+    assert event.get_extension("sequence") == f"{1:020}.00"
+    assert event.get_extension("xregcorrelationid") == found[0].message.xregcorrelationid
+
+
+def test_a_large_import_is_read_in_pieces(rig: Rig) -> None:
+    # SUB-803, 113: one interaction over several looks comes to the same messages as in one
+    rig.record(*((f"/dirs/g{number}", {"n": 1}) for number in range(650)))
+    found = told_by(rig)
+    assert [each.sequence // 100 for each in found] == list(range(1, 651))
+    assert len({each.message.id for each in found}) == 650
+
+
+@pytest.mark.parametrize(("count", "has_data"), [(3_000, True), (12_000, False)])
+def test_what_is_too_large_goes_without_data(sqlite_url: str, count: int, has_data: bool) -> None:
+    # SUB-707: as it is written on the wire
+    rig = Rig(sqlite_url)
+    rig.groups("a")
+    before = rig._events["/dirs/a"]
+    names = tuple(f"n{number:05}" for number in range(count))
+    rig._append(
+        [rig._event("/dirs/a", {"n": 2}).model_copy(update={"changed": names, "revision": before.revision + 1})]
+    )
+    found = told_by(rig)[-1]
+    written = JSONFormat().write(found.cloudevent())
+    assert len(written) <= LARGEST
+    assert ("data" in json.loads(written)) is has_data
+    assert ("datacontenttype" in json.loads(written)) is has_data
+    rig.close()
+
+
+@pytest.mark.parametrize(
+    ("members", "wanted"),
+    [
+        ({}, True),
+        ({"source": "http://127.0.0.1:8080"}, True),
+        ({"source": "http://127.0.0.1:8080/"}, True),  # SUB-103: of the server's own URLs
+        ({"source": "http://127.0.0.1:808"}, False),
+        ({"types": ["io.xregistry.group.created"]}, True),
+        ({"types": ["io.xregistry.group.*"]}, False),
+        ({"types": ["IO.xregistry.group.created"]}, False),
+        ({"filters": [{"prefix": {"subject": "/dirs/a"}}]}, True),
+        ({"filters": [{"sql": "type LIKE '%.deleted' AND EXISTS subject"}]}, False),
+        ({"filters": [{"sql": "nope = 1"}]}, False),  # an error at run time lets nothing pass
+        ({"config": {"families": ["schemaregistry"]}}, False),
+        ({"config": {"families": "xregistry,schemaregistry"}}, True),
+        ({"config": {"starttime": "2000-01-01T00:00:00+01:00"}}, True),
+        ({"config": {"starttime": "2999-01-01T00:00:00Z"}}, False),
+    ],
+)
+def test_what_a_subscription_wants(sqlite_url: str, members: dict[str, Any], wanted: bool) -> None:
+    # SUB-103, 105, 421 and `config` of 1.1
+    rig = Rig(sqlite_url)
+    rig.groups("a")
+    assert wants(told_by(rig)[0], **members) is wanted
+    rig.close()
+
+
+@pytest.mark.parametrize(
+    ("members", "families"),
+    [
+        ({}, {"xregistry"}),
+        ({"source": "https://h/compat"}, {"schemaregistry"}),
+        ({"types": ["io.cloudevents.schemaregistry.updated.v1"]}, {"schemaregistry"}),
+        (
+            {"types": ["io.xregistry.group.created", "io.cloudevents.schemaregistry.updated.v1"]},
+            {"xregistry", "schemaregistry"},
+        ),
+    ],
+)
+def test_families_that_nobody_names(sqlite_url: str, members: dict[str, Any], families: set[str]) -> None:
+    # SUB-111: by source, else by types, else the registry's own only
+    rig = Rig(sqlite_url)
+    rig.groups("a")
+    found = told_by(rig, *FAMILIES, Legacy())
+    config = {"startposition": "latest"}
+    subscription = Subscription("s", "o", 1, 1, 1, 1, False, attributes(**members) | {"config": config})
+    wanted = Wants(subscription, (*FAMILIES, Legacy()))
+    assert {each.family for each in found if wanted.matches(each)} == families
+    rig.close()

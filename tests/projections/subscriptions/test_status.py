@@ -1,0 +1,124 @@
+"""What is said of deliveries, by whichever process, and what stays when projections are made anew."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from prometheus_client import generate_latest
+
+from projections.entities.apply import Entities
+from projections.entities.rebuild import rebuild
+from projections.subscriptions.contract import Outcome, Result
+from projections.subscriptions.deliveries import Deliveries
+from projections.subscriptions.service import Service
+from tests.projections.subscriptions.rig import FAMILIES, Rig, until
+
+
+@pytest.mark.parametrize(
+    ("members", "shown"),
+    [
+        ({}, {"guarantee": "atleastonce", "webhookconformant": True}),
+        ({"sink": "http://h/"}, {"guarantee": "atleastonce", "webhookconformant": False}),
+        ({"settings": {"method": "PUT"}}, {"guarantee": "atleastonce", "webhookconformant": False}),
+        ({"protocol": "NATS", "sink": "nats://h"}, {"guarantee": "atmostonce"}),
+        ({"protocol": "KAFKA", "settings": {"acks": "0"}}, {"guarantee": "atmostonce"}),
+        ({"protocol": "KAFKA", "settings": {"acks": "1"}}, {"guarantee": "atleastonce"}),
+        ({"protocol": "MQTT5", "settings": {"qos": 0}}, {"guarantee": "atmostonce"}),
+        ({"protocol": "MQTT5", "settings": {"qos": 1}}, {"guarantee": "atleastonce"}),
+        ({"protocol": "AMQP", "settings": {"sendersettlementmode": "settled"}}, {"guarantee": "atmostonce"}),
+        ({"protocol": "AMQP"}, {"guarantee": "atleastonce"}),
+    ],
+)
+def test_what_an_acknowledgement_is_worth(sqlite_url: str, members: dict[str, Any], shown: dict[str, Any]) -> None:
+    # SUB-709, 715
+    rig = Rig(sqlite_url)
+    settings = members.pop("settings", {})
+    subscription = rig.subscribe(**members)
+    subscription.attributes["protocolsettings"].update(settings)
+    status = rig.deliveries.status(subscription)
+    assert {name: status[name] for name in ("guarantee", "webhookconformant") if name in status} == shown
+    rig.close()
+
+
+def test_a_subscription_that_nobody_has_delivered_for(store_url: str) -> None:
+    # 8.5: the status from the log alone
+    rig = Rig(store_url)
+    rig.groups("a", "b")
+    rig.subscribe()
+    status = rig.status()
+    assert (status["state"], status["position"], status["headposition"], status["lag"]) == ("active", 3, 3, 0)
+    rig.close()
+
+
+def test_a_rebuild_sends_nothing_again(store_url: str) -> None:
+    # SUB-802, walk-through 8: cursors and dead letters are no projection
+    rig = Rig(store_url)
+    with rig.store.writing() as tx:
+        Entities().create(tx.connection)
+    rig.receiver.answer = lambda id, events: Outcome(Result.REJECTED, "400")
+
+    async def deliver() -> None:
+        rig.subscribe()
+        async with rig.delivering():
+            rig.groups("a", "b")
+            await until(lambda: len(rig.letters()) == 2)
+            await until(lambda: rig.status()["position"] == rig.position)
+
+    async def again() -> None:
+        async with rig.delivering():
+            await asyncio.sleep(0.3)
+
+    asyncio.run(deliver())
+    before, letters = rig.status(), rig.letters()
+    rebuild(rig.store)
+    asyncio.run(again())
+    assert len(rig.receiver.attempts["s"]) == 2
+    assert (rig.status(), rig.letters()) == (before, letters)
+    rig.close()
+
+
+def test_a_service_in_a_thread(store_url: str) -> None:
+    # SUB-833, 842, 803: beside a server, told of commits or not; metrics name the subscription and nothing of its sink
+    rig = Rig(store_url)
+    rig.clock.now = 0.0
+    service = Service(rig.url, rig.ports, FAMILIES)
+    service.start()
+
+    async def deliver() -> None:
+        rig.told.append(service)
+        rig.subscribe(sink="https://sink.example/in?token=marker")
+        rig.groups("a", "b")
+        await until(lambda: len(rig.receiver.arrived["s"]) == 2)
+        rig.told.clear()  # as though another process had committed
+        rig.groups("c")
+        await until(lambda: len(rig.receiver.arrived["s"]) == 3)
+        other = Deliveries(rig.url, rig.ports, FAMILIES)
+        rig.act("pause")
+        assert await asyncio.to_thread(other.heard, rig.subscription())
+        rig.groups("d")
+        await asyncio.sleep(0.3)
+        assert len(rig.receiver.arrived["s"]) == 3
+        other.close()
+
+    try:
+        asyncio.run(deliver())
+        text = generate_latest(service.metrics.registry).decode()
+    finally:
+        service.stop()
+    assert 'annals_delivery_attempts_total{outcome="delivered",subscription="s"} 3.0' in text
+    assert 'annals_delivery_seconds_count{subscription="s"} 3.0' in text
+    assert 'annals_delivery_lag{subscription="s"} ' in text
+    assert "marker" not in text
+    rig.close()
+
+
+def test_a_service_that_never_began(sqlite_url: str) -> None:
+    # Stopping before the loop runs ends it all the same
+    rig = Rig(sqlite_url)
+    for _ in range(5):
+        service = Service(rig.url, rig.ports, FAMILIES)
+        service.start()
+        service.stop()
+    rig.close()
