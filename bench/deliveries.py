@@ -124,7 +124,11 @@ def _backlog(rig: Rig, events: int) -> None:
 def _rate(rig: Rig, receiver: Receiver, events: int, write: float) -> float:
     with _delivering(rig, write):
         seen = receiver.wait(events)
-    times = [at for _, _, at in seen]
+    return _a_second(seen)
+
+
+def _a_second(seen: list[Any]) -> float:
+    times: list[float] = [at for _, _, at in seen]
     return (len(times) - 1) / (max(times) - min(times))
 
 
@@ -143,8 +147,7 @@ async def _bare(rig: Rig, receiver: Receiver, events: int, together: int) -> flo
 
     async with httpx.AsyncClient(limits=httpx.Limits(max_connections=together)) as client:
         await asyncio.gather(*(some(client) for _ in range(together)))
-    times = [at for _, _, at in receiver.seen()]
-    return (len(times) - 1) / (max(times) - min(times))
+    return _a_second(receiver.seen())
 
 
 def _dead(place: Place, count: int, dead: int, seconds: int) -> Figure:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from threading import Thread
 from typing import Final
 
+from prometheus_client import CollectorRegistry
+
 from projections.subscriptions.deliver import WRITE, Deliverer
 from projections.subscriptions.deliveries import Deliveries
 from projections.subscriptions.match import Family, XRegistry
@@ -32,8 +34,10 @@ class Service:
         *,
         lease: float = LEASE,
         write: float = WRITE,
+        metrics: CollectorRegistry | None = None,
     ) -> None:
-        self.metrics = Metrics()
+        """metrics: what the figures are collected from, besides others."""
+        self.metrics = Metrics(metrics)
         known = families if families is not None else (XRegistry(XRegistryEvents()),)
         self._deliverer = Deliverer(url, ports, known, metrics=self.metrics, lease=lease, write=write)
         self.deliveries = Deliveries(url, ports, known, self._deliverer)
