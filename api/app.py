@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
@@ -40,6 +41,7 @@ from api.routes.xregistry import XRegistry
 from api.settings import Settings
 from api.shortself import SHORT
 from api.subscriptions.advertising import advertise
+from api.subscriptions.delivering import service_of
 from api.subscriptions.ports import Deliveries
 from api.subscriptions.wiring import families_of, parts_of
 from api.wiring import Registry, open_registry
@@ -64,29 +66,34 @@ def create_app(
     caller: Caller | None = None,
     resolver: Resolver | None = None,
     deliveries: Deliveries | None = None,
+    delivers: bool = False,
 ) -> Starlette:
     """The ASGI application of one registry; its lifespan opens and closes the store.
 
     caller: who asks, where that needs no token. `state.stop_following` of the application ends what would go on for as
     long as a reader stays: for a server to call before it waits for its connections. resolver: looks up where sinks
-    are, in the place of the guard. deliveries: what is known of them.
+    are, in the place of the guard. deliveries: what is known of them. delivers: whether this process sends events to the
+    sinks of subscriptions.
     Raises: ValueError for tokens that cannot be read.
     """
     gate = Everybody(caller) if caller else Gate(*_tokens(settings))
     metrics, following = Metrics(OWN), Following()
+    observers = Observers(metrics, following)
     manners = Manners(
         settings.public_url, Proxies(settings.trusted_proxies), gate, Cors(settings.cors_origins), metrics
     )
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        registry = open_registry(settings, clock=clock, new_id=new_id, observer=Observers(metrics, following))
+        registry = open_registry(settings, clock=clock, new_id=new_id, observer=observers)
         feeds = Feeds(registry, following)
         metrics.follow(lambda: (registry.store.tip().position, registry.readers.quick().position()))
         xregistry = XRegistry(registry, settings.max_body, settings.pagelimit, settings.max_inlined)
         found = Place(discovery.Discovery(settings.other_registries), open=True)
         fixed = dict.fromkeys(discovery.PATHS, found)
-        parts = parts_of(settings, registry, resolver=resolver, deliveries=deliveries)
+        service = service_of(settings, registry, metrics.registry, resolver) if delivers else None
+        known = service.deliveries if service else deliveries
+        parts = parts_of(settings, registry, resolver=resolver, deliveries=known)
         if settings.subscriptions_endpoint:
             advertise(registry, settings.subscriptions_endpoint, settings.public_url or UNCONFIGURED)
         own = {
@@ -98,10 +105,15 @@ def create_app(
         }
         trees = {SUBSCRIPTIONS: Place(Subscriptions(parts))}
         app.router.default = Front(xregistry, own, ALIASES, fixed, manners, trees)
+        if service:
+            observers.add(service)
+            service.start()
         try:
             yield
         finally:
             following.stop()
+            if service:
+                await asyncio.to_thread(service.stop)
             xregistry.close()
             feeds.close()
             registry.close()

@@ -39,7 +39,8 @@ class Metrics:
 
     def __init__(self, own: frozenset[str] = frozenset()) -> None:
         self._own = own
-        self._registry = CollectorRegistry()
+        #: What all figures are collected from; others of the process may add theirs.
+        self.registry = self._registry = CollectorRegistry()
         self._requests = self._counter("http_requests", "Requests answered.", "route", "method", "status")
         self._seconds = self._histogram("http_request_seconds", "Time to an answer.", _SECONDS, "route", "method")
         self._commands = self._counter("commands", "Commands by outcome.", "outcome")

@@ -9,7 +9,11 @@ class Observers:
     """Tells each of the others, in their order, from the thread that commits."""
 
     def __init__(self, *others: Observer) -> None:
-        self._others = others
+        self._others = list(others)
+
+    def add(self, other: Observer) -> None:
+        """Has another one told from now on."""
+        self._others.append(other)
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
         """See `commands.handle.Observer`."""

@@ -6,7 +6,7 @@ import re
 import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, ValidationInfo
@@ -168,6 +168,9 @@ class Settings(BaseSettings):
     )
     sinks_ca: Annotated[str | None, _parsed(_authorities)] = Field(
         None, description="path of a PEM file with authorities that sinks' certificates may be of as well"
+    )
+    sinks_validation: Literal["required", "optional", "off"] = Field(
+        "optional", description="whether webhooks have to consent: without consent nothing, or ten requests a minute"
     )
     sinks_origin: Annotated[str | None, _parsed(_dns_name)] = Field(
         None, description="DNS name that sinks are told who sends; by default the host of the public URL"

@@ -47,6 +47,8 @@ class Checkpoints:
         try:
             while self._due.wait() and not self._ended.wait(PAUSE):
                 self._due.clear()
+                if self._ended.is_set():  # said meanwhile, with a word that has just been cleared
+                    return
                 # PASSIVE waits for nobody and nobody for it; what a reader still needs is left to the next one.
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
         finally:

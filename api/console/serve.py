@@ -51,7 +51,7 @@ def listen(settings: Settings) -> socket.socket:
 
 def run(settings: Settings, listening: socket.socket) -> None:
     """Runs the server to its end. Raises: StoreFault when it could not start."""
-    app = create_app(settings)
+    app = create_app(settings, delivers=True)
     config = uvicorn.Config(
         app,
         loop="uvloop",
