@@ -19,6 +19,9 @@ from projections.subscriptions.sequence import end_of, position_of
 
 #: Messages that are matched before others have a turn: a millisecond or so.
 _SLICE: Final = 20
+#: Seconds between two of these where nobody waits for them: a thread that only offers its turn has it back before
+#: another one wakes up.
+_BREATH: Final = 0.0005
 #: Subscriptions from which on an index is asked instead of each of them.
 _MANY: Final = 16
 
@@ -123,17 +126,25 @@ class Readings:
         some = {(each.line.id, each.number): each for each in behind if after <= each.after < min(at, after + CHUNK)}
         reads = {key: each.lane.read for key, each in some.items()}
         end, messages = await self._pieces(after, at)
-        async for slice in _slices(messages):
+        async for slice in _slices(messages, _BREATH):
+            lines: dict[Line, None] = {}
             for told in slice:
                 for key in self._keys(told, some):
-                    if (each := some.get(key)) is not None and not self._offered(each, told, reads):
+                    each = some.get(key)
+                    if each is None:
+                        continue
+                    before = reads[key]
+                    if not self._offered(each, told, reads):
                         del some[key]
-            for line in {each.line: None for each in behind}:
+                    if reads[key] != before:
+                        lines[each.line] = None
+            for line in lines:
                 line.pump()
         for key, each in some.items():
             if each.lane.read == reads[key]:
                 each.lane.passed(end if each.lane.end is None else min(end, each.lane.end))
-                each.line.pump()
+                if each.number == REPLAY:
+                    each.line.pump()  # it may be at its end
 
     def _offered(self, each: _Behind, told: Told, reads: dict[_Key, int]) -> bool:
         """Whether more of the piece is for a lane: nobody has set it back meanwhile, and there is room."""
@@ -157,9 +168,9 @@ class Readings:
         return list(lines) if len(lines) < _MANY else self._index.candidates(told.attributes)
 
 
-async def _slices(messages: Sequence[Told]) -> AsyncIterator[Sequence[Told]]:
-    """Some of the messages at a time; in between others have a turn."""
+async def _slices(messages: Sequence[Told], breath: float = 0.0) -> AsyncIterator[Sequence[Told]]:
+    """Some of the messages at a time; in between others have a turn, other threads too where there is a breath."""
     for start in range(0, len(messages), _SLICE):
         if start:
-            await asyncio.sleep(0)
+            await asyncio.sleep(breath)
         yield messages[start : start + _SLICE]

@@ -265,8 +265,9 @@ def attributes(**members: Any) -> dict[str, Any]:
         for name in ("retry", "ordering", "deadletter", "contentmode", "maxbatchsize", "maxbatchwait", "requestrate")
         if name in members
     }
-    config = {"families": ["xregistry"], "startposition": members.pop("start", "latest")} | members.pop("config", {})
-    shared = {"sink": "https://sink.example/in", "protocol": "HTTP", "filters": []}
+    config: dict[str, Any] = {"families": ["xregistry"], "startposition": members.pop("start", "latest")}
+    config |= members.pop("config", {})
+    shared: dict[str, Any] = {"sink": "https://sink.example/in", "protocol": "HTTP", "filters": []}
     return shared | members | {"protocolsettings": {"method": "POST", **settings}, "config": config}
 
 
