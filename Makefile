@@ -15,7 +15,7 @@ install: $(VENV)/.run  ## Install the registry into .venv
 run: install  ## Serve the registry on http://127.0.0.1:8080, kept in annals.db
 	@$(BIN)/annals serve
 
-test: $(VENV)/.dev  ## Run the tests, on PostgreSQL too where one can be had
+test: $(VENV)/.dev  ## Run the tests, on PostgreSQL and real brokers too where they can be had
 	@$(BIN)/pytest -q -n auto -rs $(ARGS)
 
 check: $(VENV)/.dev  ## Format, lint and types
@@ -42,7 +42,10 @@ $(VENV)/.run: $(BIN)/python pyproject.toml
 	@$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
-$(VENV)/.dev: $(BIN)/python pyproject.toml
+$(VENV)/.dev: $(BIN)/python pyproject.toml .ci/prepare
+	@.ci/prepare
 	@echo "Installing into $(VENV), with the tools of development ..."
 	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --editable '.[amqp]' 2>/dev/null || \
+		echo "Left out: events over AMQP, whose client needs a C++ compiler, CMake and OpenSSL's headers" >&2
 	@touch $@ $(VENV)/.run

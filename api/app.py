@@ -72,8 +72,8 @@ def create_app(
 
     caller: who asks, where that needs no token. `state.stop_following` of the application ends what would go on for as
     long as a reader stays: for a server to call before it waits for its connections. resolver: looks up where sinks
-    are, in the place of the guard. deliveries: what is known of them. delivers: whether this process sends events to the
-    sinks of subscriptions.
+    are, in the place of the guard. deliveries: what is known of them. delivers: whether this process sends events to
+    the sinks of subscriptions.
     Raises: ValueError for tokens that cannot be read.
     """
     gate = Everybody(caller) if caller else Gate(*_tokens(settings))
