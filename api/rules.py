@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from api.answer import Answer
@@ -19,7 +20,7 @@ from domain.roles import Role
 _DEFINITIONS: Final = frozenset(("capabilities", "capabilitiesoffered", "model", "modelsource"))
 _WRITERS: Final = frozenset((Role.WRITER, Role.ADMIN))
 _READS: Final = "GET, HEAD, OPTIONS"
-_ALLOWED: Final = (b"access-control-allow-methods", _READS.encode())
+POSTS: Final = "OPTIONS, POST"
 
 
 class NotAllowed(Exception):
@@ -65,8 +66,18 @@ def check_caller(request: Request) -> None:
 
 def options_of_reads(request: Request) -> Answer | None:
     """The answer to OPTIONS on a path that is only read, None to a read. Raises: NotAllowed."""
+    return _options(request, READS, _READS)
+
+
+def options_of_posts(request: Request) -> Answer | None:
+    """The answer to OPTIONS on a path that only takes POST, None to a POST. Raises: NotAllowed."""
+    return _options(request, ("POST",), POSTS)
+
+
+def _options(request: Request, methods: Collection[str], allow: str) -> Answer | None:
     if request.method == "OPTIONS":
-        return Answer(200, [root_link(request.base), (b"allow", _READS.encode()), _ALLOWED])
-    if request.method not in READS:
-        raise NotAllowed(problems.ActionNotSupported(action=request.method), _READS)
+        allowed = ((name, allow.encode()) for name in (b"allow", b"access-control-allow-methods"))
+        return Answer(200, [root_link(request.base), *allowed])
+    if request.method not in methods:
+        raise NotAllowed(problems.ActionNotSupported(action=request.method), allow)
     return None

@@ -17,7 +17,7 @@ from api.limits import body_of
 from api.paths import Kind, locate
 from api.problem import root_link
 from api.request import Request
-from api.rules import NotAllowed, check_caller
+from api.rules import check_caller, options_of_posts
 from api.wiring import Registry
 from domain import problems
 from domain.checks import Verdicts
@@ -25,8 +25,6 @@ from domain.jsontext import dumps
 
 CHECK: Final = "check"
 
-_ALLOW: Final = "OPTIONS, POST"
-_ALLOWED: Final = ((b"allow", _ALLOW.encode()), (b"access-control-allow-methods", _ALLOW.encode()))
 _PARAMETERS: Final = ("format", "compatibility", "against")
 #: Checks at a time. They have threads of their own, as each may wait long, and others need those that all share.
 AT_ONCE: Final = 8
@@ -43,10 +41,8 @@ class Check:
 
     async def answer(self, request: Request, receive: Receive) -> Answer:
         """See `front.Surface`. Raises: NotFound, Forbidden, BadRequest, NotAllowed."""
-        if request.method == "OPTIONS":
-            return Answer(200, [root_link(request.base), *_ALLOWED])
-        if request.method != "POST":
-            raise NotAllowed(problems.ActionNotSupported(action=request.method), _ALLOW)
+        if (options := options_of_posts(request)) is not None:
+            return options
         check_caller(replace(request, method="GET", segments=request.segments[2:]))
         content = await body_of(request, receive, self._max_body)
         told = await asyncio.get_running_loop().run_in_executor(self._threads, self._told, request, content)

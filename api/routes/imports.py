@@ -15,9 +15,8 @@ from api.answer import Answer
 from api.definitions import Latest
 from api.feeds.asked import parameters, refused, single
 from api.limits import MAX_BODY, body_of
-from api.problem import root_link
 from api.request import Request
-from api.rules import NotAllowed, check_caller
+from api.rules import check_caller, options_of_posts
 from api.wiring import Registry
 from api.writing import Writing
 from domain import problems
@@ -26,8 +25,6 @@ from domain.jsontext import InvalidJson, dumps, loads
 
 IMPORT: Final = "import"
 
-_ALLOW: Final = "OPTIONS, POST"
-_ALLOWED: Final = ((b"allow", _ALLOW.encode()), (b"access-control-allow-methods", _ALLOW.encode()))
 _DIALECT: Final = "dialect"
 _DRYRUN: Final = "dryrun"
 
@@ -41,12 +38,10 @@ class Imports:
 
     async def answer(self, request: Request, receive: Receive) -> Answer:
         """See `front.Surface`."""
-        if request.method == "OPTIONS":
-            return Answer(200, [root_link(request.base), *_ALLOWED])
         if len(request.segments) != 2:
             raise problems.ApiNotFound()
-        if request.method != "POST":
-            raise NotAllowed(problems.ActionNotSupported(action=request.method), _ALLOW)
+        if (options := options_of_posts(request)) is not None:
+            return options
         check_caller(request)
         given = parameters(request, (_DIALECT, _DRYRUN))
         dialect = single(given, _DIALECT)

@@ -19,7 +19,7 @@ from api.limits import MAX_BODY, body_of
 from api.messages import effective_of, is_group, place
 from api.problem import root_link
 from api.request import Request
-from api.rules import NotAllowed, check_caller
+from api.rules import check_caller, options_of_posts
 from api.wiring import Registry
 from domain import problems
 from domain.jsontext import InvalidJson, Json, dumps, loads
@@ -30,8 +30,6 @@ from projections.messages import StoredMessages
 
 MATCH: Final = "match"
 
-_ALLOW: Final = "OPTIONS, POST"
-_ALLOWED: Final = ((b"allow", _ALLOW.encode()), (b"access-control-allow-methods", _ALLOW.encode()))
 #: Segments before the path of a Group.
 _ABOVE: Final = 2
 #: Messages of one batch.
@@ -48,10 +46,8 @@ class Matching:
 
     async def answer(self, request: Request, receive: Receive) -> Answer:
         """See `front.Surface`. Raises: NotFound, BadRequest, MissingBody, ParsingData, Forbidden, NotAllowed."""
-        if request.method == "OPTIONS":
-            return Answer(200, [root_link(request.base), *_ALLOWED])
-        if request.method != "POST":
-            raise NotAllowed(problems.ActionNotSupported(action=request.method), _ALLOW)
+        if (options := options_of_posts(request)) is not None:
+            return options
         check_caller(replace(request, method="GET", segments=request.segments[_ABOVE:]))
         parameters(request, ())
         body = await body_of(request, receive, self._max_body)

@@ -18,7 +18,7 @@ from api.limits import body_of
 from api.paths import Kind, Target, area, locate
 from api.problem import root_link
 from api.request import Request
-from api.rules import NotAllowed, check_caller
+from api.rules import POSTS, NotAllowed, check_caller, options_of_posts
 from api.wiring import Registry
 from commands.log import Recorded
 from commands.proof import Interaction
@@ -31,8 +31,6 @@ from domain.problems import Problem
 
 RESTORE: Final = "restore"
 
-_ALLOW: Final = "OPTIONS, POST"
-_ALLOWED: Final = ((b"allow", _ALLOW.encode()), (b"access-control-allow-methods", _ALLOW.encode()))
 _ASOF: Final = "asof"
 _DRYRUN: Final = "dryrun"
 _INCLUDE: Final = "include"
@@ -61,16 +59,14 @@ class Restore:
 
     async def answer(self, request: Request, receive: Receive) -> Answer:
         """See `front.Surface`."""
-        if request.method == "OPTIONS":
-            return Answer(200, [root_link(request.base), *_ALLOWED])
-        if request.method != "POST":
-            raise NotAllowed(problems.ActionNotSupported(action=request.method), _ALLOW)
+        if (options := options_of_posts(request)) is not None:
+            return options
         check_caller(request)
         await body_of(request, receive, 0)  # the past has all that it takes
         try:
             return await self._carried_out(request, self._understood(request))
         except Problem as problem:
-            raise NotAllowed(problem, _ALLOW) if problem.status == 405 else problem from None
+            raise NotAllowed(problem, POSTS) if problem.status == 405 else problem from None
 
     def _understood(self, request: Request) -> _Asked:
         view = self._registry.readers.quick()
