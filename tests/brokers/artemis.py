@@ -30,7 +30,10 @@ QUEUE: Final = "annals"
 
 
 class Artemis(Station):
-    """The broker, once it was started; ended by `close`. It makes queues at first use, but for `known.…`; see its source for the others."""
+    """The broker, once it was started; ended by `close`.
+
+    It makes queues at first use, but for `known.…`; see its source for the others.
+    """
 
     protocol = "AMQP"
     slow = 60.0

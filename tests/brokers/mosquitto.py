@@ -81,7 +81,7 @@ class Mosquitto(Station):
 
     def start(self) -> None:
         with (self._folder / "output").open("ab") as output:
-            command = [program("mosquitto"), "-c", self._folder / "mosquitto.conf"]
+            command = [str(program("mosquitto")), "-c", str(self._folder / "mosquitto.conf")]
             self.process = subprocess.Popen(command, cwd=self._folder, stdout=output, stderr=output)
         for port in (self.plain, self.tls, self.web, self.secure_web):
             wait_for_port(port, lambda: self.process is not None and self.process.poll() is None)
@@ -170,7 +170,7 @@ class MqttReceiver:
         self._client.loop_stop()
 
     def _came(self, client: Client, data: Any, message: MQTTMessage) -> None:
-        given = message.properties.json() if message.properties else {}
+        given: Any = message.properties.json() if message.properties else {}  # type: ignore[no-untyped-call]
         self._raw.put(Raw(message.topic, bytes(message.payload), message.qos, bool(message.retain), given))
 
 
@@ -178,7 +178,9 @@ def parsed(raw: Raw) -> Received:
     """A message as the binding has receivers read it: by its content type, which only MQTT 5 has."""
     kind = raw.properties.get("ContentType", "")
     if not raw.properties or kind.startswith("application/cloudevents"):
-        return Received("structured", JSONFormat().read(None, raw.payload))
+        event = JSONFormat().read(CloudEvent, raw.payload)
+        assert isinstance(event, CloudEvent)
+        return Received("structured", event)
     attributes: dict[str, Any] = dict(raw.properties["UserProperty"])
     if "time" in attributes:
         attributes["time"] = isoparse(attributes["time"])

@@ -85,7 +85,7 @@ class Nats(Station):
     def start(self) -> None:
         for name in ("plain", "tls"):
             with (self._folder / f"{name}.output").open("ab") as output:
-                command = [program(), "-c", self._folder / f"{name}.conf"]
+                command = [str(program()), "-c", str(self._folder / f"{name}.conf")]
                 self.processes.append(subprocess.Popen(command, cwd=self._folder, stdout=output, stderr=output))
         for port in (self.plain, self.tls, self.web):
             wait_for_port(port, lambda: all(process.poll() is None for process in self.processes))
@@ -204,7 +204,9 @@ class NatsReceiver:
 def parsed(raw: Raw) -> Received:
     """A message as the binding has receivers read it: structured where its content type says so, binary else."""
     if raw.headers.get("Content-Type", "").startswith("application/cloudevents"):
-        return Received("structured", JSONFormat().read(None, raw.payload))
+        event = JSONFormat().read(CloudEvent, raw.payload)
+        assert isinstance(event, CloudEvent)
+        return Received("structured", event)
     attributes: dict[str, Any] = {name[3:]: unquote(value) for name, value in raw.headers.items() if name[:3] == "ce-"}
     if "time" in attributes:
         attributes["time"] = isoparse(attributes["time"])

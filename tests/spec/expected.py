@@ -57,7 +57,7 @@ def _problem(request: Request, type: str, subject: str | None = None, args: Any 
 
 
 def _told(answer: Answer, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The error in an answer. What explains it may be there, and an `error_detail` say anything that the row leaves open.
+    """The error in an answer. What explains it may be there, and an `error_detail` say anything the row leaves open.
 
     The title is the type's own with the arguments filled in, so it is compared here.
     """
