@@ -268,7 +268,8 @@ def attributes(**members: Any) -> dict[str, Any]:
     config: dict[str, Any] = {"families": ["xregistry"], "startposition": members.pop("start", "latest")}
     config |= members.pop("config", {})
     shared: dict[str, Any] = {"sink": "https://sink.example/in", "protocol": "HTTP", "filters": []}
-    return shared | members | {"protocolsettings": {"method": "POST", **settings}, "config": config}
+    own: dict[str, Any] = {"protocolsettings": {"method": "POST", **settings}, "config": config}
+    return shared | members | own
 
 
 async def until(holds: Callable[[], Any], seconds: float = SOON) -> Any:

@@ -300,6 +300,26 @@ def test_an_update_applies_to_what_was_not_attempted(rig: Rig) -> None:
     assert rig.receiver.subjects() == ["/dirs/a", "/dirs/c"]
 
 
+def test_filters_are_compiled_once(rig: Rig) -> None:
+    # SUB-411: by an update, and neither by events nor by actions
+    async def deliver() -> None:
+        rig.subscribe(filters=[{"sql": "subject LIKE '/dirs/%'"}])
+        async with rig.delivering() as deliverer:
+            await until(lambda: "s" in deliverer.lines)
+            compiled = deliverer.lines["s"].plan.wants
+            rig.groups("a", "b")
+            await until(lambda: len(rig.receiver.arrived["s"]) == 2)
+            rig.act("pause")
+            rig.act("resume")
+            rig.groups("c")
+            await until(lambda: len(rig.receiver.arrived["s"]) == 3)
+            assert deliverer.lines["s"].plan.wants is compiled
+            rig.subscribe()
+            await until(lambda: deliverer.lines["s"].plan.wants is not compiled)
+
+    run(deliver)
+
+
 def test_another_start_moves_the_cursor(rig: Rig) -> None:
     # SUB-502: it is kept by other updates
     async def deliver() -> None:
