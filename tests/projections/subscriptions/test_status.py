@@ -80,7 +80,7 @@ def test_a_rebuild_sends_nothing_again(store_url: str) -> None:
 
 
 def test_a_service_in_a_thread(store_url: str) -> None:
-    # SUB-833, SUB-842, SUB-803: beside a server, told of commits or not; metrics name the subscription and nothing of its sink
+    # SUB-833, SUB-842, SUB-803: beside a server, told of commits or not; metrics say nothing of a sink
     rig = Rig(store_url)
     rig.clock.now = 0.0
     service = Service(rig.url, rig.ports, FAMILIES)
