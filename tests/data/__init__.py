@@ -1,14 +1,77 @@
-"""Published data that tests compare with."""
+"""Documents that tests read: our own, and the published ones where a checkout of the specification is at hand."""
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-SPEC = Path(__file__).parent / "xregistry-spec"
+OURS: Final = Path(__file__).parent
+MODELS: Final = OURS / "models"
+#: A checkout of the specification's repository; without one, no test has a parameter for what is published.
+SPEC: Final = Path(os.environ["ANNALS_SPEC_DATA"]) if os.environ.get("ANNALS_SPEC_DATA") else None
+#: Those of the published scenarios that have what ours have.
+_PUBLISHED: Final = (
+    "watchkam-jsons07",
+    "lightbulb-avro",
+    "inkjet-proto3",
+    "waterboiler-mqtt5-jsons07",
+    "windgenerator-kafka-avro",
+    "smartoven-xsd",
+)
 
 
-def published(name: str) -> Any:
-    """A JSON file of the specification's repository, by its path there."""
-    return json.loads((SPEC / name).read_text("utf-8"))
+def _scenarios() -> dict[str, Path]:
+    found = {path.name.removesuffix(".xreg.json"): path for path in sorted((OURS / "scenarios").glob("*.xreg.json"))}
+    if SPEC is not None:
+        folder = SPEC / "cloudevents" / "samples" / "scenarios"
+        found |= {name: folder / f"{name}.xreg.json" for name in _PUBLISHED}
+    return found
+
+
+#: Documents of endpoints, messages and schemas for a registry of the built-in models, by their names.
+SCENARIOS: Final = _scenarios()
+#: Those with one schema of two Versions, the second of which demands a property more.
+HISTORIES: Final = [name for name in SCENARIOS if name in ("parcels-jsons07", "watchkam-jsons07")]
+
+
+def _stores() -> dict[str, tuple[Path, Path]]:
+    found = {name: (MODELS / f"{name}-model.json", MODELS / f"{name}-data.json") for name in ("letters", "scores")}
+    if SPEC is not None:
+        folder = SPEC / "core" / "samples"
+        for name in ("doc-store", "formatted-doc-store"):
+            found[name] = folder / f"{name}-model.json", folder / f"{name}-data.json"
+    return found
+
+
+#: Models of Resources with documents, one of them with a type called `format`, and data for each.
+STORES: Final = _stores()
+
+
+#: A small model and what it expands to: ours as rows, the published one as a whole.
+EXPANSIONS: Final = {"letters": (MODELS / "letters-model.json", MODELS / "letters-full.json")}
+if SPEC is not None:
+    EXPANSIONS["published"] = SPEC / "core" / "sample-model.json", SPEC / "core" / "sample-model-full.json"
+
+
+def read(path: Path) -> Any:
+    """What a JSON file holds."""
+    return json.loads(path.read_text("utf-8"))
+
+
+def beside(folder: Path) -> Callable[[str], Any]:
+    """Reads JSON files by their names relative to a folder, as includes of a model there need it."""
+    return lambda name: read(folder / name)
+
+
+def with_two_versions(document: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
+    """The xid of the schema of a history, and its Versions, the older one first."""
+    (found,) = (
+        (f"/schemagroups/{group}/schemas/{id}", [schema["versions"][version] for version in sorted(schema["versions"])])
+        for group, members in document["schemagroups"].items()
+        for id, schema in members["schemas"].items()
+        if len(schema["versions"]) == 2
+    )
+    return found

@@ -1,4 +1,4 @@
-"""The specification's sample documents, taken in by a new registry of the three built-in models."""
+"""Sample documents, ours and the published ones, taken in by a new registry of the three built-in models."""
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ import pytest
 from domain.formats import find
 from domain.model.builtin import default_source
 from tests.api.conftest import Api, create, serving
-from tests.data import published
+from tests.data import HISTORIES, SCENARIOS, STORES, read, with_two_versions
 from tests.spec.feed import end, told
 from tests.stores import sqlite_url
 
 __all__ = ["sqlite_url"]
 
 Json = dict[str, Any]
-FOLDER = "cloudevents/samples/scenarios"
 #: Endpoints, message groups, messages, schemas and Versions of schemas in each.
 COUNTS = {
+    "parcels-jsons07": (0, 1, 2, 2, 3),
+    "lending-avro": (0, 1, 4, 4, 4),
+    "ferries-proto3": (0, 1, 5, 5, 5),
+    "glasshouse-mqtt5-jsons07": (2, 1, 2, 2, 2),
+    "tidegauge-kafka-avro": (0, 1, 2, 2, 2),
+    "museum-xsd": (0, 1, 5, 5, 5),
     "watchkam-jsons07": (0, 1, 2, 2, 3),
     "lightbulb-avro": (0, 1, 4, 4, 4),
     "inkjet-proto3": (0, 1, 5, 5, 5),
@@ -32,14 +37,14 @@ COUNTS = {
 MOVING = {"createdat", "modifiedat", "epoch", "self"}
 
 
-@pytest.fixture(params=COUNTS)
+@pytest.fixture(params=SCENARIOS)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
 def document(name: str) -> Json:
-    sample: Json = published(f"{FOLDER}/{name}.xreg.json")
+    sample: Json = read(SCENARIOS[name])
     return sample
 
 
@@ -142,21 +147,23 @@ def test_documents_come_back(document: Json, registry: Api) -> None:
 
 
 @pytest.mark.skipif(find("JsonSchema/draft-07") is None, reason="the format is not known here")
-def test_compatibility_is_asked_of_what_is_there(registry: Api) -> None:
+@pytest.mark.parametrize("history", HISTORIES)
+def test_compatibility_is_asked_of_what_is_there(history: str, registry: Api) -> None:
     # SA-08: a required property more is forward compatible; asking for more than that changes nothing
-    registry.done("PUT", "/", published(f"{FOLDER}/watchkam-jsons07.xreg.json"))
-    meta = "/schemagroups/Fabrikam.Watchkam/schemas/Fabrikam.Watchkam.MotionDetectedEventData/meta"
+    document = read(SCENARIOS[history])
+    registry.done("PUT", "/", document)
+    meta = f"{with_two_versions(document)[0]}/meta"
     registry.done("PATCH", meta, {"compatibility": "forward"})
     refused = registry.send("PATCH", meta, {"compatibility": "backward"})
     assert (refused.status_code, refused.json()["type"].rpartition("#")[2]) == (400, "compatibility_violation")
     assert registry.get(meta)["compatibility"] == "forward"
 
 
-@pytest.mark.parametrize("kind", ["doc-store", "formatted-doc-store"])
+@pytest.mark.parametrize("kind", STORES)
 def test_document_stores_are_taken_in(kind: str, registry: Api) -> None:
     # SA-02, SA-07: documents in each form, given and generated Version ids, under models of their own
-    registry.done("PUT", "/modelsource", published(f"core/samples/{kind}-model.json"))
-    data = published(f"core/samples/{kind}-data.json")
+    model, data = map(read, STORES[kind])
+    registry.done("PUT", "/modelsource", model)
     registry.done("PATCH", "/", data)
     exported = registry.get("/export")
     registry.done("PATCH", "/?ignore=epoch,modelsource,capabilities", exported)

@@ -15,6 +15,7 @@ import yaml
 
 from domain.formats import jsonschema
 from domain.formats.contract import FRAGMENT, TOLD, Incompatibility, Violation
+from tests.data import HISTORIES, SCENARIOS, read, with_two_versions
 
 TABLE: dict[str, list[dict[str, Any]]] = yaml.safe_load((Path(__file__).parent / "jsonschema.yaml").read_text())
 
@@ -232,15 +233,10 @@ def test_many_comparisons_take_a_moment() -> None:
     assert time.perf_counter() - start < 1.5
 
 
-def test_a_published_history() -> None:
+@pytest.mark.parametrize("history", HISTORIES)
+def test_a_history_of_a_sample(history: str) -> None:
     # SA-08, SC-30: the sample's second Version adds a required member, so that only the first one reads both.
-    sample = Path(__file__).parents[2] / "data/xregistry-spec/cloudevents/samples/scenarios/watchkam-jsons07.xreg.json"
-    histories = [
-        [found["versions"][name] for name in sorted(found["versions"])]
-        for group in json.loads(sample.read_text())["schemagroups"].values()
-        for found in group["schemas"].values()
-    ]
-    (first, second) = next(versions for versions in histories if len(versions) == 2)
-    older, newer = (jsonschema.parse(json.dumps(each["schema"]).encode(), each["format"]) for each in (first, second))
+    _, versions = with_two_versions(read(SCENARIOS[history]))
+    older, newer = (jsonschema.parse(json.dumps(each["schema"]).encode(), each["format"]) for each in versions)
     assert not jsonschema.unreadable(older, newer)
     assert {each.rule for each in jsonschema.unreadable(newer, older)} == {"reader-required"}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from domain.model import Model, compile_model
-from tests.data import published
+from tests.data import EXPANSIONS, read
+from tests.data.facts import rows
 
 
 def full_files(**aspects: object) -> dict[str, object]:
@@ -13,9 +16,20 @@ def full_files(**aspects: object) -> dict[str, object]:
     return files
 
 
-def test_the_published_sample_expands_to_the_published_full_model() -> None:
+@pytest.mark.parametrize("name", EXPANSIONS)
+def test_a_small_model_expands_to_a_full_one(name: str) -> None:
     # MOD-91, MOD-99, C-15: spec-defined attributes everywhere, typed as published, nothing written without need
-    assert compile_model(published("core/sample-model.json")).full == published("core/sample-model-full.json")
+    source, expected = map(read, EXPANSIONS[name])
+    full = compile_model(source).full
+    assert (rows(full) if name == "letters" else full) == expected
+
+
+def test_attributes_say_their_names_and_enums_whether_they_are_strict() -> None:
+    # MOD-99: which a table of rows does not show
+    files = full_files()
+    parts = ("attributes", "resourceattributes", "metaattributes")
+    assert all(each["name"] == name for part in parts for name, each in files[part].items())  # type: ignore[attr-defined]
+    assert files["metaattributes"]["compatibility"]["strict"] is True  # type: ignore[index]
 
 
 def test_attributes_are_in_serialization_order() -> None:
