@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from domain.dialects.editing import Change, Edited, Foreign, Translated
+from domain.findings import names
 from domain.jsontext import Json
 
 NAME: Final = "endpoint-1.0-rc2"
@@ -27,11 +28,6 @@ _KAFKA: Final = "kafka"
 _AMQP: Final = "amqp/1.0"
 _MQTT5: Final = "mqtt/5.0"
 _NATS: Final = "nats"
-#: Protocols as documents of that time name them, in lower case, by the branch of the model that is meant.
-_PROTOCOLS: Final = {
-    **{"amqp": "AMQP/1.0", "mqtt": "MQTT/5.0", "kafka/2.0": "KAFKA", "nats/1.0.0": "NATS"},
-    **dict.fromkeys(("http/1.1", "http/2", "http/3"), "HTTP"),
-}
 
 
 class _Rename(NamedTuple):
@@ -137,9 +133,9 @@ def _message(message: Edited) -> None:
     for name in _REFERENCES:
         _unfragmented(message, name)
     stated = message.members.get("protocol")
-    if isinstance(stated, str) and stated.lower() in _PROTOCOLS and "protocoloptions" in message.members:
-        named = {"protocol": _PROTOCOLS[stated.lower()]}
-        message.change(("protocol",), named, "a message has options under this name only")
+    known = names.protocol(stated) if isinstance(stated, str) and not names.selects_options(stated) else None
+    if known is not None and "protocoloptions" in message.members:
+        message.change(("protocol",), {"protocol": known}, "a message has options under this name only")
     metadata = message.inside("envelopemetadata")
     if metadata is not None:
         _flattened(metadata)
@@ -195,8 +191,8 @@ def _bootstrap(address: Edited) -> None:
 def _protocol(members: Mapping[str, Json]) -> str:
     """The canonical name of a protocol in lower case; empty where none is stated."""
     stated = members.get("protocol")
-    name = stated.lower() if isinstance(stated, str) else ""
-    return _PROTOCOLS.get(name, name).lower()
+    name = stated if isinstance(stated, str) else ""
+    return (names.protocol(name) or name).lower()
 
 
 def _renamed(object: Edited, renames: tuple[_Rename, ...], protocol: str = "") -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
 
+from domain.findings import names
 from domain.jsontext import Json
 from domain.model.values import string_form
 
@@ -20,16 +21,6 @@ Values = dict[str, list[str]]
 
 #: Members of a structured CloudEvent that are no context attributes.
 _PAYLOAD: Final = frozenset({"data", "data_base64"})
-#: Protocols as they are written beside their canonical names (EP-10), in lower case.
-_ALIASES: Final = {
-    "amqp": "amqp/1.0",
-    "mqtt": "mqtt/5.0",
-    "http/1.1": "http",
-    "http/2": "http",
-    "http/3": "http",
-    "kafka/2.0": "kafka",
-    "nats/1.0.0": "nats",
-}
 #: What of a message goes by which names, in the words of its definition.
 ENVELOPE: Final = ("envelope", "envelopemetadata")
 PROTOCOL: Final = ("protocol", "protocoloptions")
@@ -52,8 +43,8 @@ class Message:
 
 
 def folded(name: str) -> str:
-    """What two names of an envelope or a protocol have in common that mean the same."""
-    return _ALIASES.get(name.lower(), name.lower())
+    """What two names of an envelope or a protocol have in common that mean the same (EP-10)."""
+    return (names.protocol(name) or name).lower()
 
 
 def taken(value: Json) -> Message:
