@@ -109,6 +109,20 @@ def test_an_incompatibility_says_where_and_why(road: Road) -> None:
     assert '"b"' in str(problem.detail) and 'Version "v2"' in str(problem.detail)
 
 
+def test_all_that_a_rule_refuses_are_named(store: Store, road: Road) -> None:
+    # SC-30: each offending Version, with what it is held against, and nothing is stored
+    for id, fields in (("v1", "a"), ("v2", "ab"), ("v3", "abc")):
+        put(road, f"{SCHEMA}/versions/{id}", avro(*fields))
+    before = store.tip()
+    problem = refused(road, f"{SCHEMA}/meta", {"compatibility": "full_transitive"}, Method.PATCH)
+    found: Any = problem.extensions["incompatibilities"]
+    offending = {(one["version"]["versionid"], one["ancestor"]["versionid"], one["direction"]) for one in found}
+    assert offending == {("v2", "v1", "backward"), ("v3", "v2", "backward"), ("v3", "v1", "backward")}
+    assert all(f'"{id}"' in str(problem.detail) for id in ("v1", "v2", "v3"))
+    assert store.tip() == before
+    assert [event.xid for _, event in put(road, f"{SCHEMA}/meta", {"compatibility": "forward"}, Method.PATCH).events]
+
+
 def test_a_new_version_asks_as_much_as_its_line_is_long(road: Road, checker: Counted) -> None:
     # ENT-112: transitive rules hold a Version against all that it descends from, each way once, and no others again
     put(road, SCHEMA, avro("a0", optional=True, versionid="v0", meta={"compatibility": "full_transitive"}))
