@@ -94,7 +94,10 @@ class Resolver(Protocol):
 
 
 class Sink(Protocol):
-    """A connection to a sink, or what makes one; used by one task at a time unless its module says otherwise."""
+    """A connection to a sink, or what makes one.
+
+    One that has a number `concurrency` takes so many `send` calls at a time; others are used by one task at a time.
+    """
 
     async def send(self, events: Sequence[CloudEvent]) -> Outcome:
         """What became of one event, or of several as one batch. Raises nothing but CancelledError."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from ipaddress import ip_address
+from typing import Final
 
 from cloudevents.core.v1.event import CloudEvent
 
@@ -20,6 +21,9 @@ from projections.subscriptions.sinks.dialing import dial, failure, located
 
 class AmqpSink:
     """See contract.Sink."""
+
+    #: `send` calls that there is use in running at a time.
+    concurrency: Final = 32
 
     def __init__(self, target: Target, resolver: Resolver) -> None:
         self._target, self._resolver = target, resolver

@@ -58,6 +58,9 @@ class KafkaSink:
     still be on its way when later events are.
     """
 
+    #: `send` calls that there is use in running at a time.
+    concurrency: Final = 32
+
     def __init__(self, target: Target, resolver: Resolver) -> None:
         self._target = target
         self._resolver = resolver

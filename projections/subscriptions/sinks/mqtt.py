@@ -48,6 +48,9 @@ def _open(target: Target, resolver: Resolver, protocol: str) -> MqttSink:
 class MqttSink:
     """See contract.Sink."""
 
+    #: `send` calls that there is use in running at a time.
+    concurrency: Final = 32
+
     def __init__(self, target: Target, resolver: Resolver, protocol: str) -> None:
         self._target, self._resolver, self._protocol = target, resolver, protocol
         self._at = located(target, protocol)

@@ -39,6 +39,9 @@ def open_nats(target: Target, resolver: Resolver) -> NatsSink:
 class NatsSink:
     """See contract.Sink."""
 
+    #: `send` calls that there is use in running at a time.
+    concurrency: Final = 32
+
     def __init__(self, target: Target, resolver: Resolver) -> None:
         self._target, self._resolver = target, resolver
         self._at = located(target, NATS)
