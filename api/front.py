@@ -6,9 +6,10 @@ browsers, counting and log lines.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from starlette.types import Receive, Scope, Send
 
@@ -28,6 +29,8 @@ from domain import problems
 from domain.problems import Problem
 from domain.refusals import Unauthorized
 from projections.entities.query import MissingDocument
+
+_STOPPING: Final = "the server is being stopped; the log says whether a write was carried out"
 
 
 class Surface(Protocol):
@@ -121,6 +124,9 @@ class Front:
             return problem_answer(problem, request, self._main.allow(request) if problem.status == 405 else None)
         except Disconnected:
             raise
+        except asyncio.CancelledError:
+            # A server that stops has waited long enough; the connection still takes an answer.
+            return problem_answer(problems.ServerBusy(detail=_STOPPING), request)
         except MissingDocument as error:
             failed(request, error)
             return problem_answer(problems.DataRetrievalError(request.path), request)
