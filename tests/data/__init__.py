@@ -12,23 +12,12 @@ OURS: Final = Path(__file__).parent
 MODELS: Final = OURS / "models"
 #: A checkout of the specification's repository; without one, no test has a parameter for what is published.
 SPEC: Final = Path(os.environ["ANNALS_SPEC_DATA"]) if os.environ.get("ANNALS_SPEC_DATA") else None
-#: Those of the published scenarios that have what ours have.
-_PUBLISHED: Final = (
-    "watchkam-jsons07",
-    "lightbulb-avro",
-    "inkjet-proto3",
-    "waterboiler-mqtt5-jsons07",
-    "windgenerator-kafka-avro",
-    "smartoven-xsd",
-)
 
 
 def _scenarios() -> dict[str, Path]:
-    found = {path.name.removesuffix(".xreg.json"): path for path in sorted((OURS / "scenarios").glob("*.xreg.json"))}
-    if SPEC is not None:
-        folder = SPEC / "cloudevents" / "samples" / "scenarios"
-        found |= {name: folder / f"{name}.xreg.json" for name in _PUBLISHED}
-    return found
+    folders = [OURS / "scenarios", *([SPEC / "cloudevents" / "samples" / "scenarios"] if SPEC is not None else [])]
+    found = [path for folder in folders for path in sorted(folder.glob("*.xreg.json"))]
+    return {path.name.removesuffix(".xreg.json"): path for path in found}
 
 
 #: Documents of endpoints, messages and schemas for a registry of the built-in models, by their names.
@@ -48,7 +37,6 @@ def _stores() -> dict[str, tuple[Path, Path]]:
 
 #: Models of Resources with documents, one of them with a type called `format`, and data for each.
 STORES: Final = _stores()
-
 
 #: A small model and what it expands to: ours as rows, the published one as a whole.
 EXPANSIONS: Final = {"letters": (MODELS / "letters-model.json", MODELS / "letters-full.json")}
