@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from projections.connect import Reader, connect
 from projections.log import Log
@@ -33,7 +33,8 @@ T = TypeVar("T")
 PAUSE: Final = 0.1
 #: See Deliverer.
 WRITE: Final = 0.1
-#: Seconds between two times that the cursors of subscriptions are written that have nothing to do.
+#: Seconds between two times that the cursors of subscriptions are written that have nothing to do, or whose attempts
+#: have not come to anything yet.
 IDLE: Final = 5.0
 #: Seconds between two times that what has had its time is removed, and that dead letters are kept (SUB-831).
 SWEEP: Final = 3600.0
@@ -41,6 +42,18 @@ KEPT: Final = 30 * 86400.0
 #: Seconds that attempts have to come to an end when the process does.
 GRACE: Final = 5.0
 _LOG: Final = logging.getLogger("annals.deliveries")
+
+
+class Progress(NamedTuple):
+    """How far deliveries are. pending: events on their way, or waiting for another attempt."""
+
+    cursor: int
+    pending: int
+
+    @classmethod
+    def of(cls, line: Line) -> Progress:
+        """A line's. Raises: RuntimeError in another thread, where the line is just changing."""
+        return cls(line.cursor, line.pending)
 
 
 class Deliverer:
@@ -79,7 +92,8 @@ class Deliverer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._dirty: dict[Line, None] = {}
-        self._cursors: dict[str, int] = {}
+        self._written: dict[str, Progress] = {}
+        self._quiet = 0.0
         self._gone: set[str] = set()
         self._leaving: set[str] = set()
 
@@ -101,13 +115,13 @@ class Deliverer:
 
     def lags(self) -> list[tuple[str, int]]:
         """How many positions each subscription is behind the log."""
-        found = [(id, _cursor(line)) for id, line in list(self.lines.items())]
-        return [(id, max(0, self.head - cursor)) for id, cursor in found if cursor is not None]
+        found = [(id, _progress(line)) for id, line in list(self.lines.items())]
+        return [(id, max(0, self.head - now.cursor)) for id, now in found if now is not None]
 
-    def cursor(self, id: str) -> int | None:
-        """The cursor of a subscription that this process delivers for, as it is now."""
+    def progress(self, id: str) -> Progress | None:
+        """How far the deliveries of a subscription are by now, where it is this process that makes them."""
         line = self.lines.get(id)
-        return _cursor(line) if line is not None else None
+        return _progress(line) if line is not None else None
 
     # --- see line.Hub ------------------------------------------------------------------------------------------------
 
@@ -245,7 +259,7 @@ class Deliverer:
         self.lines.pop(line.id, None)
         self._readings.remove(line)
         self._dirty.pop(line, None)
-        self._cursors.pop(line.id, None)
+        self._written.pop(line.id, None)
         self.start(line.close(GRACE))
 
     # --- the log -----------------------------------------------------------------------------------------------------
@@ -266,16 +280,19 @@ class Deliverer:
     # --- what is kept ------------------------------------------------------------------------------------------------
 
     async def _write(self) -> None:
-        """Writes what has changed, some moments after it has."""
+        """Writes what has changed, some moments after it has, and now and then what has moved on by itself."""
         try:
             async with asyncio.timeout(IDLE):
                 await self._writing.wait()
         except TimeoutError:
-            for line in self.lines.values():
-                if self._cursors.get(line.id) != line.cursor:
-                    self._dirty[line] = None
+            pass
         else:
             await asyncio.sleep(self._write_after)
+        if time.monotonic() >= self._quiet:
+            self._quiet = time.monotonic() + IDLE
+            for line in self.lines.values():
+                if self._written.get(line.id) != Progress.of(line):
+                    self._dirty[line] = None
         self._writing.clear()
         await self._save()
 
@@ -284,6 +301,7 @@ class Deliverer:
             lines, gone = list(self._dirty), set(self._gone)
             self._dirty.clear()
             pages = [line.page() for line in lines if self.lines.get(line.id) is line]
+            progress = {page.id: Progress.of(self.lines[page.id]) for page in pages}
             if not pages and not gone:
                 return
             try:
@@ -297,7 +315,7 @@ class Deliverer:
                 line = self.lines.get(page.id)
                 if line is not None and page.id in held:
                     line.written(page)
-                    self._cursors[page.id] = page.cursor
+                    self._written[page.id] = progress[page.id]
 
     def _saved(self, process: str, pages: Sequence[state.Page], gone: set[str]) -> set[str]:
         with self._books.writing() as db:
@@ -427,10 +445,10 @@ class Deliverer:
                 loop.call_soon_threadsafe(work)
 
 
-def _cursor(line: Line) -> int | None:
-    """A line's cursor, for another thread; None where it is just being moved."""
+def _progress(line: Line) -> Progress | None:
+    """How far a line is, for another thread; None where that is just changing."""
     try:
-        return line.cursor
+        return Progress.of(line)
     except RuntimeError:
         return None
 

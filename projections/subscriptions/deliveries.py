@@ -44,7 +44,7 @@ _PAUSE: Final = 0.02
 class Local(Protocol):
     """The deliverer of this process."""
 
-    def cursor(self, id: str) -> int | None: ...
+    def progress(self, id: str) -> tuple[int, int] | None: ...
     def hurry(self) -> None: ...
 
 
@@ -67,10 +67,9 @@ class Deliveries:
             letters = db.one(_COUNT, (subscription.id,))[0]
             head = Log(db).head().last
         saved = saved or Saved(0, 0, subscription.starts - 1, Facts(), {})
-        cursor = saved.cursor
-        if self._local is not None and (now := self._local.cursor(subscription.id)) is not None:
-            cursor = now
-        return self._status(subscription, saved, min(cursor, head), letters, head)
+        progress = self._local.progress(subscription.id) if self._local is not None else None
+        cursor, pending = progress or (saved.cursor, saved.facts.pending)
+        return self._status(subscription, saved, (min(cursor, head), pending), letters, head)
 
     def replaying(self, subscription: Subscription) -> bool:
         """Whether a replay runs, one that was asked for and has not begun included (SUB-834)."""
@@ -124,7 +123,7 @@ class Deliveries:
         Deliverers of this process have before any command is answered; those of others look at the log every moment.
         True also where nobody delivers.
         """
-        if self._local is not None and self._local.cursor(subscription.id) is not None:
+        if self._local is not None and self._local.progress(subscription.id) is not None:
             return True
         until = time.monotonic() + seconds
         while not self._has_heard(subscription):
@@ -145,15 +144,17 @@ class Deliveries:
             found = db.one(_REVISION, (subscription.id,))
             return found is not None and found[1] >= subscription.position
 
-    def _status(self, subscription: Subscription, saved: Saved, cursor: int, letters: int, head: int) -> Members:
-        facts, plan = saved.facts, Plan.of(subscription, self._families)
+    def _status(
+        self, subscription: Subscription, saved: Saved, progress: tuple[int, int], letters: int, head: int
+    ) -> Members:
+        (cursor, pending), facts, plan = progress, saved.facts, Plan.of(subscription, self._families)
         validates = plan.validates and self._ports.policy != "off" and self._ports.validator is not None
         found: dict[str, Any] = {
             "state": _state(subscription, facts),
             "position": cursor,
             "headposition": head,
             "lag": head - cursor,
-            "pending": facts.pending,
+            "pending": pending,
             "deadletters": letters,
             "lastsuccess": _time(facts.lastsuccess),
             "lastattempt": _time(facts.lastattempt),

@@ -341,12 +341,17 @@ class Line:
         """See Lane."""
         return self.lanes[LIVE].cursor
 
+    @property
+    def pending(self) -> int:
+        """How many events are on their way or wait for another attempt, those of replays and letters included."""
+        return sum(map(len, self.lanes.values()))
+
     def page(self) -> Page:
         """What is to be written about it."""
         live, replay, facts = self.lanes[LIVE], self.lanes.get(REPLAY), self.facts
         now = self.now()
         facts.reach = live.reach
-        facts.pending = sum(map(len, self.lanes.values()))
+        facts.pending = self.pending
         facts.retrying = any(lane.retrying for lane in self.lanes.values())
         facts.waiting = self.consents.awaited
         later = [at for lane in self.lanes.values() if (at := lane.next) is not None]
