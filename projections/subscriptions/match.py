@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import groupby
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -130,17 +131,22 @@ class Wants:
     """
 
     def __init__(self, subscription: Subscription, families: Sequence[Family]) -> None:
-        attributes = subscription.attributes
+        attributes = self._attributes = subscription.attributes
+        config = attributes.get("config") or {}
+        self._families = _families(attributes, config, families)
+        self._since = _six_digits(config["starttime"]) if config.get("starttime") else ""
+
+    @cached_property
+    def interest(self) -> Interest:
+        """What is asked of events; compiled when the first one is, as many look at a subscription for other reasons."""
+        attributes = self._attributes
         # No event's source ends in a slash, so one that a subscription has there is for nothing (SUB-103).
         source = attributes.get("source")
-        self.interest = Interest(
+        return Interest(
             filters.compile(attributes.get("filters")),
             source.rstrip("/") if source else None,
             frozenset(attributes.get("types") or ()),
         )
-        config = attributes.get("config") or {}
-        self._families = _families(attributes, config, families)
-        self._since = _six_digits(config["starttime"]) if config.get("starttime") else ""
 
     def at_all(self, told: Told, *, live: bool = True) -> bool:
         """Whether a message is one of those that the filters are asked about. live: and no replay of older ones."""
