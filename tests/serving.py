@@ -37,12 +37,15 @@ def annals(*arguments: str | Path, cwd: Path, **settings: str) -> subprocess.Com
 
 
 @contextmanager
-def serving(database: str, cwd: Path, *options: str) -> Iterator[Served]:
-    """A registry served on a free port; stopped, and waited for, at the end. What it says is in `serve.log`."""
+def serving(database: str, cwd: Path, *options: str, **settings: str) -> Iterator[Served]:
+    """A registry served on a free port; stopped, and waited for, at the end. What it says is in `serve.log`.
+
+    settings: of its environment.
+    """
     command = [sys.executable, "-m", "api.cli", "serve", "--port", "0", "--database", database, *options]
     said = cwd / "serve.log"
     with said.open("w") as log:
-        process = subprocess.Popen(command, cwd=cwd, env=environment(), stderr=log, stdout=log)
+        process = subprocess.Popen(command, cwd=cwd, env=environment(**settings), stderr=log, stdout=log)
         try:
             yield Served(_address(process, said), process)
         finally:

@@ -1,0 +1,99 @@
+"""Webhooks with real sockets in a thread of their own: each path is a sink, and a test says what it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class Told(NamedTuple):
+    """An event that came in structured mode, with the request's headers, their names in lower case, and when."""
+
+    event: dict[str, Any]
+    headers: Mapping[str, str]
+    at: float
+
+
+@dataclass
+class Webhooks:
+    """asked: headers of the OPTIONS of each path; told: what came to it. answer: the status for an event.
+
+    consents: whether sinks do when they are asked. holding: no request is answered while it is set.
+    """
+
+    url: str = ""
+    asked: dict[str, list[Mapping[str, str]]] = field(default_factory=lambda: defaultdict(list))
+    told: dict[str, list[Told]] = field(default_factory=lambda: defaultdict(list))
+    answer: Callable[[str, dict[str, Any]], int] = lambda path, event: 204
+    consents: bool = True
+    holding: bool = False
+
+    def events(self, path: str) -> list[dict[str, Any]]:
+        """What came to a path, in order."""
+        return [each.event for each in self.told[path]]
+
+    def subjects(self, path: str) -> list[str]:
+        """What that was about."""
+        return [each.event["subject"] for each in self.told[path]]
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Whoever sends may be killed at any time.
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            while line := await reader.readline():
+                method, path, _ = line.decode().split()
+                headers: dict[str, str] = {}
+                while (header := (await reader.readline()).decode().strip()) != "":
+                    name, _, value = header.partition(":")
+                    headers[name.lower()] = value.strip()
+                body = await reader.readexactly(int(headers.get("content-length", "0")))
+                writer.write(await self._answered(method, path, headers, body))
+        writer.close()
+
+    async def _answered(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> bytes:
+        if method == "OPTIONS":
+            self.asked[path].append(headers)
+            consent = "WebHook-Allowed-Origin: *\r\nWebHook-Allowed-Rate: *\r\n" if self.consents else ""
+            return f"HTTP/1.1 200 OK\r\n{consent}Content-Length: 0\r\n\r\n".encode()
+        event = json.loads(body)
+        self.told[path].append(Told(event, headers, time.monotonic()))
+        while self.holding:
+            await asyncio.sleep(0.01)
+        return f"HTTP/1.1 {self.answer(path, event)} So\r\nContent-Length: 0\r\n\r\n".encode()
+
+    async def _run(self, started: threading.Event, over: asyncio.Event) -> None:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024)
+        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        started.set()
+        await over.wait()
+        server.close()
+
+
+@contextmanager
+def webhooks() -> Iterator[Webhooks]:
+    """Sinks that are served."""
+    found, started = Webhooks(), threading.Event()
+    loop, over = asyncio.new_event_loop(), asyncio.Event()
+    thread = threading.Thread(target=lambda: loop.run_until_complete(found._run(started, over)), daemon=True)
+    thread.start()
+    started.wait()
+    try:
+        yield found
+    finally:
+        loop.call_soon_threadsafe(over.set)
+        thread.join(10)
+
+
+def until(holds: Callable[[], Any], seconds: float = 30.0) -> Any:
+    """What a condition gives as soon as it is true."""
+    end = time.monotonic() + seconds
+    while not (found := holds()):
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+    return found
