@@ -178,32 +178,34 @@ class Road:
 
     def _run(self) -> None:
         while batch := self._next():
-            running = [asked for asked in batch if self._runs(asked)]
-            ready = [ready for asked in running if (ready := self._foreseen(asked))]
-            outcomes = self._observed(ready) if ready else ()
-            for asked, outcome in zip(ready, outcomes, strict=True):
+            ready = [ready for asked in batch if (ready := self._foreseen(asked))]
+            running = [asked for asked in ready if self._runs(asked)]
+            outcomes = self._observed(running) if running else ()
+            for asked, outcome in zip(running, outcomes, strict=True):
                 if not isinstance(outcome, Unanswered):
                     self._tell(asked, outcome)
                 elif not self._inquiry.takes(asked, outcome):
                     self._tell(asked, ServerBusy())
 
     def _foreseen(self, asked: Waiting) -> Waiting | None:
-        """The command if it can be decided now."""
+        """The command if it can be decided now, or is not wanted any more."""
         try:
-            return self._inquiry.foresee(asked)
+            return asked if asked.future.cancelled() else self._inquiry.foresee(asked)
         except Exception as error:  # this thread is everybody's
             self._tell(asked, error)
             return None
 
     def _runs(self, asked: Waiting) -> bool:
-        """Whether a command is still wanted."""
-        if asked.verdicts is not None or asked.future.set_running_or_notify_cancel():
+        """Whether a command is still wanted. Up to here it could be withdrawn, also while others found things out."""
+        if asked.future.running() or asked.future.set_running_or_notify_cancel():
             return True
         self._done()
         return False
 
     def _tell(self, asked: Waiting, outcome: Outcome) -> None:
         # Who closes the road has to find everybody told.
+        if not self._runs(asked):
+            return
         if isinstance(outcome, Exception):
             asked.future.set_exception(outcome)
         else:

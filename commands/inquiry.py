@@ -96,7 +96,7 @@ class Inquiry:
     def _find(self, asked: Waiting, unanswered: Unanswered | None) -> None:
         """Gives a command back with the answers, made anew if it was taken apart."""
         try:
-            verdicts = self._answers(unanswered) if unanswered else {}
+            verdicts = self._answers(unanswered) if unanswered and not asked.future.cancelled() else {}
             command = asked.again() if asked.turns and asked.again else asked.command
         except Exception as error:
             self._failed(asked, error)

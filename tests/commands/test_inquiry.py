@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from commands.checks import Checker
 from commands.handle import Road
 from commands.inquiry import TURNS
 from commands.log import Store
 from commands.verify import verify
-from domain.checks import Document, Unanswered
+from domain.checks import Document, Question, Unanswered, Verdict
 from domain.commands import Command, CreateRegistry, Method, WriteTree
 from domain.decide import decide
 from domain.documents import digest
@@ -91,6 +92,25 @@ def test_a_command_that_cannot_be_foreseen_is_refused_and_the_next_one_is_done(r
         with pytest.raises(UnicodeEncodeError):
             road.submit(lone_surrogate(1)).result(10)
         assert road.submit(WriteTree(SCHEMA, avro(1), Method.PUT)).result(10).events
+
+
+def test_who_is_waited_for_no_longer_is_left_out_while_others_find_things_out(registry: Store) -> None:
+    class Slow(Checker):
+        def answers(self, questions: Any, content: Any) -> dict[Question, Verdict]:
+            asked.set()
+            go.wait(10)
+            return super().answers(questions, content)
+
+    asked, go = Event(), Event()
+    graphql = {"format": "GraphQL/October2021", "schema": "type Query { a: Int }"}
+    with closing(Road(registry, [], checker=Slow())) as road:
+        road.submit(WriteTree("/schemagroups/g", {}, Method.PUT)).result()
+        before = registry.tip()
+        withdrawn = road.submit(WriteTree(SCHEMA, graphql, Method.PUT))
+        asked.wait(10)
+        assert withdrawn.cancel()
+        go.set()
+    assert registry.tip() == before
 
 
 @pytest.fixture
