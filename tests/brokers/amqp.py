@@ -50,8 +50,8 @@ class Reader:
 
 
 @contextmanager
-def reading(port: int, address: str) -> Iterator[Reader]:
-    """A client at an address, which is emptied first."""
+def reading(port: int, address: str, *, emptied: bool = True) -> Iterator[Reader]:
+    """A client at an address, which is emptied first or not."""
     credential = Credential("PLAIN", USER, PASSWORD)
     connection = BlockingConnection(
         f"amqp://127.0.0.1:{port}",
@@ -62,7 +62,7 @@ def reading(port: int, address: str) -> Iterator[Reader]:
     )
     try:
         reader = Reader(connection.create_receiver(address, credit=100))
-        while list(reader.messages(1, _QUIET)):
+        while emptied and list(reader.messages(1, _QUIET)):
             pass
         yield reader
     finally:

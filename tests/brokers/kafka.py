@@ -147,8 +147,8 @@ class Kafka(Station):
 
     @contextmanager
     def receiving(self) -> Iterator[Receiver]:
-        with consuming(self.own(), self.fresh()) as consumer:
-            yield _Receiver(consumer)
+        with reader(self.own(), self.fresh()) as found:
+            yield found
 
     def _settle(self) -> None:
         """Waits until topics can be made."""
@@ -234,6 +234,13 @@ class _Receiver:
 
     def take(self, count: int, seconds: float = 20.0) -> list[Received]:
         return [received(each) for each in taken(self._consumer, count, seconds)]
+
+
+@contextmanager
+def reader(server: str, topic: str) -> Iterator[Receiver]:
+    """A client that sees all of a topic, from its beginning."""
+    with consuming(server, topic) as consumer:
+        yield _Receiver(consumer)
 
 
 @contextmanager
