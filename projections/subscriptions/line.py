@@ -352,13 +352,15 @@ class Line:
         now = self.now()
         facts.reach = live.reach
         facts.pending = self.pending
-        facts.retrying = any(lane.retrying for lane in self.lanes.values())
         facts.waiting = self.consents.awaited
         later = [at for lane in self.lanes.values() if (at := lane.next) is not None]
         facts.nextattempt = max(min(later, default=0.0), facts.hold if facts.hold > now else 0.0)
         if replay is not None and facts.replay:
             facts.replay |= {"cursor": replay.cursor, "reach": replay.reach}
         pending = {(number, each.sequence): each for number, lane in self.lanes.items() for each in lane.pending()}
+        # An attempt that runs is a retry still, until it is known what became of it.
+        waits = any(lane.retrying for lane in self.lanes.values())
+        facts.retrying = waits or any(each.attempts for each in pending.values())
         callbacks = self.consents.callbacks
         dead = tuple(self.letters)
         return Page(
