@@ -17,6 +17,7 @@ from projections.subscriptions.deliveries import Deliveries as Tables
 from projections.subscriptions.guard import Guard
 from projections.subscriptions.match import Family, XRegistry
 from projections.subscriptions.ports import Ports
+from projections.subscriptions.validation import Handshake
 from projections.xregistry_events import XRegistryEvents
 
 
@@ -42,7 +43,9 @@ def families_of(settings: Settings) -> tuple[Family, ...]:
 @contextmanager
 def tables_of(settings: Settings) -> Iterator[Deliveries]:
     """What the store has of deliveries, for a process that delivers nothing itself."""
-    with closing(Tables(settings.database, Ports(guard_of(settings)), families_of(settings))) as found:
+    guard = guard_of(settings)
+    ports = Ports(guard, validator=Handshake(guard), policy=settings.sinks_validation)
+    with closing(Tables(settings.database, ports, families_of(settings))) as found:
         yield found
 
 
