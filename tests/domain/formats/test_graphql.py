@@ -123,7 +123,7 @@ def test_hostile_documents(what: str) -> None:
         graphql.canonical(parsed)
     except Violation:
         pass
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 10
 
 
 @settings(max_examples=200, deadline=None)

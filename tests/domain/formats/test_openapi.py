@@ -142,7 +142,7 @@ def test_hostile_documents(what: str) -> None:
         openapi.canonical(openapi.parse(HOSTILE[what], "openapi/3.1"))
     except Violation as violation:
         assert len(violation.text) < 1000
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 10
 
 
 @settings(max_examples=200, deadline=None)

