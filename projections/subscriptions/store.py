@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -17,6 +18,8 @@ from projections.subscriptions import tables
 
 #: What the drivers raise when the database cannot be used now.
 FAILURES: Final = (sqlite3.Error, psycopg.Error)
+#: Seconds between two looks whether a SQLite file is free.
+_LOOK: Final = 0.002
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('annals-deliveries'))"
 
 
@@ -68,11 +71,32 @@ class Books:
     def _begin(self) -> Database:
         db = self._opened()
         try:
-            self._connection.execute("BEGIN IMMEDIATE" if self.is_sqlite else "BEGIN")
+            if self.is_sqlite:
+                self._begin_in_file()
+            else:
+                self._connection.execute("BEGIN")
         except FAILURES:
             self.close()
             raise
         return db
+
+    def _begin_in_file(self) -> None:
+        """Begins between two writes of others.
+
+        SQLite itself looks ten times a second only whether a file is free; beside one import after the other that took
+        seconds, and a crash had all of them delivered again.
+        """
+        until = time.monotonic() + self._patience
+        self._connection.execute("PRAGMA busy_timeout = 0")
+        while True:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                break
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                    raise
+            time.sleep(_LOOK)
+        self._connection.execute(f"PRAGMA busy_timeout = {int(1000 * self._patience)}")
 
     def _opened(self) -> Database:
         if self._connection is None:

@@ -1,0 +1,69 @@
+"""The state of deliveries is written beside whoever else writes to the file."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from projections.subscriptions.store import Books
+
+
+@contextmanager
+def busy(path: Path) -> Iterator[list[int]]:
+    """A file that somebody writes to, with a moment between two writes; how many there were."""
+    writes, over = [0], threading.Event()
+
+    def write() -> None:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            while not over.is_set():
+                connection.execute("BEGIN IMMEDIATE")
+                time.sleep(0.1)
+                connection.execute("COMMIT")
+                writes[0] += 1
+                time.sleep(0.01)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield writes
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_imports_keep_nobody_from_writing(tmp_path: Path) -> None:
+    # SUB-802: one import after the other, and cursors are written in between
+    path = tmp_path / "annals.db"
+    books = Books(f"sqlite:///{path}")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE cursor (position)")
+    with busy(path) as writes:
+        for number in range(10):
+            with books.writing() as db:
+                db.run("INSERT INTO cursor VALUES (?)", (number,))
+        taken = writes[0]
+    books.close()
+    assert taken <= 20
+
+
+def test_patience_has_an_end(tmp_path: Path) -> None:
+    # SUB-805: a sign of life that cannot be given now is told from one that was
+    path = tmp_path / "annals.db"
+    books = Books(f"sqlite:///{path}", patience=0.2)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        with pytest.raises(sqlite3.OperationalError, match="locked"), books.writing():
+            pass
+        assert 0.2 <= time.monotonic() - began < 5
+        connection.execute("COMMIT")
+    with books.writing():
+        pass
+    books.close()
