@@ -24,10 +24,9 @@ from domain.problems import (
     Problem,
 )
 from domain.resources import check_order
+from domain.rules.offenders import Offenders
 from domain.world import World
 from domain.xrefs import is_of_same_type
-
-_OFFENDERS = 20  # as many are named in an error; more would help nobody
 
 
 def replace(changes: ChangeSet, source: Json, *, patch: bool = False) -> None:
@@ -78,18 +77,15 @@ def entities_comply(changes: ChangeSet) -> None:
     """
     if changes.model is changes.world.model:
         return
-    offenders: list[str] = []
+    offenders = Offenders()
     for xid in _affected(changes):
         try:
             _comply(changes, xid)
         except HasdocumentViolation:
             raise
         except Problem as problem:
-            offenders.append(f"{xid}: {problem.text()}")
-            if len(offenders) == _OFFENDERS:
-                break
-    if offenders:
-        raise ModelComplianceError(detail="; ".join(offenders))
+            offenders.add(xid, problem)
+    offenders.refuse()
 
 
 def _affected(changes: ChangeSet) -> Iterator[str]:

@@ -20,9 +20,12 @@ from domain.problems import (
     CompatibilityUnknown,
     FormatExternal,
     FormatUnknown,
+    FormatViolation,
+    Problem,
 )
 from domain.rules import violations
 from domain.rules.lineage import line_of, reached, stirs_others
+from domain.rules.offenders import Offenders
 
 _UNKNOWN: Final = "this registry does not know the format"
 _EXTERNAL: Final = "the document is stored outside of this registry"
@@ -33,15 +36,40 @@ _NOT_VALIDATED: Final = "the format was not validated"
 def formats_hold(changes: ChangeSet) -> None:
     """Checks the Versions that a change reached, and those whose answer the change may have changed (ENT-113, ENT-115).
 
-    Raises: FormatUnknown, FormatExternal, FormatViolation, CompatibilityUnknown, CompatibilityViolation; Unanswered
-    where something about documents has to be found out first.
+    Raises: FormatUnknown, FormatExternal, FormatViolation, CompatibilityUnknown, CompatibilityViolation;
+    ModelComplianceError for what no request wrote but a new model asks; Unanswered where something about documents has
+    to be found out first.
     """
-    due = list(_due(changes))
+    refusals = _Refusals(changes)
+    due = list(_due(changes, refusals))
     questions = frozenset(question for one in due for question in one.questions())
     verdicts = changes.world.verdicts(questions, changes.documents) if questions else {}
     for one in due:
-        one.version.validated = one.shown(verdicts)
-    violations.refuse_incompatible(due, verdicts)
+        try:
+            one.version.validated = one.shown(verdicts)
+        except FormatViolation as violation:
+            refusals.add(one.version, violation)
+    for version, problem in violations.incompatible(due, verdicts):
+        refusals.add(version, problem)
+    refusals.end()
+
+
+class _Refusals:
+    """What is done about a Version that may not be as it is."""
+
+    def __init__(self, changes: ChangeSet) -> None:
+        self._modelled = changes.model is not changes.world.model
+        self._offenders = Offenders()
+
+    def add(self, version: VersionDraft, problem: Problem) -> None:
+        """Raises: the problem, unless it is a new model that makes one of what is stored."""
+        if not self._modelled or version.written:
+            raise problem
+        self._offenders.add(version.xid, problem)
+
+    def end(self) -> None:
+        """Raises: ModelComplianceError."""
+        self._offenders.refuse()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +122,7 @@ def document_of(version: VersionDraft) -> Document:
     return Document(str(version.attributes.get("format", "")).lower(), version.document)
 
 
-def _due(changes: ChangeSet) -> Iterator[Due]:
+def _due(changes: ChangeSet, refusals: _Refusals) -> Iterator[Due]:
     """The Versions whose answer the change may have changed, each with what has to be known of it."""
     offered = Switched(capabilities.after(changes))
     for resource in changes.resources.values():
@@ -103,7 +131,7 @@ def _due(changes: ChangeSet) -> Iterator[Due]:
         if not resource.type.validateformat:
             _forget(resource)
             continue
-        yield from _of_resource(changes, resource, offered)
+        yield from _of_resource(changes, resource, offered, refusals)
 
 
 def _forget(resource: ResourceDraft) -> None:
@@ -111,7 +139,7 @@ def _forget(resource: ResourceDraft) -> None:
         version.validated = {}
 
 
-def _of_resource(changes: ChangeSet, resource: ResourceDraft, offered: Switched) -> Iterator[Due]:
+def _of_resource(changes: ChangeSet, resource: ResourceDraft, offered: Switched, refusals: _Refusals) -> Iterator[Due]:
     compatibility = resource.meta.attributes.get("compatibility")
     rule = str(compatibility).lower() if resource.type.validatecompatibility and compatibility is not None else None
     everything = _asks_for_all(changes, resource)
@@ -123,8 +151,13 @@ def _of_resource(changes: ChangeSet, resource: ResourceDraft, offered: Switched)
     ):
         if "format" not in version.attributes:
             version.validated = {}
+            continue
+        try:
+            one = _looked_at(changes, resource, version, rule, offered)
+        except Problem as problem:
+            refusals.add(version, problem)
         else:
-            yield _looked_at(changes, resource, version, rule, offered)
+            yield one
 
 
 def _asks_for_all(changes: ChangeSet, resource: ResourceDraft) -> bool:

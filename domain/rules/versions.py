@@ -38,6 +38,8 @@ def settle(changes: ChangeSet, resource: ResourceDraft) -> None:
     lines = _descend(resource)
     default, sticky = _default(resource, lines)
     lines = _prune(resource, lines, default)
+    if all(line.id != default for line in lines):  # the only place is another's
+        default = ancestry.newest(resource.type.versionmode, lines).id
     _check(resource, lines)
     for line in lines:
         _assign(resource.versions[line.id.lower()], line, resource.type.versionmode)

@@ -31,16 +31,18 @@ def of_format(version: VersionDraft, verdict: Verdict) -> Problem:
     )
 
 
-def refuse_incompatible(dues: Sequence[Due], verdicts: Verdicts) -> None:
-    """Raises: CompatibilityViolation for the first Resource whose Versions break its rule, with all of them (SC-30)."""
+def incompatible(dues: Sequence[Due], verdicts: Verdicts) -> Iterator[tuple[VersionDraft, Problem]]:
+    """A refusal for each Resource whose Versions break its rule (SC-30), with one of these, written before stored."""
     by_resource: dict[str, list[Due]] = {}
     for due in dues:
         if due.ancestors:
             by_resource.setdefault(due.resource.xid, []).append(due)
     for some in by_resource.values():
-        found = [entry for due in some for entry in _entries(due, verdicts)]
+        found = [(due.version, entry) for due in some for entry in _entries(due, verdicts)]
         if found:
-            raise of_compatibility(some[0].resource, str(some[0].rule), found[:TOLD])
+            resource, told = some[0].resource, [entry for _, entry in found[:TOLD]]
+            written = (version for version in resource.living() if version.written)
+            yield next(written, found[0][0]), of_compatibility(resource, str(some[0].rule), told)
 
 
 def of_compatibility(resource: ResourceDraft, rule: str, entries: Sequence[dict[str, Any]]) -> Problem:
@@ -56,7 +58,9 @@ def of_compatibility(resource: ResourceDraft, rule: str, entries: Sequence[dict[
 def _entries(due: Due, verdicts: Verdicts) -> Iterator[dict[str, Any]]:
     for ancestor in due.ancestors:
         for reading in due.readings(ancestor):
-            backward = reading.reader == due.document
+            if verdicts.get(reading.reader) or verdicts.get(reading.writer):
+                continue  # refused for what it is
+            backward = reading.newer == "reader"
             for one in verdicts[reading]:
                 yield entry(one, due.version.id, ancestor.id, backward=backward)
 

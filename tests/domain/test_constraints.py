@@ -250,3 +250,32 @@ def test_switching_checks_on_looks_at_what_is_stored(even: None) -> None:
     decision = made.model(on)
     assert said(decision)[NOTE] == said(decision)[f"{NOTE}/versions/1"] == "refreshed"
     assert validated(made) == {"formatvalidated": True}
+
+
+def test_a_model_that_asks_more_than_what_is_stored_names_it_all(even: None) -> None:
+    # ENT-115, MOD-93: whichever flag it is; who writes the same in the request is told what is wrong with that
+    made = notes()
+    on, flags = made.world.model.source, {"validateformat": True, "strictvalidation": True}
+    made.model({"groups": {"boxes": {"singular": "box", "resources": {"notes": {"singular": "note"}}}}})
+    for id, attributes in (("n1", EVEN), ("n2", EVEN), ("n3", {**EVEN, "format": "Odd/1"})):
+        made.put(f"/boxes/b1/notes/{id}", {**attributes, "note": "abc"})
+    made.patch("/boxes/b1/notes/n2/meta", {"compatibility": "backward"})
+    name, detail = refused_model(made, on)
+    assert (name, detail.count("/versions/1: ")) == ("model_compliance_error", 2)
+    assert "/boxes/b1/notes/n1/versions/1: " in detail and "/boxes/b1/notes/n2/versions/1: " in detail
+    for id in ("n1", "n2"):
+        made.put(f"/boxes/b1/notes/{id}", {**EVEN, "note": "ab"})
+    strict = {"groups": {"boxes": {"singular": "box", "resources": {"notes": {"singular": "note", **flags}}}}}
+    name, detail = refused_model(made, strict)
+    assert (name, detail.count("/versions/1: "), "Odd/1" in detail) == ("model_compliance_error", 1, True)
+    with pytest.raises(Problem) as problem:
+        notes_too = {"notes": {"n1": {**EVEN, "note": "abc"}}}
+        made.patch("/", {"modelsource": on, "boxes": {"b1": notes_too}})
+    assert problem.value.name == "format_violation"
+
+
+def refused_model(made: MemoryRegistry, source: Any) -> tuple[str, str]:
+    """What a model is refused with."""
+    with pytest.raises(Problem) as problem:
+        made.model(source)
+    return problem.value.name, str(problem.value.detail)

@@ -89,12 +89,6 @@ HTTP = """
 
 #: Errors that no request can bring about yet, by what they belong to.
 UNREACHED = {
-    "formats, of which none is built in": {
-        "compatibility_unknown",
-        "compatibility_violation",
-        "format_external",
-        "format_violation",
-    },
     "a caller with a role, which tables of requests do not have": {"readonly"},
     "the server, not the request": {"data_retrieval_error", "server_busy", "server_error", "too_large"},
 }

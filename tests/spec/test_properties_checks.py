@@ -34,6 +34,7 @@ FORMATS: Final = (*["Avro/1.11"] * 8, "AVRO/1.11", "Avro/1.9", "JsonSchema/draft
 RULES: Final = (None, "backward", "Backward_Transitive", "forward", "forward_transitive", "full", "full_transitive")
 REFUSALS: Final = (
     *("format_violation", "compatibility_violation", "format_unknown", "format_external", "compatibility_unknown"),
+    "model_compliance_error",
 )
 
 
