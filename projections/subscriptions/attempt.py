@@ -140,12 +140,14 @@ class Attempt:
             await self._followed(entry, found, outcome, now)
 
     async def _followed(self, entry: Entry, found: Verdict, outcome: Outcome, now: float) -> None:
+        line = self._line
         match found.next:
             case Next.SETTLED:
                 self._arrived(entry, now)
                 self._settle(entry)
             case Next.DEAD:
                 await self._buried(entry, found.reason, outcome, now)
+                line.given_up(entry.key)
                 self._leave(entry)
                 self._lane.settle(entry)
             case Next.AGAIN:

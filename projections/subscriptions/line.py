@@ -7,7 +7,7 @@ nothing can be attempted now; a timer starts them again. Spec: 8.1 to 8.4.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from domain.roles import group_of
@@ -80,6 +80,7 @@ class Line:
         self.lanes: dict[int, Lane] = {LETTERS: Lane(0, EVERYTHING, end=0)}
         self.stored: Stored = {}
         self.busy: dict[str, None] = {}
+        self._unkept: dict[str, None] = {}
         self._workers = 0
         self.closed = False
         self._timer: asyncio.Task[None] | None = None
@@ -263,7 +264,7 @@ class Line:
             if lane is None or (number == LIVE and not self._is_parallel):
                 continue
             wakes = lane.due(now)
-            if lane.ready and self._gathered(lane, now) and (entries := lane.take(self.plan.most, self.busy)):
+            if lane.ready and self._gathered(lane, now) and (entries := lane.take(self.plan.most, self._held)):
                 self.busy |= dict.fromkeys(entry.key for entry in entries)
                 self._spend(now)
                 return number, lane, entries
@@ -271,6 +272,18 @@ class Line:
             if number == REPLAY and lane.has_ended:
                 self._replayed()
         return None
+
+    @property
+    def _held(self) -> Collection[str]:
+        """Keys that nothing is attempted of now."""
+        return self.busy.keys() | self._unkept.keys() if self._unkept else self.busy
+
+    def given_up(self, key: str) -> None:
+        """Says that an event of a key never arrives: the next one waits until that is written (SUB-811).
+
+        Else a crash would have the first one tried again, after those that it was to come before.
+        """
+        self._unkept[key] = None
 
     def _shut_until(self, now: float) -> float | None:
         """The time before which no request may be made; None where one may be made now."""
@@ -362,9 +375,10 @@ class Line:
         waits = any(lane.retrying for lane in self.lanes.values())
         facts.retrying = waits or any(each.attempts for each in pending.values())
         callbacks = self.consents.callbacks
-        dead = tuple(self.letters)
+        dead, keys = tuple(self.letters), tuple(self._unkept)
+        stored = self.stored
         return Page(
-            self.id, self.revision, self.position, live.cursor, facts.json(), pending, self.stored, dead, callbacks
+            self.id, self.revision, self.position, live.cursor, facts.json(), pending, stored, dead, callbacks, keys
         )
 
     def written(self, page: Page) -> None:
@@ -372,6 +386,9 @@ class Line:
         self.stored = page.pending
         del self.letters[: len(page.dead)]
         self.consents.written(len(page.callbacks))
+        if page.keys:
+            self._unkept = {key: None for key in self._unkept if key not in page.keys}
+            self.pump()
 
     async def close(self, seconds: float = 0.0) -> None:
         """Starts nothing more, waits so long for attempts that run, and lets go of the sink."""

@@ -33,6 +33,7 @@ class Page:
     """What is to be written about one subscription. pending: all of it; stored: what the table has of it.
 
     dead: dead letters to be kept, or by sequence alone to be forgotten. callbacks: hashes of secrets and their ends.
+    keys: those that wait until this is written.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Page:
     stored: Stored
     dead: Sequence[DeadLetter | int] = ()
     callbacks: Sequence[tuple[str, float]] = field(default=())
+    keys: Sequence[str] = ()
 
 
 def load(db: Database, ids: Collection[str]) -> dict[str, Saved]:
