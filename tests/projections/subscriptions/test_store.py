@@ -46,11 +46,12 @@ def test_imports_keep_nobody_from_writing(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE cursor (position)")
     with busy(path) as writes:
         for number in range(10):
+            time.sleep(0.12)
             with books.writing() as db:
                 db.run("INSERT INTO cursor VALUES (?)", (number,))
         taken = writes[0]
     books.close()
-    assert taken <= 20
+    assert taken <= 30
 
 
 def test_patience_has_an_end(tmp_path: Path) -> None:
