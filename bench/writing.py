@@ -41,7 +41,11 @@ def _registry(place: Place) -> Iterator[Registry]:
 
 def _write(road: Road, number: int) -> None:
     xid = f"/schemagroups/group0/schemas/schema{number % 1_000_000}"
-    road.submit(WriteTree(xid, samples.schema(number), Method.PUT)).result()
+
+    def asked() -> WriteTree:
+        return WriteTree(xid, samples.schema(number), Method.PUT)
+
+    road.submit(asked(), again=asked).result()
 
 
 def _sequential(place: Place, writes: int) -> Figure:

@@ -98,6 +98,7 @@ class SqlWorld:
         self._mapper = mapper
         self._models = models
         self._model: Model | None = None
+        self._model_hash: bytes | None = None
         self._known: dict[str, Known] = {}
         self._unsettled: set[str] = set()
         self._pointers: bool | None = None
@@ -109,6 +110,10 @@ class SqlWorld:
         if self._model is None:
             self._model = self._current_model()
         return self._model
+
+    def model_is(self, hash: Any) -> None:
+        """Takes in the hash of the model's entity as it stands when the transaction begins."""
+        self._model_hash = bytes(hash) if hash else None
 
     def prefetch(self, names: Iterable[str]) -> None:
         unknown: set[str] = set()
@@ -205,7 +210,7 @@ class SqlWorld:
         self._known[key] = Known(event.revision, hash, event, position)
         self._unsettled.add(key)
         if event.xid == xids.MODEL:
-            self._model = None
+            self._model = self._model_hash = None
         if pointer(event) is not None:
             self._pointers = True
 
@@ -218,7 +223,7 @@ class SqlWorld:
         for key in self._unsettled:
             self._known.pop(key, None)
         self._unsettled.clear()
-        self._model = None
+        self._model = self._model_hash = None
 
     def _never_owned(self, xid: str) -> bool:
         """Whether it is known that the owner never existed, so that nothing below it ever did."""
@@ -228,7 +233,7 @@ class SqlWorld:
     def _current_model(self) -> Model:
         key = xids.tree_key(xids.MODEL)
         # The hash alone is asked for first: the model's own text may be long, and the last one compiled is at hand.
-        hash = sql.value(self._connection, "SELECT hash FROM head WHERE tree_key = ?", (key,))
+        hash = self._model_hash or sql.value(self._connection, "SELECT hash FROM head WHERE tree_key = ?", (key,))
         if not hash:
             return compile_model({})
         return self._models.find(hash) or self._models.hold(hash, self._loaded_model())
