@@ -211,7 +211,15 @@ def _first_of(read: Mapping[str, bytes], content: Content) -> Content:
     return found
 
 
-@lru_cache(maxsize=4)
 def _pool(workers: int, memory: int) -> Workers:
     """The processes; all registries of a program share them."""
+    with _MAKING:
+        return _made(workers, memory)
+
+
+@lru_cache(maxsize=4)
+def _made(workers: int, memory: int) -> Workers:
     return Workers(workers, memory)
+
+
+_MAKING: Final = Lock()
