@@ -399,6 +399,9 @@ def test_dead_brokers_hold_up_nobody(broker: Kafka) -> None:  # SUB-806: not eve
     before = set(threading.enumerate())
     with silent_server() as port:
         run(scenario)
+    until = time.monotonic() + 10  # what connects ends by its own time limit
+    while set(threading.enumerate()) - before and time.monotonic() < until:
+        time.sleep(0.05)
     assert set(threading.enumerate()) - before == set()
 
 

@@ -145,6 +145,10 @@ def test_what_is_stored_is_enough(acts: list[tuple[str, int]]) -> None:
                     lane.again(entry, now + number + 1)
                 else:
                     lane.back(entry)
+                if act != "settle":  # what was taken together with it is one batch, which nobody sends in parts
+                    for other in [other for other in busy if other.key == entry.key]:
+                        busy.remove(other)
+                        lane.back(other)
             case "due":
                 now += number
                 lane.due(now)
