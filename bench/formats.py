@@ -149,13 +149,13 @@ def _apache(content: bytes, older: bytes) -> float:
 
 
 def _jsonschema(content: bytes) -> None:
-    import jsonschema  # type: ignore[import-untyped]
+    import jsonschema
 
     jsonschema.Draft7Validator.check_schema(json.loads(content))
 
 
 def _jsonstructure(content: bytes) -> None:
-    from json_structure import SchemaValidator  # type: ignore[import-untyped]
+    from json_structure import SchemaValidator
 
     assert not SchemaValidator(extended=True).validate(json.loads(content))
 

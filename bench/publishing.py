@@ -24,7 +24,6 @@ def mqtt(protocol: str) -> Iterator[Course]:
     from paho.mqtt.client import Client
     from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
-    import projections.subscriptions.sinks.mqtt  # noqa: F401
     from bench.sinks import Course
     from tests.brokers.mosquitto import TOPIC, mosquitto
     from tests.brokers.suite import PASSWORD, USER
@@ -57,7 +56,6 @@ def nats(stream: bool) -> Iterator[Course]:
     """A NATS server. stream: whether one stores the events, and acknowledges each; else the bare client asks once."""
     import nats as client
 
-    import projections.subscriptions.sinks.nats  # noqa: F401
     from bench.sinks import Course
     from tests.brokers.nats import SUBJECT, nats_server
     from tests.brokers.suite import PASSWORD, USER

@@ -18,7 +18,8 @@ from cloudevents.core.v1.event import CloudEvent
 from bench import publishing, webhooks
 from bench.figures import Figure, Want
 from bench.places import Place
-from projections.subscriptions.contract import SINKS, Result, Target
+from projections.subscriptions.contract import Result, Target
+from projections.subscriptions.sinks import registered
 
 #: The fastest of so many readings counts; they are taken in turns, because the machine's own pace changes.
 TURNS: Final = 3
@@ -51,7 +52,7 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
         try:
             with course() as ready:
                 yield _figure(protocol, ready, events)
-        except pytest.skip.Exception as why:
+        except pytest.skip.Exception as why:  # how brokers of the tests say that they are not installed
             print(f"{protocol}: {why}", file=sys.stderr)
 
 
@@ -73,7 +74,7 @@ def _through(protocol: str, course: Course, events: Sequence[CloudEvent]) -> flo
     """Seconds from the first to the last of events; the first of all connects and does not count."""
 
     async def run() -> float:
-        sink = SINKS[protocol.partition(",")[0]](course.target, Here())
+        sink = registered()[protocol.partition(",")[0]](course.target, Here())
         waiting = iter(events)
 
         async def lane() -> None:
@@ -111,9 +112,8 @@ def _event(number: int) -> CloudEvent:
 @contextmanager
 def _kafka() -> Iterator[Course]:
     """All acknowledgements; the bare client has the larger requests and the patience that make it fastest."""
-    from kafka import KafkaProducer  # type: ignore[import-untyped]
+    from kafka import KafkaProducer
 
-    import projections.subscriptions.sinks.kafka  # noqa: F401
     from projections.subscriptions.sinks.kafka_records import record
     from tests.brokers.kafka import Kafka
 
@@ -139,7 +139,6 @@ def _kafka() -> Iterator[Course]:
 @contextmanager
 def _http() -> Iterator[Course]:
     """Structured events, each in a request of its own."""
-    import projections.subscriptions.sinks.http  # noqa: F401
 
     with webhooks.receiver() as url:
         yield Course(Target("s1", url, {"method": "POST"}), partial(webhooks.posted, url))
@@ -149,7 +148,6 @@ def _http() -> Iterator[Course]:
 def _amqp() -> Iterator[Course]:
     """RabbitMQ, a durable queue, each message acknowledged; the bare client is Proton's own loop with a handler."""
     pytest.importorskip("proton", reason="no python-qpid-proton")
-    import projections.subscriptions.sinks.amqp  # noqa: F401
     from bench.proton_sender import sent
     from tests.brokers.rabbitmq import RabbitMQ
 

@@ -7,13 +7,13 @@ from functools import partial
 from prometheus_client import CollectorRegistry
 
 from api.settings import Settings
-from api.subscriptions.offer import protocols
 from api.subscriptions.secrets import StoredSecrets
 from api.subscriptions.wiring import families_of, guard_of, rights_of
 from api.wiring import Registry
 from projections.subscriptions.contract import Resolver
 from projections.subscriptions.ports import Ports
 from projections.subscriptions.service import Service
+from projections.subscriptions.sinks import registered
 from projections.subscriptions.tokens import Renewal
 from projections.subscriptions.validation import Handshake, callback_url
 
@@ -26,7 +26,6 @@ def service_of(
     metrics: what its figures are collected from. resolver: looks up where sinks are, in the place of the guard.
     """
     found = resolver or guard_of(settings)
-    protocols()  # sinks are there once they are looked for
     ports = Ports(
         found,
         secrets=StoredSecrets(registry.store),
@@ -36,5 +35,6 @@ def service_of(
         renew=Renewal(found),
         origin=settings.origin,
         callback=partial(callback_url, settings.public_url) if settings.public_url else None,
+        sinks=registered(),
     )
     return Service(settings.database, ports, families_of(settings), metrics=metrics)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
-from pkgutil import iter_modules
 from typing import Any, Final
 
 from domain.subscriptions import credentials, families, filters
@@ -14,11 +11,9 @@ from domain.subscriptions.kinds import described
 from domain.subscriptions.properties import CONFIG, Offer
 from domain.subscriptions.settings import TABLES
 from domain.subscriptions.sinks import AMQP, HTTP, KAFKA, MQTT3, MQTT5, NATS, PROTOCOLS, SCHEMES
-from projections.subscriptions import sinks
-from projections.subscriptions.contract import SINKS
+from projections.subscriptions.sinks import registered
 from projections.xregistry_events import UNCONFIGURED
 
-_LOG: Final = logging.getLogger("annals.subscriptions")
 #: Media types of a subscription in requests; the first is that of answers.
 MEDIA_TYPES: Final = ("application/json", "application/cloudevents-subscription+json")
 #: What the `source` of a family's events has behind the root of the registry.
@@ -35,14 +30,8 @@ _LIBRARIES: Final = {MQTT3: "paho", MQTT5: "paho", AMQP: "proton", NATS: "nats"}
 @cache
 def protocols() -> tuple[str, ...]:
     """The protocols that events can be sent by; looked up when first asked for, as clients take time to load."""
-    for module in iter_modules(sinks.__path__, f"{sinks.__name__}."):
-        try:
-            import_module(module.name)
-        except ImportError:
-            continue  # its client is not installed
-        except Exception:
-            _LOG.warning("the sink %s is not there: its client may be of another version", module.name, exc_info=True)
-    return tuple(each for each in PROTOCOLS if each in _ALWAYS or (each in SINKS and find_spec(_LIBRARIES[each])))
+    found = registered()
+    return tuple(each for each in PROTOCOLS if each in _ALWAYS or (each in found and find_spec(_LIBRARIES[each])))
 
 
 def offer(public_url: str | None, plaintext: bool, most: int) -> Offer:

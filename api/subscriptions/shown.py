@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Final
 
@@ -58,7 +58,7 @@ def tagged(subscription: Subscription, caller: Caller) -> Headers:
 
 
 def _put(members: dict[str, Any], path: list[str], query: str) -> None:
-    found: Mapping[str, Any] = members
+    found = members
     for name in path[:-1]:
         found = found[name]
-    found[path[-1]] += f"?{query}"  # type: ignore[index]
+    found[path[-1]] += f"?{query}"

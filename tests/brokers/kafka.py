@@ -22,8 +22,8 @@ from typing import Any, Final
 from cloudevents.core.bindings.kafka import KafkaMessage, from_binary, from_structured
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition  # type: ignore[import-untyped]
-from kafka.admin import NewTopic  # type: ignore[import-untyped]
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka.admin import NewTopic
 
 from projections.subscriptions.contract import Credential, Target
 from tests.brokers.certificates import issue

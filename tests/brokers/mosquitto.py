@@ -9,7 +9,6 @@ import os
 import queue
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -28,7 +27,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 from domain.subscriptions.sinks import MQTT5
 from projections.subscriptions.contract import Credential, Target
 from tests.brokers.certificates import issue
-from tests.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station, free_port, wait_for_port
+from tests.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station, free_port, taken, wait_for_port
 
 NO_MOSQUITTO = "no Mosquitto: apt-get install mosquitto, or put mosquitto and mosquitto_passwd on PATH"
 TOPIC = "annals/changes"
@@ -152,14 +151,7 @@ class MqttReceiver:
 
     def raw(self, count: int, seconds: float = 20.0) -> list[Raw]:
         """The next messages as they came."""
-        end = time.monotonic() + seconds
-        found: list[Raw] = []
-        while len(found) < count:
-            try:
-                found.append(self._raw.get(timeout=max(0.0, end - time.monotonic())))
-            except queue.Empty:
-                break
-        return found
+        return taken(self._raw, count, seconds)
 
     def take(self, count: int, seconds: float = 20.0) -> list[Received]:
         """See Receiver."""

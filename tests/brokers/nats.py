@@ -13,7 +13,6 @@ import shutil
 import ssl
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,7 +29,7 @@ from dateutil.parser import isoparse
 from domain.subscriptions.sinks import NATS
 from projections.subscriptions.contract import Credential, Target
 from tests.brokers.certificates import issue
-from tests.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station, free_port, wait_for_port
+from tests.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station, free_port, taken, wait_for_port
 
 NO_NATS = "no NATS: apt-get install nats-server, or put nats-server on PATH"
 SUBJECT = "annals.changes"
@@ -164,14 +163,7 @@ class NatsReceiver:
 
     def raw(self, count: int, seconds: float = 20.0) -> list[Raw]:
         """The next messages as they came."""
-        end = time.monotonic() + seconds
-        found: list[Raw] = []
-        while len(found) < count:
-            try:
-                found.append(self._raw.get(timeout=max(0.0, end - time.monotonic())))
-            except queue.Empty:
-                break
-        return found
+        return taken(self._raw, count, seconds)
 
     def take(self, count: int, seconds: float = 20.0) -> list[Received]:
         """See Receiver."""

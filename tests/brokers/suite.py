@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import queue
 import random
 import signal
 import socket
@@ -21,12 +22,15 @@ from contextlib import AbstractContextManager, asynccontextmanager, contextmanag
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, Final, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
 import pytest
 from cloudevents.core.v1.event import CloudEvent
 
-from projections.subscriptions.contract import SINKS, Credential, Outcome, Result, Sink, Target, Unreachable
+from projections.subscriptions.contract import Credential, Outcome, Result, Sink, Target, Unreachable
+from projections.subscriptions.sinks import registered
+
+T = TypeVar("T")
 
 #: What sinks are called. No name service knows it: who looks it up a second time, around the resolver, finds nothing.
 HOST: Final = "broker.test"
@@ -140,11 +144,23 @@ def facts(event: CloudEvent) -> tuple[dict[str, Any], Any]:
 
 @asynccontextmanager
 async def opened(target: Target, protocol: str, names: Names | None = None) -> AsyncIterator[Sink]:
-    sink = SINKS[protocol](target, names or Names())
+    sink = registered()[protocol](target, names or Names())
     try:
         yield sink
     finally:
         await sink.close()
+
+
+def taken(came: queue.Queue[T], count: int, seconds: float) -> list[T]:
+    """The next things that come, fewer where the time is up before."""
+    end = time.monotonic() + seconds
+    found: list[T] = []
+    while len(found) < count:
+        try:
+            found.append(came.get(timeout=max(0.0, end - time.monotonic())))
+        except queue.Empty:
+            break
+    return found
 
 
 async def deliver(sink: Sink, event: CloudEvent) -> Outcome:

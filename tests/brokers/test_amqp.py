@@ -10,7 +10,6 @@ import pytest
 
 pytest.importorskip("proton", reason="no python-qpid-proton: pip install annals[amqp], with a C compiler and CMake")
 
-import projections.subscriptions.sinks.amqp  # noqa: F401
 from projections.subscriptions.contract import Result
 from tests.brokers.artemis import Artemis
 from tests.brokers.rabbitmq import RabbitMQ

@@ -14,7 +14,6 @@ import pytest
 
 pytest.importorskip("proton", reason="no python-qpid-proton: pip install annals[amqp], with a C compiler and CMake")
 
-import projections.subscriptions.sinks.amqp  # noqa: F401
 from domain.subscriptions.properties import Offer, realised
 from projections.subscriptions.contract import Credential, Result, Target
 from tests.brokers.rabbitmq import RabbitMQ

@@ -15,7 +15,6 @@ import pytest
 
 pytest.importorskip("proton", reason="no python-qpid-proton: pip install annals[amqp], with a C compiler and CMake")
 
-import projections.subscriptions.sinks.amqp  # noqa: F401
 from projections.subscriptions.contract import Credential, Outcome, Result, Target
 from projections.subscriptions.sinks import amqp_wire
 from tests.brokers.peer import Peer, peer

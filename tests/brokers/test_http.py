@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-import projections.subscriptions.sinks.http  # noqa: F401
 from tests.brokers.suite import Contract
 from tests.brokers.webhook import Webhook
 

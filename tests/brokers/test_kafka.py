@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from cloudevents.core.v1.event import CloudEvent
 
-import projections.subscriptions.sinks.kafka  # noqa: F401
 from projections.subscriptions.contract import Credential, Outcome, Result, Target, Unreachable
 from tests.brokers.kafka import INSIDE, LARGEST, READER, Kafka, consuming, received, taken, token
 from tests.brokers.suite import (

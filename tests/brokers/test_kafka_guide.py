@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-import projections.subscriptions.sinks.kafka  # noqa: F401
 from domain.subscriptions.properties import Offer, realised
 from projections.subscriptions.contract import Result, Target
 from tests.brokers.kafka import Kafka

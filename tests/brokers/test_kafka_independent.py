@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-import projections.subscriptions.sinks.kafka  # noqa: F401
 from projections.subscriptions.contract import Result
 from tests.brokers.kafka import Kafka
 from tests.brokers.suite import TEXTS, deliver, event, opened, run

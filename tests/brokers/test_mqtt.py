@@ -15,7 +15,6 @@ from typing import Any
 import orjson
 import pytest
 
-import projections.subscriptions.sinks.mqtt  # noqa: F401  it registers the sinks
 from domain.subscriptions.sinks import MQTT3, MQTT5
 from projections.subscriptions.contract import Credential, Outcome, Result, Target
 from projections.subscriptions.sinks import mqtt_link

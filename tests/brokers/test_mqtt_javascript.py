@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import projections.subscriptions.sinks.mqtt  # noqa: F401  it registers the sinks
 from domain.subscriptions.sinks import MQTT5
 from projections.subscriptions.contract import Result
 from tests.brokers.mosquitto import TOPIC, mosquitto

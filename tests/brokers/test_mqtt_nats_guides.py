@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-import projections.subscriptions.sinks.mqtt
-import projections.subscriptions.sinks.nats  # noqa: F401  they register the sinks
 from domain.subscriptions.properties import Offer, realised
 from domain.subscriptions.sinks import MQTT5, NATS
 from projections.subscriptions.contract import Result, Target

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-import projections.subscriptions.sinks.mqtt  # noqa: F401  it registers the sinks
 from domain.subscriptions.sinks import MQTT3, MQTT5
 from tests.brokers.mosquitto import mosquitto
 from tests.brokers.suite import Contract, Station

@@ -14,7 +14,6 @@ from typing import Any
 import orjson
 import pytest
 
-import projections.subscriptions.sinks.nats  # noqa: F401  it registers the sink
 from domain.subscriptions.sinks import NATS
 from projections.subscriptions.contract import DELIVERED, Credential, Outcome, Result, Target
 from tests.brokers.nats import FORBIDDEN, Nats, Raw, nats_server

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-import projections.subscriptions.sinks.nats  # noqa: F401  it registers the sink
 from tests.brokers.nats import nats_server
 from tests.brokers.suite import Contract, Station
 

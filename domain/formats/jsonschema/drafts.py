@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import jsonschema_rs
-from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
-from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
+from jsonschema.exceptions import best_match
+from jsonschema_specifications import REGISTRY
 from referencing import Specification
 from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
 

@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any, Final
 
-from json_structure import SchemaValidator  # type: ignore[import-untyped]
+from json_structure import SchemaValidator
 
 from domain.formats.contract import Spot, Violation
 from domain.formats.jsonschema import Parsed, text_of, unreadable

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from google.protobuf import descriptor_pb2 as d  # type: ignore[import-untyped]
+from google.protobuf import descriptor_pb2 as d
 
 
 class Features(NamedTuple):

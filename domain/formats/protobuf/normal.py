@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from google.protobuf import descriptor_pb2 as d  # type: ignore[import-untyped]
+from google.protobuf import descriptor_pb2 as d
 
 from domain.formats.protobuf.shape import Parsed
 

@@ -19,12 +19,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from google.protobuf.descriptor_pb2 import (  # type: ignore[import-untyped]
+from google.protobuf.descriptor_pb2 import (
     FileDescriptorProto,
     FileDescriptorSet,
 )
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from grpc_tools import _protoc_compiler  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError
+from grpc_tools import _protoc_compiler
 
 #: How the compiler calls the document, and how much of what it says is looked at.
 NAME: Final = "schema.proto"

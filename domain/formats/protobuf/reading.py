@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from google.protobuf import descriptor_pb2 as d  # type: ignore[import-untyped]
+from google.protobuf import descriptor_pb2 as d
 
 from domain.formats.protobuf import features
 from domain.formats.protobuf.features import Features

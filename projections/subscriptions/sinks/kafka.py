@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from cloudevents.core.v1.event import CloudEvent
-from kafka import errors  # type: ignore[import-untyped]
-from kafka.net.sasl.oauth import AbstractTokenProvider  # type: ignore[import-untyped]
+from kafka import errors
+from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from domain.subscriptions.sinks import KAFKA
 from projections.subscriptions.contract import (

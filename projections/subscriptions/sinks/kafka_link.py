@@ -19,11 +19,11 @@ from ipaddress import ip_address
 from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
-from kafka import KafkaProducer, errors  # type: ignore[import-untyped]
-from kafka.net.compat import KafkaNetClient  # type: ignore[import-untyped]
-from kafka.net.inet import KafkaNetSocket  # type: ignore[import-untyped]
-from kafka.net.manager import KafkaConnectionManager  # type: ignore[import-untyped]
-from kafka.net.selector import NetworkSelector  # type: ignore[import-untyped]
+from kafka import KafkaProducer, errors
+from kafka.net.compat import KafkaNetClient
+from kafka.net.inet import KafkaNetSocket
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
 
 from projections.subscriptions import trust
 from projections.subscriptions.contract import Resolver, Unreachable

@@ -6,7 +6,7 @@ import re
 import ssl
 from typing import Final
 
-from kafka import errors  # type: ignore[import-untyped]
+from kafka import errors
 
 from projections.subscriptions.contract import Outcome, Result, Unreachable
 from projections.subscriptions.sinks.dialing import failure

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudevents.core.v1.event import CloudEvent
@@ -40,7 +41,7 @@ def open_mqtt5(target: Target, resolver: Resolver) -> MqttSink:
 
 
 def _open(target: Target, resolver: Resolver, protocol: str) -> MqttSink:
-    import projections.subscriptions.sinks.mqtt_link  # noqa: F401
+    import_module("projections.subscriptions.sinks.mqtt_link")  # its client is missed now, not at the first event
 
     return MqttSink(target, resolver, protocol)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -31,7 +32,7 @@ _PLAIN: Final = "".join(each for each in map(chr, range(0x21, 0x7F)) if each not
 @sink(NATS)
 def open_nats(target: Target, resolver: Resolver) -> NatsSink:
     """A sink. Raises: ImportError without nats-py."""
-    import projections.subscriptions.sinks.nats_link  # noqa: F401
+    import_module("projections.subscriptions.sinks.nats_link")  # its client is missed now, not at the first event
 
     return NatsSink(target, resolver)
 
