@@ -71,9 +71,9 @@ def create_app(
     """The ASGI application of one registry; its lifespan opens and closes the store.
 
     caller: who asks, where that needs no token. `state.stop_following` of the application ends what would go on for as
-    long as a reader stays: for a server to call before it waits for its connections. resolver: looks up where sinks
-    are, in the place of the guard. deliveries: what is known of them. delivers: whether this process sends events to
-    the sinks of subscriptions.
+    long as a reader stays: for a server to call before it waits for its connections. `state.stop_checking`, which is
+    there while the store is open, abandons checks of documents. resolver: looks up where sinks are, in the place of the
+    guard. deliveries: what is known of them. delivers: whether this process sends events to the sinks of subscriptions.
     Raises: ValueError for tokens that cannot be read.
     """
     gate = Everybody(caller) if caller else Gate(*_tokens(settings))
@@ -86,6 +86,7 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         registry = open_registry(settings, clock=clock, new_id=new_id, observer=observers)
+        app.state.stop_checking = registry.checker.stop
         feeds = Feeds(registry, following)
         metrics.follow(lambda: (registry.store.tip().position, registry.readers.quick().position()))
         xregistry = XRegistry(registry, settings.max_body, settings.pagelimit, settings.max_inlined)

@@ -56,7 +56,8 @@ class Registry:
     streams: Streams = field(default_factory=Streams)
 
     def close(self) -> None:
-        """Finishes the writes that wait and gives all connections back."""
+        """Finishes the writes that wait, but for those that wait for checks, and gives all connections back."""
+        self.checker.stop()
         self.road.close()
         self.streams.close()
         self.readers.close()

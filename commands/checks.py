@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Final, NamedTuple
 
 from commands.checking import Asked, documents_of
-from commands.workers import Content, Told, Workers
+from commands.workers import Asker, Content, Told, Workers
 from domain import formats
 from domain.checks import CRASHED, HEAVY, LATE, Document, Question, Reading, Verdict, Verdicts, judge, parsed
 
@@ -53,6 +53,7 @@ class Checker:
 
     def __init__(self, bounds: Bounds | None = None) -> None:
         self._bounds = bounds or Bounds()
+        self._asker = Asker()
         self._kept: OrderedDict[Question, Verdict] = OrderedDict()
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._lock = Lock()
@@ -79,7 +80,8 @@ class Checker:
     def answers(self, questions: Iterable[Question], content: Content) -> dict[Question, Verdict]:
         """The answers to all questions; what takes too long or too much is refused, and asked again another time.
 
-        content: called in other threads as well. Blocks. Raises: KeyError when `content` lacks a document.
+        content: called in other threads as well. Blocks. Raises: KeyError when `content` lacks a document; ServerBusy
+        where a process would have to be asked after `stop`.
         """
         asked = list(questions)
         found = self.known(asked)
@@ -95,6 +97,10 @@ class Checker:
         found.update(self._found([*documents, *readings], content, patience))
         self._keep({one: found[one] for one in left if one in found and found[one] not in _UNDONE})
         return {one: found.get(one, (LATE,)) for one in asked}
+
+    def stop(self) -> None:
+        """Abandons what is being found out, so that whoever waits for it is told at once, by ServerBusy."""
+        self._asker.leave()
 
     def _found(
         self, questions: Sequence[Question], content: Content, patience: _Patience
@@ -154,7 +160,7 @@ class Checker:
 
     def _start(self, lot: _Lot) -> Future[Told]:
         workers = _pool(self._bounds.workers, self._bounds.memory)
-        return workers.ask(Asked(lot.questions, self._bounds.seconds, lot.careful), lot.content)
+        return workers.ask(self._asker, Asked(lot.questions, self._bounds.seconds, lot.careful), lot.content)
 
     def _keep(self, verdicts: Verdicts) -> None:
         with self._lock:

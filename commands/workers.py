@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from subprocess import PIPE
 from threading import Lock, Timer
 from typing import Any, Final, NamedTuple
@@ -18,6 +19,7 @@ from commands import checking
 from commands.checking import Asked
 from domain.checks import CRASHED, HEAVY, LATE, Verdict
 from domain.formats import Incompatibility
+from domain.problems import ServerBusy
 
 #: The bytes of a document, by SHA-256; called in other threads.
 Content = Callable[[str], bytes]
@@ -48,9 +50,12 @@ class Workers:
         self._idle: list[_Worker] = []
         atexit.register(self.stop)
 
-    def ask(self, asked: Asked, content: Content) -> Future[Told]:
-        """What a process says to some questions. The future raises what `content` raises."""
-        return self._threads.submit(self._ask, asked, content)
+    def ask(self, asker: Asker, asked: Asked, content: Content) -> Future[Told]:
+        """What a process says to some questions.
+
+        The future raises what `content` raises, and ServerBusy when the asker has left.
+        """
+        return self._threads.submit(self._ask, asker, asked, content)
 
     def stop(self) -> None:
         """Ends the processes that have nothing to do."""
@@ -59,10 +64,12 @@ class Workers:
         for worker in idle:
             worker.end()
 
-    def _ask(self, asked: Asked, content: Content) -> Told:
+    def _ask(self, asker: Asker, asked: Asked, content: Content) -> Told:
+        asker.check()
         worker = self._taken()
         try:
-            told = worker.ask(asked, content)
+            with asker.employing(worker):
+                told = worker.ask(asked, content)
         except BaseException:
             worker.end()
             raise
@@ -84,6 +91,40 @@ class Workers:
         return _Worker(self._memory)
 
 
+class Asker:
+    """On whose behalf processes work. They are shared, so whoever leaves ends only those that work for him."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._working: set[_Worker] = set()
+        self._gone = False
+
+    def leave(self) -> None:
+        """Ends what is being done on his behalf, at once; nothing more will be."""
+        with self._lock:
+            self._gone = True
+            for worker in self._working:
+                worker.kill()
+
+    def check(self) -> None:
+        """Raises: ServerBusy when he has left."""
+        if self._gone:
+            raise ServerBusy(detail="the server is being stopped and checks no more documents")
+
+    @contextmanager
+    def employing(self, worker: _Worker) -> Iterator[None]:
+        """While a process works for him. Raises: ServerBusy when he has left, before or meanwhile."""
+        with self._lock:
+            self.check()
+            self._working.add(worker)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._working.discard(worker)
+        self.check()
+
+
 class _Worker:
     """One process. usable: it takes further questions."""
 
@@ -91,7 +132,7 @@ class _Worker:
         options = ["-P", "-B"] if sys.dont_write_bytecode else ["-P"]
         command = [sys.executable, *options, "-c", _START, str(memory), *sys.path]
         self._process = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, env=dict(_environment()))
-        self._stopped = False
+        self._killed = False
         self.usable = True
 
     @property
@@ -102,7 +143,7 @@ class _Worker:
         """The verdicts that come back. Raises: what `content` raises."""
         told: list[Verdict] = []
         # The process has a timer for each question; this one is for when it does not come as far as that.
-        bound = Timer(GRACE + asked.seconds * len(asked.questions), self._stop)
+        bound = Timer(GRACE + asked.seconds * len(asked.questions), self.kill)
         bound.daemon = True
         bound.start()
         try:
@@ -118,6 +159,11 @@ class _Worker:
         finally:
             bound.cancel()
         return Told(told)
+
+    def kill(self) -> None:
+        """Ends the process in the middle of its work; whoever waits for it finds it silent."""
+        self._killed = True
+        self._process.kill()
 
     def end(self) -> None:
         """Ends the process and gives its pipes back."""
@@ -144,17 +190,13 @@ class _Worker:
             raise _Silent
         return line
 
-    def _stop(self) -> None:
-        self._stopped = True
-        self._process.kill()
-
     def _reason(self) -> Incompatibility:
         """Why the process says nothing any more."""
         try:
             code = self._process.wait(_PARTING)
         except subprocess.TimeoutExpired:
             return CRASHED
-        if self._stopped or code == -getattr(signal, "SIGALRM", 0):
+        if self._killed or code == -getattr(signal, "SIGALRM", 0):
             return LATE
         # Who is short of memory is killed by the system as well.
         return HEAVY if code in (checking.FULL, -getattr(signal, "SIGKILL", 0)) else CRASHED

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import socket
-from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 import uvicorn
+from starlette.applications import Starlette
 
 from api.app import create_app
 from api.console.opening import opened
@@ -18,6 +19,10 @@ from api.settings import Settings, hidden
 
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on; 0.0.0.0 for all.")]
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes a free one.")]
+
+#: Seconds that a server which ends still waits for requests, and for checks of the documents that they wait for.
+GRACE: Final = 10
+GRACE_OF_CHECKS: Final = 2
 
 
 def serve(
@@ -61,9 +66,9 @@ def run(settings: Settings, listening: socket.socket) -> None:
         server_header=False,
         # Forwarded headers are believed as the settings say, and by nobody else.
         proxy_headers=False,
-        timeout_graceful_shutdown=10,
+        timeout_graceful_shutdown=GRACE,
     )
-    server = _Server(config, app.state.stop_following)
+    server = _Server(config, app)
     # What is there now stays for ever, so the collector of cycles need not walk through it for each large answer.
     gc.collect()
     gc.freeze()
@@ -76,12 +81,13 @@ def run(settings: Settings, listening: socket.socket) -> None:
 
 
 class _Server(uvicorn.Server):
-    """A server that tells its application that it ends before it waits for those who would stay for ever."""
+    """A server that tells its application that it ends before it waits for those who would stay for ever, or long."""
 
-    def __init__(self, config: uvicorn.Config, ending: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, app: Starlette) -> None:
         super().__init__(config)
-        self._ending = ending
+        self._app = app
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._ending()
+        self._app.state.stop_following()
+        asyncio.get_running_loop().call_later(GRACE_OF_CHECKS, self._app.state.stop_checking)
         await super().shutdown(sockets)

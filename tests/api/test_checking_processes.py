@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +20,7 @@ import pytest
 from commands.checks import Bounds, Checker
 from domain.checks import Document
 from domain.documents import digest
-from tests.serving import Served, environment, serving
+from tests.serving import Served, annals, environment, serving
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are found where Linux tells")
 
@@ -45,6 +45,10 @@ def served(tmp_path: Path) -> Iterator[Served]:
 def put(url: str, format: str, content: bytes) -> httpx.Response:
     name = f"{url}/schemagroups/g/schemas/{format.partition('/')[0]}"
     return httpx.put(name, content=content, headers={"xRegistry-format": format}, timeout=60)
+
+
+def check(url: str, content: bytes) -> httpx.Response:
+    return httpx.post(f"{url}/-/check/schemagroups/g/schemas/x?format=XSD/1.0", content=content, timeout=60)
 
 
 def children(pid: int) -> list[int]:
@@ -110,6 +114,28 @@ def test_none_outlives_the_server(served: Served, signal_: int) -> None:
         served.process.send_signal(signal_)
         assert soon(lambda: not any(map(lives, mine)), SECONDS + 10)
         served.process.wait(15)
+
+
+def test_a_server_that_stops_abandons_checks(tmp_path: Path) -> None:
+    # ERR-8: however many documents wait that take for ever, all who asked are told, and nothing of theirs is written
+    database = f"sqlite:///{tmp_path / 'annals.db'}"
+    bombs = [BOMB + b"<!-- %d -->" % number for number in range(40)]
+    with ExitStack() as stack:
+        with serving(database, tmp_path, ANNALS_CHECK_SECONDS="600") as served:
+            put(served.url, *GRAPHQL).raise_for_status()
+            clients = stack.enter_context(ThreadPoolExecutor(len(bombs)))
+            asked = [clients.submit(put, served.url, "XSD/1.0", bomb) for bomb in bombs[:-12]]
+            asked += [clients.submit(check, served.url, bomb) for bomb in bombs[-12:]]
+            busy(served)
+            served.process.send_signal(signal.SIGTERM)
+            served.process.wait(30)
+        told = [
+            (answer.status_code, answer.json()["type"].rpartition("#")[2]) for answer in (a.result() for a in asked)
+        ]
+        assert told == [(503, "server_busy")] * len(bombs)
+    with serving(database, tmp_path) as served:
+        assert set(httpx.get(f"{served.url}/schemagroups/g/schemas").json()) == {"GraphQL"}
+    assert annals("log", "verify", "--database", database, cwd=tmp_path).returncode == 0
 
 
 def test_an_interrupted_import_leaves_none_behind(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from domain.checks import Document, Question, Reading, Verdict
 from domain.commands import CreateRegistry, Method, WriteTree
 from domain.documents import digest
 from domain.model.builtin import default_source
-from domain.problems import Problem
+from domain.problems import Problem, ServerBusy
 
 SCHEMA = "/schemagroups/g1/schemas/s1"
 
@@ -174,3 +174,16 @@ def test_verdicts_are_kept_unless_they_came_of_bounds(monkeypatch: pytest.Monkey
     assert checker.answers([question], lambda sha256: document) == {question: ()}
     monkeypatch.setattr(checks, "_pool", None)  # nothing is asked again
     assert checker.answers([question], lambda sha256: document) == {question: ()}
+
+
+def test_who_stops_leaves_the_processes_to_others() -> None:
+    # registries of one program share them: the one that stops keeps what it knows, the other one goes on asking
+    documents = {digest(content) or "": content for content in (b"type Query { a: Int }", b"type Query { b: Int }")}
+    known, fresh = (Document("graphql/october2021", sha256) for sha256 in documents)
+    stopped, other = Checker(), Checker()
+    assert stopped.answers([known], documents.__getitem__) == {known: ()}
+    stopped.stop()
+    assert stopped.answers([known], documents.__getitem__) == {known: ()}
+    with pytest.raises(ServerBusy):
+        stopped.answers([known, fresh], documents.__getitem__)
+    assert other.answers([known, fresh], documents.__getitem__) == {known: (), fresh: ()}
