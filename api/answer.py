@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from starlette.types import Receive, Send
 
 Headers = list[tuple[bytes, bytes]]
+NO_HEADERS: Final[Headers] = []
 
 #: Statuses whose answers have no body, and so no length.
 BODILESS: Final = (204, 304)
@@ -29,6 +30,7 @@ class Answer:
     """A response: headers by lower-case name, and a body that is either all here or still coming in.
 
     compressor: for a body that is coming in and is to be compressed as it is sent. ahead: what of it is here already.
+    as_stored: the body is a document, which goes out byte for byte.
     """
 
     status: int
@@ -36,6 +38,7 @@ class Answer:
     body: bytes | AsyncGenerator[bytes, None] = b""
     compressor: Compressor | None = None
     ahead: tuple[bytes, ...] = ()
+    as_stored: bool = False
 
 
 async def gathered(answer: Answer) -> Answer:

@@ -72,8 +72,9 @@ def _weight(item: str) -> tuple[str, float]:
 
 def _ours(answer: Answer) -> bool:
     """Whether the body is data that the registry made: documents go as they were stored."""
-    sent = dict(answer.headers)
-    return sent.get(b"content-type", b"").startswith(_TYPES) and b"content-disposition" not in sent
+    if answer.as_stored:
+        return False
+    return any(name == b"content-type" and value.startswith(_TYPES) for name, value in answer.headers)
 
 
 def _retagged(header: tuple[bytes, bytes], coding: str) -> tuple[bytes, bytes]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2s
 from importlib.metadata import version
@@ -73,7 +74,7 @@ def tagged(answer: Answer, current: bytes | None) -> Answer:
     """An answer with its tag; a redirection has none."""
     if current is None or answer.status != 200:
         return answer
-    return Answer(answer.status, [*answer.headers, *tag_headers(current)], answer.body)
+    return replace(answer, headers=[*answer.headers, *tag_headers(current)])
 
 
 def tag_headers(current: bytes) -> Headers:

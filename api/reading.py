@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import Any, Final
 
 from api import conditional
-from api.answer import JSON, Answer
+from api.answer import JSON, NO_HEADERS, Answer
 from api.definitions import Definitions, Latest
 from api.flags import Flags, asof_of, parse_flags
 from api.inline import CONFIGURATION, NOTHING, Inline, below, parse_inline
@@ -131,8 +131,8 @@ class Reading:
         tag = None if then else conditional.row_tag(row, request, definitions.positions)
         conditional.check(request, tag)
         shown = Shown(target, definitions, flags, NOTHING, (row,))
-        answer = (document_answer if document else json_answer)(shown, request.base, lambda _: content)
-        return conditional.tagged(answer, tag)
+        answer = document_answer if document else json_answer
+        return answer(shown, request.base, lambda _: content, conditional.tag_headers(tag) if tag else NO_HEADERS)
 
     def _pointed(
         self, request: Request, view: View, target: Target, flags: Flags, definitions: Definitions

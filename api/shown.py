@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from api.answer import JSON, Answer, Headers
+from api.answer import JSON, NO_HEADERS, Answer, Headers
 from api.asof import linked, parameter
 from api.definitions import Definitions
 from api.documents import Documents
@@ -118,23 +118,28 @@ def _listed(shown: Shown, stored: Stored, base: str, documents: Documents) -> It
     return collection(stored.texts, splice, otherwise)
 
 
-def document_answer(shown: Shown, base: str, documents: Documents) -> Answer:
+def document_answer(shown: Shown, base: str, documents: Documents, also: Headers = NO_HEADERS) -> Answer:
     """The document of a Resource's default Version, or of a Version, with its metadata in headers.
 
-    One that is stored elsewhere is a redirection.
+    One that is stored elsewhere is a redirection, and has none of the headers that an answer has `also`.
     """
     row = next(iter(shown.rows))
     types = shown.definitions.headers_of(_resource(shown.target))
     found = _metadata(types, shown.target.kind is Kind.RESOURCE, row, base, shown.short, shown.asof)
-    located = [_content_location(shown, base, row.xid, found.versionid)] if found.versionid else []
-    headers = [root_link(base), *located, *_narrowed(found.headers, shown, row)]
+    headers = _narrowed(found.headers, shown, row)
+    if shown.created and found.versionid:
+        headers = [_content_location(shown, base, row.xid, found.versionid), *headers[1:]]
     if found.elsewhere is not None:
-        return Answer(303, [*headers, (b"location", found.elsewhere)])
-    return Answer(200, headers, documents(row.document) if row.document else b"")
+        return Answer(303, [root_link(base), *headers, (b"location", found.elsewhere)])
+    document = documents(row.document) if row.document else b""
+    return Answer(200, [root_link(base), *headers, *also], document, as_stored=True)
 
 
 class _Metadata(NamedTuple):
-    """A document's metadata. versionid: empty where there is no Version. elsewhere: URL of one not stored here."""
+    """A document's metadata, the place of its Version first. versionid: empty where there is no Version.
+
+    elsewhere: URL of a document not stored here.
+    """
 
     headers: Headers
     versionid: str
@@ -149,10 +154,12 @@ def _metadata(types: HeaderTypes, resource: bool, row: Row, base: str, short: bo
     asof: what its other URLs end with.
     """
     own = _shown(row, types.type, base, resource, short, asof)
-    elsewhere = own.get(f"{types.type.singular}url")
+    elsewhere, versionid = own.get(f"{types.type.singular}url"), own.get("versionid", "")
+    place = f"{row.xid}/versions/{versionid}" if resource else row.xid
+    located = [(b"content-location", f"{base}{place}{asof}".encode())] if versionid else []
     return _Metadata(
-        [*contenttype_headers(own), *types.headers(own), (b"content-disposition", _name(row))],
-        own.get("versionid", ""),
+        [*located, *contenttype_headers(own), *types.headers(own), (b"content-disposition", _name(row))],
+        versionid,
         None if elsewhere is None else encode_text(elsewhere).encode(),
     )
 
@@ -188,9 +195,10 @@ _COUNT: Final = b"xregistry-versionscount"
 _URL: Final = b"xregistry-versionsurl"
 
 
-def json_answer(shown: Shown, base: str, documents: Documents) -> Answer:
-    """The whole answer at once, for what is small or already in memory. shown.rows: a sequence."""
-    return Answer(200, json_headers(shown, base), "".join(json_pieces(shown, base, documents)).encode())
+def json_answer(shown: Shown, base: str, documents: Documents, also: Headers = NO_HEADERS) -> Answer:
+    """The whole answer at once, for what is small or already in memory. shown.rows: a sequence. also: more headers."""
+    headers = [*json_headers(shown, base), *also]
+    return Answer(200, headers, "".join(json_pieces(shown, base, documents)).encode())
 
 
 def json_headers(shown: Shown, base: str, row: Row | None = None) -> Headers:
