@@ -13,7 +13,7 @@ from api.openapi.operations import CONDITIONS, document_response, header_paramet
 from api.openapi.own import OWN_PATHS
 from api.openapi.places import Place, places
 from api.openapi.problems import problem_responses, problem_schemas
-from api.openapi.restoring import TRIED, TRIED_SCHEMA
+from api.openapi.restoring import FOUND, TRIED, TRIED_SCHEMA
 from api.openapi.schemas import CAPABILITIES, CAPABILITIESOFFERED, MODEL, MODELSOURCE, Schema, model_schemas, object_of
 from api.paths import allowed, area
 from domain.capabilities import AVAILABLE, OFFERED
@@ -35,6 +35,7 @@ _HEADERS: Final[dict[str, tuple[str, bool]]] = {
     "ETag": ("The state that the answer shows; absent where other entities have a part in it.", False),
     "Content-Location": ("The Version that the answer is about; absent where a write was only tried.", False),
     "xRegistry-xregcorrelationid": ("The id of what the request recorded; absent where that was nothing.", False),
+    FOUND: ("How many things rules beyond the model find in what was written; absent where that is nothing.", False),
 }
 
 

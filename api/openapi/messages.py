@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from api.openapi.problems import refusals
-from api.openapi.restoring import or_tried
+from api.openapi.restoring import RECORDED, or_tried
 from domain.dialects import DIALECTS
 from domain.messages.resolving import Reason
 
@@ -168,9 +168,7 @@ PATHS: Final[dict[str, Schema]] = {
             "Take in a document in an older form, as one change of now",
             requestBody=_takes(_OBJECT),
             responses={
-                "200": or_tried(
-                    _gives("What was written, and what was changed before.", _IMPORTED, "xRegistry-xregcorrelationid")
-                ),
+                "200": or_tried(_gives("What was written, and what was changed before.", _IMPORTED, *RECORDED)),
                 **refusals(_WRITTEN, own=True),
             },
         ),

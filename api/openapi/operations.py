@@ -10,7 +10,7 @@ from api.headers import PREFIX, SCALAR
 from api.openapi import flags
 from api.openapi.places import Place
 from api.openapi.problems import refusals
-from api.openapi.restoring import or_tried
+from api.openapi.restoring import RECORDED, or_tried
 from api.openapi.schemas import WRITE, Schema, attribute, map_of, object_of, reference
 from api.paths import COLLECTIONS, Kind
 from domain.model import ResourceType
@@ -129,7 +129,7 @@ def document_response(place: Place) -> dict[str, Schema]:
     return {
         _document_name(place): {
             "description": "The document, byte for byte, with its Content-Type if that is known.",
-            "headers": {**_headers("Link", "Content-Location"), **carried},
+            "headers": {**_headers("Link", "Content-Location", *RECORDED), **carried},
             "content": {"*/*": {}},
         }
     }
@@ -221,7 +221,7 @@ def _pruned(place: Place, method: str) -> dict[str, Schema]:
     is_version = place.kind is Kind.VERSION or (place.kind is Kind.RESOURCE and method == "POST")
     if method == "GET" or not is_version or not _resource(place).maxversions:
         return {}
-    return {"204": _answer("The Version is older than all that may be kept, so it is gone again.", "Link")}
+    return {"204": _answer("The Version is older than all that may be kept, so it is gone again.", "Link", *RECORDED)}
 
 
 def _unchanged(method: str) -> dict[str, Schema]:
@@ -249,7 +249,7 @@ def _may_create(place: Place, method: str) -> bool:
 
 
 def _recorded(method: str) -> tuple[str, ...]:
-    return () if method == "GET" else ("xRegistry-xregcorrelationid",)
+    return () if method == "GET" else RECORDED
 
 
 def _answer(says: str, *headers: str) -> Schema:

@@ -10,6 +10,10 @@ from api.openapi.problems import refusals
 
 Schema = dict[str, Any]
 
+#: The header that counts findings.
+FOUND: Final = "Annals-Findings"
+#: Headers of the answers to writes; both are absent where there is nothing to say.
+RECORDED: Final = ("xRegistry-xregcorrelationid", FOUND)
 #: The name of the schema of a dry run's answer.
 TRIED: Final = "DryRun"
 #: The same lines as those of the log.
@@ -40,7 +44,7 @@ _PATH: Final = (
 
 def or_tried(answer: Schema | None) -> Schema:
     """The answer with status 200 of a write that may also be a dry run. answer: what it is otherwise, if anything."""
-    found = answer or {"description": "What it would append.", "headers": _headers("Link")}
+    found = answer or {"description": "What it would append.", "headers": _headers("Link", FOUND)}
     shown = found.get("content", {}).get("application/json")
     lines = {"$ref": f"#/components/schemas/{TRIED}"}
     schema = {"anyOf": [shown["schema"], lines]} if shown else lines
@@ -85,7 +89,7 @@ PATHS: Final[dict[str, Schema]] = {
                 "200": or_tried(
                     {
                         "description": "How many entities that changed.",
-                        "headers": _headers("Link", "xRegistry-xregcorrelationid"),
+                        "headers": _headers("Link", *RECORDED),
                         "content": {"application/json": {"schema": _SUMMARY}},
                     }
                 ),

@@ -97,6 +97,14 @@ def test_a_dry_run_answers_with_events(api: Api) -> None:
     assert api.get("/-/log/head") == head
 
 
+def test_findings_are_counted(api: Api) -> None:
+    # V-01: an import is a write like any other, and so is a dry run of it
+    endpoints = {"endpoints": {"e": {"usage": "producer", "channel": "", "protocol": "BunnyMQ"}}}
+    for path in (f"{IMPORT}&dryrun", IMPORT):
+        assert api.done("POST", path, endpoints).headers["annals-findings"] == "2"
+    assert "annals-findings" not in api.done("POST", IMPORT, {"endpoints": {"e": {"usage": "producer"}}}).headers
+
+
 @pytest.mark.parametrize(
     ("path", "body", "name"),
     [

@@ -22,7 +22,7 @@ from api.paths import METHODS, Kind
 from domain.capabilities import INITIAL
 from domain.model import compile_model
 from domain.model.builtin import default_source
-from tests.api.conftest import BASE, MODEL, Api
+from tests.api.conftest import BASE, MODEL, Api, create, serving
 
 Json = Any
 ALL = Capabilities.of(INITIAL)
@@ -152,6 +152,46 @@ def test_answers_fit_their_schemas(api: Api, described: Json) -> None:
     refused = api.send("GET", "/nope").json()
     assert schema(described, "Problem.not_found").is_valid(refused)
     assert schema(described, "OwnProblem").is_valid(api.send("GET", "/-/nope").json())
+
+
+FOUND: Json = {"usage": ["producer"], "channel": ""}
+PAST: Json = {"endpoints": {"e": {"usage": "producer", "channel": ""}}}
+KEYS: Json = {"protocol": "KAFKA", "protocoloptions": {"key": "k", "key_base64": "k"}}
+MESSAGE = "/messagegroups/{messagegroupid}/messages/{messageid}"
+SCHEMA = "/schemagroups/{schemagroupid}/schemas/{schemaid}"
+#: Method, path, query, body, and whether something is found in it.
+WRITES = (
+    ("PUT", "/endpoints/{endpointid}", "", FOUND, True),
+    ("PATCH", "/endpoints/{endpointid}", "?dryrun", FOUND, True),
+    ("POST", "/endpoints", "", {"e": FOUND}, True),
+    ("POST", "/", "", {"endpoints": {"e": FOUND}}, True),
+    ("PUT", MESSAGE, "", KEYS, True),
+    ("POST", MESSAGE, "", {"versionid": "0", **KEYS}, True),
+    ("POST", "/-/import", "?dialect=endpoint-1.0-rc2", PAST, True),
+    ("POST", "/-/import", "?dialect=endpoint-1.0-rc2&dryrun", PAST, True),
+    ("DELETE", "/endpoints/{endpointid}", "?dryrun", None, False),
+    ("DELETE", "/endpoints/{endpointid}", "", None, False),
+    ("POST", "/-/restore/{path}", "?asof=id1", None, True),
+    ("PUT", f"{SCHEMA}$details", "", {"format": "Own/1"}, False),
+    ("PUT", SCHEMA, "", b"text", False),
+)
+
+
+def test_headers_of_writes_are_described(sqlite_url: str) -> None:
+    # core 4.2: whatever a write answers with, what was recorded and what was found (V-01) included
+    create(sqlite_url, default_source())
+    with serving(sqlite_url) as api:
+        described = api.get("/-/openapi.json")
+        for method, path, query, body, finds in WRITES:
+            asked = re.sub(r"{\w+}", "e", path.replace("{path}", "endpoints/e"))
+            carried = {"xregistry_format": "Own/1"} if body == b"text" else {}
+            answer = api.done(method, asked + query, body, **carried)
+            said = described["paths"][path][method.lower()]["responses"][str(answer.status_code)]
+            if "$ref" in said:
+                said = described["components"]["responses"][said["$ref"].rpartition("/")[2]]
+            sent = answer.headers.keys() - {"content-type", "content-length", "vary"}
+            assert sent <= {name.lower() for name in said["headers"]}, (method, path)
+            assert ("annals-findings" in sent) == finds, (method, path)
 
 
 def test_a_schema_tells_right_from_wrong(described: Json) -> None:
