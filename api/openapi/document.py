@@ -34,6 +34,7 @@ _HEADERS: Final[dict[str, tuple[str, bool]]] = {
     "Location": ("Where the new entity is, or where a document is.", True),
     "ETag": ("The state that the answer shows; absent where other entities have a part in it.", False),
     "Content-Location": ("The Version that the answer is about; absent where a write was only tried.", False),
+    "Content-Disposition": ("The id of the Resource.", True),
     "xRegistry-xregcorrelationid": ("The id of what the request recorded; absent where that was nothing.", False),
     FOUND: ("How many things rules beyond the model find in what was written; absent where that is nothing.", False),
 }

@@ -90,6 +90,12 @@ _CREATABLE: Final = frozenset((Kind.GROUP, Kind.RESOURCE, Kind.META, Kind.VERSIO
 _UNIFORM: Final = frozenset((Kind.CAPABILITIES, Kind.MODELSOURCE))
 #: Kinds that `collections` is for.
 _NESTING: Final = frozenset((Kind.REGISTRY, Kind.EXPORT, Kind.GROUP))
+#: What a Resource shows beside its default Version.
+_NAVIGATION: Final = {
+    "metaurl": {"type": "string"},
+    "versionsurl": {"type": "string"},
+    "versionscount": {"type": "integer"},
+}
 _LOCATED: Final = frozenset((Kind.RESOURCE, Kind.VERSION))
 
 
@@ -123,13 +129,12 @@ def header_parameters(place: Place) -> dict[str, Schema]:
 
 def document_response(place: Place) -> dict[str, Schema]:
     """The answer whose body is a document, by the name of its component."""
-    carried = {
-        f"xRegistry-{name}": {"schema": schema} for name, schema in _header_schemas(place, answered=True).items()
-    }
+    attributes = _header_schemas(place, answered=True) | (_NAVIGATION if place.kind is Kind.RESOURCE else {})
+    carried = {f"xRegistry-{name}": {"schema": schema} for name, schema in attributes.items()}
     return {
         _document_name(place): {
             "description": "The document, byte for byte, with its Content-Type if that is known.",
-            "headers": {**_headers("Link", "Content-Location", *RECORDED), **carried},
+            "headers": {**_headers("Link", "Content-Location", "Content-Disposition", *RECORDED), **carried},
             "content": {"*/*": {}},
         }
     }
