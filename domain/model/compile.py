@@ -145,7 +145,9 @@ def _named(plural: str, row: dict[str, Any], place: Place) -> dict[str, Any]:
 def _validation(row: dict[str, Any], place: Place) -> dict[str, Any]:
     if row["validatecompatibility"] and not row["validateformat"]:
         raise refusal((*place, "validatecompatibility"), "it needs validateformat to be true")
-    return {"maxversions": int(row["maxversions"])}
+    bound = row["maxversions"]
+    # Beyond 64 bits JSON is written from Decimals only, and int("1e999999999") would not end.
+    return {"maxversions": int(bound) if bound < 1 << 63 else bound}
 
 
 def _versionmode(row: dict[str, Any], given: Mapping[str, Any], place: Place) -> dict[str, Any]:

@@ -16,14 +16,19 @@ def check_epoch(xid: str, given: Json, current: int | None) -> None:
     """
     if given is None:
         return
-    if isinstance(given, bool) or not isinstance(given, int | Decimal) or given < 0:
+    if isinstance(given, bool) or not isinstance(given, int | float | Decimal) or not _whole(Decimal(given)):
         raise InvalidAttribute(xid, name="epoch", error_detail="it has to be an unsigned integer")
     if current is not None and given != current:
         raise MismatchedEpoch(xid, bad_epoch=given, epoch=current)
 
 
-def parse_epoch(xid: str, text: str) -> int:
+def parse_epoch(xid: str, text: str) -> int | Decimal:
     """The value of an `epoch` flag. Raises: InvalidAttribute."""
     if not (text.isascii() and text.isdigit()):
         raise InvalidAttribute(xid, name="epoch", error_detail="it has to be an unsigned integer")
-    return int(text) if len(text) < 20 else 1 << 64  # beyond any epoch there is
+    return int(text) if len(text) < 20 else Decimal(text)  # beyond any epoch there is, and what int takes
+
+
+def _whole(number: Decimal) -> bool:
+    # `1.0` is the integer 1, as for every attribute that is an integer (TRAP-1).
+    return number >= 0 and number == number.to_integral_value()
