@@ -11,8 +11,6 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-import orjson
-
 from domain.jsontext import Json, dumps, loads
 
 #: Members of an object by name, in order; values are JSON text.
@@ -36,26 +34,6 @@ def members(text: str) -> Members:
             value = text[start:at]
         found[name] = value
     return found
-
-
-def exact(text: str) -> dict[str, Json]:
-    """The attributes of a stored text, every number as it was sent.
-
-    The fast reader rounds numbers with a fraction, an exponent or many digits, and gives all of them as doubles; what
-    is beyond a double it refuses.
-    """
-    try:
-        found: dict[str, Json] = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return dict(loads(text))
-    return dict(loads(text)) if _has_double(found) else found
-
-
-def _has_double(value: Json) -> bool:
-    """Whether there is a double anywhere in a value."""
-    if type(value) is dict:
-        return any(type(each) is not str and _has_double(each) for each in value.values())
-    return any(map(_has_double, value)) if type(value) is list else type(value) is float
 
 
 def joined(parts: Mapping[str, str]) -> str:

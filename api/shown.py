@@ -17,7 +17,7 @@ from api.documents import Documents
 from api.flags import Flags
 from api.headers import HeaderTypes, contenttype_headers, encode, encode_text
 from api.inline import NOTHING, Inline
-from api.members import exact, members, string
+from api.members import members, string
 from api.narrowing import Narrowing
 from api.paths import COLLECTIONS, Kind, Target
 from api.problem import root_link
@@ -25,7 +25,7 @@ from api.render import Ahead, Entity, Look, Renderer
 from api.shortself import shortself
 from api.splices import Stored, collection
 from domain import xid as xids
-from domain.jsontext import Json
+from domain.jsontext import Json, loads_own
 from domain.model import ResourceType
 from projections.entities.rows import Row
 
@@ -166,7 +166,7 @@ def _metadata(types: HeaderTypes, resource: bool, row: Row, base: str, short: bo
 
 def _shown(row: Row, type: ResourceType, base: str, resource: bool, short: bool, asof: str) -> dict[str, Json]:
     """What headers show of a row, in the order of a JSON answer."""
-    own = exact(row.attributes)
+    own: dict[str, Json] = loads_own(row.attributes)
     ids = {name: own.pop(name) for name in (f"{type.singular}id", "versionid") if name in own}
     url = base + row.xid
     urls = {"self": url + asof, **({"shortself": shortself(base, row)} if short else {})}

@@ -14,7 +14,7 @@ from eventsourcing.persistence import JSONTranscoder, Mapper, StoredEvent
 from commands.clock import text_of, time_of
 from commands.proof import LogRow
 from domain.events import TOPICS, EntityDeleted, EntityEvent
-from domain.jsontext import dumps, loads
+from domain.jsontext import dumps, loads_own
 
 State = dict[str, Any]
 #: A newer topic, and how a state of the older one reads under it.
@@ -50,7 +50,7 @@ class EventMapper(Mapper[str]):
 
         Raises: UnknownTopic; InvalidJson or pydantic's ValidationError for a state that is damaged.
         """
-        content = loads(state)
+        content = loads_own(state)
         while topic in self._upcasts:
             topic, upcast = self._upcasts[topic]
             content = upcast(content)

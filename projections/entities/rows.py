@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from domain import xid as xids
 from domain.events import BORN, EntityEvent
-from domain.jsontext import dumps, loads
+from domain.jsontext import dumps, loads_own
 
 
 class Row(NamedTuple):
@@ -34,7 +34,7 @@ class Row(NamedTuple):
     @property
     def born(self) -> int | None:
         """Position of the event that created the entity; None where the log does not say."""
-        found: int | None = loads(self.private).get(BORN)
+        found: int | None = loads_own(self.private).get(BORN)
         return found
 
 
