@@ -129,11 +129,11 @@ def _own_places(registry: Registry, metrics: Metrics) -> Mapping[str, Place]:
     """What answers below `/-/` about the server and its documents."""
     health, described = Health(registry), Described(registry)
     return {
-        LIVEZ: Place(health, open=True),
-        READYZ: Place(health, open=True),
-        METRICS: Place(Measured(metrics)),
-        OPENAPI: Place(described),
-        DOCS: Place(described),
+        LIVEZ: Place(health, open=True, leaf=True),
+        READYZ: Place(health, open=True, leaf=True),
+        METRICS: Place(Measured(metrics), leaf=True),
+        OPENAPI: Place(described, leaf=True),
+        DOCS: Place(described, leaf=True),
         SHORT: Place(Shortened(registry)),
     }
 

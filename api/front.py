@@ -51,10 +51,11 @@ class Main(Surface, Protocol):
 
 
 class Place(NamedTuple):
-    """A path that has a surface of its own. open: whether it answers callers that nobody knows."""
+    """A path that has a surface of its own. open: callers that nobody knows are answered. leaf: nothing is below it."""
 
     surface: Surface
     open: bool = False
+    leaf: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +149,10 @@ class Front:
     def _place(self, segments: tuple[str, ...]) -> Place:
         """Where a path leads. Raises: ApiNotFound for one of ours that there is not."""
         if segments[:1] == (OWN,):
-            if len(segments) < 2 or segments[1] not in self._own:
+            place = self._own.get(segments[1]) if len(segments) > 1 else None
+            if place is None or (place.leaf and len(segments) > 2):
                 raise problems.ApiNotFound()
-            return self._own[segments[1]]
+            return place
         if segments in self._fixed:
             return self._fixed[segments]
         if segments and segments[0] in self._trees:

@@ -118,10 +118,15 @@ def locate(segments: Sequence[str], model: Model, details: bool = False, writes:
     return target
 
 
-def allowed(kind: Kind, capabilities: Capabilities) -> str:
-    """The value of the Allow header: what this kind of path takes while the capabilities are as they are."""
+def methods_of(kind: Kind, document: bool) -> tuple[str, ...]:
+    """The methods that a path takes while everything is mutable. document: its body is one, which no PATCH is for."""
+    return tuple(method for method in METHODS[kind] if not (document and method == "PATCH"))
+
+
+def allowed(kind: Kind, capabilities: Capabilities, document: bool = False) -> str:
+    """The value of the Allow header: what such a path takes while the capabilities are as they are."""
     mutable = capabilities.available.get(area(kind), False)
-    methods = METHODS[kind] if mutable else ("GET",)
+    methods = methods_of(kind, document) if mutable else ("GET",)
     return ", ".join((methods[0], "HEAD", "OPTIONS", *methods[1:]))
 
 

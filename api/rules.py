@@ -40,10 +40,9 @@ def check_request(request: Request, target: Target, capabilities: Capabilities) 
         return
     if request.method not in METHODS[target.kind] or not capabilities.available[area(target.kind)]:
         problem = problems.ActionNotSupported(action=request.method)
-        raise NotAllowed(problem, allowed(target.kind, capabilities))
+        raise NotAllowed(problem, allowed(target.kind, capabilities, target.document))
     if request.method == "PATCH" and target.document:
-        methods = allowed(target.kind, capabilities).replace(", PATCH", "")
-        raise NotAllowed(problems.DetailsRequired(target.xid), methods)
+        raise NotAllowed(problems.DetailsRequired(target.xid), allowed(target.kind, capabilities, target.document))
 
 
 def check_caller(request: Request) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from api.openapi.schemas import CAPABILITIES, CAPABILITIESOFFERED, MODEL, MODELSOURCE, REGISTRY
-from api.paths import METHODS, Kind
+from api.paths import Kind, methods_of
 from domain.model import GroupType, Model, ResourceType
 
 _FIXED: Final = {
@@ -42,7 +42,7 @@ class Place:
     @property
     def methods(self) -> tuple[str, ...]:
         """The methods that the path takes while everything is mutable."""
-        return tuple(method for method in METHODS[self.kind] if not (self.document and method == "PATCH"))
+        return methods_of(self.kind, self.document)
 
     @property
     def name(self) -> str:

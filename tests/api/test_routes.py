@@ -70,11 +70,13 @@ def test_a_registry_that_is_read_only(filled: Api) -> None:
 
 
 def test_patch_of_a_document_needs_details(filled: Api) -> None:
-    # trap 27: 405 with an Allow that leaves PATCH out
+    # trap 27: 405 with an Allow that leaves PATCH out, and other answers agree with it (HTTP-9)
     for path in ("/dirs/d/files/f", "/dirs/d/files/f/versions/1"):
         refused = filled.send("PATCH", path, {})
         assert (refused.status_code, "PATCH" in refused.headers["allow"]) == (405, False)
         assert members(refused) == {"type": "details_required", "subject": path, "args": None}
+        for method in ("OPTIONS", "TRACE"):
+            assert filled.send(method, path).headers["allow"] == refused.headers["allow"]
 
 
 @pytest.mark.parametrize("path", ["/$details", "/dirs$details", "/dirs/d$details", "/dirs/d/files/f/meta$details"])
@@ -91,7 +93,14 @@ def test_details_means_nothing_where_there_are_no_documents(filled: Api) -> None
     assert filled.get("/dirs/d/notes/n") == filled.get("/dirs/d/notes/n$details")
 
 
-@pytest.mark.parametrize("path", ["/.well-known/other", "/.xregistry/more"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/.well-known/other",
+        "/.xregistry/more",
+        *(f"/-/{name}/more" for name in ("livez", "readyz", "metrics", "openapi.json", "docs")),
+    ],
+)
 def test_what_is_not_built(api: Api, path: str) -> None:
     # HTTP-3, C-7: 404, as an API that this server does not have
     answer = api.send("GET", path)
