@@ -27,6 +27,8 @@ KEPT: Final = 32 << 20
 SHARE: Final = 4
 #: A nested document costs frames; what goes deeper is refused by its format.
 DEEP: Final = 3000
+#: Objects between two looks of the collector of cycles; what formats make stays, so most looks are for nothing.
+YOUNG: Final = 100_000
 #: The exit code of a process whose memory does not hold what it is sent.
 FULL: Final = 71
 #: Verdicts that may wait to be told: which question ended a process is known among so many.
@@ -162,6 +164,7 @@ def prepare(memory: int) -> None:
     """Makes this process one that checks documents. memory: how many bytes it may take."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupted server ends its processes itself
     sys.setrecursionlimit(DEEP)
+    gc.set_threshold(YOUNG)
     sys.addaudithook(_stay)
     try:
         import resource

@@ -15,12 +15,12 @@ from typing import Final
 
 import fastavro
 
-from domain import jsontext
 from domain.formats.avro.canonical import plain, text
 from domain.formats.avro.reading import read
 from domain.formats.avro.resolution import differences
 from domain.formats.avro.schema import Schema
 from domain.formats.contract import Incompatibility, Newer, Violation
+from domain.formats.jsondocument import value_of
 
 __all__ = ["LARGEST", "canonical", "parse", "unreadable"]
 
@@ -35,17 +35,13 @@ def parse(document: bytes, name: str) -> Schema:
 
     Raises: Violation. Cost: linear in the document; defaults of a union once for each branch of it.
     """
-    if not document.strip():
-        raise Violation("the document is empty")
     if len(document) > LARGEST:
         raise Violation(f"the document has more than {LARGEST} bytes")
     release = _RELEASE.fullmatch(name)
     try:
-        schema = read(jsontext.loads(document), int(release[1]) if release else _NEWEST, document)
+        schema = read(value_of(document), int(release[1]) if release else _NEWEST, document)
         # The library that most readers of this project use has the last word on what the checks above let through.
         fastavro.parse_schema(plain(schema))
-    except jsontext.InvalidJson as error:
-        raise Violation(f"the document is not JSON: {error}") from None
     except RecursionError:
         raise Violation("the document is nested too deeply") from None
     except (fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as error:

@@ -6,14 +6,13 @@ since 1.12 of any.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from domain.formats.avro.schema import Field, Type, short, violation
 
 _FIRST: Final = ", which is the first of its union"
-_RANGES: Final = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
 
 
 class _Flaw(NamedTuple):
@@ -58,6 +57,8 @@ class Defaults:
 
     def _look(self, index: int, value: Any, pointer: str) -> _Flaw | None:
         found = self._types[index]
+        if (is_value := _PLAIN.get(found.kind)) is not None:
+            return None if is_value(value) else _none_of(found, pointer, value)
         match found.kind, value:
             case "union", _:
                 return self._union(found, value, pointer)
@@ -67,10 +68,12 @@ class Defaults:
                 parts = ((item, f"{pointer}/{at}") for at, item in enumerate(value))
             case "map", dict():
                 parts = ((item, f"{pointer}/{_token(key)}") for key, item in value.items())
+            case "enum", str() if self._is_symbol(index, value):
+                return None
+            case "fixed", _ if _is_binary(value) and len(value) == found.size:
+                return None
             case _:
-                if _plain(found, value) or (found.kind == "enum" and self._is_symbol(index, value)):
-                    return None
-                return _Flaw(f"the default is not a value of the type {found.label}", pointer, value)
+                return _none_of(found, pointer, value)
         flaws = (self._flaw(found.parts[0].type, item, place) for item, place in parts)
         return next((flaw for flaw in flaws if flaw), None)
 
@@ -98,10 +101,10 @@ class Defaults:
                 return flaw
         return None
 
-    def _is_symbol(self, index: int, value: Any) -> bool:
+    def _is_symbol(self, index: int, value: str) -> bool:
         if index not in self._symbols:
             self._symbols[index] = frozenset(self._types[index].symbols)
-        return isinstance(value, str) and value in self._symbols[index]
+        return value in self._symbols[index]
 
     def _fields(self, index: int) -> tuple[dict[str, Field], list[str]]:
         """The fields of a record by name, and the names of those that have no default of their own."""
@@ -111,25 +114,12 @@ class Defaults:
         return self._records[index]
 
 
-def _plain(found: Type, value: Any) -> bool:
-    """Whether a value is one of a type that neither holds others nor lists its values."""
-    match found.kind:
-        case "null":
-            return value is None
-        case "boolean":
-            return isinstance(value, bool)
-        case "int" | "long":
-            low, high = _RANGES[found.kind]
-            return _is_integer(value) and low <= value <= high
-        case "float" | "double":
-            return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
-        case "string":
-            return isinstance(value, str)
-        case "bytes":
-            return _is_binary(value)
-        case "fixed":
-            return _is_binary(value) and len(value) == found.size
-    return False
+def _none_of(found: Type, pointer: str, value: Any) -> _Flaw:
+    return _Flaw(f"the default is not a value of the type {found.label}", pointer, value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
 
 
 def _is_integer(value: Any) -> bool:
@@ -145,3 +135,16 @@ def _is_binary(value: Any) -> bool:
 
 def _token(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
+
+
+#: Whether a value is one of a primitive type.
+_PLAIN: Final[dict[str, Callable[[Any], bool]]] = {
+    "null": lambda value: value is None,
+    "boolean": lambda value: isinstance(value, bool),
+    "int": lambda value: _is_integer(value) and -(2**31) <= value < 2**31,
+    "long": lambda value: _is_integer(value) and -(2**63) <= value < 2**63,
+    "float": _is_number,
+    "double": _is_number,
+    "string": lambda value: isinstance(value, str),
+    "bytes": _is_binary,
+}

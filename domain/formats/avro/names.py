@@ -51,7 +51,9 @@ def aliases(owner: dict[str, Any], pointer: str) -> tuple[str, ...]:
 
     Raises: Violation.
     """
-    found = owner.get("aliases", [])
+    if "aliases" not in owner:
+        return ()
+    found = owner["aliases"]
     if not isinstance(found, list) or not all(isinstance(alias, str) for alias in found):
         raise violation("aliases are an array of strings", f"{pointer}/aliases", found)
     return tuple(found)

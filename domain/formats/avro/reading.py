@@ -39,6 +39,7 @@ class _Reading:
         self.release = release
         self.types: list[Type] = []
         self._names: dict[str, int] = {}
+        self._primitives: dict[str, int] = {}
         self._aliases: list[tuple[str, int, str, Any]] = []
         self._defaults: dict[str, tuple[int, Any]] = {}
         self._kinds: dict[str, Callable[[dict[str, Any], str, str], int]] = {
@@ -71,9 +72,14 @@ class _Reading:
         self.types.append(found)
         return len(self.types) - 1
 
+    def _primitive(self, kind: str) -> int:
+        if kind not in self._primitives:
+            self._primitives[kind] = self._add(Type(kind))
+        return self._primitives[kind]
+
     def _called(self, name: str, pointer: str, shown: Any, space: str) -> int:
         if name in PRIMITIVES:
-            return self._add(Type(name))
+            return self._primitive(name)
         full = qualified(name, space)
         if full not in self._names:
             text = f'"{short(name)}" is neither a primitive type nor a type that is defined before this place'
@@ -87,8 +93,10 @@ class _Reading:
             raise violation(f'a schema that is an object names its type as a string in "type"{hint}', pointer, schema)
         if kind in self._kinds:
             return self._kinds[kind](schema, pointer, space)
+        if kind == "bytes" and (decimal := _decimal(schema)):
+            return self._add(Type(kind, decimal=decimal))
         if kind in PRIMITIVES:
-            return self._add(Type(kind, decimal=_decimal(schema) if kind == "bytes" else None))
+            return self._primitive(kind)
         return self._called(kind, f"{pointer}/type", kind, space)
 
     def _define(self, kind: str, schema: dict[str, Any], pointer: str, space: str) -> tuple[int, str, tuple[str, ...]]:
@@ -107,8 +115,9 @@ class _Reading:
         if not isinstance(declared, list):
             raise violation(f'the record {short(name)} needs "fields", which is an array', pointer, schema)
         fields: dict[str, Field] = {}
+        inner = _space(name)
         for at, item in enumerate(declared):
-            field = self._field(item, f"{pointer}/fields/{at}", _space(name))
+            field = self._field(item, f"{pointer}/fields/{at}", inner)
             if field.name in fields:
                 raise violation(f'the record {short(name)} has two fields "{short(field.name)}"', field.pointer, item)
             fields[field.name] = field

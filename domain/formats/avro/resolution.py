@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from domain.formats.avro.schema import NAMED, Field, Places, Schema, Type, Use, short
+from domain.formats.avro.schema import NAMED, PRIMITIVES, Field, Places, Schema, Type, Use, short
 from domain.formats.contract import TOLD, Incompatibility
 
 #: Which types a reader takes for data of another.
@@ -20,6 +20,8 @@ _PROMOTIONS: Final = frozenset(
         *(("float", "double"), ("string", "bytes"), ("bytes", "string")),
     }
 )
+#: Primitives of which one is read as the other without a further look; bytes may be decimals.
+_ALIKE: Final = PRIMITIVES - {"bytes"}
 _PROMOTED: Final = frozenset(kind for kind, _ in _PROMOTIONS)
 #: rule, text, and the pointers into the reader and into the writer.
 _Difference = tuple[str, str, str, str]
@@ -49,12 +51,16 @@ class _Comparison:
     def run(self) -> Iterator[_Difference]:
         while self._todo:
             read, written = self._todo.pop()
-            if (read.type, written.type) not in self._seen:
+            reader, writer = self._reader[read.type], self._writer[written.type]
+            if reader.kind in PRIMITIVES or writer.kind in PRIMITIVES:
+                # They hold nothing that could lead back here, and what is wrong with them is told at each place.
+                if reader.kind != writer.kind or reader.kind not in _ALIKE:
+                    yield from self._compare(read, reader, written, writer)
+            elif (read.type, written.type) not in self._seen:
                 self._seen.add((read.type, written.type))
-                yield from self._compare(read, written)
+                yield from self._compare(read, reader, written, writer)
 
-    def _compare(self, read: Use, written: Use) -> Iterator[_Difference]:
-        reader, writer = self._reader[read.type], self._writer[written.type]
+    def _compare(self, read: Use, reader: Type, written: Use, writer: Type) -> Iterator[_Difference]:
         if writer.kind == "union":
             self._later([(read, branch) for branch in writer.parts])
         elif reader.kind == "union":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from domain import jsontext
 from domain.formats.contract import FRAGMENT, Spot, Violation
@@ -13,16 +13,14 @@ _SHORT: Final = 100
 NAMED: Final = frozenset({"record", "enum", "fixed"})
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """A type where a schema uses it. type: its index in `Schema.types`."""
 
     type: int
     pointer: str
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """A field of a record. required: a reader that does not find it in the data has no default to take."""
 
     name: str
@@ -34,7 +32,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """One type, with what its kind has.
+    """One type, with what its kind has. A primitive that says nothing else is one wherever a schema uses it.
 
     kind: a primitive, `record`, `enum`, `fixed`, `array`, `map` or `union`. name, aliases: fullnames. parts: the items
     of an array, the values of a map, the branches of a union. default: the symbol for symbols that an enum lacks.

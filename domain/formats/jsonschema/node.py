@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import MISSING, dataclass, field, fields
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any, Final
 
 from domain.formats.contract import Spot
@@ -78,12 +79,15 @@ class Node:
 
     def sealed(self, known: dict[tuple[Any, ...], tuple[Any, ...]] | None = None) -> Node:
         """The node itself, once nothing more is filled in. known: outlines, so that nodes alike share one."""
+        # Most nodes say little, so what they do not say is told by identity first.
         found: list[Any] = [
-            (name, _hashable(value)) for name, none in _OWN.items() if (value := getattr(self, name)) != none
+            (name, _hashable(value))
+            for (name, none), value in zip(_OWN.items(), _owned(self), strict=True)
+            if value is not none and value != none
         ]
         below: list[Node] = []
-        for name in _SINGLE:
-            if (child := getattr(self, name)) is not None:
+        for name, child in zip(_SINGLE, _singles(self), strict=True):
+            if child is not None:
                 found.append(name)
                 below.append(child)
         for name in _LISTS:
@@ -136,6 +140,8 @@ _OWN: Final[dict[str, Any]] = {
     for each in fields(Node)
     if each.name not in {"pointer", "raw", "own", "below", "free", *_SINGLE, *_LISTS, *_MAPS}
 }
+_owned: Final = attrgetter(*_OWN)
+_singles: Final = attrgetter(*_SINGLE)
 
 
 def _hashable(value: Any) -> Any:

@@ -8,14 +8,15 @@ JSON, so that it is not a wider `int32`.
 
 from __future__ import annotations
 
-import json
 import re
+from decimal import Decimal
 from typing import Any, Final
 
 from json_structure import SchemaValidator
 
 from domain.formats.contract import Spot, Violation
-from domain.formats.jsonschema import Parsed, text_of, unreadable
+from domain.formats.jsondocument import value_of
+from domain.formats.jsonschema import Parsed, unreadable
 from domain.formats.jsonschema.places import fragment
 from domain.formats.jsonstructure.graph import built
 from domain.formats.jsonstructure.normal import normal
@@ -30,9 +31,9 @@ def parse(document: bytes, name: str) -> Parsed:
     """The document, held against JSON Structure Core. Raises: Violation. Cost: linear."""
     if _NAME.fullmatch(name) is None:
         raise Violation(f"{name} is no draft of JSON Structure that this registry knows")
-    value = text_of(document)
+    value = value_of(document)
     try:
-        _check(value, document)
+        _check(value)
         root, size = built(value)
     except RecursionError:
         raise Violation("the nesting is too deep", Spot(pointer="")) from None
@@ -44,7 +45,7 @@ def canonical(parsed: Parsed) -> bytes:
     return normal(parsed.document)
 
 
-def _check(value: Any, document: bytes) -> None:
+def _check(value: Any) -> None:
     if not isinstance(value, dict):
         raise Violation("the document is not a JSON object", Spot(pointer="", fragment=fragment(value)))
     named = value.get("$schema")
@@ -52,24 +53,26 @@ def _check(value: Any, document: bytes) -> None:
         raise Violation("the document does not name its meta-schema in `$schema`", Spot(pointer=""))
     if _OTHER_LANGUAGE.match(named):
         raise Violation("the document is declared as JSON Schema", Spot(pointer="/$schema", fragment=fragment(named)))
-    for error in _errors(document):
+    for error in _errors(value):
         pointer = error.path.removeprefix("#")
         raise Violation(error.message[:300].rstrip("."), Spot(pointer=pointer, fragment=_at(value, pointer)))
 
 
-def _errors(document: bytes) -> list[Any]:
-    """What the library finds. It has a text of its own, as it may change what it is given."""
+def _errors(value: Any) -> list[Any]:
+    """What the library finds. It has a copy, as it may change what it is given."""
     try:
-        found: list[Any] = SchemaValidator(extended=True).validate(_flattened(json.loads(document)))
+        found: list[Any] = SchemaValidator(extended=True).validate(_flattened(value))
     except (ValueError, TypeError, LookupError, AttributeError):
         raise Violation("the document has values where JSON Structure has none", Spot(pointer="")) from None
     return found
 
 
 def _flattened(value: Any) -> Any:
-    """The document with alternatives of required properties as one list: the library does not know them."""
+    """A copy in the library's terms: alternatives of required properties as one list, numbers as json reads them."""
     if isinstance(value, list):
         return [_flattened(item) for item in value]
+    if isinstance(value, Decimal):
+        return int(value) if value.as_tuple().exponent == 0 else float(value)
     if not isinstance(value, dict):
         return value
     found = {name: _flattened(item) for name, item in value.items()}

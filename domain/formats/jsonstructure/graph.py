@@ -33,14 +33,14 @@ def built(document: dict[str, Any]) -> tuple[Node, int]:
 class _Builder:
     def __init__(self, document: dict[str, Any]) -> None:
         self.document = document
-        self.nodes: dict[tuple[str, str], Node] = {}
+        self.nodes: dict[tuple[object, ...], Node] = {}
         #: Nodes that stand for what is not a schema by itself.
         self.more: list[Node] = []
         self.waiting: list[tuple[Node, dict[str, str]]] = []
 
     def node(self, pointer: str, raw: Any, selected: dict[str, str] | None = None) -> Node:
         """The node of a place. selected: a property that an inline union adds to its alternative, with its value."""
-        name = (pointer, repr(selected))
+        name = (pointer, *(selected or {}).items())
         if name not in self.nodes:
             self.nodes[name] = node = Node(pointer, raw)
             self.waiting.append((node, selected or {}))

@@ -27,6 +27,14 @@ _OTHERS: Final = (
     *("contains", "minContains", "maxContains", "dependentRequired", "contentCompression", "precision", "scale"),
 )
 
+#: What `values` and `combined` look for.
+_RESTRICTING: Final = frozenset(
+    {"enum", "const", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "pattern"}
+    | {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "uniqueItems"}
+    | {"format", "contentEncoding", "contentMediaType", *_OTHERS}
+)
+_COMBINING: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "if"})
+
 Make = Callable[..., Node]
 
 
@@ -48,6 +56,8 @@ def primitive(node: Node, name: str) -> None:
 
 def values(node: Node, raw: dict[str, Any]) -> None:
     """Puts `enum`, `const` and the keywords that restrict single values into a node."""
+    if _RESTRICTING.isdisjoint(raw):
+        return
     if isinstance(raw.get("enum"), list):
         node.allowed = {key(value): value for value in raw["enum"]}
     if "const" in raw:
@@ -70,6 +80,8 @@ def values(node: Node, raw: dict[str, Any]) -> None:
 
 def combined(node: Node, raw: dict[str, Any], make: Make) -> None:
     """Puts the keywords of the extension for conditions into a node."""
+    if _COMBINING.isdisjoint(raw):
+        return
     for name, term in (("allOf", "all_of"), ("anyOf", "any_of"), ("oneOf", "one_of")):
         if isinstance(raw.get(name), list):
             setattr(node, term, tuple(make(name, index) for index in range(len(raw[name]))))
