@@ -36,7 +36,7 @@ def loads(text: bytes | str) -> Json:
     except RecursionError:
         raise InvalidJson("the nesting is too deep") from None
     except json.JSONDecodeError as error:
-        raise InvalidJson(f"{error.msg} at line {error.lineno} column {error.colno}") from None
+        raise InvalidJson(f"{error.msg.removesuffix(' at')} at line {error.lineno} column {error.colno}") from None
     except orjson.JSONEncodeError as error:
         deep = "ecursion" in str(error)
         raise InvalidJson("the nesting is too deep" if deep else "a string contains half of a surrogate pair") from None

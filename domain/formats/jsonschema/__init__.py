@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from domain import jsontext
 from domain.formats.contract import TOLD, Incompatibility, Newer, Spot, Violation
+from domain.formats.jsondocument import value_of
 from domain.formats.jsonschema import drafts
 from domain.formats.jsonschema.comparison import STEPS, STEPS_PER_NODE, Comparison, Exhausted
 from domain.formats.jsonschema.graph import built
@@ -37,7 +37,7 @@ class Parsed:
 def parse(document: bytes, name: str) -> Parsed:
     """The document, held against the release of its `format` value. Raises: Violation. Cost: linear."""
     draft = drafts.named(name)
-    value = text_of(document)
+    value = value_of(document)
     try:
         drafts.check(draft, value, len(document))
         root, size = built(value, draft, document)
@@ -66,22 +66,6 @@ def compared(reader: Node, writer: Node, size: int) -> Sequence[Incompatibility]
         return comparison.reads(reader, (writer,))[:TOLD]
     except (Exhausted, RecursionError):
         return [Incompatibility("undecided", _UNDECIDED, reader.spot(), writer.spot())]
-
-
-def text_of(document: bytes) -> Any:
-    """The value of a JSON document. Raises: Violation."""
-    if not document:
-        raise Violation("the document is empty")
-    try:
-        return jsontext.loads(document)
-    except jsontext.InvalidJson as error:
-        raise Violation(f"the document is not JSON: {error}", _line(error)) from None
-
-
-def _line(error: Exception) -> Spot | None:
-    line = getattr(error.__context__, "lineno", None)
-    text = getattr(error.__context__, "doc", "")
-    return Spot(line=line, fragment=text.split("\n", line)[line - 1][:200]) if line else None
 
 
 _UNDECIDED: Final = (

@@ -58,8 +58,9 @@ def test_documents_that_are_no_schemas(row: dict[str, Any]) -> None:
 
 @table("wrong_language")
 def test_other_languages(row: dict[str, Any]) -> None:
-    # SC-14: an empty document is invalid. SC-16: broken JSON and other languages are refused.
-    refused(row["text"].encode())
+    # SC-14: an empty document is invalid. SC-16: broken JSON and other languages are refused. V-14: where JSON breaks off.
+    spot = refused(row["text"].encode()).spot
+    assert (spot.line if spot else None) == row.get("line")
 
 
 @pytest.mark.parametrize("name", ["avro/1.8", "AVRO/1.8.2", "Avro/1.8.x"])
