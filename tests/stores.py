@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,7 +16,7 @@ import pytest
 
 from tests.postgres import NoPostgres, shared_server
 
-__all__ = ["postgres_server", "postgres_url", "sqlite_url", "store_url"]
+__all__ = ["postgres_server", "postgres_url", "schema_of", "sqlite_url", "store_url"]
 
 
 @pytest.fixture(scope="session")
@@ -31,14 +31,21 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-def postgres_url(postgres_server: str) -> Iterator[str]:
+@contextmanager
+def schema_of(server: str) -> Iterator[str]:
     """An empty schema of its own, which is cheaper than a database and looks the same from inside."""
     schema = f"t{uuid4().hex}"
-    with psycopg.connect(postgres_server, autocommit=True) as connection:
+    with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {schema}")
-        yield f"{postgres_server}?options=-csearch_path%3D{schema}"
+        yield f"{server}?options=-csearch_path%3D{schema}"
         connection.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """An empty schema of its own."""
+    with schema_of(postgres_server) as url:
+        yield url
 
 
 @pytest.fixture

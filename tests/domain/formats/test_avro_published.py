@@ -6,9 +6,6 @@ Nothing of it is kept here: pip brings two releases into the user's cache direct
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import zipfile
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +16,7 @@ import pytest
 
 from domain.formats import avro
 from tests.domain.formats.independent import check
+from tests.wheels import wheel
 
 _PACKAGE = "acryl-datahub"
 _OLDER, _NEWER = "1.0.0", "1.7.0.17"
@@ -30,18 +28,9 @@ _RELEASE = "Avro/1.11.0"
 @lru_cache(maxsize=2)
 def published(release: str) -> dict[str, str]:
     """The texts of a release's schemas by their names. Skips the test where pip cannot bring it."""
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    home = Path(caches, "annals", "wheels")
-    wanted = f"{_PACKAGE}=={release}"
-    name = f"{_PACKAGE.replace('-', '_')}-{release}-*.whl"
-    if not list(home.glob(name)):
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", "-d", home]
-        done = subprocess.run([*pip, wanted], capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"pip cannot bring {wanted}; put its wheel into {home}")
-    with zipfile.ZipFile(next(home.glob(name))) as wheel:
-        files = [file for file in wheel.namelist() if file.endswith(".avsc")]
-        return {Path(file).name: wheel.read(file).decode() for file in files}
+    with zipfile.ZipFile(wheel(_PACKAGE, release)) as archive:
+        files = [file for file in archive.namelist() if file.endswith(".avsc")]
+        return {Path(file).name: archive.read(file).decode() for file in files}
 
 
 @pytest.mark.parametrize("release", [_OLDER, _NEWER])

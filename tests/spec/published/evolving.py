@@ -1,0 +1,182 @@
+"""What becomes of a published document, by program: each change, and which readers can live with it (SC-36).
+
+Changes are made where a document of any project has something to change, and each leaves the rest as it is published.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from typing import Any, Final, NamedTuple
+
+Json = dict[str, Any]
+NAME: Final = "annals_member"
+
+
+class Change(NamedTuple):
+    """A document made of a published one.
+
+    allowed: `B` where it reads what was written with the published one, `F` where that one reads what is written with
+    it. rule: what is told where that is not so, backward and forward; one for both, where they are the same.
+    """
+
+    what: str
+    document: bytes
+    allowed: str
+    rules: tuple[str, str] = ("", "")
+
+
+def changes(format: str, document: bytes) -> list[Change]:
+    """All that the program can do with a document; none for formats that are not compared."""
+    kind = format.partition("/")[0].lower()
+    return list(_KINDS[kind](document.decode("utf-8-sig"))) if kind in _KINDS else []
+
+
+def broken(format: str, document: bytes) -> bytes:
+    """A document that is none any more: its last bracket does not close; of OpenAPI, what has to be there is not."""
+    if format.startswith("OpenAPI"):
+        return document.replace(b'"info"', b'"x-info"', 1).replace(b"\ninfo:", b"\nx-info:", 1)
+    return document[: document.rindex(b"</" if format.startswith("XSD") else b"}")]
+
+
+# -- Avro -------------------------------------------------------------------------------------------------------------
+
+
+def _avro(text: str) -> Iterator[Change]:
+    whole: Json = json.loads(text)
+    assert whole["type"] in ("record", "error"), "records are changed"
+
+    def fields(changed: list[Json]) -> bytes:
+        return json.dumps(whole | {"fields": changed}).encode()
+
+    *kept, last = whole["fields"]
+    optional = {"name": NAME, "type": ["null", "string"], "default": None}
+    yield Change("a field with a default", fields([*kept, last, optional]), "BF")
+    missing = "reader-field-missing-default"
+    yield Change("a field without one", fields([*kept, last, {"name": NAME, "type": "string"}]), "F", (missing, ""))
+    allowed = "BF" if "default" in last else "B"
+    yield Change("the last field removed", fields(kept), allowed, ("", missing))
+    other = {name: value for name, value in last.items() if name != "default"}
+    other |= {"type": {"type": "fixed", "name": "AnnalsFixed", "size": 3}}
+    yield Change("the last field of another type", fields([*kept, other]), "", _other_type(last["type"]))
+    if text.count(f'"{whole["name"]}"') == 1:  # where it names itself, it would have to do so otherwise
+        yield Change("another name", json.dumps(whole | {"name": "AnnalsName"}).encode(), "", ("name-mismatch",) * 2)
+
+
+def _other_type(type: Any) -> tuple[str, str]:
+    """Against a union, a fixed is no branch of the one, and not all branches of the other are one."""
+    return ("type-mismatch", "missing-union-branch") if isinstance(type, list) else ("type-mismatch",) * 2
+
+
+# -- JSON Schema ------------------------------------------------------------------------------------------------------
+
+
+def _json_schema(text: str) -> Iterator[Change]:
+    whole: Json = json.loads(text)
+
+    def with_members(**members: Any) -> bytes:
+        made = deepcopy(whole)
+        _root(made).update(members)
+        return json.dumps(made).encode()
+
+    root = _root(whole)
+    properties, required = root.get("properties", {}), root.get("required", [])
+    forward, unknown = ("F", "") if _open(root) else ("", _refusal(root))
+    added = {"properties": properties | {NAME: {}}}
+    yield Change("an optional member", with_members(**added), "B" + forward, ("", unknown))
+    more = with_members(**added, required=[*required, NAME])
+    yield Change("a required member", more, forward, ("reader-required", unknown))
+    typed = next((name for name, one in properties.items() if isinstance(one, dict) and _typed(one)), None)
+    if typed is not None:
+        other = {"type": "number" if properties[typed]["type"] == "string" else "string"}
+        changed = with_members(properties=properties | {typed: other})
+        yield Change(f"{typed} of another type", changed, "", ("reader-type",) * 2)
+
+
+def _typed(schema: Json) -> bool:
+    """Whether all that it says of its values is one type, of which there are more values than can be listed."""
+    return (
+        schema.get("type") in ("string", "integer", "number", "array", "object")
+        and not {"enum", "const"} & schema.keys()
+    )
+
+
+def _root(whole: Json) -> Json:
+    """The schema that the document is about, which may stand among its definitions."""
+    found = whole
+    while "$ref" in found and "properties" not in found:
+        _, *steps = found["$ref"].split("/")
+        found = whole
+        for step in steps:
+            found = found[step]
+    return found
+
+
+def _open(schema: Json) -> bool:
+    """Whether members that it does not declare may be anything."""
+    return all(schema.get(name, True) in (True, {}) for name in ("additionalProperties", "unevaluatedProperties"))
+
+
+def _refusal(schema: Json) -> str:
+    """The rule that members break which it does not declare: they may not be, or not be of any type."""
+    other = schema.get("additionalProperties", False)
+    return "reader-type" if isinstance(other, dict) else "reader-property-refused"
+
+
+# -- text -------------------------------------------------------------------------------------------------------------
+
+
+def _protobuf(text: str) -> Iterator[Change]:
+    label = "" if re.search(r'^(syntax = "proto3"|edition)', text, re.MULTILINE) else "optional "
+    start = re.search(r"^\s*message \w+ \{$", text, re.MULTILINE)
+    assert start, "a message is changed"
+    grown = f"{text[: start.end()]} {label}string {NAME} = 991;{text[start.end() :]}"
+    yield Change("a field", grown.encode(), "BF")
+    field = re.search(r"^  (?:optional |required |repeated )?(\w+) \w+ = \d+;$", text, re.MULTILINE)
+    if field is not None:
+        removed = ("field-removed-not-reserved", "field-removed")
+        yield Change("a field removed", (text[: field.start()] + text[field.end() :]).encode(), "", removed)
+        other = "double" if field[1] != "double" else "string"
+        retyped = text[: field.start(1)] + other + text[field.end(1) :]
+        yield Change("a field of another type", retyped.encode(), "", ("field-type-changed",) * 2)
+
+
+def _xsd(text: str) -> Iterator[Change]:
+    end = re.search(r"</(\w+:)?schema>\s*$", text)
+    assert end, "the end of a schema"
+    prefix = end[1] or ""
+    more = text[: end.start()] + f'<{prefix}element name="{NAME}"/>' + end[0]
+    yield Change("a root element", more.encode(), "B", ("", "root-element-unknown"))
+    place = re.search(rf"</{prefix}(?:sequence|choice)>(?=\s*</{prefix}complexType>)", text)
+    if place is not None:
+        for what, allowed, rules in (
+            ("optional", "B", ("", "attribute-unknown")),
+            ("required", "", ("attribute-required", "attribute-unknown")),
+        ):
+            attribute = f'<{prefix}attribute name="{NAME}" use="{what}"/>'
+            changed = text[: place.end()] + attribute + text[place.end() :]
+            yield Change(f"an {what} attribute", changed.encode(), allowed, rules)
+
+
+def _graphql(text: str) -> Iterator[Change]:
+    start = re.search(r"^type Query (?:implements .*)?\{$", text, re.MULTILINE)
+    assert start, "the fields of Query are changed"
+    more = f"{text[: start.end()]}\n  {NAME}: Int{text[start.end() :]}"
+    yield Change("a field", more.encode(), "B", ("", "field-removed"))
+    field = re.compile(r"^  (\w+): ([\w!\[\]]+)$", re.MULTILINE).search(text, start.end())
+    if field is not None:
+        renamed = text[: field.start(1)] + NAME + text[field.end(1) :]
+        yield Change("a field under another name", renamed.encode(), "", ("field-removed",) * 2)
+        retyped = text[: field.start(2)] + "Boolean" + text[field.end(2) :]
+        yield Change("a field of another type", retyped.encode(), "", ("field-changed-kind",) * 2)
+
+
+_KINDS: Final[dict[str, Callable[[str], Iterator[Change]]]] = {
+    "avro": _avro,
+    "jsonschema": _json_schema,
+    "protobuf": _protobuf,
+    "xsd": _xsd,
+    "graphql": _graphql,
+}

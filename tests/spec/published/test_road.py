@@ -1,0 +1,226 @@
+"""The registry's whole road, walked by documents that projects publish: asked, registered, evolved, refused.
+
+SC-10, SC-13, SC-30, SC-36, V-14. The table is documents.yaml; what becomes of a document is made in evolving.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+import yaml
+
+from domain.model.builtin import default_source
+from tests.api.conftest import Api, serving
+from tests.spec.published import carriers
+from tests.spec.published.evolving import Change, broken, changes
+from tests.stores import postgres_server, schema_of
+
+__all__ = ["postgres_server"]
+
+Json = dict[str, Any]
+TABLE: Final[list[Json]] = yaml.safe_load((Path(__file__).parent / "documents.yaml").read_text())
+_WAYS: Final = ("backward", "forward")
+
+
+class Published(NamedTuple):
+    """One row for one document. refused: a word of the reason why it is none of its format, if it is none."""
+
+    format: str
+    carrier: str
+    package: tuple[str, ...]
+    path: str
+    refused: str | None
+
+    def brought(self) -> bytes:
+        document: bytes = getattr(carriers, self.carrier)(*self.package, self.path)
+        return document
+
+
+def rows(refused: bool) -> Iterator[Any]:
+    """The documents of the table that are refused, or those that are not."""
+    for row in TABLE:
+        files = row.get("refused", {}) if refused else dict.fromkeys(row.get("files", []))
+        for file, why in files.items():
+            path = row.get("under", "") + file
+            made = Published(row["format"], row["carrier"], tuple(row["package"]), path, why)
+            yield pytest.param(made, id=f"{row['package'][0]}/{path}")
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def registry(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """A registry for all documents, whose schemas are validated strictly: what cannot be checked is refused."""
+    with ExitStack() as stack:
+        if request.param == "sqlite":
+            url = f"sqlite:///{tmp_path_factory.mktemp('published') / 'annals.db'}"
+        else:
+            url = stack.enter_context(schema_of(request.getfixturevalue("postgres_server")))
+        api = stack.enter_context(serving(url))
+        model = default_source()
+        model["groups"]["schemagroups"]["resources"]["schemas"]["strictvalidation"] = True
+        api.done("PUT", "/modelsource", model)
+        yield api
+
+
+class Road:
+    """One schema of a registry, and what it is asked and told of a document of a format."""
+
+    def __init__(self, api: Api, xid: str, format: str) -> None:
+        self.api = api
+        self.xid = xid
+        self.format = format
+
+    def asked(self, document: bytes, **parameters: str) -> Json:
+        """The answer to a check, which writes nothing."""
+        query = "&".join(f"{name}={value}" for name, value in {"format": self.format, **parameters}.items())
+        before = self.api.get("/-/log/head")
+        answer: Json = self.api.done("POST", f"/-/check{self.xid}?{query}", document).json()
+        assert self.api.get("/-/log/head") == before
+        return answer
+
+    def written(self, method: str, path: str, document: bytes, **headers: str) -> Any:
+        """The answer to a write of the bytes of a document, as a Version."""
+        return self.api.send(method, self.xid + path, document, xRegistry_format=self.format, **headers)
+
+    def refused(self, answer: Any, problem: str, before: Json) -> Json:
+        """The body of a refusal that has changed nothing. before: the head of the log."""
+        assert answer.status_code == 400, answer.text
+        body: Json = answer.json()
+        assert body["type"].rpartition("#")[2] == problem
+        assert self.api.get("/-/log/head") == before
+        return body
+
+
+@pytest.mark.parametrize("published", list(rows(refused=False)))
+def test_a_published_document(registry: Api, published: Published) -> None:
+    document = published.brought()
+    road = Road(registry, _place(published), published.format)
+    _registered(road, document)
+    compared = not published.format.startswith("OpenAPI")
+    if not compared:
+        answer = registry.send("PATCH", f"{road.xid}/meta", {"compatibility": "backward"})
+        road.refused(answer, "compatibility_unknown", registry.get("/-/log/head"))
+        return
+    registry.done("PATCH", f"{road.xid}/meta", {"compatibility": "backward"})
+    assert registry.get(f"{road.xid}$details")["compatibilityvalidated"] is True
+    made = changes(published.format, document)
+    taken = {_evolved(road, change): change for change in made}
+    _turned(road, {id: change for id, change in taken.items() if id})
+
+
+@pytest.mark.parametrize("published", list(rows(refused=True)))
+def test_a_published_document_that_is_none(registry: Api, published: Published) -> None:
+    # SC-10, V-14: what its project publishes as a schema, and what is not one for a reason that is told
+    assert published.refused is not None
+    found = _not_registered(Road(registry, _place(published), published.format), published.brought())
+    assert published.refused in found[0]["text"], found
+
+
+def _place(published: Published) -> str:
+    group = published.format.partition("/")[0].lower()
+    words = [*published.package, published.path]
+    name = "".join(letter if letter.isalnum() else "-" for letter in "-".join(words))
+    return f"/schemagroups/{group}/schemas/{name.strip('-')}"
+
+
+def _registered(road: Road, document: bytes) -> None:
+    """SC-10, SC-13: it is what it says, its second half missing it is not; the registry keeps it byte for byte."""
+    _not_registered(road, broken(road.format, document))
+    assert road.asked(document) == _valid(road)
+    assert road.written("PUT", "", document).status_code == 201
+    assert road.api.send("GET", road.xid).content == document
+    shown = road.api.get(f"{road.xid}$details")
+    told = {name: value for name, value in shown.items() if "validated" in name or name in ("format", "versionid")}
+    assert told == {"format": road.format, "versionid": "1", "formatvalidated": True}
+
+
+def _not_registered(road: Road, document: bytes) -> list[Json]:
+    """Why a document is none of its format, which a check tells as the refusal does (V-14)."""
+    found = road.asked(document)
+    violations: list[Json] = found["violations"]
+    assert violations and all(one["text"] for one in violations)
+    assert all("pointer" in one or "line" in one for one in violations), violations
+    assert found == _valid(road) | {"valid": False, "violations": violations}
+    before = road.api.get("/-/log/head")
+    refused = road.refused(road.written("PUT", "", document), "format_violation", before)
+    assert refused["violations"] == [{"versionid": "1", **one} for one in violations]
+    assert road.api.send("GET", f"{road.xid}$details").status_code == 404
+    return violations
+
+
+def _evolved(road: Road, change: Change) -> str | None:
+    """SC-36: a check says which readers can live with a change, and a write under `backward` agrees with it.
+
+    The id of the Version, if it is taken.
+    """
+    told = {way: _compared(road, change, way) for way in _WAYS}
+    before = road.api.get("/-/log/head")
+    versions = road.api.get(f"{road.xid}/versions")
+    answer = road.written("POST", "", change.document, xRegistry_ancestorid="1")
+    if "B" in change.allowed:
+        assert answer.status_code == 201, answer.text
+        id = answer.headers["xregistry-versionid"]
+        shown = road.api.get(f"{road.xid}/versions/{id}$details")
+        assert (shown["formatvalidated"], shown["compatibilityvalidated"]) == (True, True)
+        return str(id)
+    body = road.refused(answer, "compatibility_violation", before)
+    assert _unnamed(body["incompatibilities"]) == told["backward"], change.what
+    assert road.api.get(f"{road.xid}/versions") == versions
+    return None
+
+
+def _compared(road: Road, change: Change, way: str) -> list[Json]:
+    """The incompatibilities that a check finds: none where the change is allowed, else its rule, with both places."""
+    body = road.asked(change.document, compatibility=way, against="1")
+    found: list[Json] = body["incompatibilities"]
+    allowed = way[0].upper() in change.allowed
+    compared = {"compatibility": way, "against": ["1"], "compatible": allowed, "incompatibilities": found}
+    assert body == _valid(road) | compared, (change.what, way)
+    assert bool(found) is not allowed, (change.what, way)
+    if found:
+        assert change.rules[_WAYS.index(way)] in {one["rule"] for one in found}, (change.what, way, found)
+    for one in found:
+        assert one["direction"] == way and one["text"]
+        sides = one["version"], one["ancestor"]
+        assert any("pointer" in side or "line" in side for side in sides), one
+        assert all(side.get("fragment") for side in sides if "pointer" in side or "line" in side), one
+    return found
+
+
+def _turned(road: Road, taken: dict[str, Change]) -> None:
+    """SC-30: a rule that is asked for later holds for all Versions that are there, or is refused and names them."""
+    before = road.api.get("/-/log/head")
+    answer = road.api.send("PATCH", f"{road.xid}/meta", {"compatibility": "forward"})
+    against = {id for id, change in taken.items() if "F" not in change.allowed}
+    if not against:
+        assert answer.status_code == 200, answer.text
+        return
+    body = road.refused(answer, "compatibility_violation", before)
+    assert {one["version"]["versionid"] for one in body["incompatibilities"]} == against
+    assert road.api.get(f"{road.xid}/meta")["compatibility"] == "backward"
+
+
+def _valid(road: Road) -> Json:
+    """The answer to a check of a document that is one, and that is compared with nothing."""
+    return {
+        "xid": road.xid,
+        "format": road.format.lower(),
+        "valid": True,
+        "violations": [],
+        "compatibility": None,
+        "against": [],
+        "compatible": None,
+        "reason": None,
+        "incompatibilities": [],
+    }
+
+
+def _unnamed(incompatibilities: list[Json]) -> list[Json]:
+    """Without the id of the Version, which a check has none for."""
+    return [
+        {**one, "version": {name: value for name, value in one["version"].items() if name != "versionid"}}
+        for one in incompatibilities
+    ]
