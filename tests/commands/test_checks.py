@@ -154,7 +154,7 @@ def test_a_check_that_takes_too_long_holds_up_nobody(store: Store) -> None:
 def test_a_check_may_take_so_much_memory_only() -> None:
     document = json.dumps(record(*(f"f{number}" for number in range(200_000)))).encode()
     question = Document("avro/1.11", digest(document))
-    answers = Checker(Bounds(memory=200 << 20)).answers([question], lambda sha256: document)
+    answers = Checker(Bounds(memory=150 << 20)).answers([question], lambda sha256: document)
     assert "memory" in answers[question][0].text
 
 
