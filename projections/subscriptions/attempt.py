@@ -147,7 +147,7 @@ class Attempt:
                 self._settle(entry)
             case Next.DEAD:
                 await self._buried(entry, found.reason, outcome, now)
-                line.given_up(entry.key)
+                line.kept.given_up(entry.key)
                 self._leave(entry)
                 self._lane.settle(entry)
             case Next.AGAIN:
@@ -162,7 +162,7 @@ class Attempt:
         self._leave(entry)
         self._lane.settle(entry)
         if self._number == LETTERS:
-            self._line.letters.append(entry.sequence)
+            self._line.kept.letters.append(entry.sequence)
 
     def _noted(self, outcome: Outcome, now: float) -> None:
         """What an outcome says about the sink as a whole."""
@@ -194,10 +194,12 @@ class Attempt:
         line.hub.metrics.buried(line.id)
         told = where not in ("store", "drop") and entry.told is not None and await self._told(entry.told, reason, entry)
         if told and self._number == LETTERS:
-            line.letters.append(entry.sequence)
+            line.kept.letters.append(entry.sequence)
         elif not told and (where != "drop" or self._number == LETTERS):
             first, words = entry.first or now, self._words(outcome)
-            line.letters.append(DeadLetter(entry.sequence, reason, outcome.code, words, entry.attempts, first, now))
+            line.kept.letters.append(
+                DeadLetter(entry.sequence, reason, outcome.code, words, entry.attempts, first, now)
+            )
         line.facts.dead += 1
         if line.facts.dead >= MOST_DEAD:
             self._suspend()

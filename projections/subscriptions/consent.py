@@ -7,7 +7,8 @@ from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from projections.subscriptions.line import Hub, Line
+    from projections.subscriptions.hub import Hub
+    from projections.subscriptions.line import Line
 
 #: Seconds between two times that a sink is asked, and that a callback's secret is good for.
 DAY: Final = 86400.0
@@ -62,7 +63,7 @@ class Consents:
             self._asking, self._wanted = True, False
             self._hub.start(self._ask())
         else:
-            self._line.wake_at(due)
+            self._line.pace.wait(due)
 
     def granted(self, rate: int | None) -> None:
         """The sink has consented by itself, to a rate or to the one that was asked for."""

@@ -1,0 +1,64 @@
+"""Sees to what others wish of deliveries, and removes what has had its time.
+
+Apart from the leases, which must not wait for whoever writes for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from projections.subscriptions import state
+from projections.subscriptions.line import Line
+from projections.subscriptions.store import Books
+from projections.subscriptions.threads import Worker
+
+#: Seconds between two times that what has had its time is removed, and that dead letters are kept (SUB-831).
+SWEEP: Final = 3600.0
+KEPT: Final = 30 * 86400.0
+#: Seconds between two looks at what others wish.
+_PAUSE: Final = 1.0
+
+
+class Caring:
+    """now: gives seconds since 1970."""
+
+    def __init__(self, worker: Worker, books: Books, lines: Mapping[str, Line], now: Callable[[], float]) -> None:
+        self._worker, self._books = worker, books
+        self._lines = lines
+        self._now = now
+        self._hurry = asyncio.Event()
+        self._sweeps = 0.0
+
+    def hurry(self) -> None:
+        """Has wishes seen to now."""
+        self._hurry.set()
+
+    async def care(self) -> None:
+        """Does what is to be done now, and waits for more."""
+        await self._grant()
+        if time.monotonic() >= self._sweeps:
+            self._sweeps = time.monotonic() + SWEEP
+            await self._worker.do(self._swept_up)
+        self._hurry.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PAUSE):
+                await self._hurry.wait()
+
+    async def _grant(self) -> None:
+        for id, name, value in await self._worker.do(self._wishes, list(self._lines)):
+            line = self._lines.get(id)
+            if line is not None and name == "consent":
+                line.consents.granted(int(value) if value else None)
+                line.pump()
+
+    def _wishes(self, ids: Sequence[str]) -> list[tuple[str, str, str]]:
+        with self._books.reading() as db:
+            return state.wishes(db, ids)
+
+    def _swept_up(self) -> None:
+        with self._books.writing() as db:
+            state.sweep(db, self._now(), KEPT)

@@ -1,0 +1,109 @@
+"""Which subscriptions this process delivers for: taken over, let go and shared with other processes (SUB-805)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from projections.subscriptions.facts import Saved
+from projections.subscriptions.known import Change
+from projections.subscriptions.leases import Held, Leases
+from projections.subscriptions.line import Line
+from projections.subscriptions.store import FAILURES
+from projections.subscriptions.threads import Worker
+
+if TYPE_CHECKING:
+    from projections.subscriptions.deliver import Deliverer
+
+#: Seconds that attempts have to come to an end when others are to make them, or nobody.
+GRACE: Final = 5.0
+
+
+class Holding:
+    """lease: seconds after which other processes take over from this one when it says nothing."""
+
+    def __init__(self, deliverer: Deliverer, url: str, lease: float) -> None:
+        self._deliverer = deliverer
+        self._worker = Worker("leases")
+        self._leases = Leases(url, lease)
+        self._pause = min(1.0, lease / 5)
+        self._hurry = asyncio.Event()
+        self._until = 0.0
+        self._lapsed = False
+        self._leaving: set[str] = set()
+
+    @property
+    def lasts(self) -> bool:
+        """Whether what was held is held still."""
+        self._lapsed = time.monotonic() >= self._until
+        return not self._lapsed
+
+    def hurry(self) -> None:
+        """There is something to hold that is nobody's yet."""
+        self._hurry.set()
+
+    async def beat(self) -> None:
+        """Says that this process lives, takes what is free, and sees to what others wish."""
+        self._hurry.clear()
+        following = self._deliverer.following
+        await following.caught_up()
+        found = await self._worker.do(self._leases.beat, list(following.known))
+        if found is not None:
+            await self._hold(found)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._pause):
+                await self._hurry.wait()
+
+    async def end(self) -> None:
+        """Lets other processes have everything."""
+        await self._worker.do(self._leases.end)
+
+    def close(self) -> None:
+        """Gives thread and connection back and says nothing to others."""
+        self._worker.close()
+        self._leases.close()
+
+    async def _hold(self, found: Held) -> None:
+        """Delivers for what is held, and for nothing else."""
+        deliverer, lines = self._deliverer, self._deliverer.lines
+        anew = found.process != deliverer.saving.process
+        deliverer.saving.process = found.process
+        for line in list(lines.values()):
+            if anew or line.id not in found.held:
+                deliverer.drop(line)
+        lapsed, self._until = self._lapsed, found.until
+        if lapsed:
+            for line in lines.values():
+                line.pump()
+        known = deliverer.following.known
+        missing = [id for id in found.held - self._leaving if id in known and id not in lines]
+        if missing:
+            await deliverer.following.histories(missing, self._begun)
+            deliverer.wake()
+        surplus = [lines[id] for id in found.surplus - self._leaving if id in lines]
+        if surplus:
+            self._leaving |= {line.id for line in surplus}
+            deliverer.start(self._let_go(surplus))
+
+    def _begun(self, id: str, changes: list[Change], saved: Saved | None) -> None:
+        """Begins to deliver for a subscription, from where others have left off."""
+        if id not in self._deliverer.lines:
+            self._deliverer.put(Line(self._deliverer, changes, saved))
+
+    async def _let_go(self, lines: Sequence[Line]) -> None:
+        """Lets other processes have subscriptions, once all about them is written."""
+        ids = [line.id for line in lines]
+        try:
+            await asyncio.gather(*(line.close(GRACE) for line in lines))
+            await self._deliverer.saving.save(lines)
+        except FAILURES as error:
+            self._deliverer.failed(error)  # the others will send some of it again
+        for line in lines:
+            self._deliverer.drop(line)
+        try:
+            await self._worker.do(self._leases.release, ids)
+        finally:
+            self._leaving.difference_update(ids)
