@@ -168,7 +168,7 @@ class Attempt:
         """What an outcome says about the sink as a whole."""
         facts = self._line.facts
         if outcome.result is Result.DELIVERED:
-            facts.lastsuccess, facts.failing, facts.dead = now, 0.0, 0
+            facts.lastsuccess, facts.failing, facts.dead, facts.stored = now, 0.0, 0, outcome.stored
             if facts.state == "unauthorized":
                 facts.state = ""
             return

@@ -36,16 +36,19 @@ class Outcome:
     """An attempt's end.
 
     code: the protocol's own, such as `503`, `timeout` or `amqp:not-found`; message: at most 1 KiB, without secrets, for
-    the owner. until: no attempt before this time, and then this one does not count (Retry-After).
+    the owner. until: no attempt before this time, and then this one does not count (Retry-After). stored: whether who
+    acknowledged it keeps it, where settings alone do not say so.
     """
 
     result: Result
     code: str = ""
     message: str = ""
     until: datetime | None = None
+    stored: bool = False
 
 
 DELIVERED: Final = Outcome(Result.DELIVERED)
+STORED: Final = Outcome(Result.DELIVERED, stored=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,7 @@ class Deliveries:
             "lastattempt": _time(facts.lastattempt),
             "nextattempt": _time(facts.nextattempt),
             "lasterror": {**facts.lasterror, "time": _time(facts.lasterror["time"])} if facts.lasterror else None,
-            "guarantee": plan.guarantee,
+            "guarantee": plan.guarantee(facts.stored),
             "validation": _validation(facts) if validates else None,
             "webhookconformant": plan.conformant,
         }

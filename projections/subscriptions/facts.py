@@ -18,6 +18,7 @@ class Facts:
     """Times are seconds since 1970; 0 where there was none.
 
     epoch, since, sink: what was known of the subscription last; the sink is a hash of where it is. reach: see Lane.
+    stored: whether the last event that arrived was stored by who acknowledged it, where settings do not say so.
     dead: dead letters since the last success; failing: since when no attempt has succeeded. hold: no request before.
     bucket: see Bucket. expires: of a renewed token. pending: events on their way.
     consent: "" as long as nobody has asked, then `validated` or `unvalidated`; rate: requests a minute that it allows,
@@ -31,6 +32,7 @@ class Facts:
     sink: str = ""
     reach: int = 0
     lastsuccess: float = 0.0
+    stored: bool = False
     lastattempt: float = 0.0
     lasterror: dict[str, Any] | None = None
     dead: int = 0

@@ -25,7 +25,7 @@ def updated(line: Line) -> None:
         facts.sink, facts.consent, facts.rate, facts.checked, facts.refusals = line.plan.sink, "", 0, 0.0, 0
         facts.bucket, facts.hold = None, 0.0
     facts.epoch = subscription.epoch
-    facts.expires = 0.0
+    facts.expires, facts.stored = 0.0, False
     _go_on(line)
     for lane in line.lanes.values():
         lane.rewind()

@@ -127,15 +127,14 @@ class Plan:
         given = credential.get("accesstokenexpiresutc")
         return datetime.fromisoformat(given).timestamp() if given else None
 
-    @property
-    def guarantee(self) -> str:
-        """What the sink's acknowledgement is worth (SUB-709)."""
+    def guarantee(self, stored: bool) -> str:
+        """What the sink's acknowledgement is worth (SUB-709). stored: whether who acknowledged last keeps events."""
         settings: Mapping[str, Any] = self.subscription.attributes.get("protocolsettings") or {}
         once = (
             (self.protocol in ("MQTT3", "MQTT5") and settings.get("qos") == 0)
             or (self.protocol == "AMQP" and settings.get("sendersettlementmode") == "settled")
             or (self.protocol == "KAFKA" and str(settings.get("acks")) == "0")
-            or self.protocol == "NATS"
+            or (self.protocol == "NATS" and not stored)
         )
         return "atmostonce" if once else "atleastonce"
 

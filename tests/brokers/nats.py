@@ -13,7 +13,7 @@ import shutil
 import ssl
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -97,24 +97,28 @@ class Nats(Station):
 
     def add_stream(self, user: str = USER, password: str = PASSWORD, **settings: Any) -> None:
         """Makes a stream of JetStream that takes SUBJECT in."""
+        subjects = [SUBJECT, FORBIDDEN]
+        self._asked(lambda streams: streams.add_stream(name="CHANGES", subjects=subjects, **settings), user, password)
 
-        async def add() -> None:
-            client = await nats.connect(f"nats://127.0.0.1:{self.plain}", user=user, password=password)
-            await client.jetstream().add_stream(name="CHANGES", subjects=[SUBJECT, FORBIDDEN], **settings)
-            await client.close()
-
-        asyncio.run(add())
+    def remove_stream(self) -> None:
+        """Takes it away, with all that it has."""
+        self._asked(lambda streams: streams.delete_stream("CHANGES"))
 
     def stored(self, user: str = USER, password: str = PASSWORD) -> int:
         """Messages that the stream has."""
+        return int(self._asked(lambda streams: streams.stream_info("CHANGES"), user, password).state.messages)
 
-        async def count() -> int:
+    def _asked(self, question: Callable[[Any], Awaitable[Any]], user: str = USER, password: str = PASSWORD) -> Any:
+        """What JetStream answers."""
+
+        async def ask() -> Any:
             client = await nats.connect(f"nats://127.0.0.1:{self.plain}", user=user, password=password)
-            info = await client.jetstream().stream_info("CHANGES")
-            await client.close()
-            return int(info.state.messages)
+            try:
+                return await question(client.jetstream())
+            finally:
+                await client.close()
 
-        return asyncio.run(count())
+        return asyncio.run(ask())
 
     def _configure(self, further: str, login: str) -> None:
         files = issue(self._folder / "certificates", HOST)

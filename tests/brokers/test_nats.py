@@ -15,9 +15,13 @@ import orjson
 import pytest
 
 from domain.subscriptions.sinks import NATS
-from projections.subscriptions.contract import DELIVERED, Credential, Outcome, Result, Target
-from tests.brokers.nats import FORBIDDEN, Nats, Raw, nats_server
+from projections.subscriptions.contract import DELIVERED, STORED, Credential, Outcome, Result, Target
+from projections.subscriptions.guard import Guard
+from projections.subscriptions.ports import Ports
+from projections.subscriptions.service import Service
+from tests.brokers.nats import FORBIDDEN, SUBJECT, Nats, Raw, nats_server
 from tests.brokers.suite import HOST, PASSWORD, USER, Names, Relay, deliver, eavesdropper, event, frozen, opened, run
+from tests.projections.subscriptions.rig import Rig, until
 
 pytestmark = pytest.mark.broker
 
@@ -155,8 +159,40 @@ def test_a_send_that_is_cancelled_spoils_no_other(server: Nats) -> None:
 
 def test_a_stream_acknowledges(streaming: Nats) -> None:  # SUB-709: at least once where something stores it
     streaming.add_stream()
-    assert attempt(streaming.target(), *map(event, range(5))) == [DELIVERED] * 5
+    assert attempt(streaming.target(), *map(event, range(5))) == [STORED] * 5
     assert streaming.stored() == 5
+
+
+def test_the_status_says_what_an_acknowledgement_is_worth(streaming: Nats, tmp_path: Path) -> None:
+    # SUB-709: at most once as long as nobody stores, at least once when a stream does; the last one counts
+    rig = Rig(f"sqlite:///{tmp_path / 'annals.db'}")
+    login = {"credentialtype": "PLAIN", "identifier": USER, "secret": PASSWORD}
+    nats = {"sink": f"nats://127.0.0.1:{streaming.plain}", "protocol": "NATS", "sinkcredential": login}
+    service = Service(rig.url, Ports(Guard(allow="127.0.0.1", plaintext=True), policy="off"))
+
+    def status() -> dict[str, Any]:
+        return dict(service.deliveries.status(rig.subscription()))
+
+    async def scenario() -> None:
+        rig.subscribe(subject=SUBJECT, **nats)
+        rig.groups("a")
+        await until(lambda: "lastsuccess" in status())
+        assert status()["guarantee"] == "atmostonce"
+        await asyncio.to_thread(streaming.add_stream)
+        rig.subscribe(subject=SUBJECT, **nats)  # written anew it connects, and asks, anew
+        rig.groups("b")
+        await until(lambda: status()["guarantee"] == "atleastonce")
+        await asyncio.to_thread(streaming.remove_stream)
+        rig.groups("c")
+        await until(lambda: status()["guarantee"] == "atmostonce")
+
+    rig.told.append(service)
+    service.start()
+    try:
+        asyncio.run(scenario())
+    finally:
+        service.stop()
+        rig.close()
 
 
 def test_a_full_stream(streaming: Nats) -> None:  # 8.3: not now; a core server would have lost it silently

@@ -51,12 +51,13 @@ class NatsSink:
         self._closed = False
 
     async def send(self, events: Sequence[CloudEvent]) -> Outcome:
-        """See contract.Sink; of several events, the first outcome that is no success."""
+        """See contract.Sink; of several events, the first outcome that is no success, or the last."""
+        outcome = DELIVERED
         for event in events:
             outcome = await self._send(event)
             if outcome.result is not Result.DELIVERED:
-                return outcome
-        return DELIVERED
+                break
+        return outcome
 
     async def close(self) -> None:
         """See contract.Sink."""

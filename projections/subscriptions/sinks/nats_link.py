@@ -18,7 +18,7 @@ from nats.js.errors import APIError, NoStreamResponseError
 
 from domain.subscriptions.sinks import Address
 from projections.subscriptions import trust
-from projections.subscriptions.contract import DELIVERED, Credential, Outcome, Resolver, Result, Target
+from projections.subscriptions.contract import DELIVERED, STORED, Credential, Outcome, Resolver, Result, Target
 from projections.subscriptions.sinks.dialing import INSECURE, Refused, dial, is_private
 from projections.subscriptions.sinks.nats_transport import Stream, WebSocket
 
@@ -145,7 +145,7 @@ class Link:
     def _stored(self, error: BaseException | None) -> Outcome:
         match error:
             case None:
-                return DELIVERED
+                return STORED
             case NoStreamResponseError():
                 self._stream, self._asked = None, float("-inf")
                 return Outcome(Result.RETRY, "jetstream", "the stream does not answer")

@@ -30,6 +30,10 @@ from projections.xregistry_events import XRegistryEvents
 
 COMMAND = DeleteEntities("/dirs")
 FAMILIES = (XRegistry(XRegistryEvents()),)
+SETTINGS = (
+    *("retry", "ordering", "deadletter", "contentmode", "maxbatchsize", "maxbatchwait", "requestrate"),
+    *("subject", "timeout"),
+)
 #: Seconds that tests wait for what has to happen at once.
 SOON = 20.0
 
@@ -260,11 +264,7 @@ class Rig:
 
 def attributes(**members: Any) -> dict[str, Any]:
     """A subscription's public form. retry, ordering, deadletter and other settings may be given by name."""
-    settings = {
-        name: members.pop(name)
-        for name in ("retry", "ordering", "deadletter", "contentmode", "maxbatchsize", "maxbatchwait", "requestrate")
-        if name in members
-    }
+    settings = {name: members.pop(name) for name in SETTINGS if name in members}
     config: dict[str, Any] = {"families": ["xregistry"], "startposition": members.pop("start", "latest")}
     config |= members.pop("config", {})
     shared: dict[str, Any] = {"sink": "https://sink.example/in", "protocol": "HTTP", "filters": []}
