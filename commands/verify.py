@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
+from itertools import starmap
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection
 
 from commands import proof, sql
+from commands.damaged import faults, members, readable, snapshot
 from commands.log import Store
 from commands.mapper import EventMapper, image_in, image_of
 from commands.proof import Interaction, LogRow
+from commands.world import pointer
 from domain import xid as xids
 from domain.events import EntityDeleted, EntityEvent
 
@@ -24,8 +25,10 @@ _FACTS: Final = f"SELECT {', '.join(Interaction._fields)} FROM interaction"
 _INTERACTIONS: Final = f"{_FACTS} WHERE last > ? ORDER BY last LIMIT ?"
 _LAST: Final = f"{_FACTS} ORDER BY last DESC LIMIT 1"
 _EVENTS: Final = (
-    "SELECT l.position, l.stream, l.revision, l.topic, l.state, p.position, p.stream, p.revision, p.topic, p.state"
+    "SELECT l.position, l.stream, l.revision, l.topic, l.state, p.position, p.stream, p.revision, p.topic, p.state,"
+    " h.revision, h.xid, h.type, h.parent, h.live, h.hash, h.xref"
     " FROM log l LEFT JOIN log p ON p.stream = l.stream AND p.revision = l.revision - 1"
+    " LEFT JOIN head h ON h.tree_key = replace(l.stream, '/', '!') AND h.position = l.position"
     " WHERE l.position > ? AND l.position <= ? ORDER BY l.position LIMIT ?"
 )
 _UNPOINTED: Final = (
@@ -34,7 +37,10 @@ _UNPOINTED: Final = (
     " AND NOT EXISTS (SELECT 1 FROM head h WHERE h.tree_key = replace(l.stream, '/', '!')"
     " AND h.position = l.position AND h.revision = l.revision) ORDER BY l.position"
 )
-_LIVE: Final = "SELECT tree_key, hash FROM head WHERE live AND tree_key > ? ORDER BY tree_key LIMIT ?"
+_STRAY: Final = (
+    "SELECT tree_key FROM head h WHERE NOT EXISTS"
+    " (SELECT 1 FROM log l WHERE l.position = h.position AND replace(l.stream, '/', '!') = h.tree_key)"
+)
 _DOCUMENTS: Final = "SELECT sha256, bytes FROM document WHERE sha256 > ? ORDER BY sha256 LIMIT ?"
 _ROWS: Final = (
     "SELECT tree_key, xid, type, epoch, attributes, private FROM entity WHERE tree_key > ? ORDER BY tree_key LIMIT ?"
@@ -54,55 +60,67 @@ def verify(store: Store, progress: Progress = lambda reached, last: None) -> Ite
     A damaged interaction is reported once: the next is measured against what is stored of it. Reads each event twice,
     in pages, from one snapshot; memory does not grow with the log.
     """
-    with _snapshot(store) as connection:
-        last = sql.value(connection, "SELECT coalesce(max(position), 0) FROM log")
-        walk = _Walk(connection, store.mapper, _damaged_documents(connection))
-        for interaction in _interactions(connection):
-            yield from walk.interaction(interaction)
-            progress(interaction.last, last)
-        if walk.before.last != last:
-            yield Finding(walk.before.last + 1, "the log goes on after its last interaction")
-        yield from _heads(connection, walk.before)
+    with snapshot(store) as connection:
+        walk, unreadable = _Walk(connection, store.mapper), list[str]()
+        with readable(unreadable.append):
+            yield from _walked(connection, walk, progress)
+        for said in unreadable:
+            yield Finding(walk.before.last + 1, f"the database cannot read on: {said}")
+
+
+def _walked(connection: Connection, walk: _Walk, progress: Progress) -> Iterator[Finding]:
+    last = sql.value(connection, "SELECT coalesce(max(position), 0) FROM log")
+    walk.damaged.update(_damaged_documents(connection))
+    for interaction in _interactions(connection):
+        yield from walk.interaction(interaction)
+        progress(interaction.last, last)
+    if walk.before.last != last:
+        yield Finding(walk.before.last + 1, "the log goes on after its last interaction")
+    yield from _heads(connection, last)
+    yield from starmap(Finding, faults(connection, last))
 
 
 def verify_rows(store: Store) -> Iterator[Finding]:
     """Whether the rows of the read model are the entities that live at the log's end: their hashes add up to its."""
-    with _snapshot(store) as connection:
-        end = _last_interaction(connection)
-        hashes = (
-            proof.entity_hash(image_of(xid, type, epoch, attributes.encode(), private.encode()))
-            for _, xid, type, epoch, attributes, private in _by_key(connection, _ROWS)
-        )
-        if proof.moved(proof.NOTHING, (), hashes) != end.state:
-            yield Finding(end.last, "the read model's rows do not add up to the state hash")
+    with snapshot(store) as connection:
+        unreadable, end = list[str](), proof.START
+        with readable(unreadable.append):
+            end = _last_interaction(connection)
+            hashes = (proof.entity_hash(_image(members(_Row, row))) for row in _by_key(connection, _ROWS))
+            if proof.moved(proof.NOTHING, (), hashes) != end.state:
+                yield Finding(end.last, "the read model's rows do not add up to the state hash")
+        for said in unreadable:
+            yield Finding(end.last, f"the database cannot read the read model's rows: {said}")
 
 
 class _Walk:
     """From interaction to interaction; `before` is the one passed last."""
 
-    def __init__(self, connection: Connection, mapper: EventMapper, damaged: Collection[str]) -> None:
+    def __init__(self, connection: Connection, mapper: EventMapper) -> None:
+        """damaged: hashes of documents that are others than they say."""
         self.before = proof.START
+        self.damaged = set[str]()
         self._connection = connection
         self._mapper = mapper
-        self._damaged = set(damaged)
 
     def interaction(self, stored: Interaction) -> Iterator[Finding]:
         """What is wrong with the next interaction."""
         yield from self._facts(stored)
         chain, state, position = proof.Chain(self.before.chain, stored), self.before.state, self.before.last
         for page in self._pages(stored):
-            for row, previous in page:
+            for row, previous, _ in page:
                 chain.add(row)
                 yield from _succession(position, row, previous)
                 position = row.position
-            state = proof.moved(state, (_hash(old) for _, old in page if old), (_hash(row) for row, _ in page))
-            yield from self._contents(stored, [row for row, _ in page])
+            state = proof.moved(state, (_hash(old) for _, old, _ in page if old), (_hash(row) for row, _, _ in page))
+            yield from self._contents(stored, page)
         if position != stored.last:
             yield Finding(position + 1, "events are missing")
+        first = min(max(stored.first, self.before.last + 1), stored.last)
         if chain.digest(stored.state) != stored.chain:
-            yield Finding(stored.first, "the chain hash differs: the interaction or its events were changed")
+            yield Finding(first, "the chain hash differs: the interaction or its events were changed")
         if state != stored.state:
-            yield Finding(stored.first, "the state hash differs")
+            yield Finding(first, "the state hash differs")
         self.before = stored
 
     def _facts(self, stored: Interaction) -> Iterator[Finding]:
@@ -113,50 +131,90 @@ class _Walk:
         if stored.folded != stored.xregcorrelationid.casefold():
             yield Finding(stored.first, "the folded correlation id is another one's")
 
-    def _pages(self, stored: Interaction) -> Iterator[list[tuple[LogRow, LogRow | None]]]:
-        """The events of an interaction, each with the one before it in its stream."""
+    def _pages(self, stored: Interaction) -> Iterator[list[_Placed]]:
+        """The events of an interaction, each with what is beside it."""
         after = self.before.last
         while after < stored.last:
             found = sql.run(self._connection, _EVENTS, (after, stored.last, sql.CHUNK)).fetchall()
-            if not found:
+            if not found or found[-1][0] <= after:  # a damaged file gives rows that were not asked for, for ever
                 return
-            yield [(_log_row(row[:5]), _log_row(row[5:]) if row[5] else None) for row in found]
+            yield [_placed(row) for row in found]
             after = found[-1][0]
 
-    def _contents(self, stored: Interaction, rows: list[LogRow]) -> Iterator[Finding]:
-        events = {row.position: self._event(row) for row in rows}
+    def _contents(self, stored: Interaction, page: list[_Placed]) -> Iterator[Finding]:
+        events = {row.position: self._event(row) for row, _, _ in page}
         kept = self._kept({event.document for event in events.values() if event and event.document})
-        for row in rows:
+        for row, _, head in page:
             event = events[row.position]
             if event is None:
                 yield Finding(row.position, "the event cannot be read")
-            elif event.stream != row.stream or event.xregcorrelationid != stored.xregcorrelationid:
+                continue
+            if event.stream != row.stream or event.xregcorrelationid != stored.xregcorrelationid:
                 yield Finding(row.position, "the event belongs to another stream or interaction")
             elif event.document and event.document not in kept:
                 yield Finding(row.position, f"the document {event.document} is missing or changed")
+            if head is not None and head != event.head:
+                yield Finding(row.position, f"head does not say what the last event of {row.stream} left")
 
     def _event(self, row: LogRow) -> _Read | None:
         try:
-            return _Read.of(self._mapper.of_row(row))
+            return _Read.of(self._mapper.of_row(row), row)
         except (ValueError, KeyError, TypeError):
             return None
 
     def _kept(self, documents: set[str]) -> set[str]:
         asked = sql.values(self._connection, documents)
         found = sql.run(self._connection, "SELECT sha256 FROM document WHERE sha256 {among}", (asked,))
-        return {digest for (digest,) in found} - self._damaged
+        return {digest for (digest,) in found} - self.damaged
+
+
+class _Placed(NamedTuple):
+    """An event, the one before it in its stream, and the columns of the stream's head if that points at the event."""
+
+    row: LogRow
+    previous: LogRow | None
+    head: tuple[Any, ...] | None
+
+
+def _placed(row: Sequence[Any]) -> _Placed:
+    previous, head = row[5:10], tuple(row[10:])
+    return _Placed(
+        members(LogRow, row[:5]),
+        members(LogRow, previous) if previous[0] is not None else None,
+        head if head[0] is not None else None,
+    )
 
 
 class _Read(NamedTuple):
-    """What is checked of an event's content."""
+    """What is checked of an event's content. head: what the stream's head says if this is its last event."""
 
     stream: str
     xregcorrelationid: str
     document: str | None
+    head: tuple[Any, ...]
 
     @classmethod
-    def of(cls, event: EntityEvent) -> _Read:
-        return cls(event.stream, event.xregcorrelationid, event.private.get("document"))
+    def of(cls, event: EntityEvent, row: LogRow) -> _Read:
+        owner = xids.parent(event.xid)
+        hash = b"" if isinstance(event, EntityDeleted) else proof.entity_hash(image_in(row.state))
+        parent = xids.tree_key(owner) if owner else ""
+        head = (event.revision, event.xid, event.type, parent, bool(hash), hash, pointer(event))
+        return cls(event.stream, event.xregcorrelationid, event.private.get("document"), head)
+
+
+class _Row(NamedTuple):
+    """What a row of the read model's table `entity` says of its entity."""
+
+    tree_key: str
+    xid: str
+    type: str
+    epoch: int
+    attributes: str
+    private: str
+
+
+def _image(row: _Row) -> bytes:
+    return image_of(row.xid, row.type, row.epoch, row.attributes.encode(), row.private.encode())
 
 
 def _succession(position: int, row: LogRow, previous: LogRow | None) -> Iterator[Finding]:
@@ -176,33 +234,39 @@ def _hash(row: LogRow) -> bytes:
         return b""
 
 
-def _heads(connection: Connection, end: Interaction) -> Iterator[Finding]:
+def _heads(connection: Connection, last: int) -> Iterator[Finding]:
     for position, stream in sql.run(connection, _UNPOINTED):
         yield Finding(position, f"head does not point at the last event of {stream}")
-    if proof.moved(proof.NOTHING, (), _counted(connection)) != end.state:
-        yield Finding(end.last, "the hashes in head do not add up to the state hash")
+    for (key,) in sql.run(connection, _STRAY):
+        yield Finding(last, f"head has {key!r}, which no event is about")
 
 
-def _counted(connection: Connection) -> Iterator[bytes]:
-    """The hashes in head that count in the state hash."""
-    for key, hash in _by_key(connection, _LIVE):
-        if not xids.is_apart(key.replace("!", "/")):
-            yield bytes(hash)
+class _Document(NamedTuple):
+    sha256: str
+    content: bytes
+
+
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest()
 
 
 def _damaged_documents(connection: Connection) -> list[str]:
     stored = _by_key(connection, _DOCUMENTS, 50)
-    return [digest for digest, content in stored if sha256(content).hexdigest() != digest]
+    return [digest for digest, content in (members(_Document, row) for row in stored) if _digest(content) != digest]
 
 
 def _interactions(connection: Connection) -> Iterator[Interaction]:
     for row in _by_key(connection, _INTERACTIONS, start=0):
-        yield _interaction(row)
+        yield members(Interaction, row)
 
 
 def _last_interaction(connection: Connection) -> Interaction:
     row = sql.run(connection, _LAST).fetchone()
-    return _interaction(row) if row else proof.START
+    return members(Interaction, row) if row else proof.START
+
+
+def _is_beyond(key: Any, last: Any) -> bool:
+    return isinstance(key, type(last)) and key > last
 
 
 def _by_key(connection: Connection, statement: str, size: int = sql.CHUNK, start: str | int = "") -> Iterator[Any]:
@@ -211,39 +275,6 @@ def _by_key(connection: Connection, statement: str, size: int = sql.CHUNK, start
     while True:
         page = sql.run(connection, statement, (last, size)).fetchall()
         yield from page
-        if len(page) < size:  # not "until a page is empty": a damaged key may sort before itself, again and again
+        if len(page) < size or not _is_beyond(page[-1][0], last):  # a damaged key may sort before itself, for ever
             return
         last = page[-1][0]
-
-
-def _interaction(row: Iterable[Any]) -> Interaction:
-    whole = Interaction(*row)
-    return whole._replace(chain=bytes(whole.chain), state=bytes(whole.state))
-
-
-def _log_row(row: Iterable[Any]) -> LogRow:
-    position, stream, revision, topic, state = row
-    return LogRow(position, stream, revision, topic, bytes(state))
-
-
-@contextmanager
-def _snapshot(store: Store) -> Iterator[Connection]:
-    # A SQLite transaction is a snapshot already, and knows no weaker level by this name.
-    engine = store.engine
-    if engine.dialect.name == "postgresql":
-        engine = engine.execution_options(isolation_level="REPEATABLE READ")
-    with engine.begin() as connection, _lenient(connection.connection.driver_connection):
-        yield connection
-
-
-@contextmanager
-def _lenient(driver: Any) -> Iterator[None]:
-    """Lets SQLite give text that is no UTF-8 any more, so that it can be found rather than fail."""
-    if not isinstance(driver, sqlite3.Connection):
-        yield
-        return
-    strict, driver.text_factory = driver.text_factory, lambda content: content.decode(errors="backslashreplace")
-    try:
-        yield
-    finally:
-        driver.text_factory = strict

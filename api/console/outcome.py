@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, Final
 
+import psycopg
 from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 
@@ -51,11 +53,12 @@ def problem_line(problem: Problem) -> str:
 
 def _settings_line(error: ValidationError) -> str:
     found = error.errors(include_url=False, include_input=False)
-    return "; ".join(f"{PREFIX}{'_'.join(map(str, one['loc'])).upper()}: {one['msg']}" for one in found)
+    said = (("_".join(map(str, one["loc"])).upper(), one["msg"].removeprefix("Value error, ")) for one in found)
+    return "; ".join(f"{PREFIX}{name}: {message}" for name, message in said)
 
 
-def _store_line(error: DBAPIError) -> str:
-    first = str(error.orig).strip().partition("\n")[0]
+def _store_line(error: Exception) -> str:
+    first = str(error.orig if isinstance(error, DBAPIError) else error).strip().partition("\n")[0]
     return f"the store does not answer: {first}. Look at the database, and at ANNALS_DATABASE or --database."
 
 
@@ -68,6 +71,8 @@ _ERRORS: Final[tuple[tuple[type[Exception], Exit, Callable[[Any], str]], ...]] =
     (NoSuchModuleError, Exit.USAGE, str),
     (StoreFault, Exit.STORE, str),
     (DBAPIError, Exit.STORE, _store_line),
+    (sqlite3.Error, Exit.STORE, _store_line),
+    (psycopg.Error, Exit.STORE, _store_line),
 )
 
 

@@ -1,8 +1,11 @@
-"""Any byte of the log, of its interactions and of the documents that is not what it was is found, and where."""
+"""Any byte of the log, of its heads, interactions and documents that is not what it was is found, and where."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -15,9 +18,10 @@ from commands import tables
 from commands.handle import Waiting, handle
 from commands.log import Store
 from commands.verify import verify
+from domain.commands import Command
 from tests.commands.facts import decide, delete, write
 
-TABLES = (tables.log, tables.interaction, tables.document)
+TABLES = (tables.log, tables.interaction, tables.document, tables.head)
 EXAMPLES = {"sqlite": 100, "postgresql": 25}
 
 
@@ -32,16 +36,29 @@ class Cell(NamedTuple):
 
 @pytest.fixture
 def cells(store: Store) -> list[Cell]:
-    """Every value of a log with positions 1 and 2; 3 (a document); 4 and 5 (deletions); 6."""
-    orders = [
+    """Every value of a log, see `tell`."""
+    tell(store)
+    assert list(verify(store)) == []
+    return list(stored(store))
+
+
+def told(url: str) -> Store:
+    """A new store with a log, see `tell`."""
+    store = Store(url)
+    store.create()
+    tell(store)
+    return store
+
+
+def tell(store: Store) -> None:
+    """Positions 1 and 2; 3 (a document); 4 and 5 (deletions); 6."""
+    orders: list[Command] = [
         write("/dirs/a", "/dirs/a/files/f", name="one"),
         write("/dirs/b", document=b"content", name="é"),
         delete("/dirs/a"),
         write("/dirs/b", name="three", number=1.5),
     ]
     handle([Waiting(order, caller="Zoë") for order in orders], store, [], decide)
-    assert list(verify(store)) == []
-    return list(stored(store))
 
 
 def stored(store: Store) -> Iterator[Cell]:
@@ -50,12 +67,15 @@ def stored(store: Store) -> Iterator[Cell]:
         of = {position: span for span in spans for position in span}
         for table in TABLES:
             for row in connection.execute(select(table)):
-                positions = range(3, 4) if table is tables.document else of[row[0]]
-                yield from (Cell(column, row[0], row._mapping[column], positions) for column in table.columns)
+                positions = range(3, 4) if table is tables.document else of[row[1 if table is tables.head else 0]]
+                found = (Cell(column, row[0], row._mapping[column], positions) for column in table.columns)
+                yield from (cell for cell in found if cell.value not in (None, "", b""))
 
 
 def flipped(value: Any, bit: int) -> Any:
     """The value with one bit turned; text as its bytes."""
+    if isinstance(value, bool):
+        return not value
     if isinstance(value, int):
         return value ^ (1 << bit % 31)
     content = bytearray(value.encode() if isinstance(value, str) else value)
@@ -101,6 +121,69 @@ def test_a_flipped_bit_is_found_where_it_is(store: Store, cells: list[Cell]) -> 
 
     run()
     assert list(verify(store)) == []
+
+
+#: What stands in a cell instead, each of another of SQLite's types than the one before.
+OTHERS = ("'12x'", "x'3132'", "1.5", "x''", "-7")
+#: Columns that are SQLite's own row numbers, and hold nothing else.
+NUMBERS = ("log.position", "interaction.last")
+FREE = [column for table in TABLES for column in table.columns if str(column) not in NUMBERS]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("column", FREE, ids=str)
+def test_a_value_of_another_type_is_found(sqlite_url: str, column: Column[Any], other: str) -> None:
+    # Proof: SQLite keeps values of any type in any column, and one flipped bit can make text of a number
+    store = told(sqlite_url)
+    table, key = column.table, next(iter(column.table.primary_key))
+    with store.engine.begin() as connection:
+        last = connection.exec_driver_sql(f"SELECT max({key.name}) FROM {table.name}").scalar_one()
+        connection.exec_driver_sql(f"UPDATE {table.name} SET {column.name} = {other} WHERE {key.name} = ?", (last,))
+    found = list(verify(store))
+    store.close()
+    assert found
+    assert all(0 < finding.position <= 7 for finding in found)
+
+
+def test_a_flipped_bit_of_the_file_is_found(sqlite_url: str, tmp_path: Path) -> None:
+    # Proof: also where the database itself stumbles, or only an index has the copy of a value that is read
+    told(sqlite_url).close()
+    path = tmp_path / "annals.db"
+    whole, rows = path.read_bytes(), scanned(path)
+    with closing(sqlite3.connect(path)) as driver:
+        size = driver.execute("PRAGMA page_size").fetchone()[0]
+        names = ", ".join(f"'{table.name}'" for table in TABLES)
+        roots = driver.execute(f"SELECT rootpage FROM sqlite_master WHERE tbl_name IN ({names})").fetchall()
+
+    @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.sampled_from(roots), st.integers(0, size - 1), st.integers(0, 7))
+    def run(root: tuple[int], offset: int, bit: int) -> None:
+        content = bytearray(whole)
+        content[(root[0] - 1) * size + offset] ^= 1 << bit
+        path.write_bytes(content)
+        same = scanned(path) == rows
+        store = Store(sqlite_url)
+        found = list(verify(store))
+        store.close()
+        assert found or same, (root, offset, bit)
+
+    run()
+
+
+def scanned(path: Path) -> Any:
+    """What is in the tables, type and value, found without an index; what the database says if it cannot tell."""
+    with closing(sqlite3.connect(path)) as driver:
+        driver.text_factory = bytes
+        try:
+            return [list(driver.execute(_scan(table))) for table in TABLES]
+        except sqlite3.DatabaseError as error:
+            return str(error)
+
+
+def _scan(table: Table) -> str:
+    columns = ", ".join(f"typeof({column.name}), {column.name}" for column in table.columns)
+    # A table without row numbers is its own index.
+    return f"SELECT {columns} FROM {table.name}{'' if table is tables.head else ' NOT INDEXED'}"
 
 
 def restored(store: Store, table: Table, rows: list[Any]) -> None:
