@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -72,9 +72,14 @@ def _content(path: str) -> str:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _endpoint(id: str) -> None:
-    if not xids.ID.match(id):
-        raise ValueError("an id is needed, such as subscriptions")
+def _id(text: str) -> str:
+    if not xids.ID.match(text):
+        raise ValueError("an id is needed: 1 to 128 of A-Z a-z 0-9 . _ ~ : @ - with a letter, a digit or _ first")
+    return text
+
+
+def _lower(given: object) -> object:
+    return given.lower() if isinstance(given, str) else given
 
 
 #: Hosts that nobody else can reach.
@@ -154,7 +159,7 @@ class Settings(BaseSettings):
     master_key_file: Annotated[str | None, _parsed(lambda path: keys_of(_content(path)))] = Field(
         None, description="path of a file with such keys, with commas or on lines of their own"
     )
-    subscriptions_endpoint: Annotated[str | None, _parsed(_endpoint)] = Field(
+    subscriptions_endpoint: Annotated[str | None, _parsed(_id)] = Field(
         None, description="id of the endpoint as which the registry makes its subscriptions known"
     )
     subscriptions_owned: int = Field(1000, ge=0, description="subscriptions that one caller may have")
@@ -175,8 +180,12 @@ class Settings(BaseSettings):
     sinks_origin: Annotated[str | None, _parsed(_dns_name)] = Field(
         None, description="DNS name that sinks are told who sends; by default the host of the public URL"
     )
-    registryid: str = Field("annals", description="registryid that a new store gets; an existing one keeps its own")
-    log_level: str = Field("info", description="least level of log lines: debug, info, warning, error")
+    registryid: Annotated[str, AfterValidator(_id)] = Field(
+        "annals", description="registryid that a new store gets; an existing one keeps its own"
+    )
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
+        "info", description="least level of log lines: debug, info, warning, error"
+    )
 
     @property
     def master_keys(self) -> tuple[bytes, ...]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from sqlalchemy.engine import make_url
 
-from api.console.outcome import StoreFault
+from api.console.outcome import Misused, StoreFault
 from api.settings import Settings
 
 Database = Annotated[
@@ -22,8 +22,14 @@ PublicUrl = Annotated[
 
 
 def settings_with(**flags: Any) -> Settings:
-    """The settings, flags that were given before the environment and `.env`."""
-    return Settings(**{name: value for name, value in flags.items() if value is not None})
+    """The settings, flags that were given before the environment and `.env`.
+
+    Raises: ValidationError for a setting that cannot be, Misused for an `.env` that is no text.
+    """
+    try:
+        return Settings(**{name: value for name, value in flags.items() if value is not None})
+    except UnicodeDecodeError:
+        raise Misused("the file .env is not UTF-8 text; mend it or move it away.") from None
 
 
 def existing(settings: Settings) -> Settings:

@@ -39,8 +39,10 @@ def serve(
     with opened(settings):
         pass  # a store that cannot be opened is one line here; from inside the server it would be a trace
     listening = listen(settings)
-    address = "http://{}:{}".format(*listening.getsockname()[:2])
-    typer.echo(f"Annals serves {settings.public_url or address} from {hidden(settings.database)}", err=True)
+    typer.echo(
+        f"Annals serves {settings.public_url or address(*listening.getsockname()[:2])} from {hidden(settings.database)}",
+        err=True,
+    )
     run(settings, listening)
 
 
@@ -52,6 +54,11 @@ def listen(settings: Settings) -> socket.socket:
     except OSError as error:
         reason = error.strerror or error
         raise Misused(f"cannot listen on {settings.host}:{settings.port}: {reason}. Try --port.") from None
+
+
+def address(host: str, port: int) -> str:
+    """The URL at which a socket bound to an address takes requests."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def run(settings: Settings, listening: socket.socket) -> None:

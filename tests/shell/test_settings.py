@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from api.console.serve import address
 from api.settings import Settings, hidden
 from tests.shell.conftest import Annals
 
@@ -37,6 +38,40 @@ def test_a_refused_setting_does_not_show_its_password_either(annals: Annals) -> 
     assert ended.code == 2
     assert ended.err.startswith("annals: ANNALS_DATABASE: ")
     assert "geheim" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LOG_LEVEL", "loud"),
+        # ENT-30: a registryid is an id, else no copy of the registry could be written back
+        ("REGISTRYID", "a b"),
+        ("REGISTRYID", ""),
+        ("PORT", "eighty"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_one_line(
+    name: str, value: str, folder: Path, monkeypatch: pytest.MonkeyPatch, annals: Annals
+) -> None:
+    monkeypatch.setenv(f"ANNALS_{name}", value)
+    ended = annals("config")
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert ended.err.startswith(f"annals: ANNALS_{name}: ")
+
+
+def test_levels_of_log_lines_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANNALS_LOG_LEVEL", "WARNING")
+    assert Settings().log_level == "warning"
+
+
+def test_a_file_of_settings_that_is_no_text_is_one_line(folder: Path, annals: Annals) -> None:
+    (folder / ".env").write_bytes(b"\xff\xfe")
+    ended = annals("config")
+    assert (ended.code, ended.err.count("\n"), ".env" in ended.err) == (2, 1, True)
+
+
+def test_the_address_of_a_server_is_a_url() -> None:
+    assert (address("127.0.0.1", 8080), address("::1", 8080)) == ("http://127.0.0.1:8080", "http://[::1]:8080")
 
 
 # In memory SQLite forgets everything with the process, and gives each connection a registry of its own.
