@@ -110,8 +110,7 @@ def _beside(
 
 def _asked(checker: Checker, questions: set[Question], contents: dict[str | None, bytes]) -> float:
     since = time.perf_counter()
-    verdicts = checker.at_hand(questions, {str(name): content for name, content in contents.items()})
-    verdicts |= checker.answers(questions - verdicts.keys(), contents.__getitem__)
+    verdicts = checker.answers(questions, contents.__getitem__)
     seconds = time.perf_counter() - since
     assert verdicts.keys() == questions and not any(verdicts[one] for one in questions if isinstance(one, Document))
     return seconds

@@ -9,7 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from threading import Lock
 from time import monotonic
 from typing import Final, NamedTuple
@@ -24,7 +24,7 @@ __all__ = ["Bounds", "Checker", "Content"]
 #: How many questions, and how many bytes of documents, go to a process at a time.
 TOGETHER: Final = 128
 BYTES: Final = 512 << 10
-#: Small documents of tame formats, in bytes, and how many of them, are looked at by whoever asks.
+#: Small documents of tame formats, in bytes, are looked at by whoever asks; so many questions about them.
 SMALL: Final = 8 << 10
 FEW: Final = 4
 #: How many verdicts, and sizes of documents, are kept.
@@ -72,8 +72,9 @@ class Checker:
         found = self.known(asked)
         if len(asked) - len(found) > FEW:
             return found
+        parse = cache(lambda document: parsed(document, documents[document.sha256 or ""]))
         left = [question for question in asked if question not in found and _is_small(question, documents)]
-        fresh = {question: _judged(question, documents) for question in left}
+        fresh = {question: judge(question, parse) for question in left}
         self._keep(fresh)
         return found | fresh
 
@@ -86,6 +87,10 @@ class Checker:
         asked = list(questions)
         found = self.known(asked)
         left = [one for one in asked if one not in found]
+        if len(left) <= FEW:
+            small = self._small(left, content)
+            found |= self.at_hand(left, small)
+            left, content = [one for one in left if one not in found], _first_of(small, content)
         patience = _Patience(self._bounds, len(left))
         documents = [one for one in left if isinstance(one, Document)]
         readings = [one for one in left if isinstance(one, Reading)]
@@ -145,6 +150,15 @@ class Checker:
         if some:
             yield _Lot(some, _first_of(read, content), careful=False)
 
+    def _small(self, questions: Sequence[Question], content: Content) -> dict[str, bytes]:
+        """The documents of tame formats that are small, and others that had to be read for their size."""
+        read: dict[str, bytes] = {}
+        for document in {one for question in questions for one in documents_of(question)}:
+            name = document.sha256
+            if name is not None and _is_tame(document) and self._size(name, content, read) <= SMALL:
+                read[name] = read[name] if name in read else content(name)
+        return read
+
     def _size(self, name: str, content: Content, read: dict[str, bytes]) -> int:
         """The bytes of a document; one that has to be read for it is put to those that were."""
         with self._lock:
@@ -191,16 +205,16 @@ class _Patience:
 
 
 def _is_small(question: Question, documents: Mapping[str, bytes]) -> bool:
-    """Whether a question is about one document that costs little whatever is in it."""
-    if not isinstance(question, Document):
-        return False
-    room = formats.find(question.format)
-    content = documents.get(question.sha256 or "")
-    return room is not None and room.tame and content is not None and len(content) <= SMALL
+    """Whether a question costs little whatever is in the documents that it is about."""
+    contents = [documents.get(one.sha256 or "") for one in documents_of(question) if _is_tame(one)]
+    return len(contents) == len(documents_of(question)) and all(
+        content is not None and len(content) <= SMALL for content in contents
+    )
 
 
-def _judged(question: Question, documents: Mapping[str, bytes]) -> Verdict:
-    return judge(question, lambda document: parsed(document, documents[document.sha256 or ""]))
+def _is_tame(document: Document) -> bool:
+    room = formats.find(document.format)
+    return room is not None and room.tame
 
 
 def _names(question: Question) -> list[str]:

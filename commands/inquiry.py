@@ -110,9 +110,7 @@ class Inquiry:
             known = unanswered.documents.get(sha256)
             return known if known is not None else self._stored(sha256)
 
-        known = self._checker.at_hand(unanswered.questions, unanswered.documents)
-        left = unanswered.questions - known.keys()
-        return {**known, **self._checker.answers(left, content)} if left else known
+        return self._checker.answers(unanswered.questions, content)
 
     def _stored(self, sha256: str) -> bytes:
         with self._store.engine.begin() as connection:

@@ -30,7 +30,7 @@ class Room:
 
     names: the values of `format` that mean it, in any letter case; `*` stands for any text. text: documents are text,
     which a JSON document carries as one string; otherwise they are JSON. compares: whether it can compare two
-    documents. tame: a small document costs no more than a process would to be asked.
+    documents. tame: to parse a small document, or to compare two, costs no more than to ask a process.
     """
 
     module: str

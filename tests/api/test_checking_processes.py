@@ -96,6 +96,9 @@ def _seconds(pid: int) -> float:
 def test_there_is_none_before_it_is_needed(served: Served) -> None:
     # reading, writing and small documents of a tame format take none; one that is enough is all that is started
     put(served.url, *SMALL).raise_for_status()
+    httpx.patch(f"{served.url}/schemagroups/g/schemas/Avro/meta", json={"compatibility": "full"}).raise_for_status()
+    wider = httpx.post(f"{served.url}/schemagroups/g/schemas/Avro$details", json={"format": SMALL[0], "schema": "long"})
+    assert "compatibility_violation" in wider.text
     httpx.get(served.url).raise_for_status()
     assert children(served.process.pid) == []
     for number in range(4):
