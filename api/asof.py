@@ -29,4 +29,9 @@ def original(request: Request) -> str:
     """The URL that a request about the past would have for the present."""
     parts = (part for part in request.query.decode("latin-1").split("&") if part)
     query = "&".join(part for part in parts if unquote_plus(part.partition("=")[0]) != "asof")
-    return f"{request.base}{request.raw or '/'}{'?' if query else ''}{query}".translate(_REFERENCE)
+    return reference(f"{request.base}{request.raw or '/'}{'?' if query else ''}{query}")
+
+
+def reference(url: str) -> str:
+    """A URL for a Link header, in which a client may have sent what ends it there as it is."""
+    return url.translate(_REFERENCE)

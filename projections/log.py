@@ -61,7 +61,8 @@ class Log:
     def as_of(self, moment: str, now: datetime, name: str = "asof") -> Interaction:
         """The last interaction that had ended at a moment; `START` where none had (FLAG-80).
 
-        moment: a position, an RFC 3339 time or a correlation id. now: the time that no moment may be beyond.
+        moment: a position, an RFC 3339 time or a correlation id. now: the time that no moment may be beyond,
+        unless the log is.
         name: of the parameter that the moment came in.
         Raises: BadRequest for what is malformed, unknown or yet to come.
         """
@@ -87,7 +88,7 @@ class Log:
             then = _six_digits(utc(f"{moment[:11]}{moment[11:].replace(' ', '+')}"))
         except (ValueError, OverflowError) as error:
             raise _no_moment(name, moment, str(error)) from None
-        if then > now:
+        if then > now and then > self.head().time:  # another machine's clock may be ahead of this one's
             raise _no_moment(name, moment, "it is yet to come")
         return self._one(_BY_THEN, then)
 

@@ -6,9 +6,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final, NamedTuple
+from urllib.parse import unquote_plus
 
 from api import conditional
 from api.answer import Answer, Headers
+from api.asof import reference
 from api.audit.asked import Asked
 from api.audit.forms import CONTENT_TYPES, Around, Format, Table, format_of, written
 from api.audit.looks import xid_of
@@ -91,6 +93,7 @@ def _tag(position: int, request: Request, format: Format) -> bytes:
 
 def _next(request: Request, after: int) -> tuple[bytes, bytes]:
     """The link to what comes behind a position; the same request otherwise."""
-    kept = [part for part in request.query.decode("latin-1").split("&") if part.partition("=")[0] != "after"]
-    path = xids.join(*request.segments)
-    return b"link", f"<{request.base}{path}?{'&'.join([*kept, f'after={after}'])}>;rel=next".encode("latin-1")
+    given = (part for part in request.query.decode("latin-1").split("&") if part)
+    kept = [part for part in given if unquote_plus(part.partition("=")[0]) != "after"]
+    url = f"{request.base}{xids.join(*request.segments)}?{'&'.join([*kept, f'after={after}'])}"
+    return b"link", f"<{reference(url)}>;rel=next".encode("latin-1")

@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 from starlette.types import Receive
 
 from api.answer import Answer, Headers
+from api.asof import reference
 from api.feeds.asked import MOST, Asked
 from api.feeds.following import Following
 from api.feeds.forms import Form, beat
@@ -146,5 +147,5 @@ async def _left(receive: Receive) -> None:
 def _headers(request: Request, form: Form, asked: Asked, position: int) -> Headers:
     """The headers of an answer that ends. position: where the next one goes on, whether there is more yet or not."""
     query = "&".join(filter(None, (asked.query, f"after={position}")))
-    onwards = f"<{request.base}{request.path}?{query}>;rel=next"
+    onwards = f"<{reference(f'{request.base}{request.path}?{query}')}>;rel=next"
     return [form.content_type, root_link(request.base), (b"link", onwards.encode("latin-1")), _UNKEPT, _VARY]

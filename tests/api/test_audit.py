@@ -182,6 +182,12 @@ def test_which_revisions(told: Told, path: str, positions: list[int]) -> None:
     assert told.positions(f"/-/history{path}") == positions
 
 
+def test_the_link_of_a_page_replaces_its_cursor(told: Told) -> None:
+    # however it was written; and RFC 8288: a ">" would end the URL
+    answer = told.send("GET", "/-/history/?limit=1&%61fter=1&x=<>&")
+    assert f"<{BASE}/-/history?limit=1&x=%3C%3E&after=4>;rel=next" in answer.headers["link"]
+
+
 @pytest.mark.parametrize("path", ["/dirs?", "/dirs?order=desc&", f"{FILE}?order=desc&", "/?below&from=4&"])
 @pytest.mark.parametrize("limit", [1, 3, 1000])
 def test_pages_of_a_history(told: Told, path: str, limit: int) -> None:

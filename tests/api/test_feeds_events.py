@@ -115,6 +115,12 @@ def test_pages_leave_nothing_out(api: Api, accept: str, limit: int) -> None:
     assert onwards(answer) == path  # at the end the link leads to what is yet to come
 
 
+def test_the_link_holds_the_query_whole(api: Api) -> None:
+    # RFC 8288: a Link header ends its URL at ">", which clients send in a query as it is
+    answer = api.done("GET", "/-/events?limit=1&sql=type<>'x'&after=4")
+    assert onwards(answer) == "/-/events?limit=1&sql=type%3C%3E'x'&after=5"
+
+
 @pytest.mark.parametrize(
     ("after", "first"),
     [("0", 0), ("4", 1), ("7", 4), ("8", 6), ("10", 8), ("id1", 4), ("ID2", 6), ("2026-01-02T03:04:05Z", 8)],

@@ -69,6 +69,15 @@ def test_a_moment_that_is_none_is_refused(grown: Store, moment: str) -> None:
         Log(database.over(connection)).as_of(moment, NOON + timedelta(seconds=10))
 
 
+def test_what_is_recorded_is_not_yet_to_come(grown: Store) -> None:
+    """FLAG-80: the time of an interaction names a moment, also where the clock is behind that of who recorded it."""
+    with grown.engine.begin() as connection:
+        log = Log(database.over(connection))
+        assert log.as_of("2026-01-01T12:00:01Z", NOON) == log.head()
+        with pytest.raises(BadRequest, match="yet to come"):
+            log.as_of("2026-01-01T12:00:01.000001Z", NOON)
+
+
 def test_interactions_and_events_are_read_in_order(grown: Store) -> None:
     with grown.engine.begin() as connection:
         log = Log(database.over(connection))
