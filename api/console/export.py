@@ -12,6 +12,7 @@ import typer
 
 from api.console.ask import answer
 from api.console.options import Database, PublicUrl, existing, settings_with
+from api.console.outcome import Misused
 from api.console.progress import Report, bar
 from api.settings import Settings
 
@@ -24,14 +25,33 @@ def export(output: Output = None, database: Database = None, public_url: PublicU
     `annals import` takes it into another registry. A file appears under its name only once it is complete.
     """
     settings = existing(settings_with(database=database, public_url=public_url))
-    if output is None:
-        asyncio.run(_copy(settings, sys.stdout.buffer, lambda done, total: None))
-        return
-    part = output.with_name(output.name + ".part")
-    with part.open("wb") as file, bar("Exporting (bytes)") as report:
-        asyncio.run(_copy(settings, file, report))
-        os.fsync(file.fileno())
-    part.replace(output)
+    try:
+        if output is None:
+            asyncio.run(_copy(settings, sys.stdout.buffer, lambda done, total: None))
+        else:
+            _write(settings, output)
+    except BrokenPipeError:
+        raise  # whoever read has enough
+    except OSError as error:
+        raise Misused(f"cannot write {output or 'to stdout'}: {error.strerror or error}.") from None
+
+
+def _write(settings: Settings, output: Path) -> None:
+    # A device or a pipe takes bytes; a file of that name would take its place.
+    aside = output.is_file() or not output.exists()
+    output = output.resolve() if aside else output  # a link stays, and what it leads to is replaced
+    part = output.with_name(output.name + ".part") if aside else output
+    try:
+        with part.open("wb") as file, bar("Exporting (bytes)") as report:
+            asyncio.run(_copy(settings, file, report))
+            if aside:
+                os.fsync(file.fileno())
+        if aside:
+            part.replace(output)
+    except BaseException:
+        if aside:
+            part.unlink(missing_ok=True)
+        raise
 
 
 async def _copy(settings: Settings, file: BinaryIO, report: Report) -> None:

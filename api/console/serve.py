@@ -39,10 +39,8 @@ def serve(
     with opened(settings):
         pass  # a store that cannot be opened is one line here; from inside the server it would be a trace
     listening = listen(settings)
-    typer.echo(
-        f"Annals serves {settings.public_url or address(*listening.getsockname()[:2])} from {hidden(settings.database)}",
-        err=True,
-    )
+    root = settings.public_url or address(*listening.getsockname()[:2])
+    typer.echo(f"Annals serves {root} from {hidden(settings.database)}", err=True)
     run(settings, listening)
 
 

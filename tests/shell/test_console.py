@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +82,25 @@ def test_an_export_goes_into_an_empty_registry(annals: Annals, samples: list[Pat
     one, two = exported(annals, "sqlite:///one.db"), exported(annals, "sqlite:///two.db")
     assert one["dirs"] == two["dirs"]
     assert one["modelsource"] == two["modelsource"]
+
+
+def test_an_export_takes_the_place_of_files_only(annals: Annals, samples: list[Path], folder: Path) -> None:
+    # What reads a pipe gets the bytes, and a link still leads where it led.
+    annals("import", *samples, "--database", "sqlite:///one.db")
+    os.mkfifo("pipe")
+    Path("link.json").symlink_to("real.json")
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(Path("pipe").read_bytes)
+        assert annals("export", "--output", "pipe", "--database", "sqlite:///one.db").code == 0
+    assert annals("export", "--output", "link.json", "--database", "sqlite:///one.db").code == 0
+    assert read.result() == Path("real.json").read_bytes()
+    assert (Path("pipe").is_fifo(), Path("link.json").is_symlink()) == (True, True)
+
+
+def test_an_export_that_cannot_be_written_is_one_line(annals: Annals, samples: list[Path], folder: Path) -> None:
+    annals("import", *samples, "--database", "sqlite:///one.db")
+    ended = annals("export", "--output", "missing/all.json", "--database", "sqlite:///one.db")
+    assert (ended.code, ended.err.splitlines()[0].startswith("annals: cannot write missing/all.json: ")) == (2, True)
 
 
 def test_export_is_the_bytes_of_get_export(annals: Annals, samples: list[Path], folder: Path, store_url: str) -> None:
