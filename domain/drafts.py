@@ -16,7 +16,7 @@ from domain.entities import Attributes, Entity
 from domain.events import Reason
 from domain.model import Level, ResourceType
 from domain.rules.epochs import check_epoch
-from domain.stated import DEFAULTS, Marks, filled_in, joined, kept
+from domain.stated import DEFAULTS, Marks, filled_in, joined, kept, unchanged
 
 _TOUCH: Final = frozenset({"epoch", "modifiedat"})
 
@@ -92,8 +92,10 @@ class Draft:
         merged = with_defaults(plain, defaults)
         erased = frozenset(name for name, value in accepted.items() if value is None)
         completed = self.level.complete(merged, self.xid, erased)
-        self.mark(plain, completed, frozenset(accepted) if patch else None)
-        self.pinned = accepted.get("modifiedat") is not None and not self._echoes(completed)
+        timed = accepted.get("modifiedat") is not None
+        echoed = timed and self._echoes(completed)
+        self.mark(plain, completed, frozenset(accepted) if patch else None, echoed=echoed)
+        self.pinned = timed and not echoed
         self.attributes = completed if self.pinned else {**completed, "modifiedat": self.now}
         self.written = True
 
@@ -134,8 +136,13 @@ class Draft:
             self.attributes = completed
             self.touch()
 
-    def mark(self, given: Attributes, completed: Attributes, replaced: frozenset[str] | None) -> None:
-        """Told what became of attributes whose defaults were filled in. replaced: names given anew; None: all."""
+    def mark(
+        self, given: Attributes, completed: Attributes, replaced: frozenset[str] | None, *, echoed: bool = False
+    ) -> None:
+        """Told what became of attributes whose defaults were filled in.
+
+        replaced: names given anew; None: all. echoed: they come from an answer that showed what is stored.
+        """
 
     def image(self, **server_set: Any) -> Attributes:
         """The after-image's attributes, in serialization order."""
@@ -159,7 +166,7 @@ class Draft:
         return {name: self.now for name in absent if self.new or name == "modifiedat" or name in accepted}
 
     def _echoes(self, completed: Attributes) -> bool:
-        """Whether the request's `modifiedat` is the stored one: sent back unread, it means now."""
+        """Whether the request's `modifiedat` is the stored one: it was read and is sent back, and means now."""
         stored = self.before["modifiedat"] if self.before else None
         return stored is not None and instants.key(completed["modifiedat"]) == instants.key(stored)
 
@@ -226,11 +233,15 @@ class VersionDraft(Draft):
         found = {"document": self.document, "ordered": self.ordered, DEFAULTS: self.marks or None}
         return {name: value for name, value in found.items() if value is not None}
 
-    def mark(self, given: Attributes, completed: Attributes, replaced: frozenset[str] | None) -> None:
+    def mark(
+        self, given: Attributes, completed: Attributes, replaced: frozenset[str] | None, *, echoed: bool = False
+    ) -> None:
         marks = filled_in(given, completed)
         if self.marks and replaced is not None:
             left = {name: mark for name, mark in self.marks.items() if name not in replaced}
             marks = joined(kept(left, completed), marks)
+        if self.marks and echoed:
+            marks = joined(unchanged(self.marks, self.before or {}, completed), marks)
         self.marks = marks
 
 

@@ -3,6 +3,7 @@
 A mark says where defaults are: under a name there is True for a default, or the marks of an object's members. What is
 inside of arrays is not marked, as an array is always taken as a whole. Marks are kept with a Version (`private`),
 because no answer shows the difference, and a value that nobody stated must not hide that of a base message (MS-16).
+For the same reason a default that a client was shown, and sends back as it was, is still one.
 """
 
 from __future__ import annotations
@@ -40,6 +41,19 @@ def kept(marks: Mapping[str, Any], image: Mapping[str, Any]) -> Marks:
         if mark is True:
             left[name] = True
         elif isinstance(image[name], Mapping) and (inside := kept(mark, image[name])):
+            left[name] = inside
+    return left
+
+
+def unchanged(marks: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> Marks:
+    """Those of the marks under which an image has what the one before it had."""
+    left: Marks = {}
+    for name, mark in marks.items():
+        was, value = before.get(name), after.get(name)
+        if mark is True:
+            if value is not None and value == was:
+                left[name] = True
+        elif isinstance(was, Mapping) and isinstance(value, Mapping) and (inside := unchanged(mark, was, value)):
             left[name] = inside
     return left
 

@@ -75,6 +75,9 @@ def test_explicit_values_of_a_base_win_over_defaults(api: Api) -> None:
     assert api.get(M)["envelopemetadata"]["subject"]["required"] is False
     subject = resolved(api, M)["message"]["envelopemetadata"]["subject"]
     assert subject == {"description": "d", "required": True, "type": "string"}
+    for path in (M, "/messagegroups/g?inline", "/?inline"):
+        api.done("PUT", path.partition("?")[0], api.get(path))  # read and sent back, nothing is stated
+        assert resolved(api, M)["message"]["envelopemetadata"]["subject"] == subject
     api.done("PATCH", M, {"envelopemetadata": {"subject": {"required": False}}})
     assert resolved(api, M)["message"]["envelopemetadata"]["subject"] == {"required": False, "type": "string"}
 

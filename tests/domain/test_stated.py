@@ -61,6 +61,28 @@ def test_a_patch_keeps_the_marks_of_what_it_leaves(registry: MemoryRegistry) -> 
     assert marks(registry) is None
 
 
+def test_what_is_sent_back_as_it_was_shown_states_nothing(registry: MemoryRegistry) -> None:
+    # MS-16: a default that a client has read is not its own; what it changes is, and so is all that it writes unread
+    registry.put(M, {**CE, "envelopemetadata": {"subject": {}, "time": {}, "id": {"type": "string"}}})
+    shown = registry.get(f"{M}/versions/1").attributes
+    before = marks(registry)
+    registry.put(M, shown)
+    assert marks(registry) == before
+    shown = registry.get(f"{M}/versions/1").attributes
+    metadata = {**shown["envelopemetadata"], "subject": {"type": "uritemplate", "required": True}, "source": {}}
+    registry.put(M, {**shown, "envelopemetadata": metadata})
+    assert marks(registry) == {
+        "envelopemetadata": {
+            "subject": {"type": True},
+            "time": before["envelopemetadata"]["time"],
+            "id": {"required": True},
+            "source": {"type": True, "required": True},
+        }
+    }
+    registry.put(M, {**CE, "envelopemetadata": metadata})
+    assert marks(registry) == {"envelopemetadata": {"source": {"type": True, "required": True}}}
+
+
 def test_a_new_model_marks_what_it_fills_in(registry: MemoryRegistry) -> None:
     registry.put(M, {"name": "n"})
     source = default_source()
