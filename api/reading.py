@@ -23,7 +23,6 @@ from api.render import chunks, configuration
 from api.request import Request
 from api.rules import check_request
 from api.shown import Shown, document_answer, json_answer, json_headers, json_pieces
-from api.splices import Stored
 from api.streaming import Streams
 from domain import problems
 from domain import xid as xids
@@ -268,7 +267,7 @@ def _collection(
         subtree = tree(view, target, flags, definitions)
         whole = Shown(target, definitions, flags, inline, ())
         if target.kind in _LISTED and not inline and not whole.short and subtree == view.subtree and not flags.doc:
-            return replace(whole, stored=Stored(view.texts(target.xid), view.entity))
+            return replace(whole, texts=view.texts(target.xid))
         return replace(whole, rows=subtree(target.xid, {type, *types}))
     listed = listing(view, request, target, flags, definitions.model, owner, types, pages)
     rows = without_pointed(listed.rows) if flags.doc else listed.rows

@@ -23,7 +23,7 @@ from api.paths import COLLECTIONS, Kind, Target
 from api.problem import root_link
 from api.render import Ahead, Entity, Look, Renderer
 from api.shortself import shortself
-from api.splices import Stored, collection
+from api.splices import Texts, collection
 from domain import xid as xids
 from domain.jsontext import Json, loads_own
 from domain.model import ResourceType
@@ -37,7 +37,7 @@ class Shown:
     rows: in the order in which the answer shows them; a single entity's own row first. configuration: JSON text of
     what of the registry's configuration is inlined. maps: a map of collections, as a POST to an entity answers.
     created: xids of what the request made. narrowing: what a filter does to collections. links: to other pages.
-    stored: the members of a collection, in place of `rows`, where little of them is needed.
+    texts: the members of a collection, in place of `rows`, where little of them is needed.
     """
 
     target: Target
@@ -50,7 +50,7 @@ class Shown:
     created: tuple[str, ...] = ()
     narrowing: Narrowing | None = None
     links: Headers = field(default_factory=list)
-    stored: Stored | None = None
+    texts: Texts | None = None
 
     @property
     def document(self) -> bool:
@@ -95,8 +95,8 @@ def json_pieces(shown: Shown, base: str, documents: Documents) -> Iterator[str]:
     renderer = Renderer(shown.look(base), documents, rows)
     if shown.maps:
         return _maps(renderer, rows, shown)
-    if shown.stored is not None:
-        return _listed(shown, shown.stored, base, documents)
+    if shown.texts is not None:
+        return _listed(shown, shown.texts, base)
     if shown.target.kind in COLLECTIONS:
         parent = xids.parent(f"{shown.target.xid}/-") or xids.REGISTRY
         return renderer.map_of(parent, xids.type_of(shown.target.xid), _entity(renderer, shown))
@@ -105,17 +105,10 @@ def json_pieces(shown: Shown, base: str, documents: Documents) -> Iterator[str]:
     return _entity(renderer, shown)(rows.take())
 
 
-def _listed(shown: Shown, stored: Stored, base: str, documents: Documents) -> Iterator[str]:
+def _listed(shown: Shown, texts: Texts, base: str) -> Iterator[str]:
     """A whole collection of Resources or Versions from their stored texts."""
     look, type = shown.look(base), _resource(shown.target)
-
-    def otherwise(xid: str) -> str:
-        row = stored.entity(xid)
-        assert row is not None, "its text was found"
-        return "".join(_entity(Renderer(look, documents, Ahead(())), shown)(row))
-
-    splice = look.resources(type) if shown.target.kind is Kind.RESOURCES else look.versions(type)
-    return collection(stored.texts, splice, otherwise)
+    return collection(texts, look.resources(type) if shown.target.kind is Kind.RESOURCES else look.versions(type))
 
 
 def document_answer(shown: Shown, base: str, documents: Documents, also: Headers = NO_HEADERS) -> Answer:

@@ -40,8 +40,9 @@ class Entities:
         self._tables = into or tables()
 
     def create(self, connection: Connection) -> None:
-        """Makes the tables that are missing; a set that was not whole has taken in nothing of the log."""
+        """Makes the tables unless all are there as they should be; new ones have taken in nothing of the log."""
         if not self._tables.exist(connection):
+            self._tables.metadata.drop_all(connection)
             self._tables.create(connection)
             forget(database.over(connection), self._position)
 

@@ -59,6 +59,9 @@ class Past:
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
         return self._db.stream(self._then + sql, self._with(values))
 
+    def stream_alone(self, sql: str, values: Values = ()) -> Iterator[Any]:
+        return self._db.stream_alone(self._then + sql, self._with(values))
+
     def named(self, column: str) -> str:
         return self._db.named(column)
 

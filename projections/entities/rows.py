@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import itertools
+from typing import Final, NamedTuple
 
 from domain import xid as xids
 from domain.events import BORN, EntityEvent
@@ -15,7 +16,8 @@ class Row(NamedTuple):
     tree_key: `xid.tree_key`; type, parent, id, epoch: see Entity. createdat, modifiedat: RFC 3339 in UTC, empty where
     the entity has none of its own (a Resource's are its meta's). attributes, private: JSON text in serialization order.
     document: SHA-256 in hex of a Version's document, and of the default Version's for a Resource.
-    since: position of the event.
+    since: position of the event. meta: where in `attributes` a Resource's member of that name begins, its comma
+    included; 0 for all else and for what stands for another: such texts are not only in need of URLs.
     """
 
     tree_key: str
@@ -30,6 +32,7 @@ class Row(NamedTuple):
     private: str
     document: str | None
     since: int
+    meta: int
 
     @property
     def born(self) -> int | None:
@@ -41,6 +44,7 @@ class Row(NamedTuple):
 def row(event: EntityEvent, position: int) -> Row:
     """The read-model row of an event that leaves an entity alive."""
     own = event.attributes.get("meta", event.attributes) if event.type.count(".") == 1 else event.attributes
+    attributes = dumps(event.attributes).decode()
     return Row(
         tree_key=xids.tree_key(event.xid),
         xid=event.xid,
@@ -50,8 +54,25 @@ def row(event: EntityEvent, position: int) -> Row:
         epoch=event.epoch,
         createdat=own.get("createdat", ""),
         modifiedat=own.get("modifiedat", ""),
-        attributes=dumps(event.attributes).decode(),
+        attributes=attributes,
         private=dumps(event.private).decode(),
         document=event.private.get("document"),
         since=position,
+        meta=_meta(event, attributes),
     )
+
+
+#: What a Resource's meta begins with in the text of its attributes.
+_META: Final = ',"meta":{'
+
+
+def _meta(event: EntityEvent, text: str) -> int:
+    meta = event.attributes.get("meta") if event.type.count(".") == 1 else None
+    if meta is None or "xref" in meta:
+        return 0
+    at = text.find(_META)
+    if text.find(_META, at + 1) > 0:
+        # An attribute before or a member within it has such a member too, so it is counted how much comes before it.
+        before = itertools.takewhile(lambda name: name != "meta", event.attributes)
+        at = len(dumps({name: event.attributes[name] for name in before}).decode()) - 1
+    return at

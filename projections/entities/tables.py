@@ -42,9 +42,13 @@ class Tables:
     attribute: Table
 
     def exist(self, connection: Connection) -> bool:
-        """Whether all three are there."""
+        """Whether all three are there, with the columns that this program gives them."""
         found = inspect(connection)
-        return all(found.has_table(table.name) for table in self)
+        return all(
+            found.has_table(table.name)
+            and {column["name"] for column in found.get_columns(table.name)} == {*table.c.keys()}
+            for table in self
+        )
 
     def create(self, connection: Connection) -> None:
         """Makes what is missing, tables, indexes and the table of positions."""
@@ -132,6 +136,7 @@ def _row_columns() -> list[Column[object]]:
         Column("private", Text, nullable=False),
         Column("document", Text),
         Column("since", BigInteger, nullable=False),
+        Column("meta", BigInteger, nullable=False),
     ]
 
 

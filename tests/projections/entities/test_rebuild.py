@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sqlalchemy import inspect
 
 from projections.entities import rebuild as rebuilding
-from projections.entities.rebuild import Diverged, rebuild
+from projections.entities.rebuild import Diverged, catch_up, rebuild
 from projections.entities.tables import tables
 from tests.projections.registry import Registry
 
@@ -107,6 +107,16 @@ def test_a_lost_or_damaged_read_model_comes_back(filled: Registry) -> None:
         tx.connection.exec_driver_sql("DROP TABLE attribute")
         tx.connection.exec_driver_sql("UPDATE entity SET attributes = '{}'")
     rebuild(filled.store)
+    assert filled.tables() == filled.expected()
+
+
+@pytest.mark.parametrize("table", ["entity", "entity_history"])
+def test_a_read_model_of_another_shape_is_made_anew(filled: Registry, table: str) -> None:
+    with filled.store.writing() as tx:
+        tx.connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN meta")
+    with filled.store.writing() as tx:
+        filled.entities.create(tx.connection)
+    catch_up(filled.store)
     assert filled.tables() == filled.expected()
 
 

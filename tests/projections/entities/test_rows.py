@@ -1,0 +1,44 @@
+"""What a row of the read model says beyond its event."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from domain.events import EntityCreated
+from projections.entities.rows import Row, row
+
+IDS = {"fileid": "f1", "versionid": "1"}
+META = {"fileid": "f1", "epoch": 1}
+LIKE_IT = {"x": 1, "meta": {"é": {}}}
+
+
+def shown(xid: str, type: str, attributes: dict[str, Any]) -> Row:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    event = EntityCreated(
+        xid=xid, type=type, revision=1, epoch=1, xregcorrelationid="01j", attributes=attributes, changed=(), time=noon
+    )
+    return row(event, 1)
+
+
+@pytest.mark.parametrize("before", [{}, {"name": 'a ,"meta":{ é'}, {"labels": LIKE_IT}, {"a": LIKE_IT, "b": "\x00"}])
+@pytest.mark.parametrize("meta", [META, {**META, "labels": LIKE_IT}])
+def test_a_resources_own_meta_is_found(before: dict[str, Any], meta: dict[str, Any]) -> None:
+    """Answers put the URLs of a Resource there, whatever other members have that name."""
+    found = shown("/dirs/d1/files/f1", "dirs.files", {**IDS, **before, "meta": meta, "versionscount": 1})
+    expected = shown("/dirs/d1/files/f1", "dirs.files", {**IDS, **before}).attributes
+    assert found.attributes[: found.meta] + "}" == expected
+
+
+@pytest.mark.parametrize(
+    ("xid", "type", "attributes"),
+    [
+        ("/dirs/d1", "dirs", {"dirid": "d1", "meta": {"a": 1}}),
+        ("/dirs/d1/files/f1", "dirs.files", {"fileid": "f1", "meta": {**META, "xref": "/dirs/d1/files/f2"}}),
+        ("/dirs/d1/files/f1/versions/1", "dirs.files.versions", {**IDS, "meta": {"a": 1}}),
+    ],
+)
+def test_others_have_none(xid: str, type: str, attributes: dict[str, Any]) -> None:
+    assert shown(xid, type, attributes).meta == 0
