@@ -18,7 +18,7 @@ class Want(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """measured, floor: with their unit, for people. ratio: what is judged, in the unit of `bound`."""
+    """measured, floor: with their unit, for people. ratio: what is judged, in the unit of `bound`; None: it is not."""
 
     what: str
     store: str
@@ -27,19 +27,22 @@ class Figure:
     floor: str
     ratio: float
     want: Want
-    bound: float
+    bound: float | None
     unit: str = ""
 
     @property
     def met(self) -> bool:
-        """Whether the ratio is on the wanted side of its bound."""
+        """Whether the ratio is on the wanted side of its bound, if there is one."""
+        if self.bound is None:
+            return True
         return self.ratio >= self.bound if self.want is Want.AT_LEAST else self.ratio <= self.bound
 
     def cells(self) -> tuple[str, ...]:
         """The figure as the cells of its row, in the order of HEAD."""
-        ratio, bound = f"{self.ratio:.2f}{self.unit}", f"{self.want} {self.bound:g}{self.unit}"
-        outcome = "met" if self.met else "missed"
-        return (self.what, self.store, self.size, self.measured, self.floor, ratio, bound, outcome)
+        wanted = ("", "")
+        if self.bound is not None:
+            wanted = f"{self.want} {self.bound:g}{self.unit}", "met" if self.met else "missed"
+        return (self.what, self.store, self.size, self.measured, self.floor, f"{self.ratio:.2f}{self.unit}", *wanted)
 
 
 def markdown(figures: Iterable[Figure]) -> Iterator[str]:
