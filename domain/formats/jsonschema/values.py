@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import jsonschema_rs
 
+from domain.formats.jsonschema.patterns import with_flag
+
 #: The kinds of values, so that every type of JSON Schema is a set of them; `number` is two.
 KINDS: Final = frozenset({"null", "boolean", "object", "array", "string", "integer", "fraction"})
 NUMBERS: Final = frozenset({"integer", "fraction"})
@@ -75,9 +77,14 @@ def matches(pattern: str, text: str) -> bool | None:
         return None
 
 
+def spelt(pattern: str) -> str | None:
+    """A regular expression of ECMA-262, which JSON Schema's patterns are, as the library reads it; None: it is none."""
+    return next((one for one in (pattern, with_flag(pattern)) if _REGEX.is_valid(one)), None)
+
+
 def is_pattern(pattern: str) -> bool:
-    """Whether a text is a regular expression of ECMA-262, which JSON Schema's patterns are."""
-    return bool(_REGEX.is_valid(pattern))
+    """Whether a text is a regular expression of ECMA-262, with its `u` flag or without."""
+    return spelt(pattern) is not None
 
 
 def has_format(name: str, text: str) -> bool | None:
@@ -91,10 +98,12 @@ _KNOWN: Final = frozenset({"date", "date-time", "time", "uuid", "ipv4", "ipv6", 
 
 @lru_cache(maxsize=1024)
 def _matcher(pattern: str) -> Any:
-    try:
-        return jsonschema_rs.Draft7Validator({"pattern": pattern})
-    except ValueError:
-        return None
+    for spelling in (pattern, with_flag(pattern)):
+        try:
+            return jsonschema_rs.Draft7Validator({"pattern": spelling})
+        except ValueError:
+            pass
+    return None
 
 
 @lru_cache(maxsize=32)

@@ -1,0 +1,80 @@
+"""Regular expressions of ECMA-262 in the one of its two spellings that the library knows.
+
+ECMA-262 reads an expression with its `u` flag or without. Without it a bracket that closes nothing, a brace that counts
+nothing and an escaped letter that means nothing stand for themselves; with it they are mistakes. JSON Schema asks for
+neither, and people publish both.
+Spec: ECMA-262, "Patterns", "Additional ECMAScript Features for Web Browsers: Regular Expressions Patterns"; JSON Schema
+draft-07 validation, 4.3; 2020-12 core, 6.4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+_TOKEN: Final = re.compile(
+    r"""
+    (?P<known> \\(?: c[A-Za-z] | x[\dA-Fa-f]{2} | u[\dA-Fa-f]{4} | u\{[\dA-Fa-f]+\} | [pP]\{[^}]*\} | k<[^>]*>
+                   | [DSWdswBbfnrtv] | 0(?!\d) | [^A-Za-z0-9] ))
+    | \\(?P<number> \d+ )
+    | \\(?P<letter> [A-Za-z] )
+    | (?P<times> \{\d+(?:,\d*)?\} )
+    | (?P<other> . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_OCTAL: Final = re.compile(r"[0-3]?[0-7]{1,2}")
+_GROUP: Final = re.compile(r"\((?!\?)|\(\?<(?![=!])")
+#: Escapes that stand for many characters, so that no range begins or ends with them.
+_MANY: Final = ("\\d", "\\D", "\\s", "\\S", "\\w", "\\W", "\\p", "\\P")
+
+
+def with_flag(pattern: str) -> str:
+    """The expression that means with the `u` flag what this one means without it. Cost: linear.
+
+    What is a mistake either way stays one. Escapes that only the flag gives a meaning, as `\\p{L}`, keep that meaning.
+    """
+    tokens = list(_TOKEN.finditer(pattern))
+    groups = _groups(pattern, tokens)
+    return "".join(_written(tokens, groups))
+
+
+def _written(tokens: list[re.Match[str]], groups: int) -> Iterator[str]:
+    inside, before = False, ""
+    for place, token in enumerate(tokens):
+        text = token[0]
+        if token["number"]:
+            text = _numbered(token["number"], 0 if inside else groups)
+        elif token["letter"]:
+            text = "\\\\c" if token["letter"] == "c" else token["letter"]
+        elif inside and text == "-":
+            after = tokens[place + 1][0] if place + 1 < len(tokens) else ""
+            text = "\\-" if before.startswith(_MANY) or (before and after.startswith(_MANY)) else text
+        elif text == ("[" if inside else "]") or (text in ("{", "}") and not inside):
+            text = "\\" + text
+        elif text in ("[", "]"):
+            inside, before = text == "[", ""
+            yield text
+            continue
+        before = text
+        yield text
+
+
+def _numbered(digits: str, groups: int) -> str:
+    """An escaped number: a group that there is, else a character by its octal number, else the digits themselves."""
+    if digits[0] != "0" and int(digits[:9]) <= groups:
+        return "\\" + digits
+    octal = _OCTAL.match(digits)
+    return f"\\x{int(octal[0], 8):02x}{digits[octal.end() :]}" if octal else digits
+
+
+def _groups(pattern: str, tokens: list[re.Match[str]]) -> int:
+    """How many groups an expression has that a number refers to."""
+    inside, found = False, 0
+    for token in tokens:
+        if token[0] in ("[", "]"):
+            inside = token[0] == "["
+        elif token[0] == "(" and not inside:
+            found += _GROUP.match(pattern, token.start()) is not None
+    return found
