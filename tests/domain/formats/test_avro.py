@@ -58,7 +58,7 @@ def test_documents_that_are_no_schemas(row: dict[str, Any]) -> None:
 
 @table("wrong_language")
 def test_other_languages(row: dict[str, Any]) -> None:
-    # SC-14: an empty document is invalid. SC-16: broken JSON and other languages are refused. V-14: where JSON breaks off.
+    # SC-14: an empty document is invalid. SC-16: broken JSON and other languages are refused. V-14: the line is told.
     spot = refused(row["text"].encode()).spot
     assert (spot.line if spot else None) == row.get("line")
 

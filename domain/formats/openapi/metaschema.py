@@ -1,0 +1,67 @@
+"""What a meta-schema of OpenAPI says about a document, in its innermost reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import jsonschema_rs
+from openapi_spec_validator import (
+    OpenAPIV2SpecValidator,
+    OpenAPIV30SpecValidator,
+    OpenAPIV31SpecValidator,
+    OpenAPIV32SpecValidator,
+)
+
+from domain.formats.jsonschema.values import spelt
+
+VALIDATORS: Final[Mapping[str, Any]] = {
+    "2.0": OpenAPIV2SpecValidator,
+    "3.0": OpenAPIV30SpecValidator,
+    "3.1": OpenAPIV31SpecValidator,
+    "3.2": OpenAPIV32SpecValidator,
+}
+
+
+def flaw(version: str, document: Any) -> Any:
+    """The first reason why a document does not hold against the meta-schema of a version; None: it does."""
+    found = next(_validator(version).iter_errors(document), None)
+    return None if found is None else _innermost(found)
+
+
+def with_patterns(value: Any) -> Any:
+    """A document whose regular expressions are spelt as the library knows them; itself where all of them are.
+
+    Members of examples that happen to be called so count as well, so this is for looking at alone.
+    """
+    if isinstance(value, list):
+        made: Any = [with_patterns(each) for each in value]
+        return made if any(new is not old for new, old in zip(made, value, strict=True)) else value
+    if not isinstance(value, dict):
+        return value
+    made = {name: with_patterns(each) for name, each in value.items()}
+    if isinstance(value.get("pattern"), str):
+        made["pattern"] = spelt(value["pattern"]) or value["pattern"]
+    return made if any(made[name] is not each for name, each in value.items()) else value
+
+
+def _innermost(error: Any) -> Any:
+    """The reason of that alternative which goes deepest into the document: the one that was meant, most likely.
+
+    Most parts may be references instead; what lacks `$ref` was not meant to be one.
+    """
+    branches = getattr(error.kind, "context", None)
+    if not branches:
+        return error
+    return max(
+        (_innermost(one) for branch in branches for one in branch),
+        key=lambda one: (len(one.instance_path), getattr(one.kind, "property", None) != "$ref"),
+        default=error,
+    )
+
+
+@lru_cache(maxsize=8)
+def _validator(version: str) -> Any:
+    schema = VALIDATORS[version].schema_validator.schema
+    return jsonschema_rs.validator_cls_for(schema)(schema)

@@ -1,0 +1,67 @@
+"""Places in a document, and what stands there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from domain.formats.contract import FRAGMENT, Spot
+
+
+def spot(document: Any, path: Sequence[Any]) -> Spot:
+    """The place that a path of names and numbers leads to; a name may look like a number."""
+    pointer = "".join("/" + _escaped(part) for part in path)
+    return Spot(pointer=pointer, fragment=shown(_at(document, path)))
+
+
+def in_default(document: Any, schema: Any, path: Sequence[Any], value: Any) -> list[Any]:
+    """The path to a value that stands somewhere in a default; empty where there is none.
+
+    schema: what the value is held against. path: from the default to the value.
+    """
+    waiting: list[tuple[list[Any], Any]] = [([], document)]
+    while waiting:
+        way, found = waiting.pop()
+        if isinstance(found, dict):
+            if "default" in found and (_at(found["default"], path) == value if path else found == schema):
+                return [*way, "default", *path]
+            waiting.extend(([*way, name], part) for name, part in found.items())
+        elif isinstance(found, list):
+            waiting.extend(([*way, at], part) for at, part in enumerate(found))
+    return []
+
+
+def reference(found: Any, fragment: str) -> str | None:
+    """A pointer to where a reference is that ends with a fragment of a URI."""
+    waiting = [("", found)]
+    while waiting:
+        pointer, value = waiting.pop()
+        if isinstance(value, dict):
+            if isinstance(value.get("$ref"), str) and value["$ref"].endswith(fragment):
+                return f"{pointer}/$ref"
+            waiting.extend((f"{pointer}/{_escaped(name)}", part) for name, part in value.items())
+        elif isinstance(value, list):
+            waiting.extend((f"{pointer}/{at}", part) for at, part in enumerate(value))
+    return None
+
+
+def shown(value: Any) -> str:
+    """A value as JSON, at most FRAGMENT characters of it."""
+    if isinstance(value, dict | list) and len(value) > FRAGMENT:
+        value = dict(list(value.items())[:FRAGMENT]) if isinstance(value, dict) else value[:FRAGMENT]
+    return json.dumps(value, ensure_ascii=False, default=str)[:FRAGMENT]
+
+
+def _escaped(name: object) -> str:
+    return str(name).replace("~", "~0").replace("/", "~1")
+
+
+def _at(value: Any, path: Sequence[Any]) -> Any:
+    """What stands there; None where nothing does."""
+    for part in path:
+        try:
+            value = value[part] if isinstance(value, list) else value[str(part)]
+        except (LookupError, TypeError):
+            return None
+    return value
