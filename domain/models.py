@@ -25,7 +25,6 @@ from domain.problems import (
 )
 from domain.resources import check_order
 from domain.rules.offenders import Offenders
-from domain.world import World
 from domain.xrefs import is_of_same_type
 
 
@@ -47,7 +46,7 @@ def replace(changes: ChangeSet, source: Json, *, patch: bool = False) -> None:
         )
     except CapabilityError as error:
         raise ModelError(error_detail=error.arguments["error_detail"] + ", which is switched off") from None
-    _check_types(changes.world, previous, changes.model)
+    _check_types(changes, previous)
     _rebase(changes)
     names = ["modelsource"] if changes.model.full == previous.full else ["model", "modelsource"]
     store(changes, tuple(names))
@@ -135,25 +134,25 @@ def _has_document(version: VersionDraft, resource: ResourceDraft) -> bool:
     return version.document is not None or stored.get(resource.type.singular + "url") is not None
 
 
-def _check_types(world: World, previous: Model, model: Model) -> None:
-    """No type may go, or change its singular, while it has instances (MOD-1, MOD-5)."""
+def _check_types(changes: ChangeSet, previous: Model) -> None:
+    """No type may go, or change its singular, while it has instances that stay (MOD-1, MOD-5)."""
     for plural, group in previous.groups.items():
-        kept = model.groups.get(plural)
+        kept = changes.model.groups.get(plural)
         if kept is None or kept.singular != group.singular:
-            _check_unused(world, plural)
+            _check_unused(changes, plural)
         else:
-            _check_resource_types(world, group, kept)
+            _check_resource_types(changes, group, kept)
 
 
-def _check_resource_types(world: World, group: GroupType, kept: GroupType) -> None:
+def _check_resource_types(changes: ChangeSet, group: GroupType, kept: GroupType) -> None:
     for plural, type in group.resources.items():
         other = kept.resources.get(plural)
         if other is None or other.singular != type.singular:
-            _check_unused(world, f"{group.plural}.{plural}")
+            _check_unused(changes, f"{group.plural}.{plural}")
 
 
-def _check_unused(world: World, type: str) -> None:
-    instance = next(world.of_type(type), None)
+def _check_unused(changes: ChangeSet, type: str) -> None:
+    instance = next((entity for entity in changes.world.of_type(type) if not changes.goes(entity.xid)), None)
     if instance is not None:
         raise ModelComplianceError(detail=f'"{instance.xid}" is an instance of "{type}", which would go or be renamed')
 

@@ -38,6 +38,8 @@ def restore(changes: ChangeSet, command: Restore) -> None:
     """
     past = Past(changes.world, command.position)
     _check_lived(past, command.xid)
+    if xids.MODEL[1:] in command.include:
+        _make_way(changes, past)
     for xid, define in _DEFINITIONS.items():
         if command.xid == xid or xid[1:] in command.include:
             then = past.entity(xid)
@@ -88,6 +90,17 @@ def _check_lived(past: Past, xid: str) -> None:
     found = past.entity(owner or xids.REGISTRY)
     if found is None or (parts[4:] == ("versions",) and pointer_of(found) is not None):
         raise NotFound(xid, detail=f"nothing lived there at position {past.position}")
+
+
+def _make_way(changes: ChangeSet, past: Past) -> None:
+    """Deletes what is of a type that was not there: only then can the model of then be in force again."""
+    for found in changes.world.differences(xids.REGISTRY, past.position):
+        group, _, resource = xids.type_of(found.xid).partition(".")
+        if found.now is None or group not in changes.model.groups or changes.goes(found.xid):
+            continue
+        then = past.model.groups.get(group)
+        if then is None or (resource and "." not in resource and resource not in then.resources):
+            remove(changes, found.now)
 
 
 class _Place:

@@ -239,6 +239,23 @@ def test_a_model_comes_back_unless_it_is_in_the_way(registry: MemoryRegistry) ->
     assert registry.world.model.full == MemoryWorld(registry.log[:position]).model.full
 
 
+@pytest.mark.parametrize("more", [{}, {"/dirs/d/files/g": {}, "/dirs/e/files/g/versions/v": {}}])
+def test_the_model_comes_back_with_all_there_was(registry: MemoryRegistry, more: dict[str, Any]) -> None:
+    # MOD-1, FLAG-81: what is of a type that was not there goes in the same change, so nothing is in the way
+    position = len(registry.log)
+    wider = model("boxes")
+    wider["groups"]["dirs"]["resources"]["notes"] = {"singular": "note", "hasdocument": False}
+    registry.model(wider)
+    for xid, body in {"/boxes/b": {}, f"{D}/notes/n": {"name": "n"}, "/dirs/e/notes/n": {}, **more}.items():
+        registry.put(xid, body)
+    decision = back(registry, "/", position, "model", "capabilities")
+    assert shown(registry.world) == then(registry, position)
+    told = said(decision)
+    assert told.keys() >= {"/", "/model", "/boxes/b", f"{D}/notes/n", f"{D}/notes/n/versions/1", "/dirs/e/notes/n"}
+    assert {told[xid] for xid in told if "/notes/" in xid or xid in ("/boxes/b", "/dirs/e")} == {"deleted"}
+    assert {told["/"], told["/model"], told[D]} == {"updated"}
+
+
 def test_capabilities_come_back(registry: MemoryRegistry) -> None:
     # CAP-1: by themselves or with the root, never with anything else
     position = len(registry.log)
