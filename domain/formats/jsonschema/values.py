@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -17,6 +17,8 @@ KINDS: Final = frozenset({"null", "boolean", "object", "array", "string", "integ
 NUMBERS: Final = frozenset({"integer", "fraction"})
 #: Numbers with more digits before or behind the point are compared, but not calculated with.
 _DIGITS: Final = 400
+#: Characters of a pattern that may be spelt another way; longer ones are not written by people.
+_LONGEST: Final = 1 << 16
 
 
 def kinds(name: str) -> frozenset[str]:
@@ -79,7 +81,7 @@ def matches(pattern: str, text: str) -> bool | None:
 
 def spelt(pattern: str) -> str | None:
     """A regular expression of ECMA-262, which JSON Schema's patterns are, as the library reads it; None: it is none."""
-    return next((one for one in (pattern, with_flag(pattern)) if _REGEX.is_valid(one)), None)
+    return next((one for one in _spellings(pattern) if _REGEX.is_valid(one)), None)
 
 
 def is_pattern(pattern: str) -> bool:
@@ -98,12 +100,18 @@ _KNOWN: Final = frozenset({"date", "date-time", "time", "uuid", "ipv4", "ipv6", 
 
 @lru_cache(maxsize=1024)
 def _matcher(pattern: str) -> Any:
-    for spelling in (pattern, with_flag(pattern)):
+    for spelling in _spellings(pattern):
         try:
             return jsonschema_rs.Draft7Validator({"pattern": spelling})
         except ValueError:
             pass
     return None
+
+
+def _spellings(pattern: str) -> Iterator[str]:
+    yield pattern
+    if len(pattern) <= _LONGEST:
+        yield with_flag(pattern)
 
 
 @lru_cache(maxsize=32)
