@@ -91,8 +91,22 @@ def handle(
     Raises: what the database says when the commit fails: then nothing was done.
     """
     decide = decide or _decide()
+    if len(waiting) == 1 and not waiting[0].dryrun:
+        return [_alone(waiting[0], store, inline, decide)]
     with store.writing() as tx:
         return [tx.attempt(partial(record, tx, asked, inline, decide), dryrun=asked.dryrun) for asked in waiting]
+
+
+def _alone(asked: Waiting, store: Store, inline: Sequence[InlineProjection], decide: Decide) -> Outcome:
+    """The outcome of a command without neighbours: the transaction undoes it, which saves the two ends of a savepoint.
+
+    That the commit failed is its outcome as well.
+    """
+    try:
+        with store.writing() as tx:
+            return record(tx, asked, inline, decide)
+    except Exception as error:
+        return error
 
 
 def record(tx: Writing, asked: Waiting, inline: Sequence[InlineProjection], decide: Decide) -> Recorded:
