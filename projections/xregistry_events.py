@@ -57,10 +57,10 @@ class Message(NamedTuple):
         }
         return found if self.changed is None else found | {"datacontenttype": _JSON}
 
-    def cloudevent(self) -> CloudEvent:
-        """The event as the CloudEvents library has it, for its bindings."""
+    def cloudevent(self, **further: str) -> CloudEvent:
+        """The event as the CloudEvents library has it, for its bindings. further: attributes beyond its own."""
         data = None if self.changed is None else {"changed": list(self.changed)}
-        return CloudEvent(self.attributes() | {"time": _Instant.fromisoformat(self.time)}, data)
+        return CloudEvent(self.attributes() | further | {"time": _Instant.fromisoformat(self.time)}, data)
 
     def json(self) -> bytes:
         """The event in structured mode, on one line without its end; the library would write the same values."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 from cloudevents.core.v1.event import CloudEvent
 
@@ -56,13 +57,15 @@ class XRegistry:
         return self._events.messages(interaction, rows)
 
 
-class Told(NamedTuple):
+@dataclass(slots=True)
+class Told:
     """One message. attributes: its context, all of them text, `sequence` included."""
 
     sequence: int
     family: str
     message: Message
     attributes: Mapping[str, Any]
+    _event: CloudEvent | None = field(default=None, compare=False, repr=False)
 
     @property
     def size(self) -> int:
@@ -71,9 +74,9 @@ class Told(NamedTuple):
         return 512 + 2 * sum(map(len, self.attributes.values())) + 2 * sum(map(len, changed)) + 4 * len(changed)
 
     def cloudevent(self) -> CloudEvent:
-        """The event as it is sent, the same one every time (SUB-114)."""
-        whole = self.message.cloudevent()
-        return CloudEvent({**whole.get_attributes(), "sequence": self.attributes["sequence"]}, whole.get_data())
+        """The event as it is sent, the same one every time (SUB-114), made once for all who want it."""
+        self._event = self._event or self.message.cloudevent(sequence=self.attributes["sequence"])
+        return self._event
 
 
 class Feed:

@@ -17,6 +17,8 @@ from cloudevents.core.v1.event import CloudEvent
 STRUCTURED: Final = "application/cloudevents+json"
 
 _JSON: Final = re.compile(r"[^/;]+/(?:[^;]+\+)?json\s*(?:;|\Z)", re.IGNORECASE)
+#: What JSON has a form of that is the canonical one too.
+_PLAIN: Final = (str, bool, int)
 #: What strings of CloudEvents may not hold; JSON has a way to write it, headers of most protocols have none.
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -30,7 +32,11 @@ def goes_binary(event: CloudEvent, contentmode: str) -> bool:
 
 def structured(event: CloudEvent) -> bytes:
     """An event as one JSON value. Raises: ValueError for one that JSON cannot hold."""
-    whole = {name: _json(value) for name, value in event.get_attributes().items() if value is not None}
+    whole: dict[str, Any] = {
+        name: value if isinstance(value, _PLAIN) else text(value)
+        for name, value in event.get_attributes().items()
+        if value is not None
+    }
     data = event.get_data()
     if isinstance(data, bytes):
         whole["data_base64"] = b64encode(data).decode()
@@ -74,10 +80,6 @@ def text(value: Any) -> str:
             return _time(value)
         case _:
             return str(value)
-
-
-def _json(value: Any) -> Any:
-    return value if isinstance(value, bool | int) else text(value)
 
 
 def _time(value: datetime) -> str:

@@ -8,7 +8,7 @@ Spec: CloudEvents MQTT protocol binding 1.0.2; SUB-305, 702, 708, 709.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,6 +55,7 @@ class MqttSink:
     def __init__(self, target: Target, resolver: Resolver, protocol: str) -> None:
         self._target, self._resolver, self._protocol = target, resolver, protocol
         self._at = located(target, protocol)
+        self._structured = self._properties(_STRUCTURED, {})
         self._link: Link | None = None
         self._connecting = asyncio.Lock()
         self._closed = False
@@ -93,6 +94,8 @@ class MqttSink:
 
     async def _connected(self) -> Link:
         """The connection. Raises: Refused, Unreachable, OSError."""
+        if self._link and not self._link.over:
+            return self._link
         async with self._connecting:
             if self._closed:
                 raise Refused(disconnected("closed"))
@@ -120,25 +123,21 @@ class MqttSink:
 
     def _message(self, event: CloudEvent) -> tuple[bytes, dict[str, Any]]:
         """The payload, and the properties of MQTT 5 by name. Raises: ValueError."""
-        if self._protocol == MQTT3:
-            return messages.structured(event), {}
-        properties: dict[str, Any] = {}
-        names: dict[str, str] = {}
-        if messages.goes_binary(event, self._target.contentmode):
-            names = messages.attributes(event)
-            payload = messages.payload(event)
-            kind = names.pop("datacontenttype", None)
-        else:
-            payload, kind = messages.structured(event), _STRUCTURED
-        if kind is not None:
-            properties["ContentType"] = kind
+        if self._protocol == MQTT3 or not messages.goes_binary(event, self._target.contentmode):
+            return messages.structured(event), self._structured
+        names = messages.attributes(event)
+        return messages.payload(event), self._properties(names.pop("datacontenttype", None), names)
+
+    def _properties(self, kind: str | None, names: Mapping[str, str]) -> dict[str, Any]:
+        """The properties of a message with a content type, and with attributes as user properties."""
+        properties: dict[str, Any] = {} if kind is None else {"ContentType": kind}
         given = self._target.settings.get("userproperties") or {}
         pairs = [*names.items(), *((name, each) for name, each in given.items() if name not in names)]  # SUB-708
         if pairs:
             properties["UserProperty"] = pairs
         if expiry := self._target.settings.get("expiry"):
             properties["MessageExpiryInterval"] = expiry
-        return payload, properties
+        return properties
 
     def _drop(self, link: Link | None) -> None:
         if link is not None:

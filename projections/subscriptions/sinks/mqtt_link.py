@@ -90,6 +90,7 @@ class _WebSocket(_WebsocketWrapper):
 
 
 _NO_PROPERTIES: Final = Properties(PacketTypes.PUBACK)  # type: ignore[no-untyped-call]
+_SUCCESS: Final = ReasonCode(PacketTypes.PUBACK)
 
 
 class Link:
@@ -100,6 +101,7 @@ class Link:
         self._terms = terms
         self._waiting: dict[int, asyncio.Future[Outcome]] = {}
         self._most = 0  # bytes of a packet, where the broker sets a bound
+        self._packed: tuple[Mapping[str, Any], _Packed] | None = None
         self._refusal: Outcome | None = None
         self.over = False
         self.accepted: asyncio.Future[None] = self._loop.create_future()
@@ -108,14 +110,17 @@ class Link:
         self._client.start()
 
     async def publish(self, payload: bytes, properties: Mapping[str, Any]) -> Outcome:
-        """What becomes of a message: with QoS 0 once it is written, else once the broker has it."""
+        """What becomes of a message: with QoS 0 once it is written, else once the broker has it.
+
+        properties: those of MQTT 5 by name, not to be changed afterwards; it is cheap to give the same ones again.
+        """
         if self._refusal:
             return self._refusal
-        packed = _packed(properties) if self._terms.protocol == MQTT5 else None
+        packed = self._pack(properties) if self._terms.protocol == MQTT5 else None
         if self._most and self._size(payload, packed) > self._most:
             return answered(PACKET_TOO_LARGE)
         terms = self._terms
-        info = self._client.publish(terms.topic, payload, terms.qos, terms.retain, packed)
+        info = self._client.publish(terms.topic, payload, terms.qos, terms.retain, packed)  # type: ignore[arg-type]
         if self.over or info.rc != MQTTErrorCode.MQTT_ERR_SUCCESS:
             return disconnected("disconnected")
         future: asyncio.Future[Outcome] = self._loop.create_future()
@@ -172,30 +177,37 @@ class Link:
         self._timer = self._loop.call_later(_LOOK, self._look)
         self._client.loop_misc()
 
-    def _size(self, payload: bytes, packed: Properties | None) -> int:
+    def _size(self, payload: bytes, packed: _Packed | None) -> int:
         """Bytes of a PUBLISH packet."""
         rest = 2 + len(self._terms.topic.encode()) + (2 if self._terms.qos else 0) + len(payload)
-        rest += len(_bytes(packed)) if packed else 0
+        rest += len(packed.pack()) if packed else 0
         return 1 + max(1, -(-rest.bit_length() // 7)) + rest
 
+    def _pack(self, properties: Mapping[str, Any]) -> _Packed:
+        if self._packed is None or self._packed[0] is not properties:
+            self._packed = properties, _Packed(properties)
+        return self._packed[1]
 
-def _bytes(properties: Properties) -> bytes:
-    packed: bytes = properties.pack()  # type: ignore[no-untyped-call]
-    return packed
 
+class _Packed:
+    """Properties in the form that they are sent in, which the library would make anew for each message."""
 
-def _packed(properties: Mapping[str, Any]) -> Properties:
-    made = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
-    for name, value in properties.items():
-        setattr(made, name, value)
-    return made
+    def __init__(self, properties: Mapping[str, Any]) -> None:
+        made = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+        for name, value in properties.items():
+            setattr(made, name, value)
+        self._bytes: bytes = made.pack()  # type: ignore[no-untyped-call]
+
+    def pack(self) -> bytes:
+        """All that the library asks of properties."""
+        return self._bytes
 
 
 class _Client(Client):
     """The library's client, on a connection that is made already, with the event loop for its own.
 
     It takes a refused message for an accepted one where that comes with PUBREC, and for a broken connection where it
-    does not know the code; so both answers are read here.
+    does not know the code; so answers are read here. Of each it makes objects, too, that cost more than the message.
     """
 
     def __init__(self, connection: Any, link: Link, terms: Terms) -> None:
@@ -263,18 +275,18 @@ class _Client(Client):
         self._link.end(self._link.blame(said) if said else disconnected("disconnected"))
 
     def _handle_pubrec(self) -> MQTTErrorCode:
-        return MQTTErrorCode.MQTT_ERR_SUCCESS if self._refused() else super()._handle_pubrec()
+        packet = self._in_packet["packet"]
+        return self._ended(packet) if packet[2:] and packet[2] >= ERRORS else super()._handle_pubrec()
 
     def _handle_pubackcomp(self, cmd: Any) -> MQTTErrorCode:
-        return MQTTErrorCode.MQTT_ERR_SUCCESS if self._refused() else super()._handle_pubackcomp(cmd)
+        return self._ended(self._in_packet["packet"])
 
-    def _refused(self) -> bool:
-        """Whether the broker has refused a message, which is ended then."""
-        packet = self._in_packet["packet"]
-        if len(packet) < 3 or packet[2] < ERRORS:
-            return False
+    def _ended(self, packet: bytearray) -> MQTTErrorCode:
+        """The broker has accepted or refused a message for good."""
+        if len(packet) < 2:
+            return MQTTErrorCode.MQTT_ERR_PROTOCOL
         mid = int.from_bytes(packet[:2], "big")
-        self._link.settled(mid, packet[2])
-        if mid in self._out_messages:
-            self._do_on_publish(mid, ReasonCode(PacketTypes.PUBACK), _NO_PROPERTIES)
-        return True
+        self._link.settled(mid, packet[2] if packet[2:] and packet[2] >= ERRORS else 0)
+        if mid not in self._out_messages:
+            return MQTTErrorCode.MQTT_ERR_SUCCESS
+        return self._do_on_publish(mid, _SUCCESS, _NO_PROPERTIES)

@@ -73,7 +73,8 @@ class NatsSink:
         try:
             async with asyncio.timeout(self._target.seconds):
                 link = await self._connected()
-                return self._scrubbed(await link.publish(payload, headers))
+                outcome = await link.publish(payload, headers)
+                return self._scrubbed(outcome) if outcome.message else outcome
         except TimeoutError as late:
             # A server that owes an answer is not asked again on the same connection, and not waited for.
             if link:
@@ -93,6 +94,8 @@ class NatsSink:
 
     async def _connected(self) -> Link:
         """The connection. Raises: Refused, Unreachable, OSError."""
+        if self._link and not self._link.over:
+            return self._link
         from projections.subscriptions.sinks.nats_link import connect
 
         async with self._connecting:

@@ -157,6 +157,8 @@ class Link:
 
     async def _taken_in(self) -> bool:
         """Whether a stream takes the subject in, as far as this user is told."""
+        if self._stream is not None:
+            return True
         async with self._asking:
             if self._stream is None and time.monotonic() - self._asked > _ASK_AGAIN:
                 self._asked = time.monotonic()
