@@ -93,13 +93,15 @@ def _check_lived(past: Past, xid: str) -> None:
 
 
 def _make_way(changes: ChangeSet, past: Past) -> None:
-    """Deletes what is of a type that was not there: only then can the model of then be in force again."""
+    """Deletes Groups that were not there, and Resources of types that were not: a model stays while it has instances.
+
+    All that goes with a Group goes through it, so the Groups go whatever their type.
+    """
     for found in changes.world.differences(xids.REGISTRY, past.position):
-        group, _, resource = xids.type_of(found.xid).partition(".")
-        if found.now is None or group not in changes.model.groups or changes.goes(found.xid):
+        if found.then is not None or found.now is None or changes.goes(found.xid):
             continue
-        then = past.model.groups.get(group)
-        if then is None or (resource and "." not in resource and resource not in then.resources):
+        group, *below = xids.type_of(found.xid).split(".")
+        if not below or (len(below) == 1 and below[0] not in past.model.groups[group].resources):
             remove(changes, found.now)
 
 

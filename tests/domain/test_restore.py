@@ -239,7 +239,7 @@ def test_a_model_comes_back_unless_it_is_in_the_way(registry: MemoryRegistry) ->
     assert registry.world.model.full == MemoryWorld(registry.log[:position]).model.full
 
 
-@pytest.mark.parametrize("more", [{}, {"/dirs/d/files/g": {}, "/dirs/e/files/g/versions/v": {}}])
+@pytest.mark.parametrize("more", [{}, {f"{D}/files/g": {}, "/dirs/e/files/g/versions/v": {}}])
 def test_the_model_comes_back_with_all_there_was(registry: MemoryRegistry, more: dict[str, Any]) -> None:
     # MOD-1, FLAG-81: what is of a type that was not there goes in the same change, so nothing is in the way
     position = len(registry.log)
@@ -251,6 +251,7 @@ def test_the_model_comes_back_with_all_there_was(registry: MemoryRegistry, more:
     decision = back(registry, "/", position, "model", "capabilities")
     assert shown(registry.world) == then(registry, position)
     told = said(decision)
+    assert len(told) == len(decision.events)
     assert told.keys() >= {"/", "/model", "/boxes/b", f"{D}/notes/n", f"{D}/notes/n/versions/1", "/dirs/e/notes/n"}
     assert {told[xid] for xid in told if "/notes/" in xid or xid in ("/boxes/b", "/dirs/e")} == {"deleted"}
     assert {told["/"], told["/model"], told[D]} == {"updated"}
