@@ -69,7 +69,7 @@ def judge(question: Question, parse: Parse) -> Verdict:
         return _read(question, parse)
     except Violation as violation:
         return (Incompatibility(INVALID, violation.text, violation.spot),)
-    except MemoryError:
+    except (MemoryError, SystemError):  # the second is what C code says that ran out of memory without noticing
         return (HEAVY,)
     except RecursionError:
         return (Incompatibility(INVALID, "it is nested too deeply"),)
