@@ -1,0 +1,38 @@
+"""Filter and sort expressions as small syntax trees.
+
+A filter is an OR of conjunctions. Each expression of a conjunction speaks of one entity type: the hierarchy steps of
+its path (plural names, `versions`) lead there, the rest is the path of an attribute; `meta` is part of its Resource.
+Spec: core 1.0-rc4, "Filter Flag", "Sort Flag", "Dot-Notation in Filters".
+"""
+
+from domain.filters.parse import EXCLUDE_ALL, parse_filter, parse_sort
+from domain.filters.tree import (
+    Conjunction,
+    Derived,
+    Expression,
+    Filter,
+    Operator,
+    Scope,
+    Sort,
+    Sought,
+    depth,
+    is_above,
+    residual,
+)
+
+__all__ = [
+    "EXCLUDE_ALL",
+    "Conjunction",
+    "Derived",
+    "Expression",
+    "Filter",
+    "Operator",
+    "Scope",
+    "Sort",
+    "Sought",
+    "depth",
+    "is_above",
+    "parse_filter",
+    "parse_sort",
+    "residual",
+]
