@@ -18,6 +18,7 @@ from typing import Final
 
 from api.answer import Answer, Headers
 from api.base36 import base36
+from api.compression import VARY
 from api.problem import root_link
 from api.request import Request
 from commands.log import Writing
@@ -83,8 +84,8 @@ def tag_headers(current: bytes) -> Headers:
 
 
 def not_modified(request: Request, unchanged: Unchanged) -> Answer:
-    """The answer to a client that has everything."""
-    return Answer(304, [root_link(request.base), *tag_headers(unchanged.tag)])
+    """The answer to a client that has everything. What it has may be in another coding than it would get now."""
+    return Answer(304, [root_link(request.base), *tag_headers(unchanged.tag), VARY])
 
 
 def condition(request: Request, xid: str) -> Callable[[Writing], None] | None:

@@ -19,6 +19,10 @@ MAX_BODY: Final = 256 << 20
 
 async def body_of(request: Request, receive: Receive, most: int = MAX_BODY) -> bytes:
     """The whole request body. most: bytes that it may have. Raises: Disconnected, BodyTooLarge, BadRequest."""
+    coding = request.header(b"content-encoding")
+    if coding and coding.strip().lower() != "identity":
+        # Taken as they come, such bytes would be stored as a document that nobody knows how to decode.
+        raise BadRequest(error_detail=f'the body has the content coding "{coding}", and is taken without one only')
     if _announced(request) > most:
         raise BodyTooLarge(max_size=most)
     parts: list[bytes] = []

@@ -238,10 +238,18 @@ def _rules(format: str, value: Json) -> list[Json]:
     offered = {rule for name, rules in RULES.items() if _overlap(name, format) for rule in rules}
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise _bad_value(f"compatibilities.{format}", value, sorted(offered))
+    if "*" in value:
+        return _all_rules(f"compatibilities.{format}", value, offered)
     for rule in value:
         if rule.lower() not in offered:
             raise CapabilityError(error_detail=f'the format "{format}" has no compatibility rule "{rule}"')
     return list(dict.fromkeys(rule.lower() for rule in value))
+
+
+def _all_rules(name: str, value: list[str], offered: set[str]) -> list[Json]:
+    if len(value) > 1:
+        raise CapabilityWildcard(field=name)
+    return sorted(offered)
 
 
 def _check_rules(after: Mapping[str, Json]) -> None:

@@ -36,6 +36,7 @@ def test_an_answer_is_sent_once(filled: Api, path: str) -> None:
     again = filled.send("GET", path, if_none_match=f'"other", W/{known}')
     assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", known)
     assert "xregistry-root" in again.headers["link"]
+    assert again.headers["vary"] == "accept-encoding"
 
 
 @pytest.mark.parametrize("path", READ)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +28,15 @@ def test_a_body_that_is_too_large(small: Api) -> None:
     assert (answer.status_code, answer.json()["args"]) == (413, {"max_size": "100"})
     assert answer.json()["type"] == "http://h/r/-/docs#body_too_large"
     assert small.get("/dirs/d/files/f$details")["epoch"] == 1
+
+
+@pytest.mark.parametrize("path", ["/dirs/d/files/f", "/dirs/d"])
+def test_a_body_in_a_content_coding(api: Api, path: str) -> None:
+    # HTTP-40: a document is the bytes that were sent, and what they were coded in is kept nowhere
+    refused = api.send("PUT", path, gzip.compress(b"{}"), content_encoding="gzip")
+    assert (refused.status_code, refused.json()["type"].partition("#")[2]) == (400, "bad_request")
+    assert api.send("GET", path).status_code == 404
+    assert api.send("PUT", path, b"{}", content_encoding="Identity").status_code == 201
 
 
 def test_a_stream_is_cut_off_where_it_is_too_large() -> None:
