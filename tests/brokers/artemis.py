@@ -36,6 +36,7 @@ class Artemis(Station):
     """
 
     protocol = "AMQP"
+    anew = False
     slow = 60.0
 
     def __init__(self) -> None:

@@ -54,6 +54,7 @@ class Kafka(Station):
     """A broker in a temporary folder. ports: by listener. topic: what `target` leads to."""
 
     protocol = "KAFKA"
+    anew = False
     slow = 60.0
 
     def __init__(self) -> None:

@@ -47,6 +47,7 @@ class RabbitMQ(Station):
     """The broker, once it was started; ended by `close`."""
 
     protocol = "AMQP"
+    anew = False
     slow = 60.0
 
     def __init__(self) -> None:

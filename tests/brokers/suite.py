@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 import pytest
 from cloudevents.core.v1.event import CloudEvent
@@ -66,6 +67,9 @@ class Station(ABC):
     binary: ClassVar[bool] = True
     #: Whether the sink says that `send` may be called while another call of it is under way.
     concurrent: ClassVar[bool] = True
+    #: Whether an attempt that got no answer makes the next one connect anew, at the address that was given. Not where
+    #: the protocol has signs of life for that, or the broker names other addresses.
+    anew: ClassVar[bool] = True
     #: Longest start of the broker until it takes events, in seconds.
     slow: ClassVar[float] = 20.0
     #: The authority that clients have to trust.
@@ -236,7 +240,7 @@ def wait_for_port(port: int, alive: Callable[[], bool], seconds: float = 30.0) -
 class Relay:
     """Somebody between a client and a broker, who can lose connections without a word. port: to connect to."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int | None) -> None:
         self._to = port
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listening.getsockname()[1])
@@ -400,6 +404,24 @@ class Contract:
                 assert (await persist(sink, event(2), station.slow)).result is Result.DELIVERED
 
         run(scenario)
+
+    def test_a_connection_that_is_lost_without_a_word(self, station: Station) -> None:  # 8.3: the next one is another
+        if not station.anew:
+            pytest.skip(f"a sink of {station.protocol} notices in a way of its own")
+        relay = Relay(urlsplit(station.target().uri).port)
+
+        async def scenario() -> None:
+            async with opened(station.target(port=relay.port, seconds=2), station.protocol) as sink:
+                assert (await persist(sink, event(1), station.slow)).result is Result.DELIVERED
+                relay.lose()
+                lost = await deliver(sink, event(2))
+                assert (lost.result, lost.code) == (Result.RETRY, "timeout")
+                assert (await persist(sink, event(2), 10)).result is Result.DELIVERED
+
+        try:
+            run(scenario)
+        finally:
+            relay.close()
 
     def test_a_broker_that_is_not_there(self, station: Station) -> None:  # 8.3: a refused connection is retried
         target = station.target(seconds=3, port=free_port())

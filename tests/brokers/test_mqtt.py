@@ -19,7 +19,7 @@ from domain.subscriptions.sinks import MQTT3, MQTT5
 from projections.subscriptions.contract import Credential, Outcome, Result, Target
 from projections.subscriptions.sinks import mqtt_link
 from tests.brokers.mosquitto import FORBIDDEN, TOPIC, Mosquitto, Raw, mosquitto
-from tests.brokers.suite import HOST, PASSWORD, Names, Relay, deliver, eavesdropper, event, frozen, opened, run
+from tests.brokers.suite import HOST, PASSWORD, Names, deliver, eavesdropper, event, frozen, opened, run
 
 pytestmark = pytest.mark.broker
 
@@ -315,24 +315,6 @@ def test_no_password_through_the_open(broker: Mosquitto) -> None:  # SUB-306: lo
 
         run(scenario)
     assert PASSWORD.encode() not in b"".join(read)
-
-
-def test_a_connection_that_was_lost_without_a_word(
-    broker: Mosquitto,
-) -> None:  # 8.3: the next attempt makes another one
-    relay = Relay(broker.plain)
-    try:
-
-        async def scenario() -> None:
-            async with opened(broker.target(port=relay.port, seconds=1), MQTT5) as sink:
-                assert (await deliver(sink, event(1))).result is Result.DELIVERED
-                relay.lose()
-                assert (await deliver(sink, event(2))).code == "timeout"
-                assert (await deliver(sink, event(2))).result is Result.DELIVERED
-
-        run(scenario)
-    finally:
-        relay.close()
 
 
 def test_an_idle_connection_stays(broker: Mosquitto, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from projections.subscriptions.guard import Guard
 from projections.subscriptions.ports import Ports
 from projections.subscriptions.service import Service
 from tests.brokers.nats import FORBIDDEN, SUBJECT, Nats, Raw, nats_server
-from tests.brokers.suite import HOST, PASSWORD, USER, Names, Relay, deliver, eavesdropper, event, frozen, opened, run
+from tests.brokers.suite import HOST, PASSWORD, USER, Names, deliver, eavesdropper, event, frozen, opened, run
 from tests.projections.subscriptions.rig import Rig, until
 
 pytestmark = pytest.mark.broker
@@ -284,22 +284,6 @@ def test_no_password_through_the_open(server: Nats) -> None:  # SUB-306: loopbac
 
         run(scenario)
     assert PASSWORD.encode() not in b"".join(read)
-
-
-def test_a_connection_that_was_lost_without_a_word(server: Nats) -> None:  # 8.3: the next attempt makes another one
-    relay = Relay(server.plain)
-    try:
-
-        async def scenario() -> None:
-            async with opened(server.target(port=relay.port, seconds=1), NATS) as sink:
-                assert (await deliver(sink, event(1))).result is Result.DELIVERED
-                relay.lose()
-                assert (await deliver(sink, event(2))).code == "timeout"
-                assert (await deliver(sink, event(2))).result is Result.DELIVERED
-
-        run(scenario)
-    finally:
-        relay.close()
 
 
 def test_the_answer_that_is_waited_for_comes_behind_the_message(server: Nats) -> None:  # SUB-709: and no earlier one
