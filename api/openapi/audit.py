@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from api.audit.asked import MOST
 from api.audit.shapes import IMAGES
+from api.openapi.parts import TEXT, WHOLE, Schema, headers, own, parameter
 from api.openapi.problems import refusals
 from api.routes import diff, history, interactions
 
-Schema = dict[str, Any]
-
 _REFUSED: Final = (400, 401, 403, 404, 405, 412, 500)
-_TEXT: Final[Schema] = {"type": "string"}
-_WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
 _MAYBE: Final[Schema] = {"type": ["string", "null"]}
 _MOMENT: Final = "A position of the log, an RFC 3339 time, or the correlation id of an interaction."
 _PATH: Final = (
@@ -43,42 +40,42 @@ _PARAMETERS: Final[dict[str, tuple[str, Schema]]] = {
         {"enum": ["", "true", "false"]},
     ),
     "order": ("`asc`, the newest last, or `desc`.", {"enum": ["asc", "desc"]}),
-    "after": ("Goes on behind a position, in the order asked for.", _WHOLE),
-    "limit": ("How many to list at most; a Link leads to the next ones.", {**_WHOLE, "minimum": 1, "maximum": MOST}),
-    "from": (f"Only what came after a moment. {_MOMENT}", _TEXT),
-    "until": (f"Only what had come by a moment. {_MOMENT}", _TEXT),
-    "to": (f"The moment to compare with, now unless given. {_MOMENT}", _TEXT),
-    "caller": ("Only what one caller did.", _TEXT),
+    "after": ("Goes on behind a position, in the order asked for.", WHOLE),
+    "limit": ("How many to list at most; a Link leads to the next ones.", {**WHOLE, "minimum": 1, "maximum": MOST}),
+    "from": (f"Only what came after a moment. {_MOMENT}", TEXT),
+    "until": (f"Only what had come by a moment. {_MOMENT}", TEXT),
+    "to": (f"The moment to compare with, now unless given. {_MOMENT}", TEXT),
+    "caller": ("Only what one caller did.", TEXT),
     "format": (
         "Goes before the Accept header. CSV is that of RFC 4180: nothing is done about cells that a spreadsheet would "
         "take for a formula.",
         {"enum": ["json", "ndjson", "csv"]},
     ),
 }
-_FACTS: Final[Schema] = {"time": _TEXT, "caller": _TEXT, "command": _TEXT, "xregcorrelationid": _TEXT}
+_FACTS: Final[Schema] = {"time": TEXT, "caller": TEXT, "command": TEXT, "xregcorrelationid": TEXT}
 _INTERACTION: Final[Schema] = {
     **_FACTS,
-    **{"first": _WHOLE, "last": _WHOLE},
-    **{"registryurl": _TEXT, "chain": _TEXT, "state": _TEXT},
+    **{"first": WHOLE, "last": WHOLE},
+    **{"registryurl": TEXT, "chain": TEXT, "state": TEXT},
 }
 _IMAGE: Final[Schema] = {"type": ["object", "null"]}
 _REVISION: Final = _object(
     {
         **_FACTS,
-        **{"position": _WHOLE, "xid": _TEXT, "type": _TEXT, "revision": _WHOLE, "epoch": _WHOLE},
+        **{"position": WHOLE, "xid": TEXT, "type": TEXT, "revision": WHOLE, "epoch": WHOLE},
         "action": {"enum": ["created", "updated", "refreshed", "deleted"]},
         "reason": {"enum": ["deleted", "pruned", "forgotten"]},
-        "changed": _array(_TEXT),
+        "changed": _array(TEXT),
         **dict.fromkeys(IMAGES, _IMAGE),
     },
     "reason",
     *IMAGES,
 )
-_AT: Final = _object({"position": _WHOLE, "time": _TEXT, "xregcorrelationid": _TEXT}, "time", "xregcorrelationid")
+_AT: Final = _object({"position": WHOLE, "time": TEXT, "xregcorrelationid": TEXT}, "time", "xregcorrelationid")
 _DIFFERENCE: Final = _object(
     {
-        **{"xid": _TEXT, "type": _TEXT, "change": {"enum": ["created", "deleted", "changed"]}},
-        "attributes": _array(_object({"path": _TEXT, "before": {}, "after": {}}, *IMAGES)),
+        **{"xid": TEXT, "type": TEXT, "change": {"enum": ["created", "deleted", "changed"]}},
+        "attributes": _array(_object({"path": TEXT, "before": {}, "after": {}}, *IMAGES)),
         "document": _object({"changed": {"type": "boolean"}, **dict.fromkeys(IMAGES, _MAYBE)}),
     },
     "document",
@@ -88,23 +85,17 @@ _DIFFERENCE: Final = _object(
 def _get(path: str, name: str, summary: str, known: Iterable[str], schema: Schema, required: str = "") -> Schema:
     """A path that is only read. known: its query parameters. required: the one that has to be there."""
     parameters = [
-        {"name": name, "in": "query", "required": name == required, "description": says, "schema": schema}
+        parameter(name, says, schema, required=name == required)
         for name, (says, schema) in ((name, _PARAMETERS[name]) for name in known)
     ]
     if found := _IN_PATH.get(path.rpartition("/")[2]):
-        parameters.insert(
-            0, {"name": found[0], "in": "path", "required": True, "description": found[1], "schema": _TEXT}
-        )
+        parameters.insert(0, parameter(*found, place="path"))
     answers = {"200": _gives(schema), "304": {"description": "The client has it.", "headers": _TAGGED}}
-    operation = {"operationId": f"own.{name}", "summary": summary, "tags": ["server"]}
-    return {
-        "parameters": parameters,
-        "get": {**operation, "responses": {**answers, **refusals(_REFUSED, own=True)}},
-    }
+    return {"parameters": parameters, "get": own(name, summary, responses={**answers, **refusals(_REFUSED, own=True)})}
 
 
 def _gives(schema: Schema) -> Schema:
-    others = {"application/x-ndjson": {"schema": _TEXT}, "text/csv": {"schema": _TEXT}}
+    others = {"application/x-ndjson": {"schema": TEXT}, "text/csv": {"schema": TEXT}}
     content = {"application/json": {"schema": schema}, **others}
     return {"description": "What the log holds of it.", "headers": _TAGGED, "content": content}
 
@@ -113,7 +104,7 @@ _IN_PATH: Final = {
     "{path}": ("path", _PATH),
     "{xregcorrelationid}": ("xregcorrelationid", "The id of an interaction, in any case."),
 }
-_TAGGED: Final[Schema] = {name: {"$ref": f"#/components/headers/{name}"} for name in ("Link", "ETag")}
+_TAGGED: Final = headers("Link", "ETag")
 _ROWS: Final[dict[str, tuple[str, str, Iterable[str], Schema, str]]] = {
     "/-/history/{path}": (
         "history",
@@ -140,7 +131,7 @@ _ROWS: Final[dict[str, tuple[str, str, Iterable[str], Schema, str]]] = {
         "diff",
         "Compare two moments of an entity and of what is below it",
         diff.PARAMETERS,
-        _object({"xid": _TEXT, "from": _AT, "to": _AT, "entities": _array(_DIFFERENCE)}),
+        _object({"xid": TEXT, "from": _AT, "to": _AT, "entities": _array(_DIFFERENCE)}),
         "from",
     ),
 }

@@ -11,9 +11,10 @@ from api.capabilities import Capabilities
 from api.openapi import flags
 from api.openapi.operations import CONDITIONS, document_response, header_parameters, operation
 from api.openapi.own import OWN_PATHS
+from api.openapi.parts import FOUND, TEXT
 from api.openapi.places import Place, places
 from api.openapi.problems import problem_responses, problem_schemas
-from api.openapi.restoring import FOUND, TRIED, TRIED_SCHEMA
+from api.openapi.restoring import TRIED, TRIED_SCHEMA
 from api.openapi.schemas import CAPABILITIES, CAPABILITIESOFFERED, MODEL, MODELSOURCE, Schema, model_schemas, object_of
 from api.paths import allowed, area
 from domain.capabilities import AVAILABLE, OFFERED
@@ -27,7 +28,6 @@ DESCRIPTION: Final = (
     "`xRegistry-<map>.<key>` for each of its keys."
 )
 _WHO: Final = "Needed where the server has tokens; without them everybody may read and write."
-_TEXT: Final[Schema] = {"type": "string"}
 _ID: Final[Schema] = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._~:@-]{0,127}$"}
 _HEADERS: Final[dict[str, tuple[str, bool]]] = {
     "Link": ("The root of the registry, with the relation `xregistry-root`.", True),
@@ -83,7 +83,7 @@ def _document_headers(known: list[Place]) -> dict[str, Schema]:
 
 def _conditions() -> dict[str, Schema]:
     says = "Entity tags, or `*` for any state; where what it asks for is not so, nothing is done."
-    return {name: {"name": name, "in": "header", "description": says, "schema": _TEXT} for name in CONDITIONS}
+    return {name: {"name": name, "in": "header", "description": says, "schema": TEXT} for name in CONDITIONS}
 
 
 def _documents(known: list[Place]) -> dict[str, Schema]:
@@ -91,7 +91,7 @@ def _documents(known: list[Place]) -> dict[str, Schema]:
 
 
 def _header(says: str, required: bool) -> Schema:
-    return {"description": says, "required": required, "schema": _TEXT}
+    return {"description": says, "required": required, "schema": TEXT}
 
 
 def _own_schemas() -> dict[str, Schema]:

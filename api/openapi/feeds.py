@@ -7,12 +7,9 @@ from typing import Any, Final
 
 from api.feeds.asked import LONGEST, MOST
 from api.feeds.forms import CLOUDEVENTS_BATCH, EVENT_STREAM, NDJSON, PAGE
+from api.openapi.parts import TEXT, WHOLE, Schema, headers, own, parameter
 from api.openapi.problems import refusals
 
-Schema = dict[str, Any]
-
-_TEXT: Final[Schema] = {"type": "string"}
-_WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
 _TIME: Final[Schema] = {"type": "string", "format": "date-time"}
 _HASH: Final[Schema] = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _MOMENT: Final = "a position of the log, an RFC 3339 time, or the correlation id of an interaction"
@@ -22,32 +19,32 @@ _FED: Final = (400, 401, 403, 404, 405, 406, 500)
 
 #: The query parameters of both feeds, and those that choose events: what each says, and its schema.
 _GOING_ON: Final[dict[str, tuple[str, Schema]]] = {
-    "after": (f"Goes on behind a moment: {_MOMENT}. The header Last-Event-ID goes before it.", _TEXT),
+    "after": (f"Goes on behind a moment: {_MOMENT}. The header Last-Event-ID goes before it.", TEXT),
     "limit": (
         f"Events at most; of CloudEvents never more than {MOST:,} unless they are streamed. Without it an array has "
         f"{PAGE:,}, other forms all. What is of one position stays together; pages of the log end where an interaction "
         "does, unless one alone is larger.",
-        {**_WHOLE, "minimum": 1},
+        {**WHOLE, "minimum": 1},
     ),
     "wait": ("Seconds to wait for the first event.", {"type": "number", "minimum": 0, "maximum": LONGEST}),
 }
 _CHOOSING: Final[dict[str, tuple[str, Schema]]] = {
-    "type": ("Types of events, with commas between them; one with `*` at its end stands for all that begin so.", _TEXT),
-    "subject": ("The xid of an entity, for events about it and whatever is below it.", _TEXT),
-    "sql": ("A CESQL expression that is true for the event, without an error, such as `type LIKE '%.deleted'`.", _TEXT),
+    "type": ("Types of events, with commas between them; one with `*` at its end stands for all that begin so.", TEXT),
+    "subject": ("The xid of an entity, for events about it and whatever is below it.", TEXT),
+    "sql": ("A CESQL expression that is true for the event, without an error, such as `type LIKE '%.deleted'`.", TEXT),
     "from": ("Only what happened at a time or later.", _TIME),
     "until": ("Only what happened by a time.", _TIME),
-    "xregcorrelationid": ("Only what one interaction did.", _TEXT),
+    "xregcorrelationid": ("Only what one interaction did.", TEXT),
 }
-_ASOF: Final[dict[str, tuple[str, Schema]]] = {"asof": (f"The head as it was at a moment: {_MOMENT}.", _TEXT)}
+_ASOF: Final[dict[str, tuple[str, Schema]]] = {"asof": (f"The head as it was at a moment: {_MOMENT}.", TEXT)}
 
 _EVENT: Final[Schema] = {
     "type": "object",
     "properties": {
-        **dict.fromkeys(("specversion", "id", "source", "type", "subject", "xregcorrelationid"), _TEXT),
+        **dict.fromkeys(("specversion", "id", "source", "type", "subject", "xregcorrelationid"), TEXT),
         "time": _TIME,
-        "datacontenttype": _TEXT,
-        "data": {"type": "object", "properties": {"changed": {"type": "array", "items": _TEXT}}},
+        "datacontenttype": TEXT,
+        "data": {"type": "object", "properties": {"changed": {"type": "array", "items": TEXT}}},
     },
     "required": ["specversion", "id", "source", "type", "subject", "time", "xregcorrelationid"],
 }
@@ -55,8 +52,8 @@ _INTERACTION: Final[Schema] = {
     "type": "object",
     "description": "An interaction, before its events.",
     "properties": {
-        **dict.fromkeys(("first", "last"), _WHOLE),
-        **dict.fromkeys(("xregcorrelationid", "caller", "command", "registryurl"), _TEXT),
+        **dict.fromkeys(("first", "last"), WHOLE),
+        **dict.fromkeys(("xregcorrelationid", "caller", "command", "registryurl"), TEXT),
         **{"time": _TIME, "chain": _HASH, "state": _HASH},
     },
     "required": ["first", "last"],
@@ -65,47 +62,38 @@ _STORED: Final[Schema] = {
     "type": "object",
     "description": "An event: what follows `topic` is the stored state without its opening brace, byte for byte.",
     "properties": {
-        **dict.fromkeys(("position", "revision", "epoch"), _WHOLE),
-        **dict.fromkeys(("stream", "topic", "xid", "type", "xregcorrelationid"), _TEXT),
+        **dict.fromkeys(("position", "revision", "epoch"), WHOLE),
+        **dict.fromkeys(("stream", "topic", "xid", "type", "xregcorrelationid"), TEXT),
         **{"attributes": {"type": "object"}, "private": {"type": "object"}, "time": _TIME},
-        "changed": {"type": "array", "items": _TEXT},
+        "changed": {"type": "array", "items": TEXT},
     },
     "required": ["position", "stream", "revision", "topic"],
 }
 _HEAD: Final[Schema] = {
     "type": "object",
-    "properties": {"position": _WHOLE, "time": _TIME, "xregcorrelationid": _TEXT, "chain": _HASH, "state": _HASH},
+    "properties": {"position": WHOLE, "time": _TIME, "xregcorrelationid": TEXT, "chain": _HASH, "state": _HASH},
     "required": ["position", "chain", "state"],
 }
 
 
 def _get(name: str, summary: str, parameters: list[Schema], answers: Schema, refused: tuple[int, ...]) -> Schema:
     """A path that is only read."""
-    operation = {"operationId": f"own.{name}", "summary": summary, "tags": ["server"]}
-    shown: Schema = {"get": {**operation, "responses": {**answers, **refusals(refused, own=True)}}}
+    shown: Schema = {"get": own(name, summary, responses={**answers, **refusals(refused, own=True)})}
     return {"parameters": parameters, **shown} if parameters else shown
 
 
 def _in_query(*some: Mapping[str, tuple[str, Schema]]) -> list[Schema]:
-    return [
-        {"name": name, "in": "query", "description": says, "schema": schema}
-        for rows in some
-        for name, (says, schema) in rows.items()
-    ]
+    return [parameter(name, says, schema) for rows in some for name, (says, schema) in rows.items()]
 
 
-def _gives(says: str, content: Mapping[str, Schema], *headers: str) -> Schema:
-    named = {name: {"$ref": f"#/components/headers/{name}"} for name in ("Link", *headers)}
-    return {
-        "description": says,
-        "headers": named,
-        "content": {name: {"schema": each} for name, each in content.items()},
-    }
+def _gives(says: str, content: Mapping[str, Schema], *names: str) -> Schema:
+    bodies = {name: {"schema": each} for name, each in content.items()}
+    return {"description": says, "headers": headers("Link", *names), "content": bodies}
 
 
 def _fed(array: str, items: Schema) -> Schema:
     """The forms of a feed."""
-    forms = {array: {"type": "array", "items": items}, NDJSON: _TEXT, EVENT_STREAM: _TEXT}
+    forms = {array: {"type": "array", "items": items}, NDJSON: TEXT, EVENT_STREAM: TEXT}
     return {"200": _gives("Events, and a Link with the relation `next` to those behind them.", forms)}
 
 

@@ -2,68 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from api.audit.asked import MOST
+from api.openapi.parts import TEXT, Schema, headers, own, parameter
 from api.openapi.problems import refusals
 
-Schema = dict[str, Any]
-
 _REFUSED: Final = (400, 401, 403, 404, 405, 412, 500)
-_TEXT: Final[Schema] = {"type": "string"}
 _MEMBERS: Final[Schema] = {
     "level": {"enum": ["L2", "L3"], "description": "A rule of the specification, or advice."},
-    "rule": {**_TEXT, "description": "The id of the rule."},
-    "xid": _TEXT,
-    "path": {**_TEXT, "description": "A JSON Pointer into the entity."},
-    "text": _TEXT,
+    "rule": {**TEXT, "description": "The id of the rule."},
+    "xid": TEXT,
+    "path": {**TEXT, "description": "A JSON Pointer into the entity."},
+    "text": TEXT,
 }
 _FINDING: Final[Schema] = {"type": "object", "properties": _MEMBERS, "required": list(_MEMBERS)}
 _LISTED: Final[Schema] = {
     "type": "object",
-    "properties": {"xid": _TEXT, "findings": {"type": "array", "items": _FINDING}},
+    "properties": {"xid": TEXT, "findings": {"type": "array", "items": _FINDING}},
     "required": ["xid", "findings"],
 }
 #: The query parameters: what each says, and its schema.
 _PARAMETERS: Final[dict[str, tuple[str, Schema]]] = {
     "level": ("Only one level.", {"enum": ["L2", "L3"]}),
-    "rule": ("Only some rules, with commas.", _TEXT),
-    "after": ("Goes on behind a finding: what a Link to the next page has.", _TEXT),
+    "rule": ("Only some rules, with commas.", TEXT),
+    "after": ("Goes on behind a finding: what a Link to the next page has.", TEXT),
     "limit": (
         "How many to list at most; a Link leads to the next ones.",
         {"type": "integer", "minimum": 1, "maximum": MOST},
     ),
-    "asof": ("The moment to look at: a position of the log, an RFC 3339 time, or a correlation id.", _TEXT),
+    "asof": ("The moment to look at: a position of the log, an RFC 3339 time, or a correlation id.", TEXT),
     "format": ("Goes before the Accept header.", {"enum": ["json", "ndjson", "csv"]}),
 }
-_PATH: Final[Schema] = {
-    "name": "path",
-    "in": "path",
-    "required": True,
-    "description": "An xid without its leading `/`, of an entity or a collection; empty for the registry.",
-    "schema": _TEXT,
-}
-_TAGGED: Final[Schema] = {name: {"$ref": f"#/components/headers/{name}"} for name in ("Link", "ETag")}
+_PATH: Final = "An xid without its leading `/`, of an entity or a collection; empty for the registry."
+_TAGGED: Final = headers("Link", "ETag")
 _CONTENT: Final[Schema] = {
     "application/json": {"schema": _LISTED},
-    "application/x-ndjson": {"schema": _TEXT},
-    "text/csv": {"schema": _TEXT},
+    "application/x-ndjson": {"schema": TEXT},
+    "text/csv": {"schema": TEXT},
 }
 
 PATHS: Final[dict[str, Schema]] = {
     "/-/findings/{path}": {
         "parameters": [
-            _PATH,
-            *(
-                {"name": name, "in": "query", "description": says, "schema": schema}
-                for name, (says, schema) in _PARAMETERS.items()
-            ),
+            parameter("path", _PATH, place="path"),
+            *(parameter(name, says, schema) for name, (says, schema) in _PARAMETERS.items()),
         ],
-        "get": {
-            "operationId": "own.findings",
-            "summary": "List what the rules of endpoints and messages find in an entity and in what is below it",
-            "tags": ["server"],
-            "responses": {
+        "get": own(
+            "findings",
+            "List what the rules of endpoints and messages find in an entity and in what is below it",
+            responses={
                 "200": {
                     "description": "The findings, in the order of the tree.",
                     "headers": _TAGGED,
@@ -72,6 +60,6 @@ PATHS: Final[dict[str, Schema]] = {
                 "304": {"description": "The client has it.", "headers": _TAGGED},
                 **refusals(_REFUSED, own=True),
             },
-        },
+        ),
     }
 }

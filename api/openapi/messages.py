@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from api.openapi.parts import RECORDED, TEXT, Schema, content, gives, headers, own, parameter
 from api.openapi.problems import refusals
-from api.openapi.restoring import RECORDED, or_tried
+from api.openapi.restoring import or_tried
 from domain.dialects import DIALECTS
 from domain.messages.resolving import Reason
 
-Schema = dict[str, Any]
-
-_TEXT: Final[Schema] = {"type": "string"}
 _OBJECT: Final[Schema] = {"type": "object"}
 _READ: Final = (400, 401, 403, 404, 405, 412, 500)
 _ASKED: Final = (400, 401, 403, 404, 405, 413, 500)
@@ -19,16 +17,16 @@ _WRITTEN: Final = (400, 401, 403, 404, 405, 406, 413, 500, 503)
 
 _UNRESOLVED: Final[Schema] = {
     "type": "object",
-    "properties": {"uri": _TEXT, "reason": {"enum": [reason.value for reason in Reason]}},
+    "properties": {"uri": TEXT, "reason": {"enum": [reason.value for reason in Reason]}},
     "required": ["uri", "reason"],
 }
 _RESOLVED: Final[Schema] = {
     "type": "object",
     "properties": {
-        "xid": _TEXT,
+        "xid": TEXT,
         "message": {**_OBJECT, "description": "The message with what its bases give it."},
-        "bases": {"type": "array", "items": _TEXT, "description": "Versions that it was made of, nearest first."},
-        "implied": {"type": "array", "items": _TEXT, "description": "JSON pointers to values that nobody wrote."},
+        "bases": {"type": "array", "items": TEXT, "description": "Versions that it was made of, nearest first."},
+        "implied": {"type": "array", "items": TEXT, "description": "JSON pointers to values that nobody wrote."},
         "unresolved": _UNRESOLVED,
     },
     "required": ["xid", "message", "bases"],
@@ -36,7 +34,7 @@ _RESOLVED: Final[Schema] = {
 _EFFECTIVE: Final[Schema] = {
     "type": "object",
     "properties": {
-        "xid": _TEXT,
+        "xid": TEXT,
         "messages": {"type": "array", "items": _RESOLVED},
         "unresolved": {"type": "array", "items": _UNRESOLVED},
     },
@@ -50,8 +48,8 @@ _MATCHES: Final[Schema] = {
             "items": {
                 "type": "object",
                 "properties": {
-                    "xid": _TEXT,
-                    "bindings": {"type": "object", "additionalProperties": _TEXT},
+                    "xid": TEXT,
+                    "bindings": {"type": "object", "additionalProperties": TEXT},
                     "parts": {"type": "array", "items": {"enum": ["envelope", "protocol"]}},
                 },
                 "required": ["xid", "bindings", "parts"],
@@ -64,18 +62,18 @@ _MESSAGE: Final[Schema] = {
     "description": "A structured CloudEvent, or the parts of a message in the words of a definition.",
     "type": "object",
     "anyOf": [
-        {"properties": {"specversion": _TEXT}, "required": ["specversion"]},
-        {"properties": {"envelope": _TEXT, "envelopemetadata": _OBJECT}, "required": ["envelope"]},
-        {"properties": {"protocol": _TEXT, "protocoloptions": _OBJECT}, "required": ["protocol"]},
+        {"properties": {"specversion": TEXT}, "required": ["specversion"]},
+        {"properties": {"envelope": TEXT, "envelopemetadata": _OBJECT}, "required": ["envelope"]},
+        {"properties": {"protocol": TEXT, "protocoloptions": _OBJECT}, "required": ["protocol"]},
     ],
 }
 _CHANGE: Final[Schema] = {
     "type": "object",
     "properties": {
-        "path": {**_TEXT, "description": "JSON pointer to the object that was changed, in the document as it came."},
+        "path": {**TEXT, "description": "JSON pointer to the object that was changed, in the document as it came."},
         "from": {**_OBJECT, "description": "The members that it had."},
         "to": {**_OBJECT, "description": "Those in their place; none where they are left out."},
-        "why": _TEXT,
+        "why": TEXT,
     },
     "required": ["path", "from", "to", "why"],
 }
@@ -89,68 +87,46 @@ _IMPORTED: Final[Schema] = {
 }
 
 
-def _headers(*names: str) -> Schema:
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
-
-
-def _gives(says: str, schema: Schema, *headers: str) -> Schema:
-    return {
-        "description": says,
-        "headers": _headers("Link", *headers),
-        "content": {"application/json": {"schema": schema}},
-    }
-
-
 def _takes(schema: Schema) -> Schema:
-    return {"required": True, "content": {"application/json": {"schema": schema}}}
-
-
-def _parameter(name: str, says: str, schema: Schema, place: str = "query", **more: Any) -> Schema:
-    return {"name": name, "in": place, "description": says, "schema": schema, **more}
-
-
-def _operation(name: str, summary: str, **more: Any) -> Schema:
-    return {"operationId": f"own.{name}", "summary": summary, "tags": ["server"], **more}
+    return {"required": True, **content(schema)}
 
 
 PATHS: Final[dict[str, Schema]] = {
     "/-/resolved/{path}": {
         "parameters": [
-            _parameter(
+            parameter(
                 "path",
                 "An xid without its leading `/`: of a message or a Version of one, of an endpoint or a message group.",
-                _TEXT,
+                TEXT,
                 "path",
-                required=True,
             ),
-            _parameter("asof", "A position of the log, an RFC 3339 time, or a correlation id.", _TEXT),
+            parameter("asof", "A position of the log, an RFC 3339 time, or a correlation id.", TEXT),
         ],
-        "get": _operation(
+        "get": own(
             "resolved",
             "Read a message with what its base messages give it, or all messages of an endpoint or a group",
             responses={
-                "200": _gives("The message, or the messages.", {"anyOf": [_RESOLVED, _EFFECTIVE]}, "ETag"),
-                "304": {"description": "The client has it.", "headers": _headers("Link", "ETag")},
+                "200": gives("The message, or the messages.", {"anyOf": [_RESOLVED, _EFFECTIVE]}, "ETag"),
+                "304": {"description": "The client has it.", "headers": headers("Link", "ETag")},
                 **refusals(_READ, own=True),
             },
         ),
     },
     "/-/match/{path}": {
         "parameters": [
-            _parameter(
+            parameter(
                 "path",
                 "An xid without its leading `/`, of an endpoint or a message group.",
-                _TEXT,
+                TEXT,
                 "path",
-                required=True,
             )
         ],
-        "post": _operation(
+        "post": own(
             "match",
             "Find out which message definitions a message meets",
             requestBody=_takes({"anyOf": [_MESSAGE, {"type": "array", "items": _MESSAGE}]}),
             responses={
-                "200": _gives(
+                "200": gives(
                     "The definitions that it meets; of a batch, those of each message.",
                     {"anyOf": [_MATCHES, {"type": "array", "items": _MATCHES}]},
                 ),
@@ -160,15 +136,15 @@ PATHS: Final[dict[str, Schema]] = {
     },
     "/-/import": {
         "parameters": [
-            _parameter("dialect", "The form that the document is in.", {"enum": list(DIALECTS)}, required=True),
-            _parameter("dryrun", "Answers with the events that it would append, and does nothing.", {"const": ""}),
+            parameter("dialect", "The form that the document is in.", {"enum": list(DIALECTS)}, required=True),
+            parameter("dryrun", "Answers with the events that it would append, and does nothing.", {"const": ""}),
         ],
-        "post": _operation(
+        "post": own(
             "import",
             "Take in a document in an older form, as one change of now",
             requestBody=_takes(_OBJECT),
             responses={
-                "200": or_tried(_gives("What was written, and what was changed before.", _IMPORTED, *RECORDED)),
+                "200": or_tried(gives("What was written, and what was changed before.", _IMPORTED, *RECORDED)),
                 **refusals(_WRITTEN, own=True),
             },
         ),

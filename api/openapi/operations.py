@@ -8,9 +8,10 @@ from typing import Any, Final
 from api.capabilities import Capabilities
 from api.headers import PREFIX, SCALAR
 from api.openapi import flags
+from api.openapi.parts import RECORDED, content, headers
 from api.openapi.places import Place
 from api.openapi.problems import refusals
-from api.openapi.restoring import RECORDED, or_tried
+from api.openapi.restoring import or_tried
 from api.openapi.schemas import WRITE, Schema, attribute, map_of, object_of, reference
 from api.paths import COLLECTIONS, Kind
 from domain.model import ResourceType
@@ -134,7 +135,7 @@ def document_response(place: Place) -> dict[str, Schema]:
     return {
         _document_name(place): {
             "description": "The document, byte for byte, with its Content-Type if that is known.",
-            "headers": {**_headers("Link", "Content-Location", "Content-Disposition", *RECORDED), **carried},
+            "headers": {**headers("Link", "Content-Location", "Content-Disposition", *RECORDED), **carried},
             "content": {"*/*": {}},
         }
     }
@@ -196,11 +197,11 @@ def _successes(place: Place, method: str) -> dict[str, Schema]:
     if place.document:
         return _documents(place, method)
     located = ("Content-Location",) if place.kind in _LOCATED else ()
-    headers = ("Link", *located, *_recorded(method))
-    content = _content(_answered(place, method))
-    found = {"200": {**_answer("What is there now.", *headers, *_tagged(method)), **content}, **_unchanged(method)}
+    named = ("Link", *located, *_recorded(method))
+    body = content(_answered(place, method))
+    found = {"200": {**_answer("What is there now.", *named, *_tagged(method)), **body}, **_unchanged(method)}
     if _may_create(place, method):
-        found["201"] = {**_answer("What is new.", "Location", *headers), **content}
+        found["201"] = {**_answer("What is new.", "Location", *named), **body}
     return found | _pruned(place, method)
 
 
@@ -257,20 +258,12 @@ def _recorded(method: str) -> tuple[str, ...]:
     return () if method == "GET" else RECORDED
 
 
-def _answer(says: str, *headers: str) -> Schema:
-    return {"description": says, "headers": _headers(*headers)}
-
-
-def _headers(*names: str) -> dict[str, Schema]:
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
-
-
-def _content(schema: Schema) -> Schema:
-    return {"content": {"application/json": {"schema": schema}}}
+def _answer(says: str, *names: str) -> Schema:
+    return {"description": says, "headers": headers(*names)}
 
 
 def _json(schema: Schema, required: bool) -> Schema:
-    return {"required": required, **_content(schema)}
+    return {"required": required, **content(schema)}
 
 
 def _parameter(name: str) -> Mapping[str, str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from api.feeds.forms import NDJSON
+from api.openapi.parts import TEXT, WHOLE, Schema, gives, headers, parameter
 from api.openapi.problems import refusals
 from api.openapi.restoring import or_tried
 from api.subscriptions.deadletters import MOST as MOST_LETTERS
@@ -14,10 +15,6 @@ from api.subscriptions.reading import MOST
 from domain.subscriptions.filters import DIALECTS
 from domain.subscriptions.sinks import PROTOCOLS
 
-Schema = dict[str, Any]
-
-_TEXT: Final[Schema] = {"type": "string"}
-_WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
 _ANY: Final[Schema] = {"type": "object"}
 _READ: Final = (400, 401, 403, 404, 405, 500)
 _WRITTEN: Final = (400, 401, 403, 404, 405, 406, 409, 412, 413, 415, 429, 500, 503)
@@ -29,15 +26,15 @@ _MOMENT: Final = (
 _SENT: Final[Schema] = {
     "type": "object",
     "properties": {
-        "id": {**_TEXT, "description": "Chosen by the server; a PUT may repeat it."},
-        "source": {**_TEXT, "description": "Events have exactly this source."},
-        "types": {"type": "array", "items": _TEXT, "minItems": 1, "description": "Events have one of these types."},
+        "id": {**TEXT, "description": "Chosen by the server; a PUT may repeat it."},
+        "source": {**TEXT, "description": "Events have exactly this source."},
+        "types": {"type": "array", "items": TEXT, "minItems": 1, "description": "Events have one of these types."},
         "config": {
             "type": "object",
             "properties": {
-                "families": {"type": "array", "items": _TEXT},
+                "families": {"type": "array", "items": TEXT},
                 "startposition": {"type": ["integer", "string"]},
-                "starttime": {**_TEXT, "format": "date-time"},
+                "starttime": {**TEXT, "format": "date-time"},
             },
         },
         "filters": {
@@ -45,7 +42,7 @@ _SENT: Final[Schema] = {
             "items": {"type": "object", "properties": {key: {} for key in DIALECTS}, "maxProperties": 1},
             "description": "All of them have to be true.",
         },
-        "sink": {**_TEXT, "format": "uri"},
+        "sink": {**TEXT, "format": "uri"},
         "sinkcredential": {**_ANY, "description": "Secrets in it are never shown again."},
         "protocol": {"enum": list(PROTOCOLS)},
         "protocolsettings": _ANY,
@@ -53,15 +50,15 @@ _SENT: Final[Schema] = {
     },
 }
 _SUBSCRIPTION: Final[Schema] = {**_SENT, "required": ["id", "config", "sink", "protocol", "protocolsettings"]}
-_STATUS: Final[Schema] = {"type": "object", "properties": {"state": _TEXT}, "required": ["state"]}
-_LETTER: Final[Schema] = {"type": "object", "properties": {"sequence": _TEXT}, "required": ["sequence"]}
+_STATUS: Final[Schema] = {"type": "object", "properties": {"state": TEXT}, "required": ["state"]}
+_LETTER: Final[Schema] = {"type": "object", "properties": {"sequence": TEXT}, "required": ["sequence"]}
 _SPAN: Final[Schema] = {
-    "fromposition": _WHOLE,
-    "fromtime": {**_TEXT, "format": "date-time"},
-    "toposition": _WHOLE,
+    "fromposition": WHOLE,
+    "fromtime": {**TEXT, "format": "date-time"},
+    "toposition": WHOLE,
 }
 _REPLAY: Final[Schema] = {"type": "object", "properties": {**_SPAN, "parallel": {"type": "boolean"}}}
-_COUNTS: Final[Schema] = dict.fromkeys(("from", "to", "position", "considered", "matched"), _WHOLE)
+_COUNTS: Final[Schema] = dict.fromkeys(("from", "to", "position", "considered", "matched"), WHOLE)
 _PREVIEW: Final[Schema] = {
     "type": "object",
     "properties": {
@@ -75,25 +72,9 @@ _PREVIEW: Final[Schema] = {
 }
 _OFFER: Final[Schema] = {
     "type": "object",
-    "properties": {"protocols": _ANY, "dialects": {"type": "array", "items": _TEXT}, "config": _ANY},
+    "properties": {"protocols": _ANY, "dialects": {"type": "array", "items": TEXT}, "config": _ANY},
     "required": ["protocols", "dialects", "config"],
 }
-
-
-def _headers(*names: str) -> Schema:
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in ("Link", *names)}
-
-
-def _gives(says: str, schema: Schema, *headers: str) -> Schema:
-    return {
-        "description": says,
-        "headers": _headers(*headers),
-        "content": {"application/json": {"schema": schema}},
-    }
-
-
-def _parameter(name: str, says: str, schema: Schema, place: str = "query") -> Schema:
-    return {"name": name, "in": place, "required": place == "path", "description": says, "schema": schema}
 
 
 def _operation(
@@ -109,12 +90,12 @@ def _operation(
     }
 
 
-_ID: Final = _parameter("id", "The id of a subscription.", _TEXT, "path")
-_SEQUENCE: Final = _parameter("sequence", "The sequence of the event that could not be delivered.", _TEXT, "path")
-_ASOF: Final = _parameter("asof", _MOMENT, _TEXT)
-_DRYRUN: Final = _parameter("dryrun", "Answers with the events that it would record, and does nothing.", {"const": ""})
+_ID: Final = parameter("id", "The id of a subscription.", TEXT, "path")
+_SEQUENCE: Final = parameter("sequence", "The sequence of the event that could not be delivered.", TEXT, "path")
+_ASOF: Final = parameter("asof", _MOMENT, TEXT)
+_DRYRUN: Final = parameter("dryrun", "Answers with the events that it would record, and does nothing.", {"const": ""})
 _RECORDED: Final = "xRegistry-xregcorrelationid"
-_UNCHANGED: Final[Schema] = {"304": {"description": "The client has it.", "headers": _headers("ETag")}}
+_UNCHANGED: Final[Schema] = {"304": {"description": "The client has it.", "headers": headers("Link", "ETag")}}
 
 
 def _with(parameters: list[Schema], operation: Schema) -> Schema:
@@ -125,17 +106,17 @@ PATHS: Final[dict[str, Schema]] = {
     "/subscriptions": {
         "get": _with(
             [
-                _parameter("protocol", "Only those of a protocol.", _TEXT),
-                _parameter("source", "Only those to a source.", _TEXT),
-                _parameter("state", "Only those in a state, such as `suspended`.", _TEXT),
-                _parameter("limit", "How many at most.", {**_WHOLE, "minimum": 1, "maximum": MOST}),
-                _parameter("after", "Where a Link to the next page goes on.", _WHOLE),
+                parameter("protocol", "Only those of a protocol.", TEXT),
+                parameter("source", "Only those to a source.", TEXT),
+                parameter("state", "Only those in a state, such as `suspended`.", TEXT),
+                parameter("limit", "How many at most.", {**WHOLE, "minimum": 1, "maximum": MOST}),
+                parameter("after", "Where a Link to the next page goes on.", WHOLE),
                 _ASOF,
             ],
             _operation(
                 "list",
                 "List the subscriptions that the caller may see, in the order of their creation",
-                {"200": _gives("They.", {"type": "array", "items": _SUBSCRIPTION})},
+                {"200": gives("They.", {"type": "array", "items": _SUBSCRIPTION})},
                 _READ,
             ),
         ),
@@ -145,7 +126,7 @@ PATHS: Final[dict[str, Schema]] = {
                 "create",
                 "Subscribe to events",
                 {
-                    "201": _gives("The subscription, with defaults.", _SUBSCRIPTION, _RECORDED, "Location", "ETag"),
+                    "201": gives("The subscription, with defaults.", _SUBSCRIPTION, _RECORDED, "Location", "ETag"),
                     "200": or_tried(None),
                 },
                 _WRITTEN,
@@ -160,7 +141,7 @@ PATHS: Final[dict[str, Schema]] = {
             _operation(
                 "read",
                 "Read a subscription and how its deliveries go",
-                {"200": _gives("It.", _SUBSCRIPTION, "ETag"), **_UNCHANGED},
+                {"200": gives("It.", _SUBSCRIPTION, "ETag"), **_UNCHANGED},
                 _READ,
             ),
         ),
@@ -169,7 +150,7 @@ PATHS: Final[dict[str, Schema]] = {
             _operation(
                 "replace",
                 "Replace a subscription",
-                {"200": or_tried(_gives("It, with defaults.", _SUBSCRIPTION))},
+                {"200": or_tried(gives("It, with defaults.", _SUBSCRIPTION))},
                 _WRITTEN,
                 {**_SENT, "required": ["sink", "protocol"]},
             ),
@@ -179,7 +160,7 @@ PATHS: Final[dict[str, Schema]] = {
             _operation(
                 "delete",
                 "Delete a subscription",
-                {"200": or_tried(_gives("What it was last.", _SUBSCRIPTION))},
+                {"200": or_tried(gives("What it was last.", _SUBSCRIPTION))},
                 _WRITTEN,
             ),
         ),
@@ -187,14 +168,14 @@ PATHS: Final[dict[str, Schema]] = {
     "/subscriptions/{id}/actions/{action}": {
         "parameters": [
             _ID,
-            _parameter("action", "What to do.", {"enum": ["pause", "resume", "verify", "replay"]}, "path"),
+            parameter("action", "What to do.", {"enum": ["pause", "resume", "verify", "replay"]}, "path"),
         ],
         "post": _with(
             [_DRYRUN],
             _operation(
                 "act",
                 "Steer the deliveries of a subscription",
-                {"202": _gives("The status.", _STATUS), "200": or_tried(None)},
+                {"202": gives("The status.", _STATUS), "200": or_tried(None)},
                 _WRITTEN,
                 _REPLAY,
             ),
@@ -204,26 +185,26 @@ PATHS: Final[dict[str, Schema]] = {
         "parameters": [_ID],
         "get": _with(
             [
-                _parameter("after", "Goes on behind a sequence.", _TEXT),
-                _parameter("limit", "How many at most.", {**_WHOLE, "minimum": 1, "maximum": MOST_LETTERS}),
+                parameter("after", "Goes on behind a sequence.", TEXT),
+                parameter("limit", "How many at most.", {**WHOLE, "minimum": 1, "maximum": MOST_LETTERS}),
             ],
             _operation(
                 "deadletters",
                 "List what could not be delivered",
-                {"200": _gives("It.", {"type": "array", "items": _LETTER})},
+                {"200": gives("It.", {"type": "array", "items": _LETTER})},
                 _READ,
             ),
         ),
     },
     "/subscriptions/{id}/deadletters/{sequence}": {
         "parameters": [_ID, _SEQUENCE],
-        "get": _operation("deadletter", "Read a dead letter", {"200": _gives("It.", _LETTER)}, _READ),
-        "delete": _operation("discard", "Discard a dead letter", {"200": _gives("What it was.", _LETTER)}, _WRITTEN),
+        "get": _operation("deadletter", "Read a dead letter", {"200": gives("It.", _LETTER)}, _READ),
+        "delete": _operation("discard", "Discard a dead letter", {"200": gives("What it was.", _LETTER)}, _WRITTEN),
     },
     "/subscriptions/{id}/deadletters/{sequence}/redeliver": {
         "parameters": [_ID, _SEQUENCE],
         "post": _operation(
-            "redeliver", "Try to deliver a dead letter again", {"202": _gives("The status.", _STATUS)}, _WRITTEN
+            "redeliver", "Try to deliver a dead letter again", {"202": gives("The status.", _STATUS)}, _WRITTEN
         ),
     },
     "/-/subscriptions/preview": {
@@ -233,8 +214,8 @@ PATHS: Final[dict[str, Schema]] = {
             {
                 "200": {
                     "description": "How many events it would have been told, and the first of them.",
-                    "headers": _headers(),
-                    "content": {"application/json": {"schema": _PREVIEW}, NDJSON: {"schema": _TEXT}},
+                    "headers": headers("Link"),
+                    "content": {"application/json": {"schema": _PREVIEW}, NDJSON: {"schema": TEXT}},
                 }
             },
             _WRITTEN,
@@ -243,18 +224,18 @@ PATHS: Final[dict[str, Schema]] = {
                 "properties": {
                     **_SENT["properties"],
                     **_SPAN,
-                    "limit": {**_WHOLE, "maximum": MOST_MATCHES},
+                    "limit": {**WHOLE, "maximum": MOST_MATCHES},
                 },
             },
         ),
     },
     "/-/subscriptions/{id}/consent/{secret}": {
-        "parameters": [_ID, _parameter("secret", "What the sink was sent.", _TEXT, "path")],
+        "parameters": [_ID, parameter("secret", "What the sink was sent.", TEXT, "path")],
         **{
             method: _operation(
                 f"consent.{method}",
                 "Consent to being sent events, as the sink that was asked",
-                {"200": _gives("Events will be sent.", _ANY)},
+                {"200": gives("Events will be sent.", _ANY)},
                 (400, 404, 405, 413, 500),
             )
             for method in ("get", "post")
