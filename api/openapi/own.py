@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from api.openapi import audit, checking, feeds, findings, messages, restoring, subscriptions
+from api.openapi.parts import Schema, headers
+from api.openapi.parts import own as operation
 from api.openapi.problems import refusals
-
-Schema = dict[str, Any]
 
 #: Statuses with which these paths refuse a request.
 _REFUSED: Final = (401, 403, 404, 405, 500)
@@ -22,8 +22,7 @@ _STATUS: Final[Schema] = {
     "required": ["status"],
 }
 
-_LINK: Final[Schema] = {"Link": {"$ref": "#/components/headers/Link"}}
-_LOCATION: Final[Schema] = {"$ref": "#/components/headers/Location"}
+_LINK: Final = headers("Link")
 _REGISTRIES: Final[Schema] = {
     "type": "object",
     "properties": {"registries": {"type": "array", "items": {"type": "string", "format": "uri"}}},
@@ -33,14 +32,7 @@ _REGISTRIES: Final[Schema] = {
 
 def _get(name: str, summary: str, responses: Schema, own: bool = True) -> Schema:
     """A path that is only read. own: whether it is below `/-/`, where problems have another form."""
-    return {
-        "get": {
-            "operationId": f"own.{name}",
-            "summary": summary,
-            "tags": ["server"],
-            "responses": {**responses, **refusals(_REFUSED, own)},
-        }
-    }
+    return {"get": operation(name, summary, responses={**responses, **refusals(_REFUSED, own)})}
 
 
 def _gives(says: str, media_type: str, schema: Schema) -> Schema:
@@ -83,7 +75,7 @@ OWN_PATHS: Final[dict[str, Schema]] = {
         **_get(
             "short",
             "Follow the short URL of an entity",
-            {"308": {"description": "Where the entity is.", "headers": {"Location": _LOCATION, **_LINK}}},
+            {"308": {"description": "Where the entity is.", "headers": headers("Location", "Link")}},
         ),
     },
     **{
