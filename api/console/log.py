@@ -20,6 +20,7 @@ from commands.verify import verify as walk
 from commands.verify import verify_rows
 from domain.events import EntityEvent
 from domain.jsontext import dumps
+from projections.entities.verify import verify_times
 
 log: Final = typer.Typer(no_args_is_help=True, help="Look at the log: every change, in order, for ever.")
 for _verb in (history, interaction, diff):
@@ -73,7 +74,7 @@ def show(
 
 @log.command()
 def verify(database: Database = None) -> None:
-    """Walk the whole log and prove it: positions, revisions, hash chain, state hash, documents and the read model.
+    """Walk the whole log and prove it: positions, revisions, hash chain, state hash, documents, read model and past.
 
     Prints each finding with its position. Exit code 0 means that nothing was found, 3 that the store is damaged.
 
@@ -81,7 +82,7 @@ def verify(database: Database = None) -> None:
     """
     with closing(reading(database)) as store:
         with bar("Verifying") as report:
-            findings = [*walk(store, progress=report), *verify_rows(store)]
+            findings = [*walk(store, progress=report), *verify_rows(store), *verify_times(store)]
         show_lines(_FINDING, ((f"position {finding.position}: {finding.what}",) for finding in findings))
         tip = store.tip()
     if findings:

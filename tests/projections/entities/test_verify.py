@@ -1,0 +1,72 @@
+"""Whatever is changed in the rows of the present or the past behind the log's back is found, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import Column, Table, select
+
+from commands.handle import Waiting, handle
+from commands.log import Store
+from domain.commands import DeleteEntities, Restore
+from projections.entities.apply import Entities
+from projections.entities.rebuild import rebuild
+from projections.entities.tables import tables
+from projections.entities.verify import verify_times
+from tests.commands.test_dryrun import F, create, put
+
+#: What a file went through: made, changed, deleted and brought back, with each end in the history but the last.
+WORK = (
+    put(F, document=b"one", name="é"),
+    put(F, name="two", labels={"a": "b"}),
+    DeleteEntities("/dirs"),
+    Restore("/", 8),
+)
+TABLES = (tables().entity, tables().history)
+COLUMNS = [(table, column.name) for table in TABLES for column in table.columns]
+
+
+@pytest.fixture
+def told(store_url: str) -> Iterator[Store]:
+    """A registry with a past."""
+    store = Store(store_url, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    store.create()
+    create(store)
+    handle([Waiting(command) for command in WORK], store, [Entities()])
+    assert list(verify_times(store)) == []
+    yield store
+    store.close()
+
+
+def ids(value: object) -> str:
+    return value.name if isinstance(value, Table) else str(value)
+
+
+@pytest.mark.parametrize(("table", "name"), COLUMNS, ids=ids)
+def test_a_changed_value_is_found(told: Store, table: Table, name: str) -> None:
+    # FLAG-82: the past is read from these rows, so each value in them has to be the log's
+    column: Column[object] = table.c[name]
+    with told.engine.begin() as connection:
+        last = connection.execute(select(table).order_by(table.c.since.desc()).limit(1)).one()
+        old = last._mapping[name]
+        key = (table.c.tree_key == last.tree_key) & (table.c.since == last.since)
+        other = (old or 0) + 1 if "INT" in str(column.type) else f"{old}x"
+        connection.execute(table.update().where(key).values({name: other}))
+    [found] = verify_times(told)
+    assert found.position == last.since or name == "since"
+
+
+@pytest.mark.parametrize("table", TABLES, ids=ids)
+def test_a_missing_row_is_found(told: Store, table: Table) -> None:
+    # FLAG-80: what lived then is there
+    with told.engine.begin() as connection:
+        connection.execute(table.delete().where(table.c.tree_key.like("%versions%")))
+    assert [found.position for found in verify_times(told)] == [told.tip().position]
+
+
+def test_rows_that_were_made_anew_are_the_same(told: Store) -> None:
+    # FLAG-82: a rebuild leaves the past as it was
+    rebuild(told)
+    assert list(verify_times(told)) == []
