@@ -37,6 +37,8 @@ _EVENT: Final = (
     Column(style="dim"),
 )
 _FINDING: Final = (Column(style="red"),)
+_DAMAGED: Final = "restore the store from a backup"
+_STALE: Final = "the log is whole: make the read model anew with annals rebuild"
 
 
 @log.command()
@@ -82,11 +84,12 @@ def verify(database: Database = None) -> None:
     """
     with closing(reading(database)) as store:
         with bar("Verifying") as report:
-            findings = [*walk(store, progress=report), *verify_rows(store), *verify_times(store)]
+            damaged = [*walk(store, progress=report)]
+            findings = [*damaged, *verify_rows(store), *verify_times(store)]
         show_lines(_FINDING, ((f"position {finding.position}: {finding.what}",) for finding in findings))
         tip = store.tip()
     if findings:
-        raise StoreFault(f"{len(findings)} findings in {tip.position} events; restore the store from a backup.")
+        raise StoreFault(f"{len(findings)} findings in {tip.position} events; {_DAMAGED if damaged else _STALE}.")
     typer.echo(f"{tip.position} events, no findings. chain {tip.chain.hex()} state {tip.state.hex()}")
 
 

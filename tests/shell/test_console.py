@@ -148,6 +148,22 @@ def test_verify_is_silent_about_a_whole_log_and_exact_about_a_changed_one(annals
     changed = annals("log", "verify")
     assert changed.code == 3
     assert "position " in changed.out
+    assert "backup" in changed.err
+
+
+def test_a_read_model_that_was_changed_is_made_anew(annals: Annals, samples: list[Path]) -> None:
+    # the past as well as the present: what is wrong is named, and what helps
+    annals("import", *samples)
+    for table in ("entity", "entity_history"):
+        with sqlite3.connect("annals.db") as connection:
+            connection.execute(f"UPDATE {table} SET epoch = epoch + 1 WHERE xid = '/'")
+        connection.close()
+        changed = annals("log", "verify")
+        assert changed.code == 3
+        assert "position 1: " in changed.out or table == "entity"
+        assert "annals rebuild" in changed.err
+        assert annals("rebuild").code == 0
+        assert annals("log", "verify").code == 0
 
 
 def test_a_rebuild_leaves_the_same_registry(annals: Annals, samples: list[Path], store_url: str) -> None:
