@@ -56,7 +56,7 @@ def group_facts(draft: GroupDraft, type: GroupType | None) -> Iterator[Facts]:
         return
     counts = {f"{plural}count" for plural in type.resources}
     changed = (_differing(draft.before, image) - counts) | draft.listed
-    yield _fact(draft, image, {}, changed)
+    yield _fact(draft, image, {}, changed, _deprecation(draft.before or {}, image))
 
 
 def version_facts(draft: VersionDraft, resource: ResourceDraft) -> Iterator[Facts]:
@@ -93,7 +93,14 @@ def resource_facts(resource: ResourceDraft) -> Iterator[Facts]:
         )
 
 
-def _fact(draft: Draft, image: Attributes, private: dict[str, Any], changed: set[str]) -> Facts:
+def _fact(
+    draft: Draft,
+    image: Attributes,
+    private: dict[str, Any],
+    changed: set[str],
+    # Of a Group only: on the registry and on Versions, `deprecated` is an extension with a value of any kind.
+    deprecation: tuple[str, ...] | None = None,
+) -> Facts:
     updated = draft.written or draft.touched
     return Facts(
         draft.xid,
@@ -101,7 +108,7 @@ def _fact(draft: Draft, image: Attributes, private: dict[str, Any], changed: set
         image,
         private,
         changed=_ordered(changed | draft.touched_names()) if draft.before is not None and updated else (),
-        deprecated_changed=_deprecation(draft.before or {}, image),
+        deprecated_changed=deprecation,
         new=draft.before is None,
         updated=updated,
     )

@@ -22,7 +22,7 @@ MODEL = {
             "singular": "shelf",
             "resources": {
                 "books": {"singular": "book", **PLAIN},
-                "scans": {"singular": "scan"},
+                "scans": {"singular": "scan", "attributes": {"*": {"type": "any"}}},
                 "pairs": {"singular": "pair", "maxversions": 2, **PLAIN},
                 "lone": {"singular": "single", "maxversions": 1, **PLAIN},
                 "logs": {"singular": "log", "versionmode": "modifiedat", "singleversionroot": True, **PLAIN},
