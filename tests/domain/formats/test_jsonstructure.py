@@ -64,6 +64,15 @@ def test_changes(row: dict[str, Any]) -> None:
         assert all(spot and spot.pointer is not None and spot.fragment for e in told for spot in (e.reader, e.writer))
 
 
+@pytest.mark.parametrize("row", TABLE["restrictions"], ids=lambda row: list(row)[-1])
+def test_restrictions(row: dict[str, Any]) -> None:
+    # SC-37: no keyword is overlooked, wherever it stands alone.
+    *_, keyword = row
+    narrow, wide = parsed(row), parsed({name: value for name, value in row.items() if name != keyword})
+    assert not jsonstructure.unreadable(wide, narrow)
+    assert jsonstructure.unreadable(narrow, wide)
+
+
 def _property(document: dict[str, Any]) -> dict[str, Any]:
     if "$root" in document:
         return document
