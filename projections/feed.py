@@ -25,7 +25,7 @@ def interactions(logs: Logs, after: int, end: int) -> Iterator[tuple[Interaction
 
     The events of one are to be taken before the next is asked for.
     """
-    while after < end and (found := logs().interactions(after, TOGETHER)):
+    while after < end and (found := logs().interactions(after, min(TOGETHER, end - after))):
         last = min(found[-1].last, end)
         rows = _events(logs, after, last)
         for interaction in found:

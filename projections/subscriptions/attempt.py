@@ -56,12 +56,10 @@ class Attempt:
 
     async def _prepared(self) -> list[Entry]:
         """Those of the events that are to be sent still, each with what there is to send."""
-        missing = [entry.sequence for entry in self._left.values() if entry.told is None]
-        found = await self._line.hub.again(missing) if missing else {}
+        await self._read_again()
         wanted: list[Entry] = []
         size = 0
         for entry in list(self._left.values()):
-            entry.told = entry.told or found.get(entry.sequence)
             if entry.told is None or not self._is_wanted(entry, entry.told):
                 self._settle(entry)
                 continue
@@ -70,6 +68,16 @@ class Attempt:
                 break
             wanted.append(entry)
         return wanted
+
+    async def _read_again(self) -> None:
+        """Fills in what there is to send, of those that follow their keys as well."""
+        missing = {entry.sequence: entry for entry in self._left.values() if entry.told is None}
+        if missing:
+            for key in {entry.key for entry in missing.values()}:
+                missing |= {entry.sequence: entry for entry in self._lane.unread(key)}
+            found = await self._line.hub.again(list(missing))
+            for sequence, entry in missing.items():
+                entry.told = found.get(sequence)
 
     def _is_wanted(self, entry: Entry, told: Told) -> bool:
         """Whether the owner may read it now, and wants it under settings that are newer than its last match."""

@@ -10,6 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from itertools import islice
 from typing import Final, NamedTuple
 
 from projections.subscriptions.match import Told
@@ -18,9 +19,11 @@ from projections.subscriptions.sequence import end_of, position_of
 
 #: Keys that wait for a retry, beyond which no other event of the subscription is attempted (SUB-812).
 MOST_KEYS: Final = 1000
-#: Events of a lane in memory, and those of them that only wait for their turn.
+#: Events of a lane that are open at a time, by reference, and keys that wait for their turn. About so many events are
+#: in memory as a whole; what else waits behind others of its key is read again, so many of a key at a time.
 MOST: Final = 10_000
 MOST_READY: Final = 1_000
+AHEAD: Final = 10
 
 #: What events are kept in order by.
 Key = str
@@ -143,9 +146,9 @@ class Lane:
     def has_room(self) -> bool:
         """Whether more of the log is to be read; once full, not before half of it is gone."""
         share = 0.5 if self._full else 1.0
-        self._full = (
-            self.unsent >= MOST_READY * share or len(self._open) >= MOST * share or len(self._retrying) > MOST_KEYS
-        )
+        # Keys, not events: what waits behind others of its key is no reason for other keys to wait (SUB-811).
+        ready = len(self._fresh) + len(self._again)
+        self._full = ready >= MOST_READY * share or len(self._open) >= MOST * share or len(self._retrying) > MOST_KEYS
         return not self._full
 
     @property
@@ -156,7 +159,8 @@ class Lane:
     def offer(self, told: Told, key: Key, under: int) -> None:
         """Takes in the next event of the log that the subscription wants."""
         self._read = told.sequence
-        self.add(Entry(told.sequence, key, told if len(self._open) < MOST_READY else None, under))
+        whole = told if len(self._open) < MOST_READY or key not in self._queues else None
+        self.add(Entry(told.sequence, key, whole, under))
 
     def passed(self, position: int) -> None:
         """Says that nothing more is wanted of the log up to a position."""
@@ -239,6 +243,10 @@ class Lane:
         if taken:
             self.reach = max(self.reach, taken[-1].sequence)
         return taken
+
+    def unread(self, key: Key) -> list[Entry]:
+        """The next events of a key that have to be read again, some of them."""
+        return [entry for entry in islice(self._queues[key].entries, AHEAD) if entry.told is None]
 
     def settle(self, entry: Entry) -> None:
         """Says that an event has arrived, or never will."""

@@ -6,7 +6,7 @@ A message that does not fit into 64 KiB goes without its data (SUB-707).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -20,7 +20,7 @@ from domain.subscriptions import filters
 from domain.subscriptions.matching import Interest
 from domain.subscriptions.subscription import Subscription
 from projections.feed import Logs, interactions
-from projections.subscriptions.sequence import index_of, position_of, sequence, text
+from projections.subscriptions.sequence import position_of, sequence, text
 from projections.xregistry_events import Message, XRegistryEvents
 
 #: Bytes that an event may have on the wire.
@@ -89,18 +89,21 @@ class Feed:
     def chunk(self, after: int, head: int) -> tuple[int, list[Told]]:
         """What comes of the next events beyond a position, and where they end. head: of the log, or where to stop."""
         end = min(head, after + CHUNK)
-        found = interactions(self._logs, after, end)
-        return end, [told for interaction, rows in found for told in self._of(interaction, list(rows))]
+        return end, list(self._between(after, end))
 
-    def again(self, sequences: Sequence[int]) -> dict[int, Told]:
-        """Messages that were told before."""
+    def again(self, sequences: Collection[int]) -> dict[int, Told]:
+        """Messages that were told before; positions side by side are read together."""
         found: dict[int, Told] = {}
-        for position, wanted in groupby(sorted(sequences), position_of):
-            log = self._logs()
-            [interaction] = log.interactions(position - 1, 1)
-            told = list(self._of(interaction, list(log.events(position, position))))
-            found |= {each: told[index_of(each)] for each in wanted if index_of(each) < len(told)}
-        return found
+        positions = sorted(set(map(position_of, sequences)))
+        for _, run in groupby(enumerate(positions), lambda each: each[1] - each[0]):
+            together = [position for _, position in run]
+            found |= {told.sequence: told for told in self._between(together[0] - 1, together[-1])}
+        return {each: found[each] for each in sequences if each in found}
+
+    def _between(self, after: int, end: int) -> Iterator[Told]:
+        """The messages beyond a position and up to another."""
+        for interaction, rows in interactions(self._logs, after, end):
+            yield from self._of(interaction, list(rows))
 
     def _of(self, interaction: Interaction, rows: Sequence[LogRow]) -> Iterator[Told]:
         """The messages of all families made from each event, in the families' order."""

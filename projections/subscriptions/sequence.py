@@ -24,11 +24,6 @@ def position_of(sequence: int) -> int:
     return sequence // MOST
 
 
-def index_of(sequence: int) -> int:
-    """The index of a message among those of its position."""
-    return sequence % MOST
-
-
 def end_of(position: int) -> int:
     """What no message of a position and of those before it is beyond."""
     return position * MOST + MOST - 1

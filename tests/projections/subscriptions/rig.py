@@ -154,6 +154,16 @@ class Rig:
             self.record((f"/dirs/{id}", {"n": 1}))
         return self.position
 
+    def often(self, xid: str, times: int) -> int:
+        """So many interactions that write one entity, committed together."""
+        with self.store.writing() as tx:
+            for number in range(times):
+                context = tx.context()
+                shared = {"xregcorrelationid": context.xregcorrelationid, "time": context.now}
+                event = self._event(xid, {"n": number}).model_copy(update=shared)
+                self.position = tx.append(Decision((event,), {}), context, COMMAND).position
+        return self.position
+
     def subscribe(self, id: str = "s", **members: Any) -> Subscription:
         """Creates a subscription, or writes it anew; see `attributes`."""
         self._append([self._of_subscription(id, attributes(**members), epoch=1)])

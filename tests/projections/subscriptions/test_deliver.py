@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 from cloudevents.core.v1.event import CloudEvent
 
 from projections.subscriptions.contract import DELIVERED, Outcome, Result
+from projections.subscriptions.lane import MOST_READY
+from projections.subscriptions.match import Told
 from tests.projections.subscriptions.rig import Clock, Rig, quiet, until
 
 RETRY = Outcome(Result.RETRY, "503", "busy")
@@ -497,6 +500,41 @@ def test_a_dead_letter_that_was_not_written_comes_first_again(both: Rig) -> None
     run(whole)
     of_a = [event for event in both.receiver.arrived["s"] if event.get_subject() == "/dirs/a"]
     assert [event.get_extension("sequence") for event in of_a] == [f"{number:020}.00" for number in (2, 4)]
+
+
+def test_a_hot_subject_holds_up_nobody(rig: Rig) -> None:
+    # SUB-811, 806: thousands of events of one subject behind a sink that is slow for it; all else arrives meanwhile,
+    # the status tells of them, few of them are in memory, and in the end they have come in order
+    hot, gate = 9_000, asyncio.Event()
+
+    async def slowly() -> Outcome:
+        await gate.wait()
+        return DELIVERED
+
+    def answer(id: str, events: Sequence[CloudEvent]) -> Any:
+        return slowly() if id == "slow" and events[0].get_subject() == "/dirs/hot" else DELIVERED
+
+    rig.receiver.answer = answer
+
+    async def deliver() -> None:
+        for id in ("slow", "swift"):
+            rig.subscribe(id)
+        rig.often("/dirs/hot", hot)
+        rig.groups("a", "b")
+        async with rig.delivering():
+            await until(lambda: rig.receiver.subjects("slow") == ["/dirs/a", "/dirs/b"])
+            await until(lambda: len(rig.receiver.arrived["swift"]) == hot + 2)
+            await until(lambda: rig.status("slow")["pending"] == hot)
+            assert (rig.status("slow")["position"], rig.status("slow")["lag"]) == (2, hot + 2)
+            assert sum(isinstance(each, Told) for each in gc.get_objects()) <= MOST_READY + 10
+            gate.set()
+            await until(lambda: rig.status("slow")["lag"] == 0)
+
+    run(deliver)
+    for id in ("slow", "swift"):
+        of_hot = [event for event in rig.receiver.arrived[id] if event.get_subject() == "/dirs/hot"]
+        found = [event.get_extension("sequence") for event in of_hot]
+        assert found == [f"{position:020}.00" for position in range(3, hot + 3)]
 
 
 def test_batches(rig: Rig) -> None:

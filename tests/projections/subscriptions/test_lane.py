@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from projections.subscriptions.lane import MOST_KEYS, MOST_READY, Entry, Lane, Tail
+from projections.subscriptions.lane import MOST, MOST_KEYS, MOST_READY, Entry, Lane, Tail
 from projections.subscriptions.match import Told
 from projections.subscriptions.sequence import end_of, sequence
 
@@ -80,11 +80,17 @@ def test_reading_stops_and_goes_on() -> None:
     lane.settle(lane.take(1)[0])
     assert lane.has_room()
     behind = Lane(0)
+    hot = Lane(0)
     for position in range(1, MOST_READY + 500):
         behind.offer(told(position), "k", 1)
         if position == 1:
             behind.again(behind.take(1)[0], 99.0)
     assert behind.has_room()
+    for position in range(1, MOST):
+        hot.offer(told(position), "hot", 1)
+    assert hot.has_room()  # SUB-811: for other subjects
+    hot.offer(told(MOST), "hot", 1)
+    assert not hot.has_room()
 
 
 def test_rewinding_keeps_what_was_handed_out() -> None:
