@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -21,6 +21,8 @@ import jwt
 from api.callers import roles_of_groups
 from domain.refusals import Unauthorized
 from domain.roles import Caller, Role, highest
+
+_LOG: Final = logging.getLogger("annals.callers")
 
 #: A key that its holder can only sign with, never a shared secret or no signature at all.
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
@@ -70,11 +72,13 @@ class Keys:
         return age > LATEST or (id not in self._keys and age > SOONEST)
 
     async def _load(self) -> None:
-        """Reads the keys; where that fails, those known go on being used."""
+        """Reads the keys; where that fails, those known go on being used and the log says why."""
         self._read = time.monotonic()
         try:
-            found = jwt.PyJWKSet.from_dict(json.loads(await self._text()))
-        except (OSError, ValueError, httpx.HTTPError, jwt.PyJWTError):
+            found = jwt.PyJWKSet.from_json(await self._text())
+        # What is JSON but no set of keys is told by an AttributeError or a TypeError only.
+        except (OSError, ValueError, AttributeError, TypeError, httpx.HTTPError, jwt.PyJWTError) as error:
+            _LOG.warning("the keys of JWTs cannot be read from %s: %s", self._source, error or type(error).__name__)
             return
         self._keys = {key.key_id: key for key in found.keys}
 

@@ -96,7 +96,7 @@ def _check_equals(path: str, attribute: Definition, group: Definitions, place: P
         raise refusal(place, str(error)) from None
     found = _scalar(definition_at(group, names), place)
     if found["type"] != attribute["type"]:
-        raise refusal(place, f"a {found['type']} never equals a {attribute['type']}")
+        raise refusal(place, f"{found['type']} and {attribute['type']} are never equal")
 
 
 def _scalar(definition: Definition | None, place: Place) -> Definition:

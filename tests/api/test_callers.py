@@ -273,3 +273,14 @@ def test_the_keys_of_an_issuer_are_followed(monkeypatch: pytest.MonkeyPatch) -> 
     assert Issuer.looks == 3
     server.shutdown()
     server.server_close()
+
+
+@pytest.mark.parametrize("content", [None, "[]", "{", '{"keys": [5]}', '{"keys": 5}', "\ufeff"])
+def test_keys_that_cannot_be_read(content: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    # Callers: nobody is known then, and whoever runs the registry is told
+    file = tmp_path / "jwks.json"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(Unauthorized):
+        asyncio.run(IssuedTokens(Keys(str(file)), Claims()).caller(issued()))
+    assert [str(file) in record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [True]
