@@ -129,19 +129,32 @@ class Comparison:
         yield self.rules(self, reader, case)
         for node in (*([reader.ref] if reader.ref else []), *reader.all_of):
             yield self.accepts(node, case)
-        if reader.any_of:
+        if reader.any_of and not self._stated(reader, case, "any_of"):
             yield self._sought(case, lambda part: self._any(reader, part), "anyOf", reader)
-        if reader.one_of:
+        if reader.one_of and not self._stated(reader, case, "one_of"):
             yield self._sought(case, lambda part: self._one(reader, part), "oneOf", reader)
-        if reader.negated is not None:
+        if reader.negated is not None and not self._stated(reader, case, "negated"):
             negated = reader.negated
             yield self._sought(case, lambda part: self.is_apart(part, negated), "not", reader)
-        if reader.condition is not None:
+        if reader.condition is not None and not self._stated(reader, case, "condition", "then", "otherwise"):
             yield self._sought(case, lambda part: self._conditional(reader, part), "if", reader)
         for name, below in reader.dependent_schemas.items():
             if case.may_have(name) and "object" in case.kinds:
                 there = Node(reader.pointer, reader.raw, required=frozenset({name})).sealed()
                 yield self.accepts(below, case.with_node(f"with {name}", there))
+
+    def _stated(self, reader: Node, case: Case, *keywords: str) -> bool:
+        """Whether the writer says the same by some keywords, so that all its values hold to what the reader asks."""
+        return any(
+            all(self._alike(getattr(reader, one), getattr(node, one)) for one in keywords) for node in case.nodes
+        )
+
+    def _alike(self, one: Node | Nodes | None, other: Node | Nodes | None) -> bool:
+        if isinstance(one, Node) and isinstance(other, Node):
+            return self.same(one, other)
+        if isinstance(one, Node) or isinstance(other, Node) or one is None or other is None:
+            return one is other
+        return len(one) == len(other) and all(map(self.same, one, other))
 
     def _any(self, reader: Node, case: Case) -> bool:
         return any(not self.accepts(branch, case) for branch in reader.any_of)
@@ -255,8 +268,9 @@ def _split(case: Case) -> Iterator[list[Case]]:
         return
     for name, nodes in case.members.items():
         allowed = [node.allowed for node in nodes if node.allowed is not None]
-        if allowed and 1 < len(allowed[0]) <= _PARTS:
-            parts = [_member(case, name, {key: value}) for key, value in allowed[0].items()]
+        # A part is never split by the same member again, else splitting within splitting would not end.
+        if allowed and not any(node.never for node in nodes) and 1 < min(map(len, allowed)) <= _PARTS:
+            parts = [_member(case, name, {key: value}) for key, value in min(allowed, key=len).items()]
             yield parts if name in case.required else [*parts, _member(case, name, None)]
 
 

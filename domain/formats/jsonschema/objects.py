@@ -105,12 +105,17 @@ def _anything(below: Node, reader: Node, case: Case, name: str) -> Iterator[Inco
 
 def _open_members(comparison: Comparison, reader: Node, case: Case) -> Iterator[Incompatibility]:
     """Why members that the writer declares by a pattern or by `additionalProperties` are refused."""
+    # What the writer declares by the same pattern is held against the reader's schema by that pattern, whatever else
+    # it is declared by.
+    declared = {pattern for node in case.nodes for pattern in node.by_pattern}
+    other = [below for pattern, below in reader.by_pattern.items() if pattern not in declared]
     for pattern, node in case.patterns:
-        for below in _of_pattern(reader, pattern):
+        same = [reader.by_pattern[pattern]] if pattern in reader.by_pattern else []
+        for below in (*same, *other, *_of_pattern(reader, pattern, case)):
             yield from _member(comparison, below, reader, case, () if node.free else (node,), pattern)
     if case.extras is None:
         return
-    for below in (*reader.by_pattern.values(), *([reader.additional] if reader.additional else [])):
+    for below in (*other, *([reader.additional] if reader.additional else [])):
         yield from _member(comparison, below, reader, case, case.extras, "*")
     for name, below in reader.properties.items():
         # By the table, a member that only the reader declares is compatible with content that is open to anything.
@@ -118,13 +123,13 @@ def _open_members(comparison: Comparison, reader: Node, case: Case) -> Iterator[
             yield from _member(comparison, below, reader, case, case.member(name), name)
 
 
-def _of_pattern(reader: Node, pattern: str) -> list[Node]:
-    """The reader's schemas for members by a pattern: any other pattern, and any name that has it, may be for them."""
-    found = list(reader.by_pattern.values())
-    found += [below for name, below in reader.properties.items() if matches(pattern, name) is not False]
+def _of_pattern(reader: Node, pattern: str, case: Case) -> Iterator[Node]:
+    """The reader's schemas for members by a pattern, but those by patterns: any name that has it may be for them."""
+    for name, below in reader.properties.items():
+        if name not in case.members and matches(pattern, name) is not False:
+            yield below
     if pattern not in reader.by_pattern and reader.additional is not None:
-        found.append(reader.additional)
-    return found
+        yield reader.additional
 
 
 def _names(comparison: Comparison, reader: Node, asked: Node, case: Case) -> Iterator[Incompatibility]:
