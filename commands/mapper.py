@@ -27,7 +27,11 @@ UPCASTS: Final[Mapping[str, Upcast]] = {}
 _TAIL: Final = b',"changed":'
 
 
-class UnknownTopic(ValueError):
+class UnreadableEvent(ValueError):
+    """A stored event that is damaged."""
+
+
+class UnknownTopic(UnreadableEvent):
     """An event of a kind that this program does not know: a newer one wrote it."""
 
 
@@ -48,16 +52,22 @@ class EventMapper(Mapper[str]):
     def event(self, topic: str, revision: int, state: bytes) -> EntityEvent:
         """The event of a stored row.
 
-        Raises: UnknownTopic; InvalidJson or pydantic's ValidationError for a state that is damaged.
+        Raises: UnreadableEvent, UnknownTopic.
         """
-        content = loads_own(state)
-        while topic in self._upcasts:
-            topic, upcast = self._upcasts[topic]
-            content = upcast(content)
-        if topic not in TOPICS:
-            raise UnknownTopic(topic)
-        content["time"] = time_of(content["time"])
-        return TOPICS[topic](revision=revision, **content)
+        try:
+            content = loads_own(state)
+            while topic in self._upcasts:
+                topic, upcast = self._upcasts[topic]
+                content = upcast(content)
+            if topic not in TOPICS:
+                raise UnknownTopic(f"an event of the kind {topic} is unknown to this program")
+            content["time"] = time_of(content["time"])
+            return TOPICS[topic](revision=revision, **content)
+        except UnknownTopic:
+            raise
+        except (ValueError, KeyError, TypeError) as error:
+            said = " ".join(str(error).split())
+            raise UnreadableEvent(f"an event cannot be read ({topic}, revision {revision}): {said}") from error
 
     def of_row(self, row: LogRow) -> EntityEvent:
         """The event of a row of the log."""

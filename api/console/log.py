@@ -87,9 +87,9 @@ def verify(database: Database = None) -> None:
             damaged = [*walk(store, progress=report)]
             findings = [*damaged, *verify_rows(store), *verify_times(store)]
         show_lines(_FINDING, ((f"position {finding.position}: {finding.what}",) for finding in findings))
+        if findings:
+            raise StoreFault(f"{len(findings)} findings; {_DAMAGED if damaged else _STALE}.")
         tip = store.tip()
-    if findings:
-        raise StoreFault(f"{len(findings)} findings in {tip.position} events; {_DAMAGED if damaged else _STALE}.")
     typer.echo(f"{tip.position} events, no findings. chain {tip.chain.hex()} state {tip.state.hex()}")
 
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 
 from api.settings import PREFIX
+from commands.mapper import UnreadableEvent
 from domain.jsontext import InvalidJson
 from domain.problems import Problem
 
@@ -64,6 +65,7 @@ def _store_line(error: Exception) -> str:
 
 _ERRORS: Final[tuple[tuple[type[Exception], Exit, Callable[[Any], str]], ...]] = (
     (Problem, Exit.REFUSED, problem_line),
+    (UnreadableEvent, Exit.STORE, lambda error: f"the store is damaged: {error}. annals log verify says where."),
     (InvalidJson, Exit.REFUSED, str),
     (Refused, Exit.REFUSED, str),
     (Misused, Exit.USAGE, str),

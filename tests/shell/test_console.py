@@ -151,6 +151,31 @@ def test_verify_is_silent_about_a_whole_log_and_exact_about_a_changed_one(annals
     assert "backup" in changed.err
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE log SET state = x'7b7d'",
+        "UPDATE log SET state = x'00'",
+        "UPDATE log SET topic = 'Other:1'",
+        "UPDATE log SET revision = 'x'",
+        "UPDATE interaction SET time = 'x'",
+    ],
+)
+def test_damage_is_one_line_and_code_3(annals: Annals, samples: list[Path], damage: str) -> None:
+    # whatever has been damaged, verify says where, and a rebuild refuses without a trace
+    annals("import", *samples)
+    with sqlite3.connect("annals.db") as connection:
+        place = "last" if "interaction" in damage else "position"
+        connection.execute(f"{damage} WHERE {place} = (SELECT max({place}) FROM {damage.split()[1]})")
+    connection.close()
+    found = annals("log", "verify")
+    assert (found.code, found.err.count("\n")) == (3, 1)
+    assert "position " in found.out
+    if "interaction" not in damage:
+        refused = annals("rebuild")
+        assert (refused.code, refused.err.count("\n")) == (3, 1)
+
+
 def test_a_read_model_that_was_changed_is_made_anew(annals: Annals, samples: list[Path]) -> None:
     # the past as well as the present: what is wrong is named, and what helps
     annals("import", *samples)
