@@ -466,7 +466,8 @@ class Contract:
     def test_a_wrong_password(self, station: Station) -> None:  # SUB-305: refused credentials are told apart
         async def scenario() -> None:
             async with opened(station.target(credential=BAD), station.protocol) as sink:
-                outcome = await deliver(sink, event(1))
+                # A broker that hangs up right behind its answer may be seen to hang up alone, now and then.
+                outcome = await persist(sink, event(1), station.slow)
                 assert outcome.result is Result.UNAUTHORIZED
                 assert WRONG not in f"{outcome} {sink!r}"  # SUB-303: no secret in any text
 

@@ -157,10 +157,18 @@ class Link:
 
     async def _taken_in(self) -> bool:
         """Whether a stream takes the subject in, as far as this user is told."""
-        if self._stream is not None:
-            return True
+        if self._stream is None and (self._asking.locked() or self._asks_again):
+            await self._look_for_stream()
+        return self._stream is not None
+
+    @property
+    def _asks_again(self) -> bool:
+        return time.monotonic() - self._asked > _ASK_AGAIN
+
+    async def _look_for_stream(self) -> None:
+        """Asks, or waits for who does."""
         async with self._asking:
-            if self._stream is None and time.monotonic() - self._asked > _ASK_AGAIN:
+            if self._stream is None and self._asks_again:
                 self._asked = time.monotonic()
                 self._question = asyncio.ensure_future(self._context.find_stream_name_by_subject(self._subject))
                 try:
@@ -169,7 +177,6 @@ class Link:
                         self._stream = self._question.result()
                 finally:
                     self._question.cancel()
-        return self._stream is not None
 
     async def _told(self, error: Exception) -> None:
         """What the server said beside its answers. All messages have one subject, so a refusal is for all of them."""

@@ -14,7 +14,7 @@ from cloudevents.core.v1.event import CloudEvent
 from projections.subscriptions.contract import DELIVERED, Outcome, Result
 from projections.subscriptions.lane import MOST_READY
 from projections.subscriptions.match import Told
-from tests.projections.subscriptions.rig import Clock, Rig, quiet, until
+from tests.projections.subscriptions.rig import Rig, quiet, until
 
 RETRY = Outcome(Result.RETRY, "503", "busy")
 REJECTED = Outcome(Result.REJECTED, "400", "what is this")
@@ -604,7 +604,10 @@ def test_a_clock_that_is_set_back(rig: Rig) -> None:
             rig.groups("a")
             await until(lambda: rig.receiver.attempts["s"])
             rig.clock.now -= 3600
-            await quiet(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 1)
+            rig.groups("b")
+            await until(lambda: rig.receiver.subjects() == ["/dirs/b"])
+            await quiet(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 2)
 
     run(deliver)
-    assert isinstance(rig.clock, Clock)
+    assert rig.receiver.subjects() == ["/dirs/b", "/dirs/a"]
+    assert len(rig.receiver.attempts["s"]) == 3
