@@ -16,7 +16,7 @@ from commands import proof, sql, tables
 from commands.clock import Clock, text_of, time_of, utc_now
 from commands.correlation import NewId, Ulids
 from commands.engine import WRITING, lock, open_engine
-from commands.mapper import EventMapper, image, state
+from commands.mapper import EventMapper, UnreadableEvent, image, state
 from commands.proof import Interaction, LogRow
 from commands.recorder import LogRecorder
 from commands.secrets import Vault
@@ -304,7 +304,10 @@ def _tip_of(row: Any) -> Tip:
     if row is None:
         return Tip()
     position, time, chain, state = row
-    return Tip(position, time_of(time), bytes(chain), bytes(state))
+    try:
+        return Tip(position, time_of(time), bytes(chain), bytes(state))
+    except (TypeError, ValueError) as error:
+        raise UnreadableEvent(f"the interaction that ends at position {position} cannot be read: {error}") from error
 
 
 def _storable(text: str) -> str:
