@@ -77,9 +77,8 @@ class _Queue:
 class Lane:
     """Events beyond a position, up to another.
 
-    reach: the highest sequence that was handed out; what is
-    beyond it would be found again by reading, so only what is open up to there has to be stored.
-    end: the last position, None for no end.
+    reach: the highest sequence that was handed out; what is beyond it would be found again by reading, so only what is
+    open up to there has to be stored. end: the last position, None for no end.
     """
 
     def __init__(self, cursor: int, reach: int = 0, end: int | None = None) -> None:

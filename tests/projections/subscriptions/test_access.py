@@ -321,6 +321,24 @@ def test_consent_comes_later(store_url: str) -> None:
     rig.close()
 
 
+def test_a_callback_that_comes_while_others_are_written(sqlite_url: str) -> None:
+    # SUB-714: it is written with what comes next, not forgotten
+    rig = Rig(sqlite_url)
+
+    async def deliver() -> None:
+        rig.subscribe()
+        async with rig.delivering() as deliverer:
+            line = await until(lambda: deliverer.lines.get("s"))
+            line.consents.callbacks.append(("first", 1.0))
+            page = line.kept.page()
+            line.consents.callbacks.append(("second", 1.0))
+            line.kept.written(page)
+            assert (page.callbacks, line.consents.callbacks) == ((("first", 1.0),), [("second", 1.0)])
+
+    run(deliver)
+    rig.close()
+
+
 def test_another_sink_is_asked_anew(sqlite_url: str) -> None:
     # SUB-712: after a change of `sink`, and of nothing else
     handshakes = Handshakes(Said(True))
