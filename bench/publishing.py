@@ -53,22 +53,26 @@ def mqtt(protocol: str) -> Iterator[Course]:
 
 @contextmanager
 def nats(stream: bool) -> Iterator[Course]:
-    """A NATS server. stream: whether one stores the events, and acknowledges each; else the bare client asks once."""
+    """A NATS server. stream: whether one stores the events, and acknowledges each; else the bare client asks.
+
+    Either way no more events are unacknowledged at a time than with the sink.
+    """
     import nats as client
 
-    from bench.sinks import Course
+    from bench.sinks import WIDTH, Course
     from tests.brokers.nats import SUBJECT, nats_server
     from tests.brokers.suite import PASSWORD, USER
 
     headers = {"Content-Type": STRUCTURED}
 
     async def told(connection: Any, events: Sequence[CloudEvent]) -> None:
-        for each in events:
-            await connection.publish(SUBJECT, structured(each), headers=headers)
-        await connection.flush()
+        for start in range(0, len(events), WIDTH):
+            for each in events[start : start + WIDTH]:
+                await connection.publish(SUBJECT, structured(each), headers=headers)
+            await connection.flush()
 
     async def stored(connection: Any, events: Sequence[CloudEvent]) -> None:
-        context = connection.jetstream(publish_async_max_pending=256)
+        context = connection.jetstream(publish_async_max_pending=WIDTH)
         for each in events:
             await context.publish_async(SUBJECT, structured(each), headers=headers)
         await context.publish_async_completed()
