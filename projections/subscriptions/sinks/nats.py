@@ -65,22 +65,18 @@ class NatsSink:
         await self._drop(self._link)
 
     async def _send(self, event: CloudEvent) -> Outcome:
-        link: Link | None = None
+        began = asyncio.get_running_loop().time()
         try:
             headers, payload = message(event, self._target.contentmode)
         except ValueError as error:
             return Outcome(Result.REJECTED, "unwritable", f"the event cannot be written: {type(error).__name__}")
         try:
-            async with asyncio.timeout(self._target.seconds):
-                link = await self._connected()
-                outcome = await link.publish(payload, headers)
-                return self._scrubbed(outcome) if outcome.message else outcome
-        except TimeoutError as late:
-            # A server that owes an answer is not asked again on the same connection, and not waited for.
-            if link:
-                link.abort()
-            await self._drop(link)
-            return failure(late)
+            link = self._link
+            if link is None or link.over:
+                async with asyncio.timeout(self._target.seconds):
+                    link = await self._connected()
+            outcome = await link.publish(payload, headers, began)
+            return self._scrubbed(outcome) if outcome.message else outcome
         except Exception as error:  # Unreachable among others: nothing may get out
             return self._scrubbed(failure(error))
 
@@ -94,8 +90,6 @@ class NatsSink:
 
     async def _connected(self) -> Link:
         """The connection. Raises: Refused, Unreachable, OSError."""
-        if self._link and not self._link.over:
-            return self._link
         from projections.subscriptions.sinks.nats_link import connect
 
         async with self._connecting:

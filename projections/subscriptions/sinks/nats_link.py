@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import math
 import os
 import time
 from collections.abc import Iterable, Mapping
@@ -19,7 +20,7 @@ from nats.js.errors import APIError, NoStreamResponseError
 from domain.subscriptions.sinks import Address
 from projections.subscriptions import trust
 from projections.subscriptions.contract import DELIVERED, STORED, Credential, Outcome, Resolver, Result, Target
-from projections.subscriptions.sinks.dialing import INSECURE, Refused, dial, is_private
+from projections.subscriptions.sinks.dialing import INSECURE, Refused, dial, failure, is_private
 from projections.subscriptions.sinks.nats_transport import Stream, WebSocket
 
 #: Seconds that asking for a stream may take, and after which it is asked again.
@@ -68,7 +69,9 @@ class Link:
         self._context = _Context(self._client, timeout=_ASKING, publish_async_max_pending=_NO_BOUND)
         self._transport: Stream | None = None
         self._ended = False
-        self._waiting: set[asyncio.Future[Outcome]] = set()
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[asyncio.Future[Outcome], float] = {}
+        self._timer: asyncio.TimerHandle | None = None
         self._stream: str | None = None
         self._asked = float("-inf")
         self._asking = asyncio.Lock()
@@ -99,19 +102,21 @@ class Link:
         if not self._client.is_connected:  # the library goes on where a server hangs up instead of answering
             raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
 
-    async def publish(self, payload: bytes, headers: Mapping[str, str]) -> Outcome:
-        """What becomes of a message."""
+    async def publish(self, payload: bytes, headers: Mapping[str, str], began: float) -> Outcome:
+        """What becomes of a message. began: when its attempt did, by the loop's time."""
         if _size(payload, headers) > self._client.max_payload:
             return said("maximum payload violation")
-        answered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._waiting.add(answered)
+        answered: asyncio.Future[Outcome] = self._loop.create_future()
+        self._waiting[answered] = began
+        if self._timer is None:
+            self._look()
         try:
             await (self._store if await self._taken_in() else self._tell)(payload, dict(headers), answered)
             return await answered
         except (errors.Error, OSError) as error:
             return said(str(error))
         finally:
-            self._waiting.discard(answered)
+            del self._waiting[answered]
 
     async def close(self) -> None:
         """Says goodbye and lets go."""
@@ -192,8 +197,26 @@ class Link:
     async def _closed(self) -> None:
         self._end(said(str(self._client.last_error or "the connection was closed")))
 
+    def _look(self) -> None:
+        """Ends the connection of a server that owes an answer for too long: it is neither asked again nor waited for.
+
+        There is one timer for all messages, as one for each costs a third of what sending costs.
+        """
+        ends = min(self._waiting.values(), default=math.inf) + self._target.seconds
+        if self._ended or ends == math.inf:
+            self._timer = None
+        elif ends > self._loop.time():
+            self._timer = self._loop.call_at(ends, self._look)
+        else:
+            self._end(failure(TimeoutError()))
+            self.abort()
+
     def _end(self, outcome: Outcome) -> None:
         self._ended = True
+        if self._timer:
+            self._timer.cancel()
+        if self._question:
+            self._question.cancel()
         self._stop(outcome)
 
     def _stop(self, outcome: Outcome) -> None:
