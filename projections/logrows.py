@@ -1,0 +1,82 @@
+"""The log as a table: what every source of it for Spark and for bulk readers gives, and in which types.
+
+One row for each event, with the facts of the interaction that it belongs to beside it. Rows come in the order of their
+positions; `position = last` ends an interaction, and `first = position` begins one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from commands.proof import Interaction, LogRow
+
+#: Of this table. It changes with the columns, and readers refuse one that they do not know.
+SCHEMA_VERSION: Final = 1
+
+
+class TableRow(NamedTuple):
+    """One event as columns.
+
+    position: of the event. stream: of its entity, the folded xid. revision: 1 for the first event of the stream.
+    topic: kind and version of the event, such as `EntityCreated:1`. state: the stored JSON text, which holds the entity
+    as the event left it. first, last: positions of the interaction's events. time: RFC 3339 in UTC with microseconds.
+    caller, command, registry_url: who asked what of which registry. chain, statehash: SHA-256 of the interaction.
+    """
+
+    position: int
+    stream: str
+    revision: int
+    topic: str
+    state: str
+    first: int
+    last: int
+    xregcorrelationid: str
+    time: str
+    caller: str
+    command: str
+    registry_url: str
+    chain: bytes
+    statehash: bytes
+
+
+def table_rows(interaction: Interaction, events: Iterable[LogRow]) -> Iterator[TableRow]:
+    """The rows of an interaction, or of a part of it."""
+    for event in events:
+        yield TableRow(
+            position=event.position,
+            stream=event.stream,
+            revision=event.revision,
+            topic=event.topic,
+            state=event.state.decode(),
+            first=interaction.first,
+            last=interaction.last,
+            xregcorrelationid=interaction.xregcorrelationid,
+            time=interaction.time,
+            caller=interaction.caller,
+            command=interaction.command,
+            registry_url=interaction.registry_url,
+            chain=interaction.chain,
+            statehash=interaction.state,
+        )
+
+
+def log_row(row: TableRow) -> LogRow:
+    """The event of a row, as the log holds it."""
+    return LogRow(row.position, row.stream, row.revision, row.topic, row.state.encode())
+
+
+def interaction_of(row: TableRow) -> Interaction:
+    """The facts of the interaction that a row belongs to, as the log holds them."""
+    return Interaction(
+        last=row.last,
+        first=row.first,
+        xregcorrelationid=row.xregcorrelationid,
+        folded=row.xregcorrelationid.casefold(),
+        time=row.time,
+        caller=row.caller,
+        command=row.command,
+        registry_url=row.registry_url,
+        chain=row.chain,
+        state=row.statehash,
+    )
