@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from secrets import token_hex
@@ -26,6 +26,7 @@ from commands.log import Store, Tip
 from commands.mapper import image_of
 from domain import xid as xids
 from projections import database, positions
+from projections.database import Values
 from projections.entities.apply import Entities
 from projections.entities.tables import Tables, tables
 
@@ -52,6 +53,17 @@ class Diverged(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
+class Computed:
+    """The read model as of the end of an interaction, worked out elsewhere.
+
+    batches: names of tables (`entity`, `history`, `attribute`), each with some rows of it, all columns in their order.
+    """
+
+    position: int
+    batches: Iterable[tuple[str, Sequence[Values]]]
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What a rebuild did. position: of the last event that the new tables held when they were swapped in."""
 
@@ -60,13 +72,14 @@ class Report:
     seconds: float
 
 
-def rebuild(store: Store, progress: Progress | None = None) -> Report:
+def rebuild(store: Store, progress: Progress | None = None, computed: Computed | None = None) -> Report:
     """Replaces the read model's tables by new ones. Time grows with the log, memory does not.
 
+    computed: what they begin with, in the place of nothing; it is proved like all else.
     Raises: Diverged; TimeoutError when readers held on to the old tables for `TRIES` times `PAUSE`.
     """
     with _alone(store):
-        return _rebuilt(store, progress)
+        return _rebuilt(store, progress, computed)
 
 
 def catch_up(store: Store) -> None:
@@ -100,10 +113,12 @@ def _alone(store: Store) -> Iterator[None]:
             connection.exec_driver_sql(f"SELECT pg_advisory_unlock({_REBUILDING})")
 
 
-def _rebuilt(store: Store, progress: Progress | None) -> Report:
+def _rebuilt(store: Store, progress: Progress | None, computed: Computed | None = None) -> Report:
     began = time.monotonic()
     fresh = Rebuild(store, progress or (lambda done, total: None))
     fresh.begin()
+    if computed:
+        fresh.load(computed)
     fresh.fill()
     fresh.index()
     fresh.fill()
@@ -133,6 +148,13 @@ class Rebuild:
         self._drop_left_overs()
         with self._transaction() as connection:
             self._tables.create_bare(connection)
+
+    def load(self, computed: Computed) -> None:
+        """Takes in rows that were worked out elsewhere, a batch to a transaction."""
+        for name, rows in computed.batches:
+            with self._transaction() as connection:
+                database.over(connection).insert(getattr(self._tables, name), rows)
+        self._advance(computed.position, self._store.tip().position)
 
     def fill(self) -> None:
         """Takes in the log to its end, in transactions of their own."""

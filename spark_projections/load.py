@@ -1,0 +1,49 @@
+"""From Spark into the database of the registry: what was worked out becomes its live tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from projections.database import Values
+from projections.entities.rebuild import Computed
+from spark_projections import readmodel
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: Rows of one transaction: on SQLite, some tens of milliseconds in which writers wait.
+BATCH: Final = 5000
+
+
+def computed(log: DataFrame, position: int, folder: str) -> Computed:
+    """The read model as of the end of an interaction, staged as Parquet files.
+
+    log: rows of `projections.logrows` up to that position at least. folder: a URI that Spark and this process both
+    reach, empty or not there; whoever calls removes it afterwards.
+    """
+    spark = log.sparkSession
+    # In the order of the primary keys, which halves the work of the database.
+    found = readmodel.rows(log.where(log.position <= position)).repartitionByRange("tree_key", "since")
+    found.sortWithinPartitions("tree_key", "since").write.parquet(f"{folder}/rows")
+    readmodel.attributes(spark.read.parquet(f"{folder}/rows")).write.parquet(f"{folder}/leaves")
+    return Computed(position, _batches(folder))
+
+
+def _batches(folder: str) -> Iterator[tuple[str, Sequence[Values]]]:
+    for rows in _files(f"{folder}/rows"):
+        yield "entity", [row[:-1] for row in rows if row[-1] is None]
+        yield "history", [row for row in rows if row[-1] is not None]
+    yield from (("attribute", rows) for rows in _files(f"{folder}/leaves"))
+
+
+def _files(folder: str) -> Iterator[list[Values]]:
+    where, path = fs.FileSystem.from_uri(folder)
+    for each in sorted(where.get_file_info(fs.FileSelector(path)), key=lambda each: str(each.path)):
+        if each.path.endswith(".parquet"):
+            with where.open_input_file(each.path) as file:
+                for batch in pq.ParquetFile(file).iter_batches(BATCH):
+                    yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))

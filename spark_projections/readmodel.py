@@ -1,0 +1,91 @@
+"""The tables of the REST read model, worked out from the whole log at once.
+
+A row of the read model is a function of one event, and ends where the next revision of its stream begins. So the events
+are joined with their successors, which spreads evenly however often a single stream has changed, and each becomes a row
+by the function that the inline projection uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+
+from commands.mapper import EventMapper
+from domain import xid as xids
+from domain.events import EntityDeleted
+from domain.jsontext import loads_own
+from projections.entities.apply import UNINDEXED
+from projections.entities.leaves import leaves
+from projections.entities.rows import Row, row
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: What `Row` has, and `until`: the position of the event that replaced it, null for what lives.
+_ROWS: Final = pa.schema(
+    [
+        *(pa.field(name, pa.int64() if name in ("epoch", "since", "meta") else pa.string()) for name in Row._fields),
+        pa.field("until", pa.int64()),
+    ]
+)
+_LEAVES: Final = pa.schema(
+    [
+        *(pa.field(name, pa.string()) for name in ("tree_key", "path", "type", "text")),
+        pa.field("number", pa.float64()),
+    ]
+)
+_ROW_COLUMNS: Final = ", ".join(f"{each.name} {'bigint' if each.type == pa.int64() else 'string'}" for each in _ROWS)
+_LEAF_COLUMNS: Final = "tree_key string, path string, type string, text string, number double"
+
+Batches = Iterable[pa.RecordBatch]
+
+_DELETED: Final = f"{EntityDeleted.TOPIC.partition(':')[0]}:"
+
+
+def rows(log: DataFrame) -> DataFrame:
+    """Every row that the present and the past of the registry have at the end of a log.
+
+    log: rows of `projections.logrows`, from the first position on without a gap, whole interactions.
+    """
+    next = log.select("stream", (f.col("revision") - 1).alias("revision"), f.col("position").alias("until"))
+    events = log.select("position", "stream", "revision", "topic", "state").join(next, ["stream", "revision"], "left")
+    return events.where(~f.col("topic").startswith(_DELETED)).mapInArrow(_to_rows, _ROW_COLUMNS)
+
+
+def attributes(rows: DataFrame) -> DataFrame:
+    """The leaves of what lives. rows: as `rows` gives them."""
+    living = rows.where(f.col("until").isNull()).where(~f.col("type").isin(*UNINDEXED))
+    return living.select("tree_key", "type", "attributes").mapInArrow(_to_leaves, _LEAF_COLUMNS)
+
+
+def _to_rows(batches: Batches) -> Batches:
+    mapper = EventMapper()
+    for batch in batches:
+        columns = [batch.column(name).to_pylist() for name in ("topic", "revision", "state", "position", "until")]
+        made = [
+            (*row(event, position), until)
+            for topic, revision, state, position, until in zip(*columns, strict=True)
+            if not xids.is_apart((event := mapper.event(topic, revision, state.encode())).stream)
+        ]
+        yield _batch(made, _ROWS)
+
+
+def _to_leaves(batches: Batches) -> Batches:
+    for batch in batches:
+        columns = [batch.column(name).to_pylist() for name in ("tree_key", "type", "attributes")]
+        made = [
+            (key, path, type, *leaf)
+            for key, type, text in zip(*columns, strict=True)
+            for path, leaf in sorted(leaves(loads_own(text)).items())
+        ]
+        yield _batch(made, _LEAVES)
+
+
+def _batch(made: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(*made, strict=True) if made else ((),) * len(schema)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)], schema=schema
+    )
