@@ -9,7 +9,7 @@ Spec: core 1.0-rc4, "Sort Flag"; Pagination 0.1.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -18,6 +18,7 @@ from projections.database import Database
 from projections.entities.by_document import order_of
 from projections.entities.by_index import Moment
 from projections.entities.leaves import path_key, path_text
+from projections.entities.presence import MOST, Asked, Keys, Presence
 from projections.entities.rows import Row
 from projections.entities.selection import Selection
 from projections.entities.sql import Sql, between, both
@@ -36,9 +37,21 @@ class Place(NamedTuple):
 
 
 class Members:
-    """The members of a collection that survive a filter. size: how many it has about, before any filter."""
+    """The members of a collection that survive a filter. size: how many it has about, before any filter.
 
-    def __init__(self, db: Database, selection: Selection, type: str, sort: Sort | None, size: int) -> None:
+    presence: what is known of members without the attribute that they are sorted by.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        selection: Selection,
+        type: str,
+        sort: Sort | None,
+        size: int,
+        presence: Presence | None = None,
+    ) -> None:
+        self._presence = presence or Presence()
         self._db = db
         self._selection = selection
         self._type = type
@@ -79,15 +92,23 @@ class Members:
     def _of_class(self, kind: int, after: Place | None, descending: bool, limit: int | None) -> Iterator[Place]:
         start = after if after and after.key[0] == kind else None
         if kind == _MISSING:
-            if start is None and not descending and self._all_have_values():
-                return
-            query = self._without_value(start, descending)
-            for (key,) in self._db.stream(*_limited(query, limit)) if query else ():
-                yield Place((kind, 0.0, ""), key)
+            yield from (Place((kind, 0.0, ""), key) for key in self._missing(start, descending, limit))
             return
         query = self._with_value(kind, start, descending)
         for value, key in self._db.stream(*_limited(query, limit)) if query else ():
             yield Place((kind, value, "") if kind == _NUMBERS else (kind, 0.0, value), key)
+
+    def _missing(self, after: Place | None, descending: bool, limit: int | None) -> Iterator[str]:
+        """Tree keys of the members without the attribute."""
+        known = self._lacking()
+        if known is None:
+            query = self._without_value(after, descending)
+            yield from (key for (key,) in self._db.stream(*_limited(query, limit))) if query else ()
+            return
+        turned = reversed(known) if descending else known
+        yield from (
+            key for key in turned if after is None or (key < after.tree_key if descending else key > after.tree_key)
+        )
 
     def _with_value(self, kind: int, after: Place | None, descending: bool) -> Sql | None:
         column, keys = _COLUMNS[kind][0], self._filtered("a.tree_key")
@@ -115,15 +136,31 @@ class Members:
         query = both(start, between("e.tree_key", low, high), bare, keys, self._selection.index.unchanged("e.tree_key"))
         return query.within(f"{{}} ORDER BY e.tree_key{_DIRECTION[descending]}")
 
-    def _all_have_values(self) -> bool:
-        """Whether no member lacks the attribute: counting the values is cheaper than looking for one without."""
-        if self._size <= FEW or not self._selection.state.whole or self._selection.moment.images:
-            return False
+    def _lacking(self) -> list[str] | None:
+        """The same of a large collection whose members are few, or none at all; None where that is not known."""
+        selection = self._selection
+        if self._size <= FEW or not selection.state.whole or selection.moment.images:
+            return None
+        asked = Asked(self._type, self._path, selection.low, selection.high)
+        return self._presence.lacking(self._db, asked, self._lacking_of_all, self._lacking_among)
+
+    def _lacking_of_all(self) -> Keys | None:
+        # Counting the values is cheaper than looking for members without one.
         start = Sql(f"SELECT 1 FROM attribute AS a WHERE a.type = '{self._type}' AND a.path = ?", (self._path,))
         range = between("a.tree_key", self._selection.low, self._selection.high)
         found = (both(start, range, Sql(condition)) for _, condition in _COLUMNS.values())
         counted = (self._db.one(*query.within("SELECT count(*) FROM ({}) AS s"))[0] for query in found)
-        return bool(sum(counted) == self._size)
+        lacking = self._size - sum(counted)
+        if lacking == 0:
+            return frozenset()
+        query = self._without_value(None, descending=False) if 0 < lacking <= MOST else None
+        return frozenset(key for (key,) in self._db.all(*query)) if query else None
+
+    def _lacking_among(self, keys: Sequence[str]) -> Keys:
+        query = self._without_value(None, descending=False)
+        assert query is not None, "nothing is filtered"
+        some = query.within(f"SELECT s.tree_key FROM ({{}}) AS s WHERE {self._db.named('s.tree_key')}")
+        return frozenset(key for (key,) in self._db.all(some.text, (*some.values, self._db.listed(keys))))
 
     def _values(self, kind: int) -> Sql:
         """The values of a class with the keys of their members."""

@@ -24,6 +24,7 @@ from projections.entities import xref
 from projections.entities.by_index import Moment
 from projections.entities.pages import Members, moment_of
 from projections.entities.past import Past
+from projections.entities.presence import Presence
 from projections.entities.rows import Row
 from projections.entities.scan import Scan, Scanned
 from projections.entities.selection import Selection
@@ -61,10 +62,11 @@ class MissingDocument(LookupError):
 
 
 class View:
-    """The read model as of one moment, over one connection of a driver."""
+    """The read model as of one moment, over one connection of a driver. presence: see `pages.Members`."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, presence: Presence | None = None) -> None:
         self._db = db
+        self._presence = presence
 
     @property
     def log(self) -> Log:
@@ -159,7 +161,7 @@ class View:
 
     def members(self, selection: Selection, type: str, sort: Sort | None, size: int) -> Members:
         """The members of a selection's collection, in an order. size: how many it has before any filter."""
-        return Members(self._db, selection, type, sort, size)
+        return Members(self._db, selection, type, sort, size, self._presence)
 
     def moment(self, xid: str, types: Iterable[str] = (), position: int | None = None) -> Moment | None:
         """What at and below a path reads otherwise than its rows say; None where all is as they do.
@@ -266,6 +268,7 @@ class Readers:
         self._idle: list[Reader] = []
         self._quick: list[Reader] = []
         self._local = threading.local()
+        self._presence = Presence()
 
     @contextmanager
     def view(self) -> Iterator[View]:
@@ -273,7 +276,7 @@ class Readers:
         reader = self._idle.pop() if self._idle else connect(self._url)
         try:
             with reader.snapshot(_LOCKED):
-                yield View(reader)
+                yield View(reader, self._presence)
         finally:
             self._take_back(reader)
 
@@ -293,8 +296,9 @@ class Readers:
     def _open_quick(self) -> View:
         reader = connect(self._url)
         self._quick = [*(other for other in self._quick if other.usable), reader]
-        self._local.reader, self._local.view = reader, View(reader)
-        return View(reader)
+        view = View(reader, self._presence)
+        self._local.reader, self._local.view = reader, view
+        return view
 
     def _take_back(self, reader: Reader) -> None:
         if reader.usable:

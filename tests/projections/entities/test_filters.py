@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from domain import problems
 from domain import xid as xids
 from domain.filters import Conjunction, Filter, Scope, Sort, depth, parse_filter, parse_sort
 from domain.model import compile_model
+from projections.entities import pages, presence
 from projections.entities.by_document import matches, order_of
 from projections.entities.pages import Place
 from projections.entities.query import View
@@ -201,12 +203,38 @@ def test_pages_are_the_whole_in_order(
         assert _pages(view, filter, sort, size, backwards=True) == wanted[::-1]
 
 
-def _pages(view: View, filter: Filter | None, sort: Sort, size: int, backwards: bool) -> list[str]:
-    members = view.members(view.selection("/dirs", filter, BASE), "dirs", sort, 0)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    steps=st.lists(entities, min_size=2, max_size=4),
+    key=st.sampled_from(["p", "q.k", "p=desc"]),
+    most=st.sampled_from([0, 1, 1000]),
+    far=st.sampled_from([1, 1000]),
+)
+def test_large_collections_remember_what_lacks_a_value(
+    registry: Registry, steps: list[dict[Any, Any]], key: str, most: int, far: int
+) -> None:
+    # FLAG-51: missing values are lowest, also where it is remembered which members have none and others have written
+    sort = parse_sort(key, Scope("dirs"), MODEL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "FEW", -1)
+        patch.setattr(presence, "MOST", most)
+        patch.setattr(pages, "MOST", most)
+        patch.setattr(presence, "FAR", far)
+        for contents in steps:
+            with emptied(registry, tree(contents), keep=True) as view:
+                groups = [row for row in all_rows(view) if row.type == "dirs"]
+                ordered = sorted(groups, key=lambda row: order_of(row, sort), reverse=sort.descending)
+                wanted = [row.xid for row in ordered]
+                assert _pages(view, None, sort, 2, backwards=False, members=len(groups)) == wanted
+                assert _pages(view, None, sort, 2, backwards=True, members=len(groups)) == wanted[::-1]
+
+
+def _pages(view: View, filter: Filter | None, sort: Sort, size: int, backwards: bool, members: int = 0) -> list[str]:
+    collection = view.members(view.selection("/dirs", filter, BASE), "dirs", sort, members)
     found: list[str] = []
     after: Place | None = None
-    while page := list(members.places(after, backwards, size))[:size]:
-        found += [row.xid for row in members.rows(page)]
+    while page := list(collection.places(after, backwards, size))[:size]:
+        found += [row.xid for row in collection.rows(page)]
         after = page[-1]
     return found
 
