@@ -15,8 +15,10 @@ from api.console.importing import import_
 from api.console.log import log
 from api.console.outcome import EXITS, outcome
 from api.console.progress import ERRORS
+from api.console.publishing import publish
 from api.console.rebuild import rebuild
 from api.console.secrets import secrets
+from api.console.segments import segments
 from api.console.serve import serve
 from api.console.subscriptions import subscriptions
 
@@ -45,11 +47,12 @@ def _root(
     """Options that stand before the verb."""
 
 
-for verb in (serve, export, rebuild, config, cesql):
+for verb in (serve, export, rebuild, publish, config, cesql):
     app.command(epilog=EXITS)(verb)
 app.command("import", epilog=EXITS)(import_)
 app.add_typer(log, name="log", epilog=EXITS)
 app.add_typer(subscriptions, name="subscriptions", epilog=EXITS)
+app.add_typer(segments, name="segments", epilog=EXITS)
 app.add_typer(secrets, name="secrets", epilog=EXITS)
 
 

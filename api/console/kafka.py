@@ -1,0 +1,65 @@
+"""How `annals publish` reaches Kafka: settings of its own, `ANNALS_KAFKA_...`, from the environment and `.env`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from api.console.outcome import Misused
+from api.settings import PREFIX
+from domain.refusals import InvalidSubscription
+from projections.publishing.cluster import Authorities, Cluster, Insecure
+from projections.subscriptions import trust
+from projections.subscriptions.contract import Credential
+
+#: What stands before brokers that are named without a scheme: no TLS.
+_OPEN: Final = "kafka://"
+
+
+def _authorities(path: str | None) -> str | None:
+    try:
+        trust.of(Authorities(path or ""))
+    except OSError as error:  # what OpenSSL says is one too
+        raise ValueError(f"{path} is no PEM file with certificates: {error.strerror or error}") from None
+    return path
+
+
+class KafkaSettings(BaseSettings):
+    """What brokers are shown, and whom to believe. Each field is `ANNALS_<FIELD>` in the environment and in `.env`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
+    )
+
+    kafka_username: str | None = Field(None, description="user of SASL PLAIN")
+    kafka_password: str | None = Field(None, description="password of that user")
+    kafka_token: str | None = Field(None, description="token of SASL OAUTHBEARER, in place of a user")
+    kafka_ca: Annotated[str | None, AfterValidator(_authorities)] = Field(
+        None, description="path of a PEM file with authorities that brokers' certificates may be of as well"
+    )
+
+
+def cluster(brokers: str) -> Cluster:
+    """The brokers of a command line, with the settings in force.
+
+    brokers: `HOST:PORT`, several with commas; `SSL://` before them for TLS.
+    Raises: Misused where they cannot be brokers, or a credential would travel in the open.
+    """
+    settings = KafkaSettings()
+    uri = brokers if "://" in brokers else _OPEN + brokers
+    try:
+        return Cluster(uri, _credential(settings), Authorities(settings.kafka_ca or ""))
+    except InvalidSubscription as error:
+        raise Misused(f"--kafka {brokers}: {error.detail}") from None
+    except Insecure as error:
+        raise Misused(f"--kafka {brokers}: {error}") from None
+
+
+def _credential(settings: KafkaSettings) -> Credential | None:
+    if settings.kafka_token:
+        return Credential("ACCESSTOKEN", token=settings.kafka_token)
+    if settings.kafka_username:
+        return Credential("PLAIN", identifier=settings.kafka_username, secret=settings.kafka_password or "")
+    return None

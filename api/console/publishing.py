@@ -1,0 +1,110 @@
+"""`annals publish`: the log and its events on Kafka topics."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from threading import Event
+from typing import Annotated, Final, Literal
+
+import typer
+from kafka import errors
+
+from api.console.kafka import cluster
+from api.console.options import Database, existing, settings_with
+from api.console.outcome import Misused, Refused, StoreFault
+from api.console.progress import ERRORS, bar
+from commands.log import Store
+from projections.publishing.agreement import Disagreement
+from projections.publishing.producing import Failed
+from projections.publishing.progress import Progress
+from projections.publishing.publisher import Publisher
+from projections.publishing.records import Place, Records
+from projections.subscriptions.contract import Result
+from projections.subscriptions.sinks.kafka_outcomes import outcome
+from projections.xregistry_events import XRegistryEvents
+
+Brokers = Annotated[
+    str, typer.Option("--kafka", metavar="HOST:PORT,...", help="Brokers to begin with; SSL:// before them for TLS.")
+]
+Prefix = Annotated[str, typer.Option("--prefix", help="What the topics' names begin with.")]
+Once = Annotated[bool, typer.Option("--once", help="End at the end of the log, instead of following it.")]
+Mode = Annotated[Literal["structured", "binary"], typer.Option("--contentmode", help="How events become records.")]
+Partitions = Annotated[
+    int | None, typer.Option("--partitions", min=1, help="Of topics that are made; as the brokers have it by default.")
+]
+
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
+
+
+def publish(
+    brokers: Brokers,
+    prefix: Prefix = "annals",
+    once: Once = False,
+    contentmode: Mode = "structured",
+    partitions: Partitions = None,
+    database: Database = None,
+) -> None:
+    """Publish the log on the topic PREFIX.log and its events on PREFIX.events, until Ctrl-C or SIGTERM.
+
+    It goes on where it was, and records that are there twice have the same number. Credentials and authorities are in
+    ANNALS_KAFKA_USERNAME, ANNALS_KAFKA_PASSWORD, ANNALS_KAFKA_TOKEN and ANNALS_KAFKA_CA.
+
+    Example: annals publish --kafka 127.0.0.1:9092 --prefix registry --once
+    """
+    if not _TOPIC.match(prefix):
+        raise Misused("--prefix: letters, digits, dots, dashes and underscores are needed, 200 at most.")
+    to, settings = cluster(brokers), existing(settings_with(database=database))
+    with closing(Store(settings.database)) as store, bar("Publishing") as report, _stopping() as stop:
+        progress = Progress(store, Records(XRegistryEvents(settings.event_changes), contentmode), prefix)
+        publisher = Publisher(progress, to, prefix, partitions=partitions or -1, report=report, tell=_tell)
+        _published(publisher, once, stop)
+        place = progress.place()
+    typer.echo(_line(place, prefix))
+
+
+def _published(publisher: Publisher, once: bool, stop: Event) -> None:
+    try:
+        if once:
+            publisher.once(stop)
+        else:
+            publisher.run(stop)
+    except Disagreement as error:
+        raise Refused(str(error)) from None
+    except Failed as error:
+        raise _failure(error.error, f"the record of position {error.record.position}: ") from None
+    except (errors.KafkaError, TimeoutError) as error:
+        raise _failure(error) from None
+
+
+def _failure(error: Exception, place: str = "") -> Exception:
+    """How the verb ends that failed at a broker."""
+    found = outcome(error)
+    said = f"Kafka: {place}{found.code} {found.message}".strip()
+    if found.result is Result.REJECTED:
+        return Refused(f"{said}. Everything before it is published; max.message.bytes of the topic may be too small.")
+    if found.result is Result.UNAUTHORIZED:
+        return Misused(f"{said}. Look at ANNALS_KAFKA_USERNAME and its neighbours, and at the rights of that user.")
+    return StoreFault(f"{said}. Look at the brokers, and at --kafka.")
+
+
+@contextmanager
+def _stopping() -> Iterator[Event]:
+    """Is set by Ctrl-C and SIGTERM."""
+    stop = Event()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _tell(line: str) -> None:
+    ERRORS.print(f"annals: {line}", markup=False)
+
+
+def _line(place: Place, prefix: str) -> str:
+    return f"position {place.log}: {place.log} records on {prefix}.log, {place.events} on {prefix}.events"

@@ -1,0 +1,52 @@
+"""Whether topics go on where the log does: what they hold has to be of this log, and all that was acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from projections.publishing.cluster import Held
+from projections.publishing.progress import Progress
+from projections.publishing.records import EVENTS, LOG, Mark, Place
+
+_WAY_OUT = "publish under another prefix, or delete the topics so that they are made anew"
+
+
+class Disagreement(Exception):
+    """Topics and log have different pasts; the message says where, and what can be done."""
+
+
+def start(progress: Progress, held: Mapping[str, Held]) -> Place:
+    """The place to go on from: where it is known to be, and the beginning where topics were made anew.
+
+    held: by topic. Raises: Disagreement when a topic holds what this log does not, or lacks what it was said to hold.
+    """
+    known = progress.place()
+    counts = {LOG: known.log, EVENTS: known.events}
+    for topic, found in held.items():
+        if found.last is not None:
+            _same(progress, topic, found.last)
+    if any(counts[topic] and not found.records for topic, found in held.items()):
+        # Remembered at once: a half-filled topic would look like one that has lost records.
+        progress.move(Place())
+        return Place()
+    for topic, found in held.items():
+        if found.last is not None and found.last.number < counts[topic]:
+            raise Disagreement(
+                f"the topic {topic} ends at number {found.last.number}, and {counts[topic]} were acknowledged: records"
+                f" are lost; {_WAY_OUT}."
+            )
+    return known
+
+
+def _same(progress: Progress, topic: str, last: Mark) -> None:
+    """Raises: Disagreement unless the last record is of an interaction that the log has at that position."""
+    if last.position > (head := progress.head()):
+        raise Disagreement(
+            f"the topic {topic} is at position {last.position}, further than the log, which ends at {head}: the"
+            f" database is not what it was; {_WAY_OUT}."
+        )
+    there = progress.interaction(last.position)
+    if there is None or there.xregcorrelationid != last.interaction:
+        raise Disagreement(
+            f"at position {last.position} the topic {topic} holds another interaction than the log; {_WAY_OUT}."
+        )

@@ -1,0 +1,119 @@
+"""The brokers that are published to: how they are reached, their topics, and what those hold last."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any, Final, NamedTuple
+
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition, errors
+
+from domain.subscriptions.sinks import KAFKA
+from projections.publishing.records import Mark, mark
+from projections.subscriptions import trust
+from projections.subscriptions.contract import Credential, Target
+from projections.subscriptions.sinks.dialing import located
+from projections.subscriptions.sinks.kafka import producer
+
+#: Seconds until brokers that do not answer count as out of reach.
+PATIENCE: Final = 30.0
+_LOOPBACK: Final = "localhost"
+#: Of topics that are made here: records stay for ever, as in the log.
+_FOR_EVER: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+
+
+class Insecure(Exception):
+    """A credential would be shown on a channel without TLS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authorities:
+    """Whose certificates are believed beside those that the machine knows. ca: path of a PEM file, or empty."""
+
+    ca: str = ""
+
+
+class Held(NamedTuple):
+    """What a topic holds. records: that were ever written, duplicates included. last: the one with the highest number,
+    None where nothing is left, or nothing of a registry."""
+
+    records: int
+    last: Mark | None
+
+
+class Cluster:
+    """Brokers and how to reach them; connected to only while something is done."""
+
+    def __init__(self, uri: str, credential: Credential | None = None, authorities: Authorities | None = None) -> None:
+        """uri: `SSL://one:9092,two:9092` and what else a sink may have (subscriptions 2.5).
+
+        Raises: InvalidSubscription for another one; Insecure.
+        """
+        target = Target("", uri, {"clientid": "annals-publishing", "acks": "all"}, credential=credential)
+        at = located(target, KAFKA)
+        if credential and not at.tls and not all(_is_own(host) for host, _ in at.servers):
+            raise Insecure("a credential goes through TLS only; begin with SSL://")
+        self.producing: Mapping[str, Any] = producer(target)
+        names = ("bootstrap_servers", "client_id", "security_protocol")
+        shared = {name: value for name, value in self.producing.items() if name in names or name.startswith("sasl_")}
+        self._secured = {"ssl_context": trust.of(authorities or Authorities())} if at.tls else {}
+        self._shared = shared | self._secured | {"reconnect_backoff_max_ms": 1000}
+
+    @property
+    def secured(self) -> Mapping[str, Any]:
+        """What TLS takes, beside `producing`."""
+        return self._secured
+
+    def make(self, topics: Sequence[str], partitions: int) -> None:
+        """Makes those topics that are not there yet. partitions: -1 for as many as the brokers think best.
+
+        Raises: KafkaError.
+        """
+        with self._admin() as admin:
+            missing = sorted({*topics} - {*admin.list_topics()})
+            if missing:
+                wanted = {"num_partitions": partitions, "replication_factor": -1, "configs": _FOR_EVER}
+                admin.create_topics(dict.fromkeys(missing, wanted), wait_for_metadata=True)
+
+    def held(self, topic: str) -> Held:
+        """What a topic holds. Raises: KafkaError."""
+        consumer = KafkaConsumer(
+            group_id=None, enable_auto_commit=False, bootstrap_timeout_ms=int(1000 * PATIENCE), **self._shared
+        )
+        with closing(consumer):
+            parts = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+            begins, ends = consumer.beginning_offsets(parts), consumer.end_offsets(parts)
+            left = {part for part in parts if ends[part] > begins[part]}
+            consumer.assign(sorted(left))
+            for part in left:
+                consumer.seek(part, ends[part] - 1)
+            marks = [found for record in _one_each(consumer, left) if (found := mark(record.headers))]
+        return Held(sum(ends.values()), max(marks, default=None))
+
+    @contextmanager
+    def _admin(self) -> Iterator[Any]:
+        with closing(KafkaAdminClient(bootstrap_timeout_ms=int(1000 * PATIENCE), **self._shared)) as admin:
+            yield admin
+
+
+def _one_each(consumer: Any, parts: set[TopicPartition]) -> Iterator[Any]:
+    """The next record of each partition. Raises: KafkaTimeoutError."""
+    ends = time.monotonic() + PATIENCE
+    left = set(parts)
+    while left:
+        if time.monotonic() > ends:
+            raise errors.KafkaTimeoutError("the last records cannot be read")
+        for part, records in consumer.poll(timeout_ms=500).items():
+            if part in left:
+                left.discard(part)
+                yield records[0]
+
+
+def _is_own(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == _LOOPBACK

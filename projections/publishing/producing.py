@@ -1,0 +1,126 @@
+"""kafka-python's producer, kept to the order of each partition whatever goes wrong.
+
+A reader that drops the numbers which it has seen loses nothing only if no partition ever holds a record before one of
+a smaller number. So records that fail are never jumped over: one batch of a partition is under way at a time, what can
+be tried again is tried again without end, and with the first failure of another kind nothing more is sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from threading import Condition
+from typing import Final
+
+from kafka import KafkaProducer, errors
+
+from projections.publishing.cluster import PATIENCE, Cluster
+from projections.publishing.records import Published
+
+#: Bytes of records that are under way at most, but for one that alone has more.
+MOST: Final = 8 << 20
+#: Bytes of a record: more than brokers take, so that they decide.
+_LARGEST: Final = 1 << 30
+#: Milliseconds in which the client itself gives up: never, as giving up one record would let later ones pass it.
+_NEVER: Final = 365 * 86_400_000
+_LOOK: Final = 0.2
+
+
+class Failed(Exception):
+    """A record that brokers do not take. error: of the client."""
+
+    def __init__(self, record: Published, error: Exception) -> None:
+        super().__init__(str(error))
+        self.record = record
+        self.error = error
+
+
+class Stopped(Exception):
+    """Somebody wants the work to end."""
+
+
+class Producer:
+    """Sends records of the topics with one prefix, until one fails; then it is of no use any more."""
+
+    def __init__(self, cluster: Cluster, prefix: str, stopped: Callable[[], bool]) -> None:
+        """stopped: whether to stop waiting for brokers. Raises: KafkaError where none can be reached."""
+        self._prefix = prefix
+        self._stopped = stopped
+        self._change = Condition()
+        self._waiting = 0
+        self._bytes = 0
+        self._failed: Failed | None = None
+        settings = {**cluster.producing, **cluster.secured}
+        # Here the first record that is refused ends it anyhow, so what speaks against idempotence for sinks does not.
+        settings["enable_idempotence"] = True
+        self._producer = KafkaProducer(
+            **settings,
+            bootstrap_timeout_ms=int(1000 * PATIENCE),
+            max_block_ms=int(1000 * PATIENCE),
+            delivery_timeout_ms=_NEVER,
+            max_request_size=_LARGEST,
+            reconnect_backoff_max_ms=1000,
+            metrics_enabled=False,
+        )
+
+    def send(self, record: Published) -> None:
+        """Has a record sent behind those before it; waits while many bytes are under way. Raises: Failed, Stopped."""
+        self._wait(lambda: self._bytes + record.size <= MOST or not self._waiting, None)
+        with self._change:
+            self._waiting += 1
+            self._bytes += record.size
+        try:
+            pending = self._producer.send(
+                f"{self._prefix}.{record.topic}", value=record.value, key=record.key, headers=record.headers
+            )
+        except errors.KafkaError as error:
+            self._done(record, error)
+            raise Failed(record, error) from error
+        pending.add_both(lambda got: self._done(record, got if isinstance(got, Exception) else None))
+
+    def settle(self, patience: float | None = None) -> None:
+        """Returns when all that was sent is acknowledged by all replicas in sync.
+
+        patience: seconds without any acknowledgement after which to raise TimeoutError; None for as long as it takes.
+        Raises: Failed, Stopped.
+        """
+        self._wait(lambda: not self._waiting, patience)
+
+    def close(self) -> None:
+        """Ends connections and threads; what is not acknowledged may arrive or not."""
+        sender = self._producer._sender
+        # Of its own, `close` waits for what cannot be sent.
+        sender.force_close()
+        sender.join(PATIENCE)
+        with contextlib.suppress(errors.KafkaError):
+            self._producer.close(timeout=0)
+
+    def _wait(self, done: Callable[[], bool], patience: float | None) -> None:
+        with self._change:
+            seen, since = self._waiting, time.monotonic()
+            while True:
+                if self._failed is not None:
+                    raise self._failed
+                if done():
+                    return
+                if self._stopped():
+                    raise Stopped
+                if seen != self._waiting:
+                    seen, since = self._waiting, time.monotonic()
+                elif patience is not None and time.monotonic() - since > patience:
+                    raise TimeoutError
+                self._change.wait(_LOOK)
+
+    # In the client's thread.
+
+    def _done(self, record: Published, error: Exception | None) -> None:
+        with self._change:
+            self._waiting -= 1
+            self._bytes -= record.size
+            if error is not None and self._failed is None:
+                self._failed = Failed(record, error)
+                # From inside the client's thread, so before it takes up the next batch.
+                self._producer._sender.force_close()
+            if self._failed is not None or not self._waiting or self._bytes < MOST // 2:
+                self._change.notify_all()

@@ -1,0 +1,77 @@
+"""What of the log is to be published next, and how much is known to have arrived."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from commands.engine import WRITING
+from commands.log import Store
+from commands.proof import Interaction
+from projections import database, feed, positions
+from projections.log import Log
+from projections.publishing.records import TOPICS, Place, Published, Records
+
+#: Events of one window. It is acknowledged as a whole before the next one is sent.
+TOGETHER = 500
+
+
+class Window(NamedTuple):
+    """Records that go together. place: behind them. head: the last position of the log."""
+
+    records: list[Published]
+    place: Place
+    head: int
+
+
+class Progress:
+    """The place of one pair of topics, in the table of all projections' positions: durable before more is sent.
+
+    The registry's write lock is held while a place is stored, never while a broker is waited for.
+    """
+
+    def __init__(self, store: Store, records: Records, prefix: str) -> None:
+        """prefix: of the topics' names, and of the names under which their numbers are kept."""
+        self._store = store
+        self._records = records
+        self._names = [f"kafka:{prefix}.{topic}" for topic in TOPICS]
+        self._writing = store.engine.execution_options(**{WRITING: True})
+        with self._writing.begin() as connection:
+            positions.POSITIONS.create(connection, checkfirst=True)
+
+    def place(self) -> Place:
+        """How much was acknowledged."""
+        with self._store.engine.begin() as connection:
+            db = database.over(connection)
+            return Place(*(positions.position(db, name) for name in self._names))
+
+    def move(self, place: Place) -> None:
+        """Remembers how much was acknowledged."""
+        with self._writing.begin() as connection:
+            db = database.over(connection)
+            for name, number in zip(self._names, place, strict=True):
+                positions.move(db, name, number)
+
+    def window(self, after: Place, limit: int = TOGETHER) -> Window:
+        """What comes behind a place: up to `limit` stored events, none at the end of the log.
+
+        A large interaction is taken in parts. Raises: UnknownTopic for an event that a newer program wrote.
+        """
+        found: list[Published] = []
+        with self._store.engine.begin() as connection:
+            log = Log(database.over(connection))
+            end = feed.edge(lambda: log, after.log, limit)
+            for interaction, rows in feed.interactions(lambda: log, after.log, end):
+                made, after = self._records.of(interaction, rows, after)
+                found += made
+            return Window(found, after, log.head().last)
+
+    def head(self) -> int:
+        """The last position of the log."""
+        with self._store.engine.begin() as connection:
+            return Log(database.over(connection)).head().last
+
+    def interaction(self, position: int) -> Interaction | None:
+        """The interaction that a position belongs to; None beyond the log."""
+        with self._store.engine.begin() as connection:
+            found = Log(database.over(connection)).interactions(position - 1, 1)
+            return found[0] if found else None

@@ -1,0 +1,103 @@
+"""The publisher: takes the log to its topics, window by window, and goes on after whatever interrupts it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from threading import Event
+from typing import Final
+
+from kafka import errors
+
+from projections.publishing.agreement import start
+from projections.publishing.cluster import PATIENCE, Cluster
+from projections.publishing.producing import Failed, Producer, Stopped
+from projections.publishing.progress import Progress
+from projections.publishing.records import TOPICS, Place
+from projections.subscriptions.contract import Result
+from projections.subscriptions.sinks.kafka_outcomes import outcome
+
+#: Seconds between looks at a log that does not grow, and before brokers are connected to again.
+PAUSE: Final = 0.2
+AGAIN: Final = 2.0
+
+
+class Publisher:
+    """One pair of topics, `<prefix>.log` and `<prefix>.events`.
+
+    Two at a time do no harm but that records are there twice: each writes the same, in the same order.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        cluster: Cluster,
+        prefix: str,
+        *,
+        partitions: int = -1,
+        report: Callable[[int, int], None] = lambda done, total: None,
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        """partitions: of topics that are not there yet; -1 for as many as the brokers think best. report: is given the
+        position that is published and the last one. tell: is given a line about each interruption."""
+        self._progress = progress
+        self._cluster = cluster
+        self._prefix = prefix
+        self._partitions = partitions
+        self._report = report
+        self._tell = tell
+
+    def once(self, stop: Event) -> Place:
+        """The place reached when all that the log holds is published, or when told to stop.
+
+        Raises: Disagreement; Failed; KafkaError, or TimeoutError when nothing is acknowledged for a while.
+        """
+        with self._producing(stop) as (producer, place):
+            return self._catch_up(producer, place, PATIENCE)
+
+    def run(self, stop: Event) -> None:
+        """Follows the log until told to stop; brokers that go away are waited for.
+
+        Raises: Disagreement; Failed for a record that will not be taken as it is; KafkaError where a credential is
+        refused.
+        """
+        while not stop.is_set():
+            try:
+                with self._producing(stop) as (producer, place):
+                    while not stop.is_set():
+                        place = self._catch_up(producer, place, None)
+                        stop.wait(PAUSE)
+            except (errors.KafkaError, Failed) as error:
+                if not _passes(error):
+                    raise
+                self._tell(f"{error or type(error).__name__}; trying again")
+                stop.wait(AGAIN)
+
+    @contextmanager
+    def _producing(self, stop: Event) -> Iterator[tuple[Producer, Place]]:
+        """A producer, and the place to go on from. It ends without an error when told to stop."""
+        names = {topic: f"{self._prefix}.{topic}" for topic in TOPICS}
+        self._cluster.make([*names.values()], self._partitions)
+        place = start(self._progress, {topic: self._cluster.held(name) for topic, name in names.items()})
+        with closing(Producer(self._cluster, self._prefix, stop.is_set)) as producer:
+            yield producer, place
+
+    def _catch_up(self, producer: Producer, place: Place, patience: float | None) -> Place:
+        """The place at the end of the log. It is stored behind each window, once all of that is acknowledged."""
+        while (window := self._progress.window(place)).place != place:
+            try:
+                for record in window.records:
+                    producer.send(record)
+                producer.settle(patience)
+            except Stopped:
+                return place
+            place = window.place
+            self._progress.move(place)
+            self._report(place.log, window.head)
+        return place
+
+
+def _passes(error: Exception) -> bool:
+    """Whether the same may go well later."""
+    found = outcome(error.error if isinstance(error, Failed) else error)
+    return found.result is Result.RETRY

@@ -1,0 +1,128 @@
+"""The records of both topics: each is a function of the log, so one that is published again is the same.
+
+The records of a topic are counted 1, 2, 3, without a gap, in the order of the log. Whoever reads several partitions
+restores that order from the numbers alone: what comes next has the next number, and while it is not there, something
+earlier is still to come.
+Spec: CloudEvents Kafka protocol binding 1.0; EV-77, EV-78, EV-79.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from commands.proof import Interaction, LogRow
+from domain import xid as xids
+from projections.logrows import SCHEMA_VERSION, TableRow, table_rows
+from projections.subscriptions.sinks import kafka_records
+from projections.xregistry_events import Message, XRegistryEvents
+
+#: The topics, by what stands behind the prefix in their names.
+LOG: Final = "log"
+EVENTS: Final = "events"
+TOPICS: Final = (LOG, EVENTS)
+
+#: Headers of every record. The number in its topic, the position of the stored event in the log, the positions of its
+#: interaction's first and last event, its correlation id.
+NUMBER: Final = "annals_number"
+POSITION: Final = "annals_position"
+FIRST: Final = "annals_first"
+LAST: Final = "annals_last"
+INTERACTION: Final = "annals_interaction"
+#: Header of the log's records: which columns they have.
+SCHEMA: Final = "annals_schema"
+
+Headers = list[tuple[str, bytes]]
+
+
+class Place(NamedTuple):
+    """How much is published: records of the log, which is a position, and records of events."""
+
+    log: int = 0
+    events: int = 0
+
+
+class Published(NamedTuple):
+    """A record on its way. topic: `LOG` or `EVENTS`. key: folded xid of the Group, or `/`."""
+
+    topic: str
+    position: int
+    key: bytes
+    value: bytes
+    headers: Headers
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it has."""
+        return len(self.key) + len(self.value) + sum(len(name) + len(value) for name, value in self.headers)
+
+
+class Records:
+    """Makes records of interactions. contentmode: of events, `structured` or `binary`."""
+
+    def __init__(self, events: XRegistryEvents, contentmode: str = "structured") -> None:
+        self._events = events
+        self._contentmode = contentmode
+
+    def of(self, interaction: Interaction, rows: Iterable[LogRow], place: Place) -> tuple[list[Published], Place]:
+        """The records of an interaction, or of its next part, and the place behind them."""
+        stored = list(rows)
+        log = [_logged(row) for row in table_rows(interaction, stored)]
+        messages = self._events.messages(interaction, stored)
+        events = [self._told(interaction, message, number) for number, message in enumerate(messages, place.events + 1)]
+        return [*log, *events], Place(place.log + len(log), place.events + len(events))
+
+    def _told(self, interaction: Interaction, message: Message, number: int) -> Published:
+        made = kafka_records.record(message.cloudevent(), self._contentmode, kafka_records.KEYLESS)
+        facts = _facts(number, message.position, interaction.first, interaction.last, message.xregcorrelationid)
+        key = group(xids.stream(message.subject))
+        return Published(EVENTS, message.position, key, made.value, [*made.headers, *facts])
+
+
+def group(stream: str) -> bytes:
+    """The key of a stream: the folded xid of its Group, and `/` for what is in none (EV-78).
+
+    Folded, because a Group that was deleted and comes back in another case goes on in its old streams.
+    """
+    parts = xids.segments(stream)
+    inside = len(parts) > 1 and not xids.is_apart(stream)
+    return (xids.join(*parts[:2]) if inside else xids.REGISTRY).encode()
+
+
+def _logged(row: TableRow) -> Published:
+    facts = _facts(row.position, row.position, row.first, row.last, row.xregcorrelationid)
+    headers = [("content-type", b"application/json"), (SCHEMA, _text(SCHEMA_VERSION)), *facts]
+    return Published(LOG, row.position, group(row.stream), orjson.dumps(row._asdict(), default=_base64), headers)
+
+
+def _facts(number: int, position: int, first: int, last: int, interaction: str) -> Headers:
+    numbers = {NUMBER: number, POSITION: position, FIRST: first, LAST: last}
+    return [*((name, _text(value)) for name, value in numbers.items()), (INTERACTION, interaction.encode())]
+
+
+def _text(number: int) -> bytes:
+    return str(number).encode()
+
+
+def _base64(value: Any) -> str:
+    return b64encode(value).decode()
+
+
+class Mark(NamedTuple):
+    """What the headers of a record say of where it stands."""
+
+    number: int
+    position: int
+    interaction: str
+
+
+def mark(headers: Iterable[tuple[str, bytes]]) -> Mark | None:
+    """Where a record stands; None for one that is not of a registry."""
+    found = dict(headers)
+    try:
+        return Mark(int(found[NUMBER]), int(found[POSITION]), found[INTERACTION].decode())
+    except (KeyError, ValueError):
+        return None
