@@ -1,0 +1,97 @@
+"""The connectors that Spark reads databases and brokers through: which jars, and where they come from.
+
+They are one set, tried together with the PySpark that `annals[spark]` installs. Only these files are fetched; what else
+they need is among Spark's own jars.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import quoteattr
+
+from pyspark import find_spark_home
+
+from spark_projections.java import cache, java_home
+
+#: Maven coordinates of each connector. Kafka's is of the same minor release as PySpark, not always of the same patch.
+CONNECTORS: Final[dict[str, tuple[str, ...]]] = {
+    "kafka": (
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+        "org.apache.kafka:kafka-clients:3.9.0",
+        "org.apache.commons:commons-pool2:2.12.0",
+    ),
+    "postgres": ("org.postgresql:postgresql:42.7.8",),
+}
+
+
+class NoJars(Exception):
+    """Some cannot be had; the message names them, and says what to do."""
+
+
+def jars(connectors: Iterable[str], folder: str | None = None, java: str | None = None) -> list[Path]:
+    """The files of connectors by their names: those of a folder, else from Maven Central, once.
+
+    folder: has to hold each artifact, in whatever version, and all of its jars are given. java: see `java_home`.
+    Raises: NoJars, NoJava.
+    """
+    coordinates = [each for name in connectors for each in CONNECTORS[name]]
+    if folder is not None:
+        return _in(Path(folder), coordinates)
+    if not coordinates:
+        return []
+    home = cache("spark", hashlib.sha256("\n".join(coordinates).encode()).hexdigest()[:16])
+    if not home.exists():
+        _bring(coordinates, home, java)
+    return sorted(home.glob("*.jar"))
+
+
+def _in(folder: Path, coordinates: Sequence[str]) -> list[Path]:
+    missing = [each for each in coordinates if not any(folder.glob(f"{each.split(':')[1]}-[0-9]*.jar"))]
+    if missing:
+        raise NoJars(f"the folder {folder} has no jar of {', '.join(missing)}")
+    return sorted(folder.glob("*.jar"))
+
+
+def _bring(coordinates: Sequence[str], home: Path, java: str | None) -> None:
+    """Fetches through the Ivy that Spark brings along, which needs no Maven on the machine."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    # Made beside its place and moved there whole, because several processes may be at it.
+    with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
+        module, brought = Path(scratch, "ivy.xml"), Path(scratch, "jars")
+        module.write_text(_module(coordinates), encoding="utf-8")
+        spark = Path(find_spark_home._find_spark_home(), "jars", "*")  # type: ignore[no-untyped-call]
+        # A cache of its own: in shared ones a description without its file counts as found.
+        ivy = [java_home(java) / "bin" / "java", "-cp", spark, "org.apache.ivy.Main", "-cache", Path(scratch, "cache")]
+        command = [*ivy, "-ivy", module, "-retrieve", f"{brought}{os.sep}[artifact]-[revision].[ext]"]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+        said = done.stdout + done.stderr
+        if done.returncode or len(list(brought.glob("*.jar"))) < len(coordinates):
+            missing = [each for each in coordinates if "{}#{};{}: not found".format(*each.split(":")) in said]
+            raise NoJars(
+                f"Maven Central gave no {', '.join(missing or coordinates)} ({_last_words(said)});"
+                " a folder with the jars will do as well: ANNALS_SPARK_JARS"
+            )
+        if not home.exists():
+            brought.rename(home)
+
+
+def _module(coordinates: Sequence[str]) -> str:
+    names = [dict(zip(("org", "name", "rev"), each.split(":"), strict=True)) for each in coordinates]
+    rows = [" ".join(f"{key}={quoteattr(value)}" for key, value in each.items()) for each in names]
+    wanted = "".join(f'<dependency {row} conf="default->master" transitive="false"/>' for row in rows)
+    return (
+        '<ivy-module version="2.0"><info organisation="annals" module="connectors"/>'
+        f'<configurations><conf name="default"/></configurations><dependencies>{wanted}</dependencies></ivy-module>'
+    )
+
+
+def _last_words(output: str) -> str:
+    lines = [line.strip(" \t:") for line in output.splitlines() if "not found" in line or "ERROR" in line]
+    return lines[-1][:300] if lines else "it does not say why"

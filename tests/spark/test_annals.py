@@ -1,0 +1,37 @@
+"""The source `annals`: what a running registry gives Spark, in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import SparkSession
+
+from projections.logrows import TableRow
+from spark_projections.schema import LOG_SCHEMA
+from tests.spark.registry import Past, collected
+
+
+@pytest.mark.parametrize("size", [7, 50_000])
+def test_each_row_of_the_log_comes_once(spark: SparkSession, registry: Past, size: int) -> None:
+    # EV-79: the whole log, byte for byte, also where tasks begin in the midst of interactions
+    log = spark.read.format("annals").option("partitionsize", size).load(registry.url)
+    rows = registry.rows()
+    assert log.schema == LOG_SCHEMA
+    assert log.rdd.getNumPartitions() == -(-len(rows) // size)
+    assert collected(log) == rows
+
+
+def _whole(rows: list[TableRow], after: int, end: int) -> list[TableRow]:
+    return [row for row in rows if row.last > after and row.last <= end]
+
+
+@pytest.mark.parametrize("moment", [str, lambda row: row.time, lambda row: row.xregcorrelationid])
+def test_moments_bound_what_is_read(spark: SparkSession, registry: Past, moment: Callable[[TableRow], str]) -> None:
+    # FLAG-80, EV-79: whole interactions between two moments, however those are named
+    rows = registry.rows()
+    first, second = (next(row for row in rows if row.position == at) for at in (rows[40].first, rows[-9].last))
+    named = [str(each.position) if moment is str else moment(each) for each in (first, second)]
+    log = spark.read.format("annals").option("after", named[0]).option("asof", named[1]).load(registry.url)
+    begins = first.last if moment is not str else first.first - 1
+    assert collected(log) == _whole(rows, begins, second.last)
