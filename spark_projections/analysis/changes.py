@@ -1,0 +1,75 @@
+"""What changed: the states before and after each event compared, attribute by attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+
+from commands.mapper import EventMapper
+from domain.events import EntityEvent
+from domain.jsontext import dumps
+from projections.audit.images import ABSENT, differences
+from projections.audit.trail import alive
+from spark_projections.analysis.facts import facts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: What a row says of the event: columns of `events`.
+_EVENT: Final = (
+    *("position", "time", "xid", "type", "groupxid", "resourcexid", "kind"),
+    *("caller", "command", "xregcorrelationid"),
+)
+_STATES: Final = ("topic", "state", "before_topic", "before_state")
+_VALUES: Final = ("of", "path", "before", "after")
+
+Batches = Iterable[pa.RecordBatch]
+
+
+def changes(log: DataFrame) -> DataFrame:
+    """One row for each attribute, and each document, that an event changed; `before` and `after` are JSON text.
+
+    An event that creates or deletes changes every attribute that the entity has then.
+    """
+    # Joined by number, as a window over whole states would hold a busy stream in one place.
+    before = log.select(
+        "stream",
+        (f.col("revision") + 1).alias("revision"),
+        f.col("topic").alias("before_topic"),
+        f.col("state").alias("before_state"),
+    )
+    states = log.select("position", "topic", "state")
+    found = facts(log).join(states, "position").join(before, ["stream", "revision"], "left").select(*_EVENT, *_STATES)
+    kept = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in found.schema if each.name in _EVENT)
+    return found.mapInArrow(_compared, f"{kept}, {', '.join(f'{name} string' for name in _VALUES)}")
+
+
+def _compared(batches: Batches) -> Batches:
+    mapper = EventMapper()
+    for batch in batches:
+        places, values = [], []
+        for place, stored in enumerate(zip(*(batch.column(name).to_pylist() for name in _STATES), strict=True)):
+            topic, state, before_topic, before_state = stored
+            after = alive(mapper.event(topic, 2, state.encode()))
+            before = alive(mapper.event(before_topic, 1, before_state.encode())) if before_topic else None
+            for value in _values(before, after):
+                places.append(place)
+                values.append(value)
+        told = batch.select(_EVENT).take(pa.array(places, pa.int64()))
+        columns = [pa.array(column, pa.string()) for column in (zip(*values, strict=True) if values else [()] * 4)]
+        yield pa.RecordBatch.from_arrays([*told.columns, *columns], [*_EVENT, *_VALUES])
+
+
+def _values(before: EntityEvent | None, after: EntityEvent | None) -> Iterator[tuple[str | None, ...]]:
+    for difference in differences(before, after):
+        for each in difference.values:
+            yield "attribute", each.path, _text(each.before), _text(each.after)
+        if difference.documents[0] != difference.documents[1]:
+            yield "document", "", *map(_text, (each or ABSENT for each in difference.documents))
+
+
+def _text(value: Any) -> str | None:
+    return None if value is ABSENT else dumps(value).decode()

@@ -1,0 +1,71 @@
+"""Deprecations of Groups and Resources: from when `deprecated` was set until it was taken back or the entity went."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as f
+
+from spark_projections.analysis.facts import STRICT, apart, depth, facts, owners
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_GROUP: Final = "attributes struct<deprecated string>"
+_RESOURCE: Final = "attributes struct<meta struct<deprecated string>>"
+_SAID: Final = "effective string, removal string, alternative string, documentation string"
+
+
+def deprecations(log: DataFrame) -> DataFrame:
+    """One row for each time that an entity became deprecated, with what was said last of when it will go.
+
+    It ends where `withdrawn` or `removed` says, and nowhere while both are null.
+    """
+    deprecatable = ~apart("stream") & depth("stream").isin(2, 4)
+    said = log.where(deprecatable).select("position", "stream", "revision", _deprecated().alias("said"))
+    before = said.select("stream", (f.col("revision") + 1).alias("revision"), f.col("said").alias("before"))
+    moves = said.join(before, ["stream", "revision"], "left").where(~f.col("said").eqNullSafe(f.col("before")))
+    told = facts(log).select("position", "xid", "type", "time", "kind", "caller")
+    # What is left are the few events that changed `deprecated`, so a window over a stream holds little.
+    order = Window.partitionBy("stream").orderBy("position")
+    begun = f.count_if(f.col("before").isNull()).over(order).alias("begun")
+    spans = moves.join(told, "position").select("*", begun).groupBy("stream", "begun")
+    return (
+        spans.agg(*_told_of_span())
+        .select("*", f.from_json("stated", _SAID, STRICT).alias("last"))
+        .select(
+            "xid",
+            "type",
+            *owners("xid"),
+            *("deprecated", "deprecated_time", "deprecated_caller"),
+            f.col("last.effective").try_cast("timestamp").alias("effective"),
+            f.col("last.removal").try_cast("timestamp").alias("removal"),
+            "last.alternative",
+            "last.documentation",
+            *("withdrawn", "withdrawn_time", "removed", "removed_time"),
+        )
+    )
+
+
+def _deprecated() -> Column:
+    """The JSON text of `deprecated`, null for none, and for a deleted entity."""
+    group = f.from_json("state", _GROUP, STRICT)["attributes"]["deprecated"]
+    resource = f.from_json("state", _RESOURCE, STRICT)["attributes"]["meta"]["deprecated"]
+    return f.when(depth("stream") == 2, group).otherwise(resource)
+
+
+def _told_of_span() -> list[Column]:
+    ended, deleted = f.col("said").isNull(), f.col("kind") == "deleted"
+    return [
+        f.min_by("xid", "position").alias("xid"),
+        f.min_by("type", "position").alias("type"),
+        f.min("position").alias("deprecated"),
+        f.min("time").alias("deprecated_time"),
+        f.min_by("caller", "position").alias("deprecated_caller"),
+        f.max_by("said", f.when(~ended, f.col("position"))).alias("stated"),
+        f.max(f.when(ended & ~deleted, f.col("position"))).alias("withdrawn"),
+        f.max(f.when(ended & ~deleted, f.col("time"))).alias("withdrawn_time"),
+        f.max(f.when(deleted, f.col("position"))).alias("removed"),
+        f.max(f.when(deleted, f.col("time"))).alias("removed_time"),
+    ]

@@ -1,0 +1,95 @@
+"""What happened: a row for each interaction, and one for each event with the interaction's facts beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as f
+
+from domain import xid as xids
+from domain.events import TOPICS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+#: `created`, `updated`, `refreshed` or `deleted` by topic.
+_KINDS: Final = {topic: kind.__name__.removeprefix("Entity").lower() for topic, kind in TOPICS.items()}
+_STATE: Final = (
+    "xid string, type string, epoch bigint, changed array<string>, deprecated_changed array<string>, reason string"
+)
+#: Of `from_json`. Spark gives nulls for what it cannot read unless told to fail, and stops at numbers and nestings that
+#: the log may well hold.
+STRICT: Final = {"mode": "FAILFAST", "maxNumLen": str(2**31 - 1), "maxNestingDepth": "100000"}
+
+
+def interactions(log: DataFrame) -> DataFrame:
+    """One row for each interaction: who asked what, when, and which positions it took."""
+    return log.where(f.col("position") == f.col("last")).select(
+        "first",
+        "last",
+        (f.col("last") - f.col("first") + 1).alias("events"),
+        f.col("time").cast("timestamp").alias("time"),
+        *("caller", "command", "xregcorrelationid", "registry_url", "chain", "statehash"),
+    )
+
+
+def events(log: DataFrame) -> DataFrame:
+    """One row for each event, subscriptions and links included.
+
+    Raises, when it is read: an error of Spark for an event that is damaged, or that a newer program wrote.
+    """
+    return facts(log).drop("stream")
+
+
+def facts(log: DataFrame) -> DataFrame:
+    """`events` with the stream of each."""
+    state = f.from_json("state", _STATE, STRICT)
+    read = log.withColumn("state", state).select("*", "state.*")
+    return read.select(
+        "position",
+        f.col("time").cast("timestamp").alias("time"),
+        "xid",
+        "type",
+        *owners("xid"),
+        kind().alias("kind"),
+        *("epoch", "revision", "changed", "deprecated_changed", "reason"),
+        *("caller", "command", "xregcorrelationid", "first", "last", "stream"),
+    )
+
+
+def kind() -> Column:
+    """What an event did, by its topic; an error for a topic that is unknown."""
+    found = f.lit(None).cast("string")
+    for topic, name in _KINDS.items():
+        found = f.when(f.col("topic") == topic, name).otherwise(found)
+    said = f.concat(f.lit("an event of the kind "), "topic", f.lit(" is unknown to this program"))
+    return f.coalesce(found, f.raise_error(said))
+
+
+def owners(xid: str) -> tuple[Column, Column]:
+    """`groupxid` and `resourcexid`: the Group and the Resource that an entity is or belongs to, null where none is.
+
+    xid: the column that names the entity.
+    """
+    within = ~apart(xid)
+    return (
+        f.when(within, _beginning(xid, 2)).alias("groupxid"),
+        f.when(within, _beginning(xid, 4)).alias("resourcexid"),
+    )
+
+
+def apart(column: str) -> Column:
+    """Whether an xid or a stream is beside the registry's tree."""
+    found = f.lit(False)
+    for start in xids.APART:
+        found = found | f.col(column).startswith(start)
+    return found
+
+
+def depth(column: str) -> Column:
+    """How many segments an xid or a stream has: two for a Group, four for a Resource, six for a Version."""
+    return f.size(f.split(column, "/")) - 1
+
+
+def _beginning(xid: str, segments: int) -> Column:
+    return f.when(depth(xid) >= segments, f.substring_index(xid, "/", segments + 1))

@@ -1,0 +1,41 @@
+"""What lives, and what lived from when to when: the rows of the REST read model with times beside their positions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from spark_projections import readmodel
+from spark_projections.analysis.facts import owners
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def entities(log: DataFrame, asof: int | None = None) -> DataFrame:
+    """One row for each entity that lives, at the end of the log or after the last interaction that ended by `asof`."""
+    known = log if asof is None else log.where(f.col("last") <= asof)
+    return entities_history(known).where(f.col("until").isNull()).drop("until", "until_time")
+
+
+def entities_history(log: DataFrame) -> DataFrame:
+    """One row for each state that an entity has had; `until` is null for those that live."""
+    times = log.select("position", f.col("time").cast("timestamp").alias("time"))
+    since = times.withColumnsRenamed({"position": "since", "time": "since_time"})
+    until = times.withColumnsRenamed({"position": "until", "time": "until_time"})
+    rows = readmodel.rows(log).drop("meta", "private").join(since, "since").join(until, "until", "left")
+    return rows.select(
+        "xid",
+        "type",
+        *owners("xid"),
+        *("parent", "id", "epoch"),
+        timestamp("createdat"),
+        timestamp("modifiedat"),
+        *("attributes", "document", "since", "since_time", "until", "until_time"),
+    )
+
+
+def timestamp(column: str) -> Column:
+    """A time that clients stated, under its own name; null for none, and for the leap second, which Spark has not."""
+    return f.col(column).try_cast("timestamp").alias(column)
