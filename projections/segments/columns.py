@@ -1,0 +1,92 @@
+"""Rows as columns of Parquet files and back, a bounded number of bytes at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from io import BufferedIOBase
+from typing import Any, Final, NamedTuple, get_type_hints
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from projections.logrows import TableRow
+
+#: Characters or bytes of the widest column after which a row group ends, however few its rows are.
+_HEAVY: Final = 1 << 26
+#: Rows that are read together.
+_READ: Final = 2000
+_LEVEL: Final = 3
+_TYPES: Final = {int: pa.int64(), str: pa.string(), bytes: pa.binary()}
+
+
+class DocumentRow(NamedTuple):
+    """A document: its bytes, and their SHA-256 in lower-case hex, by which events refer to it."""
+
+    sha256: str
+    content: bytes
+
+
+def _schema(row: type[tuple[Any, ...]]) -> Any:
+    columns = get_type_hints(row).items()
+    return pa.schema([pa.field(name, _TYPES[kind], nullable=False) for name, kind in columns])
+
+
+LOG: Final = _schema(TableRow)
+DOCUMENTS: Final = _schema(DocumentRow)
+
+
+def write_table(file: BufferedIOBase, schema: Any, rows: Iterable[Sequence[Any]], group: int, heavy: str) -> int:
+    """Writes rows as one Parquet file; gives how many there were.
+
+    group: rows of a row group at most. heavy: the column that weighs most.
+    """
+    count, weighed = 0, schema.get_field_index(heavy)
+    with pq.ParquetWriter(file, schema, compression="zstd", compression_level=_LEVEL) as writer:
+        for some in _groups(rows, group, weighed):
+            columns = (
+                pa.array(values, field.type) for values, field in zip(zip(*some, strict=True), schema, strict=True)
+            )
+            writer.write_batch(pa.record_batch(list(columns), schema=schema))
+            count += len(some)
+    return count
+
+
+def log_rows(file: Any) -> Iterator[TableRow]:
+    """The events of a file.
+
+    Raises: OSError, ValueError when it is damaged.
+    """
+    return map(TableRow._make, _rows(file, LOG, _READ))
+
+
+def document_rows(file: Any) -> Iterator[DocumentRow]:
+    """The documents of a file, by hash, one at a time because they may be large.
+
+    Raises: OSError, ValueError when it is damaged.
+    """
+    return map(DocumentRow._make, _rows(file, DOCUMENTS, 1))
+
+
+def digests(file: Any) -> Iterator[str]:
+    """The hashes of a file's documents; their bytes are not read."""
+    return (digest for (digest,) in _rows(file, DOCUMENTS, _READ, ["sha256"]))
+
+
+def _rows(file: Any, schema: Any, size: int, columns: list[str] | None = None) -> Iterator[tuple[Any, ...]]:
+    with pq.ParquetFile(file, pre_buffer=False) as table:
+        if not table.schema_arrow.equals(schema):
+            raise ValueError("it has other columns")
+        for batch in table.iter_batches(batch_size=size, columns=columns, use_threads=False):
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def _groups(rows: Iterable[Sequence[Any]], group: int, weighed: int) -> Iterator[list[Sequence[Any]]]:
+    some, weight = list[Sequence[Any]](), 0
+    for row in rows:
+        some.append(row)
+        weight += len(row[weighed])
+        if len(some) >= group or weight >= _HEAVY:
+            yield some
+            some, weight = [], 0
+    if some:
+        yield some

@@ -1,0 +1,171 @@
+"""A folder of segments on any filesystem that pyarrow reaches.
+
+Nothing in it is ever changed. Names of data files have a part of their hash in them, so writers that work at the same
+time never write different bytes under one name, and each leaves a folder that holds together.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import file_digest
+from io import BufferedIOBase, BytesIO
+from pathlib import Path
+from secrets import token_hex
+from shutil import copyfileobj
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from pyarrow import fs
+
+from projections.segments.entries import Entry, File, Range, entry_in
+
+_MANIFEST: Final = "manifest"
+_KINDS: Final = ("log", "documents", _MANIFEST)
+_PART: Final = ".part"
+#: Filesystems on which a file is not there before all of it is.
+_OBJECT_STORES: Final = {"s3", "gcs", "abfs"}
+_TOGETHER: Final = 16
+_COPIED: Final = 1 << 20
+
+
+class Overtaken(Exception):
+    """Another process has written the same segments meanwhile."""
+
+
+class Folder:
+    """See the module. name: of the place, without secrets."""
+
+    def __init__(self, files: fs.FileSystem, root: str, name: str) -> None:
+        self.name = name
+        self._files = files
+        self._root = root.rstrip("/")
+        self._whole = files.type_name in _OBJECT_STORES
+
+    def ranges(self) -> list[Range]:
+        """The complete segments that follow each other from position 1 on.
+
+        Where writers at the same time have cut the log differently, one way through that leads farthest.
+        """
+        return _way(self.listed())
+
+    def listed(self) -> list[Range]:
+        """Every complete segment, by position."""
+        names = (info.base_name for info in self._list(_MANIFEST))
+        return sorted(filter(None, (Range.named(name) for name in names if name.endswith(".json"))))
+
+    def entry(self, range: Range) -> Entry:
+        """What the manifest says of a segment.
+
+        Raises: UnknownSegment; OSError when it cannot be read.
+        """
+        path = _entry_path(range)
+        with self.open(path) as file:
+            return entry_in(file.read(), path)
+
+    def entries(self, ranges: Iterable[Range]) -> Iterator[Entry]:
+        """`entry` of each, in the same order; some are fetched at a time, as each may be a request."""
+        with ThreadPoolExecutor(_TOGETHER) as pool:
+            yield from pool.map(self.entry, ranges)
+
+    def open(self, path: str) -> Any:
+        """A file for reading at any place."""
+        return self._files.open_input_file(self._path(path))
+
+    def put(self, kind: str, range: Range, rows: int, content: BufferedIOBase) -> File:
+        """Adds a data file under a name that says its hash.
+
+        Raises: Overtaken.
+        """
+        size = content.seek(0, os.SEEK_END)
+        content.seek(0)
+        digest = file_digest(content, "sha256").hexdigest()
+        file = File(path=f"{kind}/{range}-{digest[:16]}.parquet", rows=rows, bytes=size, sha256=digest)
+        if self._size(file.path) != size:
+            self._put(file.path, size, content)
+        return file
+
+    def add(self, entry: Entry) -> None:
+        """Makes a segment complete, once its files are there; one that is complete already stays as it is."""
+        path, text = _entry_path(entry.range), entry.model_dump_json(indent=1).encode()
+        if self._size(path) is None:
+            self._put(path, len(text), BytesIO(text))
+
+    def clear(self, until: int) -> None:
+        """Removes what writers that were killed have left unfinished of segments that are complete by now."""
+        if self._whole:
+            return
+        for info in (info for kind in _KINDS for info in self._list(kind)):
+            range = Range.named(info.base_name)
+            if range and info.path.endswith(_PART) and range.first <= until:
+                self._remove(info.path)
+
+    def _put(self, path: str, size: int, content: BufferedIOBase) -> None:
+        content.seek(0)
+        target = self._path(path)
+        if self._whole:
+            self._copy(content, target)
+            return
+        self._files.create_dir(target.rpartition("/")[0], recursive=True)
+        part = f"{target}.{token_hex(8)}{_PART}"
+        try:
+            self._copy(content, part)
+            self._files.move(part, target)
+        except BaseException as error:
+            self._remove(part)
+            if not isinstance(error, OSError) or self._size(path) != size:
+                raise Overtaken(path) if isinstance(error, FileNotFoundError) else error from None
+
+    def _copy(self, content: BufferedIOBase, target: str) -> None:
+        with self._files.open_output_stream(target) as out:
+            copyfileobj(content, out, _COPIED)
+        if self._files.type_name == "local":
+            # Its name must not outlive a power cut that its bytes do not.
+            with Path(target).open("rb+") as file:
+                os.fsync(file.fileno())
+
+    def _remove(self, path: str) -> None:
+        if self._files.get_file_info(path).type is not fs.FileType.NotFound:
+            self._files.delete_file(path)
+
+    def _size(self, path: str) -> int | None:
+        info = self._files.get_file_info(self._path(path))
+        size: int | None = info.size if info.type is fs.FileType.File else None
+        return size
+
+    def _list(self, kind: str) -> list[Any]:
+        found: list[Any] = self._files.get_file_info(fs.FileSelector(self._path(kind), allow_not_found=True))
+        return found
+
+    def _path(self, path: str) -> str:
+        return f"{self._root}/{path}"
+
+
+def open_folder(uri: str) -> Folder:
+    """The folder at a path or a URI; it need not be there yet.
+
+    Raises: ValueError for a URI of no filesystem; OSError when that does not answer.
+    """
+    parts = urlsplit(uri)
+    if len(parts.scheme) < 2:  # one letter is a drive
+        return Folder(fs.LocalFileSystem(), Path(uri).absolute().as_posix(), uri)
+    known = f"s3{uri[3:]}" if parts.scheme == "s3a" else uri
+    files, root = fs.FileSystem.from_uri(known)
+    return Folder(files, root, parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl())
+
+
+def _entry_path(range: Range) -> str:
+    return f"{_MANIFEST}/{range}.json"
+
+
+def _way(listed: Iterable[Range]) -> list[Range]:
+    reached: dict[int, Range] = {}
+    for range in listed:
+        if range.first == 1 or range.first - 1 in reached:
+            reached.setdefault(range.last, range)
+    way, at = list[Range](), max(reached, default=0)
+    while at:
+        way.append(reached[at])
+        at = reached[at].first - 1
+    return way[::-1]

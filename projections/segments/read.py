@@ -1,0 +1,30 @@
+"""What segments hold, read back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from projections.logrows import TableRow
+from projections.segments.columns import DocumentRow, document_rows, log_rows
+from projections.segments.folder import Folder
+
+
+def rows(folder: Folder) -> Iterator[TableRow]:
+    """Every event of the folder's complete segments, in order, a part of a row group at a time.
+
+    Raises: UnknownSegment; OSError or ValueError for a damaged file.
+    """
+    for entry in folder.entries(folder.ranges()):
+        with folder.open(entry.log.path) as file:
+            yield from log_rows(file)
+
+
+def documents(folder: Folder) -> Iterator[DocumentRow]:
+    """Every document that those events refer to, once.
+
+    Raises: as `rows` does.
+    """
+    for entry in folder.entries(folder.ranges()):
+        if entry.documents:
+            with folder.open(entry.documents.path) as file:
+                yield from document_rows(file)
