@@ -53,7 +53,7 @@ def _holds(log: Log, end: End) -> bool:
 
 
 def _foreign(folder: Folder, last: int, differs: Range, end: End) -> Foreign:
-    if last < differs.first:
+    if last < differs.last:
         return Foreign(
             last + 1, f"{folder.name} goes on to position {end.last}, the log of this store ends at {last} already"
         )

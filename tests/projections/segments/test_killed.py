@@ -1,0 +1,132 @@
+"""Writers that are killed, and writers at the same time: a segment is there as a whole or not at all."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from projections.segments.folder import Folder, open_folder
+from projections.segments.read import documents, rows
+from projections.segments.verify import verify
+from projections.segments.write import Size, write
+from tests.projections.registry import Registry
+from tests.projections.segments.logs import grow, lying, recorded, stored_documents
+from tests.serving import environment
+
+SIZE = Size(3, 2)
+
+
+def started(registry: Registry, folder: Path) -> subprocess.Popen[bytes]:
+    """A writer as a process of its own."""
+    sizes = ["--events", str(SIZE.events), "--group", str(SIZE.group)]
+    command = [sys.executable, "-m", "api.cli", "segments", "write", "--folder", str(folder), *sizes]
+    env = environment(ANNALS_DATABASE=registry.url)
+    return subprocess.Popen(command, cwd=folder.parent, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def files(folder: Path, pattern: str) -> int:
+    return sum(1 for _ in folder.glob(pattern))
+
+
+def whole(registry: Registry, folder: Folder) -> None:
+    assert list(verify(folder)) == []
+    assert list(rows(folder)) == recorded(registry.store.engine)
+    assert dict(documents(folder)) == stored_documents(registry.store.engine)
+
+
+#: A file of which kind each writer has come to when it is killed.
+MOMENTS = ["log/*.part", "log/*.parquet", "documents/*.parquet", "manifest/*.json"]
+
+
+def test_a_writer_killed_at_any_moment_is_gone_on_with(registry: Registry, folder: Folder, tmp_path: Path) -> None:
+    # kill -9 leaves what is complete, and the next writer neither loses nor repeats an event.
+    grow(registry, 200)
+    place = tmp_path / "segments"
+    for moment in MOMENTS:
+        known, process = files(place, moment), started(registry, place)
+        while process.poll() is None and files(place, moment) <= known:
+            time.sleep(0.0005)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        assert list(verify(folder)) == []
+        kept = list(rows(folder))
+        assert kept == recorded(registry.store.engine)[: len(kept)]
+    write(registry.url, folder, SIZE)
+    whole(registry, folder)
+    assert files(place, "*/*.part") == 0
+
+
+#: What a writer has left behind, by what is taken away from a complete folder and put into it.
+LEFTOVERS = {
+    "data without an entry": (["manifest/{last}*"], []),
+    "documents without their log": (["manifest/{last}*", "log/{last}*"], []),
+    "parts of everything": (
+        ["*/{last}*"],
+        ["log/{last}.x.part", "documents/{last}.x.part", "manifest/{last}.json.x.part"],
+    ),
+    "a part of what is complete": ([], ["log/{last}.x.part"]),
+}
+
+
+@pytest.mark.parametrize(("gone", "left"), LEFTOVERS.values(), ids=LEFTOVERS)
+def test_leftovers_are_cleared_and_the_same_files_come_again(
+    registry: Registry, folder: Folder, tmp_path: Path, gone: list[str], left: list[str]
+) -> None:
+    grow(registry, 40)
+    write(registry.url, folder, SIZE)
+    place, last = tmp_path / "segments", folder.ranges()[-2]
+    before = lying(place)
+    for pattern in gone:
+        for path in place.glob(pattern.format(last=last)):
+            path.unlink()
+    for name in left:
+        (place / name.format(last=last)).write_bytes(b"PAR1 half of it")
+    write(registry.url, folder, SIZE)
+    assert lying(place) == before
+
+
+def test_files_of_others_stay(registry: Registry, folder: Folder, tmp_path: Path) -> None:
+    grow(registry, 5)
+    write(registry.url, folder, SIZE)
+    place = tmp_path / "segments"
+    for name in ("log/_SUCCESS", "manifest/README.json", "log/notes.part"):
+        (place / name).write_text("mine")
+    before = lying(place)
+    write(registry.url, folder, SIZE)
+    assert lying(place) == before
+    whole(registry, folder)
+
+
+def test_writers_at_the_same_time_do_no_harm(registry: Registry, folder: Folder, tmp_path: Path) -> None:
+    grow(registry, 60)
+    place = tmp_path / "segments"
+    processes = [started(registry, place) for _ in range(3)]
+    for process in processes:
+        said, _ = process.communicate(timeout=100)
+        assert process.returncode == 0, said.decode()
+    whole(registry, folder)
+
+
+def test_writers_that_cut_the_log_differently_leave_one_way_through_it(
+    registry: Registry, folder: Folder, tmp_path: Path
+) -> None:
+    # Where two began at the same position, the way that leads farthest holds, and goes on holding.
+    grow(registry, 12)
+    write(registry.url, folder, Size(5))
+    half = tmp_path / "half"
+    grow(registry, 12, start=12)
+    write(registry.url, folder, Size(9))
+    write(registry.url, open_folder(str(half)), Size(4))
+    for name, content in lying(half).items():
+        (tmp_path / "segments" / name).write_bytes(content)
+    assert folder.listed() != folder.ranges()
+    whole(registry, folder)
+    grow(registry, 5, start=24)
+    write(registry.url, folder, Size(5))
+    assert list(rows(folder)) == recorded(registry.store.engine)
+    assert list(verify(folder)) == []

@@ -1,0 +1,191 @@
+"""A folder of segments is the log: every event and document of it, in whole interactions, written once."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from sqlalchemy import text
+
+from projections.logrows import SCHEMA_VERSION
+from projections.segments.agreement import Foreign
+from projections.segments.entries import Entry, Range
+from projections.segments.folder import Folder
+from projections.segments.read import documents, rows
+from projections.segments.verify import compare, verify
+from projections.segments.write import DamagedLog, Size, Written, write
+from tests.projections.registry import Registry
+from tests.projections.segments.logs import grow, lying, recorded, stored_documents
+
+SIZES = [Size(1, 1), Size(7, 3), Size(7, 3, full=True), Size(10_000, 10_000)]
+
+
+def entries(folder: Folder) -> list[Entry]:
+    return list(folder.entries(folder.ranges()))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_what_is_read_back_is_the_log(registry: Registry, folder: Folder, size: Size) -> None:
+    # Bytes of states, facts and hashes alike: whoever reads the files can prove the log from them.
+    grow(registry, 40)
+    write(registry.url, folder, size)
+    end = entries(folder)[-1].last
+    expected = recorded(registry.store.engine)
+    assert list(rows(folder)) == expected[:end]
+    assert end == len(expected) or size.full
+    if not size.full:
+        found = [tuple(document) for document in documents(folder)]
+        assert len(found) == len(dict(found))  # each once
+        assert dict(found) == stored_documents(registry.store.engine)
+    assert [*verify(folder), *compare(folder, registry.url)] == []
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_segments_are_whole_interactions_that_follow_each_other(
+    registry: Registry, folder: Folder, tmp_path: Path, size: Size
+) -> None:
+    grow(registry, 40)
+    done = write(registry.url, folder, size)
+    found, log = entries(folder), recorded(registry.store.engine)
+    assert [one.first for one in found] == [1, *(one.last + 1 for one in found[:-1])]
+    assert done == Written(len(found), found[-1].last, found[-1].last)
+    ends = {row.last: row for row in log}
+    for before, one in pairwise([None, *found]):
+        assert one is not None
+        end = ends[one.last]
+        assert (one.chain, one.statehash) == (end.chain.hex(), end.statehash.hex())
+        assert one.previous == (before.chain if before else "00" * 32)
+        assert one.events == one.last - one.first + 1
+        assert one.interactions == len({row.last for row in log[one.first - 1 : one.last]})
+        # It is cut after the first interaction that fills it; only the end of the log may leave it unfilled.
+        began = max(row.first for row in log[one.first - 1 : one.last])
+        assert began - one.first < size.events
+        assert one.events >= size.events or (one is found[-1] and not size.full)
+        for file in one.files:
+            content = (tmp_path / "segments" / file.path).read_bytes()
+            assert (file.bytes, file.sha256) == (len(content), sha256(content).hexdigest())
+    names = sorted(path.name for path in (tmp_path / "segments" / "log").iterdir())
+    assert names == [Path(one.log.path).name for one in found]  # names sort by position
+
+
+def test_the_end_of_the_log_may_wait_until_it_fills_a_segment(registry: Registry, folder: Folder) -> None:
+    size = Size(5, full=True)
+    registry.record(*((f"/dirs/a{n}", {}) for n in range(4)))
+    assert write(registry.url, folder, size) == Written(0, 0, 0)
+    registry.record(("/dirs/b", {}))
+    assert write(registry.url, folder, size) == Written(1, 5, 5)
+
+
+def test_a_log_that_grows_adds_files_and_changes_none(registry: Registry, folder: Folder, tmp_path: Path) -> None:
+    # Documents that an earlier run has packed are not packed again.
+    grow(registry, 15)
+    write(registry.url, folder, Size(7))
+    before = lying(tmp_path / "segments")
+    assert write(registry.url, folder, Size(7)).segments == 0
+    assert lying(tmp_path / "segments") == before
+    grow(registry, 15, start=15)
+    write(registry.url, folder, Size(11))
+    after = lying(tmp_path / "segments")
+    assert before.items() < after.items()
+    assert list(rows(folder)) == recorded(registry.store.engine)
+    packed = [document.sha256 for document in documents(folder)]
+    assert sorted(packed) == sorted(stored_documents(registry.store.engine))
+
+
+def test_an_interaction_larger_than_a_segment_goes_through_in_small_groups(
+    registry: Registry, folder: Folder, tmp_path: Path
+) -> None:
+    # An import of any size is one interaction; only a row group of it lies in memory.
+    registry.record(("/dirs/before", {}))
+    registry.record(*((f"/dirs/d{n}", {"n": n}) for n in range(3000)))
+    registry.record(("/dirs/after", {}))
+    write(registry.url, folder, Size(100, 128))
+    assert folder.ranges() == [Range(1, 3001), Range(3002, 3002)]
+    first = pq.ParquetFile(tmp_path / "segments" / entries(folder)[0].log.path).metadata
+    groups = [first.row_group(n) for n in range(first.num_row_groups)]
+    assert [group.num_rows for group in groups] == [*[128] * 23, 3001 - 23 * 128]
+    assert {group.column(n).compression for group in groups for n in range(first.num_columns)} == {"ZSTD"}
+    assert list(rows(folder)) == recorded(registry.store.engine)
+    assert list(verify(folder)) == []
+
+
+def test_an_empty_log_makes_no_folder(registry: Registry, folder: Folder, tmp_path: Path) -> None:
+    assert write(registry.url, folder) == Written(0, 0, 0)
+    assert not (tmp_path / "segments").exists()
+    assert [*verify(folder), *compare(folder, registry.url)] == []
+
+
+def alike(url: str, registry: Registry, interactions: int) -> None:
+    """Brings the first interactions of a log into another, empty store, as they are."""
+    log = recorded(registry.store.engine)
+    last = sorted({row.last for row in log})[interactions - 1]
+    with Registry(url) as second, registry.store.engine.connect() as source, second.store.engine.begin() as target:
+        for table, column in (("log", "position"), ("interaction", "last")):
+            for row in source.execute(text(f"SELECT * FROM {table} WHERE {column} <= {last}")):
+                values = dict(row._mapping)
+                marks = ", ".join(f":{name}" for name in values)
+                target.execute(text(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})"), values)
+
+
+#: How many of eight interactions two logs have in common, whether the second goes on, where it differs, what is said.
+FOREIGN = {
+    "other from the beginning": (0, True, 1, "differ between the positions 1 and 3"),
+    "other from the fifth on": (4, True, 4, "differ between the positions 4 and 6"),
+    "shorter": (4, False, 5, "goes on to position 8, the log of this store ends at 4 already"),
+}
+
+
+@pytest.mark.parametrize(("common", "goes_on", "position", "said"), FOREIGN.values(), ids=FOREIGN)
+def test_a_folder_with_another_log_is_refused_and_left_as_it_is(
+    registry: Registry, folder: Folder, tmp_path: Path, common: int, goes_on: bool, position: int, said: str
+) -> None:
+    # Each registry has its own chain of hashes; what came after a fork never stands behind what was before it.
+    for n in range(8):
+        registry.record((f"/dirs/d{n}", {}))
+    write(registry.url, folder, Size(3))
+    url = f"sqlite:///{tmp_path / 'other.db'}"
+    if common:
+        alike(url, registry, common)
+    if goes_on:
+        with Registry(url) as second:
+            second.history.recorded = registry.history.recorded[:common]
+            for n in range(9):
+                second.record((f"/dirs/other{n}", {}))
+    before = lying(tmp_path / "segments")
+    with pytest.raises(Foreign, match=said):
+        write(url, folder, Size(3))
+    assert lying(tmp_path / "segments") == before
+    assert [finding.position for finding in compare(folder, url)] == [position]
+
+
+#: What happens to the log behind the registry's back, and the position that is named.
+DAMAGES = {
+    "a state": ("UPDATE log SET topic = 'EntityUpdated:1' WHERE position = 12", 12),
+    "a missing event": ("DELETE FROM log WHERE position = 12", 12),
+    "who it was": ("UPDATE interaction SET caller = 'nobody' WHERE first = 12", 12),
+    "a missing document": ("DELETE FROM document", 11),
+}
+
+
+@pytest.mark.parametrize(("damage", "position"), DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_log_is_not_passed_on(registry: Registry, folder: Folder, damage: str, position: int) -> None:
+    for n in range(10):
+        registry.record((f"/dirs/d{n}", {}))
+    content = b"document"
+    digest = sha256(content).hexdigest()
+    registry.record(("/dirs/with", {"doc": digest}), documents={digest: content})
+    registry.record(("/dirs/last", {}))
+    with registry.store.engine.begin() as connection:
+        connection.execute(text(damage))
+    with pytest.raises(DamagedLog, match=f"position {position}: "):
+        write(registry.url, folder, Size(10))
+    assert folder.ranges() == [Range(1, 10)]
+
+
+def test_entries_say_the_form_of_the_rows(registry: Registry, folder: Folder) -> None:
+    grow(registry, 3)
+    write(registry.url, folder)
+    assert [entry.schemaversion for entry in entries(folder)] == [SCHEMA_VERSION]
