@@ -17,9 +17,15 @@ _KINDS: Final = {topic: kind.__name__.removeprefix("Entity").lower() for topic, 
 _STATE: Final = (
     "xid string, type string, epoch bigint, changed array<string>, deprecated_changed array<string>, reason string"
 )
-#: Of `from_json`. Spark gives nulls for what it cannot read unless told to fail, and stops at numbers and nestings that
+_UNBOUNDED: Final = str(2**31 - 1)
+#: Of `from_json`. Spark gives nulls for what it cannot read unless told to fail, and stops at lengths and nestings that
 #: the log may well hold.
-STRICT: Final = {"mode": "FAILFAST", "maxNumLen": str(2**31 - 1), "maxNestingDepth": "100000"}
+STRICT: Final = {
+    "mode": "FAILFAST",
+    "maxNumLen": _UNBOUNDED,
+    "maxStringLen": _UNBOUNDED,
+    "maxNestingDepth": _UNBOUNDED,
+}
 
 
 def interactions(log: DataFrame) -> DataFrame:

@@ -17,26 +17,23 @@ _TEXTS: Final = ("ancestorid", "name", "contenttype", "format", "formatvalidated
 _FLAGS: Final = ("isdefault", "formatvalidated", "compatibilityvalidated")
 _ATTRIBUTES: Final = ", ".join([*(f"{name} string" for name in _TEXTS), *(f"{name} boolean" for name in _FLAGS)])
 
+_OWN: Final = ("document", "createdat", "modifiedat")
+#: What is told of the event that created a Version, and of the one that ended it.
+_BORN: Final = {"position": "born", "time": "born_time", "caller": "born_caller"}
+_GONE: Final = {"position": "gone", "time": "gone_time", "caller": "gone_caller", "reason": "reason"}
+
 
 def versions(log: DataFrame) -> DataFrame:
     """One row for each Version that was ever created; one that came back after its deletion has a row for each life."""
-    lives = _lives(log.where(depth("stream") == 6))
-    states = entities_history(log).where(depth("xid") == 6).withColumn("stream", f.lower("xid"))
+    known = log.where(depth("stream") == 6)
+    lives, states = _lives(known), entities_history(known).withColumn("stream", f.lower("xid"))
     # The last state of a life is the one that its end replaces.
     same = (lives["stream"] == states["stream"]) & lives["gone"].eqNullSafe(states["until"])
-    read = f.from_json(states["attributes"], _ATTRIBUTES, STRICT)
     return (
-        states.withColumn("stated", read)
-        .join(lives, same)
+        states.join(lives, same)
+        .select("*", f.from_json("attributes", _ATTRIBUTES, STRICT).alias("stated"))
         .select(
-            "xid",
-            "groupxid",
-            "resourcexid",
-            *_ids("xid"),
-            "epoch",
-            *(f.col("stated")[name].alias(name) for name in (*_TEXTS, *_FLAGS)),
-            *("document", "createdat", "modifiedat"),
-            *("born", "born_time", "born_caller", "gone", "gone_time", "gone_caller", "reason"),
+            "xid", "groupxid", "resourcexid", *_ids("xid"), "epoch", "stated.*", *_OWN, *_BORN.values(), *_GONE.values()
         )
     )
 
@@ -50,21 +47,7 @@ def _lives(log: DataFrame) -> DataFrame:
     """From each creation in a stream to the deletion after it, null where there is none."""
     # Creations and deletions alone, and nothing of what they hold, go through the window.
     ends = facts(log).where(f.col("kind").isin("created", "deleted"))
-    told = ("position", "time", "caller", "reason")
-    next = f.lead(f.struct(*told)).over(Window.partitionBy("stream").orderBy("position")).alias("next")
-    return (
-        ends.select("stream", "kind", *told, next)
-        .where(f.col("kind") == "created")
-        .select(
-            "stream",
-            *(
-                f.col(old).alias(new)
-                for old, new in (("position", "born"), ("time", "born_time"), ("caller", "born_caller"))
-            ),
-            *(
-                f.col("next")[old].alias(f"gone{new}")
-                for old, new in (("position", ""), ("time", "_time"), ("caller", "_caller"))
-            ),
-            f.col("next")["reason"].alias("reason"),
-        )
-    )
+    next = f.lead(f.struct(*_GONE)).over(Window.partitionBy("stream").orderBy("position")).alias("next")
+    begun = ends.select("stream", "kind", *(f.col(name).alias(alias) for name, alias in _BORN.items()), next)
+    ended = (f.col("next")[name].alias(alias) for name, alias in _GONE.items())
+    return begun.where(f.col("kind") == "created").select("stream", *_BORN.values(), *ended)
