@@ -36,7 +36,8 @@ class Links:
             said = Finding(row.position, "the event says other facts of its interaction than the one before it")
         chain.add(log_row(row))
         self.position = row.position
-        return (self._end(row, chain) or said) if row.position == row.last else said
+        ended = self._end(row, chain) if row.position == row.last else None
+        return said or ended
 
     def _follows(self, row: TableRow) -> Finding | None:
         if row.position != self.position + 1:

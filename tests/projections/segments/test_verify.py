@@ -1,0 +1,186 @@
+"""Segments are proved from their files alone: whatever is changed in one shows, with the position."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from projections.segments.entries import UnknownSegment
+from projections.segments.folder import Folder
+from projections.segments.verify import verify
+from projections.segments.write import Size, write
+from tests.projections.registry import Registry
+
+CONTENT = b"a document"
+DIGEST = sha256(CONTENT).hexdigest()
+
+
+@pytest.fixture
+def place(sqlite_url: str, folder: Folder, tmp_path: Path) -> Path:
+    """Segments of the positions 1 to 4, 5 to 8 and 9 to 12; each interaction has two events, that at 5 a document."""
+    with Registry(sqlite_url) as registry:
+        for n in range(6):
+            doc: dict[str, Any] = {"doc": DIGEST} if n == 2 else {}
+            registry.record((f"/dirs/d{n}", doc), (f"/dirs/d{n}/files/f", {}), documents={DIGEST: CONTENT})
+        write(sqlite_url, folder, Size(4))
+    assert list(verify(folder)) == []
+    return tmp_path / "segments"
+
+
+def entry(place: Path, number: int) -> Path:
+    return sorted((place / "manifest").iterdir())[number]
+
+
+def file(place: Path, kind: str, number: int) -> Path:
+    return place / json.loads(entry(place, number).read_text())[kind]["path"]
+
+
+def told(place: Path, number: int, **members: Any) -> None:
+    path = entry(place, number)
+    path.write_text(json.dumps(json.loads(path.read_text()) | members))
+
+
+def forged(place: Path, kind: str, change: Callable[[list[dict[str, Any]]], object]) -> None:
+    """Other rows in the second segment, and a manifest that agrees with the file: only what the rows say can tell."""
+    path = file(place, kind, 1)
+    table = pq.read_table(path)
+    rows = table.to_pylist()
+    change(rows)
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+    content = path.read_bytes()
+    known = json.loads(entry(place, 1).read_text())[kind]
+    told(place, 1, **{kind: known | {"bytes": len(content), "sha256": sha256(content).hexdigest()}})
+
+
+def flip(path: Path, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+def swapped(rows: list[dict[str, Any]]) -> None:
+    rows[0], rows[1] = rows[1], rows[0]
+
+
+CHAIN = "the chain hash differs: the interaction or its events were changed"
+WHOLE = "an interaction is not whole"
+GAP = "events are missing or out of order"
+FACTS = "the event says other facts of its interaction than the one before it"
+ENDS = "the segment does not end as the manifest says"
+#: Of the hash in a file's name.
+_DIGITS = r"[0-9a-f]{16}\.parquet"
+NO_DOCUMENT = f"the document {DIGEST} is missing or changed"
+
+#: What is done to the rows of the second segment, whose positions are 5 to 8, and all that is found then.
+FORGERIES: dict[str, tuple[str, Callable[[list[dict[str, Any]]], object], list[tuple[int, str]]]] = {
+    "a state": ("log", lambda rows: rows[3].update(state=rows[3]["state"] + " "), [(7, CHAIN)]),
+    "a revision": ("log", lambda rows: rows[3].update(revision=9), [(7, CHAIN)]),
+    "a caller": ("log", lambda rows: [row.update(caller="eve") for row in rows[2:]], [(7, CHAIN)]),
+    "a caller of one event": ("log", lambda rows: rows[3].update(caller="eve"), [(8, FACTS)]),
+    "a state hash": (
+        "log",
+        lambda rows: [row.update(statehash=bytes(32)) for row in rows[2:]],
+        [(7, CHAIN), (8, ENDS)],
+    ),
+    "no event": ("log", lambda rows: rows.pop(2), [(7, GAP)]),
+    "an event twice": ("log", lambda rows: rows.insert(1, rows[0]), [(6, GAP), (5, CHAIN)]),
+    "another order": ("log", swapped, [(5, GAP), (7, GAP), (6, GAP), (8, FACTS)]),
+    "an end too early": ("log", lambda rows: rows.pop(), [(8, ENDS)]),
+    "an unreadable event": (
+        "log",
+        lambda rows: rows[0].update(state='{"document":'),
+        [(5, "the event cannot be read"), (5, CHAIN)],
+    ),
+    "other bytes": ("documents", lambda rows: rows[0].update(content=b"another"), [(5, NO_DOCUMENT)]),
+    "no document": ("documents", lambda rows: rows.clear(), [(5, NO_DOCUMENT)]),
+}
+
+
+@pytest.mark.parametrize(("kind", "change", "findings"), FORGERIES.values(), ids=FORGERIES)
+def test_forged_rows_are_found(
+    place: Path,
+    folder: Folder,
+    kind: str,
+    change: Callable[[list[dict[str, Any]]], object],
+    findings: list[tuple[int, str]],
+) -> None:
+    forged(place, kind, change)
+    assert [tuple(finding) for finding in verify(folder)] == findings
+
+
+#: What is done to the files, and of all that is found then the position and how it begins; `{1}` is the second range.
+FILES: dict[str, tuple[Callable[[Path], object], list[tuple[int, str]]]] = {
+    "no log": (
+        lambda p: file(p, "log", 1).unlink(),
+        [(5, "log/{1} cannot be read: "), (5, "log/{1} cannot be read on: ")],
+    ),
+    "no documents": (
+        lambda p: file(p, "documents", 1).unlink(),
+        [(5, "documents/{1} cannot be read: "), (5, "documents/{1} cannot be read on: "), (5, NO_DOCUMENT)],
+    ),
+    "half a log": (
+        lambda p: file(p, "log", 1).write_bytes(file(p, "log", 1).read_bytes()[:999]),
+        [(5, "log/{1} is not the file that was written"), (5, "log/{1} cannot be read on: ")],
+    ),
+    "a file of other columns": (
+        lambda p: file(p, "log", 1).write_bytes(file(p, "documents", 1).read_bytes()),
+        [(5, "log/{1} is not the file that was written"), (5, "log/{1} cannot be read on: it has other columns")],
+    ),
+    "a bit of the last byte": (
+        lambda p: flip(file(p, "log", 2), -1),
+        [(9, "log/{2} is not the file that was written"), (9, "log/{2} cannot be read on: ")],
+    ),
+    "no entry": (lambda p: entry(p, 1).unlink(), [(5, "the next segment is missing, while there are later ones")]),
+    "no first entry": (
+        lambda p: entry(p, 0).unlink(),
+        [(1, "the next segment is missing, while there are later ones")],
+    ),
+    "half an entry": (
+        lambda p: entry(p, 1).write_text('{"schemaversion": 1, "first"'),
+        [(5, "manifest/"), (9, "the segment does not go on from the one before it"), (9, CHAIN)],
+    ),
+    "another chain": (
+        lambda p: told(p, 1, chain="00" * 32),
+        [(8, ENDS), (9, "the segment does not go on from the one before it"), (9, CHAIN)],
+    ),
+    "another count": (lambda p: told(p, 1, interactions=3), [(8, ENDS)]),
+    "another range": (lambda p: told(p, 1, first=4), [(5, "the segment does not go on"), (4, GAP)]),
+}
+
+
+@pytest.mark.parametrize(("change", "findings"), FILES.values(), ids=FILES)
+def test_damaged_files_are_found(
+    place: Path, folder: Folder, change: Callable[[Path], object], findings: list[tuple[int, str]]
+) -> None:
+    names = {f"{{{n}}}": str(range) for n, range in enumerate(folder.ranges())}
+    change(place)
+    found = [tuple(finding) for finding in verify(folder)]
+    assert [position for position, _ in found] == [position for position, _ in findings]
+    for (_, said), (_, expected) in zip(found, findings, strict=True):
+        for mark, name in names.items():
+            expected = expected.replace(mark, name + "-" + _DIGITS)
+        assert re.match(expected, said)
+
+
+def test_an_entry_of_a_newer_form_is_refused(place: Path, folder: Folder) -> None:
+    told(place, 1, schemaversion=99)
+    with pytest.raises(UnknownSegment, match="has schema version 99, this program knows 1"):
+        list(folder.entries(folder.ranges()))
+
+
+def test_what_was_damaged_can_be_written_anew(place: Path, folder: Folder, sqlite_url: str) -> None:
+    # The damaged file and its entry are removed; all later segments stay as they are.
+    before = {path: path.read_bytes() for path in place.rglob("*.*")}
+    file(place, "log", 1).unlink()
+    entry(place, 1).unlink()
+    assert write(sqlite_url, folder, Size(4)).segments == 1
+    assert {path: path.read_bytes() for path in place.rglob("*.*")} == before
+    assert list(verify(folder)) == []
