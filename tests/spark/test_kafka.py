@@ -1,0 +1,100 @@
+"""Kafka's topic of the log as a source, from a real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from kafka import KafkaProducer
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from spark_projections.schema import LOG_SCHEMA
+from spark_projections.sources import kafka as source
+from tests.brokers import kafka
+from tests.serving import annals
+from tests.spark.conftest import needs
+from tests.spark.registry import Past, collected
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+
+
+class Published(NamedTuple):
+    """A broker with the log of `registry` on the topic `annals.log`. records: of it."""
+
+    broker: kafka.Kafka
+    records: list[Any]
+
+    def copy(self, topic: str, records: Iterable[Any]) -> str:
+        """Another topic with the records given; its name."""
+        self.broker.make(topic, 2)
+        with closing(KafkaProducer(bootstrap_servers=self.broker.own())) as producer:
+            for record in records:
+                producer.send(topic, record.value, record.key, [*record.headers])
+            producer.flush()
+        return topic
+
+
+@pytest.fixture(scope="module")
+def published(connectors: list[str], registry: Past, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
+    needs(connectors, "kafka")
+    with closing(kafka.Kafka()) as broker:
+        broker.start()
+        options = ("--once", "--partitions", "3", "--database", registry.database)
+        done = annals("publish", "--kafka", broker.own(), *options, cwd=tmp_path_factory.mktemp("publish"))
+        assert done.returncode == 0, done.stderr
+        with kafka.consuming(broker.own(), "annals.log") as consumer:
+            yield Published(broker, kafka.taken(consumer, len(registry.rows())))
+
+
+def test_the_topic_is_the_log(spark: SparkSession, registry: Past, published: Published) -> None:
+    # EV-78, EV-79: each event once, from all partitions
+    log = source.read(spark, published.broker.own(), "annals.log")
+    assert len({record.partition for record in published.records}) > 1
+    assert log.schema.simpleString() == LOG_SCHEMA.simpleString()
+    assert collected(log) == registry.rows()
+
+
+def test_what_is_there_twice_comes_once(spark: SparkSession, registry: Past, published: Published) -> None:
+    # EV-79: at least once is what a topic promises
+    topic = published.copy("twice", [*published.records, *published.records[:30]])
+    assert collected(source.read(spark, published.broker.own(), topic)) == registry.rows()
+
+
+@pytest.mark.parametrize("lacking", ["first", "whole", "part", "last"])
+def test_whole_interactions_before_a_gap(
+    spark: SparkSession, registry: Past, published: Published, lacking: str
+) -> None:
+    # EV-79: what was published last may be missing in one partition; all before its interaction is there
+    rows = registry.rows()
+    row = {"first": rows[0], "whole": rows[-5], "part": next(row for row in rows[60:] if row.first < row.position)}.get(
+        lacking, rows[-1]
+    )
+    gone = range(row.first, row.last + 1) if lacking == "whole" else [row.position]
+    kept = [record for record in published.records if int(dict(record.headers)["annals_position"]) not in gone]
+    topic = published.copy(lacking, kept)
+    assert collected(source.read(spark, published.broker.own(), topic)) == [
+        each for each in rows if each.last < row.first
+    ]
+
+
+def test_other_columns_are_refused(spark: SparkSession, published: Published) -> None:
+    # readers refuse a version of the columns that they do not know
+    record = published.records[0]
+    headers = [(name, b"2" if name == "annals_schema" else value) for name, value in record.headers]
+    topic = published.copy("newer", [record._replace(headers=headers)])
+    with pytest.raises(PySparkException, match="other columns"):
+        source.read(spark, published.broker.own(), topic).collect()
+
+
+def test_a_stream_of_the_topic(spark: SparkSession, registry: Past, published: Published, tmp_path: Path) -> None:
+    # EV-79: all events come, and none again after a restart
+    for _ in range(2):
+        log = source.stream(spark, published.broker.own(), "annals.log")
+        writing = log.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = writing.trigger(availableNow=True).start(str(tmp_path / "rows"))
+        query.awaitTermination()
+    assert collected(spark.read.schema(LOG_SCHEMA).parquet(str(tmp_path / "rows"))) == registry.rows()
