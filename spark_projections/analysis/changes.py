@@ -41,8 +41,7 @@ def changes(log: DataFrame) -> DataFrame:
         f.col("topic").alias("before_topic"),
         f.col("state").alias("before_state"),
     )
-    states = log.select("position", "topic", "state")
-    found = facts(log).join(states, "position").join(before, ["stream", "revision"], "left").select(*_EVENT, *_STATES)
+    found = facts(log).join(before, ["stream", "revision"], "left").select(*_EVENT, *_STATES)
     kept = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in found.schema if each.name in _EVENT)
     return found.mapInArrow(_compared, f"{kept}, {', '.join(f'{name} string' for name in _VALUES)}")
 

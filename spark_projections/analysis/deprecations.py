@@ -23,14 +23,13 @@ def deprecations(log: DataFrame) -> DataFrame:
     It ends where `withdrawn` or `removed` says, and nowhere while both are null.
     """
     deprecatable = ~apart("stream") & depth("stream").isin(2, 4)
-    said = log.where(deprecatable).select("position", "stream", "revision", _deprecated().alias("said"))
+    said = facts(log.where(deprecatable)).withColumn("said", _deprecated())
     before = said.select("stream", (f.col("revision") + 1).alias("revision"), f.col("said").alias("before"))
     moves = said.join(before, ["stream", "revision"], "left").where(~f.col("said").eqNullSafe(f.col("before")))
-    told = facts(log).select("position", "xid", "type", "time", "kind", "caller")
     # What is left are the few events that changed `deprecated`, so a window over a stream holds little.
     order = Window.partitionBy("stream").orderBy("position")
     begun = f.count_if(f.col("before").isNull()).over(order).alias("begun")
-    spans = moves.join(told, "position").select("*", begun).groupBy("stream", "begun")
+    spans = moves.select("*", begun).groupBy("stream", "begun")
     return (
         spans.agg(*_told_of_span())
         .select("*", f.from_json("stated", _SAID, STRICT).alias("last"))

@@ -44,22 +44,21 @@ def events(log: DataFrame) -> DataFrame:
 
     Raises, when it is read: an error of Spark for an event that is damaged, or that a newer program wrote.
     """
-    return facts(log).drop("stream")
+    return facts(log).drop("stream", "topic", "state")
 
 
 def facts(log: DataFrame) -> DataFrame:
-    """`events` with the stream of each."""
-    state = f.from_json("state", _STATE, STRICT)
-    read = log.withColumn("state", state).select("*", "state.*")
+    """`events`, and of each its stream, its topic and its stored state."""
+    read = log.withColumn("read", f.from_json("state", _STATE, STRICT))
     return read.select(
         "position",
         f.col("time").cast("timestamp").alias("time"),
-        "xid",
-        "type",
-        *owners("xid"),
+        *("read.xid", "read.type"),
+        *owners("read.xid"),
         kind().alias("kind"),
-        *("epoch", "revision", "changed", "deprecated_changed", "reason"),
-        *("caller", "command", "xregcorrelationid", "first", "last", "stream"),
+        *("read.epoch", "revision", "read.changed", "read.deprecated_changed", "read.reason"),
+        *("caller", "command", "xregcorrelationid", "first", "last"),
+        *("stream", "topic", "state"),
     )
 
 

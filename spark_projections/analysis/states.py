@@ -21,10 +21,12 @@ def entities(log: DataFrame, asof: int | None = None) -> DataFrame:
 
 def entities_history(log: DataFrame) -> DataFrame:
     """One row for each state that an entity has had; `until` is null for those that live."""
-    times = log.select("position", f.col("time").cast("timestamp").alias("time"))
-    since = times.withColumnsRenamed({"position": "since", "time": "since_time"})
-    until = times.withColumnsRenamed({"position": "until", "time": "until_time"})
-    rows = readmodel.rows(log).drop("meta", "private").join(since, "since").join(until, "until", "left")
+    # By the position of each event, as that of its end is null for all that lives, which would meet in one place.
+    time = f.col("time").cast("timestamp")
+    next = log.select("stream", (f.col("revision") - 1).alias("revision"), time.alias("until_time"))
+    since = log.select("stream", "revision", f.col("position").alias("since"), time.alias("since_time"))
+    times = since.join(next, ["stream", "revision"], "left").drop("stream", "revision")
+    rows = readmodel.rows(log).drop("meta", "private").join(times, "since")
     return rows.select(
         "xid",
         "type",

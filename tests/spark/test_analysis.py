@@ -254,3 +254,5 @@ def test_no_stream_is_gathered_with_its_states(log: DataFrame, name: str) -> Non
     gathered = re.findall(r"Exchange hashpartitioning\(stream#\d+, \d+\).*\n(.*)", plan)
     assert bool(gathered) == (name in ("versions", "deprecations"))
     assert not [columns for columns in gathered if re.search(r"\b(state|attributes)#", columns)]
+    # Nor what lives, of which every `until` is null.
+    assert "hashpartitioning(until#" not in plan
