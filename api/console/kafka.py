@@ -52,7 +52,7 @@ def cluster(brokers: str) -> Cluster:
     try:
         return Cluster(uri, _credential(settings), Authorities(settings.kafka_ca or ""))
     except InvalidSubscription as error:
-        raise Misused(f"--kafka {brokers}: {error.detail}") from None
+        raise Misused(f"--kafka {brokers}: {error.arguments['error_detail']}") from None
     except Insecure as error:
         raise Misused(f"--kafka {brokers}: {error}") from None
 

@@ -32,21 +32,22 @@ def start(progress: Progress, held: Mapping[str, Held]) -> Place:
     for topic, found in held.items():
         if found.last is not None and found.last.number < counts[topic]:
             raise Disagreement(
-                f"the topic {topic} ends at number {found.last.number}, and {counts[topic]} were acknowledged: records"
-                f" are lost; {_WAY_OUT}."
+                f"the topic {progress.prefix}.{topic} ends at number {found.last.number}, and {counts[topic]} were"
+                f" acknowledged: records are lost; {_WAY_OUT}."
             )
     return known
 
 
 def _same(progress: Progress, topic: str, last: Mark) -> None:
     """Raises: Disagreement unless the last record is of an interaction that the log has at that position."""
+    name = f"{progress.prefix}.{topic}"
     if last.position > (head := progress.head()):
         raise Disagreement(
-            f"the topic {topic} is at position {last.position}, further than the log, which ends at {head}: the"
+            f"the topic {name} is at position {last.position}, further than the log, which ends at {head}: the"
             f" database is not what it was; {_WAY_OUT}."
         )
     there = progress.interaction(last.position)
     if there is None or there.xregcorrelationid != last.interaction:
         raise Disagreement(
-            f"at position {last.position} the topic {topic} holds another interaction than the log; {_WAY_OUT}."
+            f"at position {last.position} the topic {name} holds another interaction than the log; {_WAY_OUT}."
         )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition, errors
+from kafka.net.compat import KafkaNetClient
+from kafka.net.selector import NetworkSelector
 
 from domain.subscriptions.sinks import KAFKA
 from projections.publishing.records import Mark, mark
@@ -17,9 +19,13 @@ from projections.subscriptions import trust
 from projections.subscriptions.contract import Credential, Target
 from projections.subscriptions.sinks.dialing import located
 from projections.subscriptions.sinks.kafka import producer
+from projections.subscriptions.sinks.kafka_link import Manager
 
-#: Seconds until brokers that do not answer count as out of reach.
+#: Seconds that connecting takes at most, and until brokers that acknowledge nothing count as out of reach.
+CONNECTING: Final = 10.0
 PATIENCE: Final = 30.0
+_TIMES: Final = {"bootstrap_timeout_ms": int(1000 * CONNECTING), "reconnect_backoff_max_ms": 1000}
+Failing = Callable[[Exception], None]
 _LOOPBACK: Final = "localhost"
 #: Of topics that are made here: records stay for ever, as in the log.
 _FOR_EVER: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -56,23 +62,20 @@ class Cluster:
         at = located(target, KAFKA)
         if credential and not at.tls and not all(_is_own(host) for host, _ in at.servers):
             raise Insecure("a credential goes through TLS only; begin with SSL://")
-        self.producing: Mapping[str, Any] = producer(target)
+        settings = producer(target)
         names = ("bootstrap_servers", "client_id", "security_protocol")
-        shared = {name: value for name, value in self.producing.items() if name in names or name.startswith("sasl_")}
-        self._secured = {"ssl_context": trust.of(authorities or Authorities())} if at.tls else {}
-        self._shared = shared | self._secured | {"reconnect_backoff_max_ms": 1000}
-
-    @property
-    def secured(self) -> Mapping[str, Any]:
-        """What TLS takes, beside `producing`."""
-        return self._secured
+        shared = {name: value for name, value in settings.items() if name in names or name.startswith("sasl_")}
+        secured = {"ssl_context": trust.of(authorities or Authorities())} if at.tls else {}
+        self._shared = shared | secured | _TIMES
+        #: What a producer is told besides.
+        self.producing: Mapping[str, Any] = {name: settings[name] for name in settings.keys() - shared.keys()}
 
     def make(self, topics: Sequence[str], partitions: int) -> None:
         """Makes those topics that are not there yet. partitions: -1 for as many as the brokers think best.
 
         Raises: KafkaError.
         """
-        with self._admin() as admin:
+        with closing(self.opened(KafkaAdminClient)) as admin:
             missing = sorted({*topics} - {*admin.list_topics()})
             if missing:
                 wanted = {"num_partitions": partitions, "replication_factor": -1, "configs": _FOR_EVER}
@@ -80,9 +83,7 @@ class Cluster:
 
     def held(self, topic: str) -> Held:
         """What a topic holds. Raises: KafkaError."""
-        consumer = KafkaConsumer(
-            group_id=None, enable_auto_commit=False, bootstrap_timeout_ms=int(1000 * PATIENCE), **self._shared
-        )
+        consumer = self.opened(KafkaConsumer, group_id=None, enable_auto_commit=False)
         with closing(consumer):
             parts = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
             begins, ends = consumer.beginning_offsets(parts), consumer.end_offsets(parts)
@@ -93,10 +94,31 @@ class Cluster:
             marks = [found for record in _one_each(consumer, left) if (found := mark(record.headers))]
         return Held(sum(ends.values()), max(marks, default=None))
 
-    @contextmanager
-    def _admin(self) -> Iterator[Any]:
-        with closing(KafkaAdminClient(bootstrap_timeout_ms=int(1000 * PATIENCE), **self._shared)) as admin:
-            yield admin
+    def opened(self, kind: Callable[..., Any], failed: Failing = lambda error: None, **settings: Any) -> Any:
+        """A client of the library. failed: is told of connections that fail, in the client's thread.
+
+        Raises: KafkaError that says why no broker could be reached.
+        """
+        told: list[Exception] = []
+        made: list[Any] = []
+
+        def network(**configs: Any) -> KafkaNetClient:
+            net = NetworkSelector(**configs)
+            made.append(KafkaNetClient(net, Manager(net, failing, **configs)))
+            return made[0]
+
+        def failing(error: Exception) -> None:
+            told.append(error)
+            failed(error)
+
+        try:
+            return kind(kafka_client=network, **self._shared, **settings)
+        except BaseException as error:
+            for client in made:  # the library would leave its thread behind
+                client.close()
+            if told and isinstance(error, errors.KafkaTimeoutError):
+                raise told[-1] from None
+            raise
 
 
 def _one_each(consumer: Any, parts: set[TopicPartition]) -> Iterator[Any]:

@@ -17,6 +17,7 @@ from kafka import KafkaProducer, errors
 
 from projections.publishing.cluster import PATIENCE, Cluster
 from projections.publishing.records import Published
+from projections.subscriptions.sinks.kafka_outcomes import is_final
 
 #: Bytes of records that are under way at most, but for one that alone has more.
 MOST: Final = 8 << 20
@@ -51,22 +52,24 @@ class Producer:
         self._waiting = 0
         self._bytes = 0
         self._failed: Failed | None = None
-        settings = {**cluster.producing, **cluster.secured}
-        # Here the first record that is refused ends it anyhow, so what speaks against idempotence for sinks does not.
-        settings["enable_idempotence"] = True
-        self._producer = KafkaProducer(
-            **settings,
-            bootstrap_timeout_ms=int(1000 * PATIENCE),
+        self._refused: Exception | None = None
+        self._producer = cluster.opened(
+            KafkaProducer,
+            self._connection_failed,
+            # The first record that is refused ends it anyhow, so what speaks against idempotence for sinks does not.
+            **{**cluster.producing, "enable_idempotence": True},
             max_block_ms=int(1000 * PATIENCE),
             delivery_timeout_ms=_NEVER,
             max_request_size=_LARGEST,
-            reconnect_backoff_max_ms=1000,
             metrics_enabled=False,
         )
 
     def send(self, record: Published) -> None:
-        """Has a record sent behind those before it; waits while many bytes are under way. Raises: Failed, Stopped."""
-        self._wait(lambda: self._bytes + record.size <= MOST or not self._waiting, None)
+        """Has a record sent behind those before it; waits while many bytes are under way.
+
+        Raises: as `settle`, and then it was not sent.
+        """
+        self._wait(lambda: self._bytes + record.size <= MOST or not self._waiting)
         with self._change:
             self._waiting += 1
             self._bytes += record.size
@@ -79,13 +82,13 @@ class Producer:
             raise Failed(record, error) from error
         pending.add_both(lambda got: self._done(record, got if isinstance(got, Exception) else None))
 
-    def settle(self, patience: float | None = None) -> None:
+    def settle(self) -> None:
         """Returns when all that was sent is acknowledged by all replicas in sync.
 
-        patience: seconds without any acknowledgement after which to raise TimeoutError; None for as long as it takes.
-        Raises: Failed, Stopped.
+        Raises: Failed; Stopped; KafkaError when a credential is refused; TimeoutError when nothing is acknowledged for
+        a while, and then it may be called again.
         """
-        self._wait(lambda: not self._waiting, patience)
+        self._wait(lambda: not self._waiting)
 
     def close(self) -> None:
         """Ends connections and threads; what is not acknowledged may arrive or not."""
@@ -96,7 +99,7 @@ class Producer:
         with contextlib.suppress(errors.KafkaError):
             self._producer.close(timeout=0)
 
-    def _wait(self, done: Callable[[], bool], patience: float | None) -> None:
+    def _wait(self, done: Callable[[], bool]) -> None:
         with self._change:
             seen, since = self._waiting, time.monotonic()
             while True:
@@ -104,11 +107,13 @@ class Producer:
                     raise self._failed
                 if done():
                     return
+                if self._refused is not None:
+                    raise self._refused
                 if self._stopped():
                     raise Stopped
                 if seen != self._waiting:
                     seen, since = self._waiting, time.monotonic()
-                elif patience is not None and time.monotonic() - since > patience:
+                elif time.monotonic() - since > PATIENCE:
                     raise TimeoutError
                 self._change.wait(_LOOK)
 
@@ -124,3 +129,7 @@ class Producer:
                 self._producer._sender.force_close()
             if self._failed is not None or not self._waiting or self._bytes < MOST // 2:
                 self._change.notify_all()
+
+    def _connection_failed(self, error: Exception) -> None:
+        if is_final(error):  # the library would try for ever
+            self._refused = error

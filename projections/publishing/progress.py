@@ -33,6 +33,7 @@ class Progress:
         """prefix: of the topics' names, and of the names under which their numbers are kept."""
         self._store = store
         self._records = records
+        self.prefix = prefix
         self._names = [f"kafka:{prefix}.{topic}" for topic in TOPICS]
         self._writing = store.engine.execution_options(**{WRITING: True})
         with self._writing.begin() as connection:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from threading import Event
 from typing import Final
 
 from kafka import errors
 
 from projections.publishing.agreement import start
-from projections.publishing.cluster import PATIENCE, Cluster
+from projections.publishing.cluster import Cluster
 from projections.publishing.producing import Failed, Producer, Stopped
 from projections.publishing.progress import Progress
 from projections.publishing.records import TOPICS, Place
@@ -53,7 +54,7 @@ class Publisher:
         Raises: Disagreement; Failed; KafkaError, or TimeoutError when nothing is acknowledged for a while.
         """
         with self._producing(stop) as (producer, place):
-            return self._catch_up(producer, place, PATIENCE)
+            return self._catch_up(producer, place, patient=False)
 
     def run(self, stop: Event) -> None:
         """Follows the log until told to stop; brokers that go away are waited for.
@@ -65,7 +66,7 @@ class Publisher:
             try:
                 with self._producing(stop) as (producer, place):
                     while not stop.is_set():
-                        place = self._catch_up(producer, place, None)
+                        place = self._catch_up(producer, place, patient=True)
                         stop.wait(PAUSE)
             except (errors.KafkaError, Failed) as error:
                 if not _passes(error):
@@ -82,19 +83,29 @@ class Publisher:
         with closing(Producer(self._cluster, self._prefix, stop.is_set)) as producer:
             yield producer, place
 
-    def _catch_up(self, producer: Producer, place: Place, patience: float | None) -> Place:
+    def _catch_up(self, producer: Producer, place: Place, patient: bool) -> Place:
         """The place at the end of the log. It is stored behind each window, once all of that is acknowledged."""
         while (window := self._progress.window(place)).place != place:
             try:
                 for record in window.records:
-                    producer.send(record)
-                producer.settle(patience)
+                    self._waiting(partial(producer.send, record), patient)
+                self._waiting(producer.settle, patient)
             except Stopped:
                 return place
             place = window.place
             self._progress.move(place)
             self._report(place.log, window.head)
         return place
+
+    def _waiting(self, act: Callable[[], None], patient: bool) -> None:
+        """Does what waits for brokers; who is patient is told that it takes long, and waits on."""
+        while True:
+            try:
+                return act()
+            except TimeoutError:
+                if not patient:
+                    raise
+                self._tell("the brokers acknowledge nothing; waiting for them")
 
 
 def _passes(error: Exception) -> bool:

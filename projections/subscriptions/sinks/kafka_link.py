@@ -62,7 +62,7 @@ class Checked(KafkaNetSocket):  # type: ignore[misc]
         )
 
 
-class _Manager(KafkaConnectionManager):  # type: ignore[misc]
+class Manager(KafkaConnectionManager):  # type: ignore[misc]
     """Connections whose failures are told, and whose handshakes end in time."""
 
     def __init__(self, net: NetworkSelector, failed: Callable[[Exception], None], **configs: Any) -> None:
@@ -206,7 +206,7 @@ class Link:
 
     def _made_client(self, **configs: Any) -> KafkaNetClient:
         net = NetworkSelector(**configs)
-        manager = _Manager(
+        manager = Manager(
             net, self._failed, socket_connection_setup_timeout_ms=configs["request_timeout_ms"], **configs
         )
         self._client = KafkaNetClient(net, manager)
