@@ -110,7 +110,7 @@ def _opened(uri: str) -> Iterator[Folder]:
     try:
         folder = open_folder(uri)
     except (OSError, ValueError) as error:
-        raise Misused(f"no folder of segments can be there: {error}.") from None
+        raise Misused(f"no folder of segments can be there: {_line(error)}.") from None
     try:
         yield folder
     except Foreign as error:
@@ -124,4 +124,8 @@ def _opened(uri: str) -> Iterator[Folder]:
     except BrokenPipeError:
         raise  # whoever read has enough
     except OSError as error:
-        raise Misused(f"{folder.name} cannot be read or written: {error}.") from error
+        raise Misused(f"{folder.name} cannot be read or written: {_line(error)}.") from error
+
+
+def _line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
