@@ -6,7 +6,7 @@ import argparse
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
@@ -31,9 +31,15 @@ from bench import (
     writing,
 )
 from bench.figures import HEAD, Figure, markdown
-from bench.places import places
+from bench.places import Place, places
 
 REPORT: Final = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+INTRODUCTION: Final = """\
+# Benchmarks
+
+The last run of each subject by `make bench`. Each figure stands beside the floor that the same machine set in the same
+run; the ratio is what counts.
+"""
 SUBJECTS: Final[dict[str, ModuleType]] = {
     "reading": reading,
     "filtering": filtering,
@@ -57,21 +63,23 @@ def main() -> None:
     wanted = parser.parse_args()
     if unknown := set(wanted.subjects) - set(SUBJECTS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
-    figures = list(_measured(wanted.subjects or list(SUBJECTS), wanted.quick))
-    Console(width=None if sys.stdout.isatty() else 200).print(_table(figures))
-    if not wanted.quick and not wanted.subjects:
-        REPORT.write_text(_report(figures))
-
-
-def _measured(subjects: list[str], quick: bool) -> Iterator[Figure]:
+    figures: list[Figure] = []
     with places() as (kinds, missing):
         if missing:
             print(missing, file=sys.stderr)
-        for name in subjects:
-            for place in kinds:
-                for figure in SUBJECTS[name].measure(place, quick):
-                    print(" | ".join(figure.cells()), file=sys.stderr, flush=True)
-                    yield figure
+        for name in wanted.subjects or SUBJECTS:
+            found = list(_measured(name, kinds, wanted.quick))
+            figures += found
+            if not wanted.quick:
+                _report(name, found)
+    Console(width=None if sys.stdout.isatty() else 200).print(_table(figures))
+
+
+def _measured(name: str, kinds: Iterable[Place], quick: bool) -> Iterator[Figure]:
+    for place in kinds:
+        for figure in SUBJECTS[name].measure(place, quick):
+            print(" | ".join(figure.cells()), file=sys.stderr, flush=True)
+            yield figure
 
 
 def _table(figures: list[Figure]) -> Table:
@@ -81,20 +89,21 @@ def _table(figures: list[Figure]) -> Table:
     return table
 
 
-def _report(figures: list[Figure]) -> str:
+def _report(name: str, figures: list[Figure]) -> None:
+    """Puts a subject's figures in the place of those that the report has."""
+    sections = dict(_sections(REPORT.read_text())) if REPORT.exists() else {}
     machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    return "\n".join(
-        (
-            "# Benchmarks",
-            "",
-            f"Last run of `make bench`: {datetime.now(UTC):%Y-%m-%d}, {machine}, requests from {load.client()}.",
-            "",
-            "Each figure stands beside the floor that the same machine set in the same run; the ratio is what counts.",
-            "",
-            *markdown(figures),
-            "",
-        )
-    )
+    told = f"{datetime.now(UTC):%Y-%m-%d}, {machine}, requests from {load.client()}."
+    sections[name] = "\n".join((told, "", *markdown(figures)))
+    known = (f"## {each}\n\n{sections[each]}\n" for each in SUBJECTS if each in sections)
+    REPORT.write_text("\n".join((INTRODUCTION, *known)))
+
+
+def _sections(text: str) -> Iterator[tuple[str, str]]:
+    """The subjects of a report and what is said of each."""
+    for section in text.split("\n## ")[1:]:
+        name, _, rest = section.partition("\n")
+        yield name, rest.strip()
 
 
 if __name__ == "__main__":
