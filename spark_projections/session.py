@@ -57,6 +57,9 @@ def _new(settings: SparkSettings, connectors: Iterable[str]) -> SparkSession:
 
     os.environ["JAVA_HOME"] = str(java_home(settings.java))
     os.environ.setdefault(_PYTHON, sys.executable)
+    if (settings.master or "").startswith("local"):
+        # The machine's own name may lead nowhere, and nobody else has to find it.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("annals")
     for name, value in (_conf(settings, connectors) | settings.conf).items():
         builder = builder.config(name, value)
@@ -75,7 +78,4 @@ def _conf(settings: SparkSettings, connectors: Iterable[str]) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.showConsoleProgress": "false",
     }
-    # The machine's own name may lead nowhere, and nobody else has to find it.
-    alone = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    local = (settings.master or "").startswith("local")
-    return {name: value for name, value in named.items() if value} | (alone if local else {})
+    return {name: value for name, value in named.items() if value}
