@@ -109,17 +109,22 @@ class Folder:
             return
         self._files.create_dir(target.rpartition("/")[0], recursive=True)
         part = f"{target}.{token_hex(8)}{_PART}"
+        self._copy(content, part)
         try:
-            self._copy(content, part)
             self._files.move(part, target)
-        except BaseException as error:
+        except OSError as error:
+            # Another writer was first, and has cleared this part away or cannot be replaced.
             self._remove(part)
-            if not isinstance(error, OSError) or self._size(path) != size:
+            if self._size(path) != size:
                 raise Overtaken(path) if isinstance(error, FileNotFoundError) else error from None
 
     def _copy(self, content: BufferedIOBase, target: str) -> None:
-        with self._files.open_output_stream(target) as out:
-            copyfileobj(content, out, _COPIED)
+        try:
+            with self._files.open_output_stream(target) as out:
+                copyfileobj(content, out, _COPIED)
+        except BaseException:
+            self._remove(target)  # closing what broke off makes a file of it
+            raise
         if self._files.type_name == "local":
             # Its name must not outlive a power cut that its bytes do not.
             with Path(target).open("rb+") as file:

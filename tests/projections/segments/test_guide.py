@@ -1,0 +1,47 @@
+"""docs/segments.md does what it says: its programs run on a folder, and its tables name what files and entries have."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from projections.segments.columns import DOCUMENTS, LOG
+from projections.segments.entries import Entry, File
+from projections.segments.folder import open_folder
+from projections.segments.write import Size, write
+from tests.projections.registry import Registry
+from tests.projections.segments.logs import grow, recorded
+from tests.serving import ROOT
+
+GUIDE = (ROOT / "docs" / "segments.md").read_text()
+
+
+def table(heading: str) -> list[str]:
+    """All names in the first column of the first table below a heading."""
+    below = GUIDE.split(heading)[1].split("\n|---")[1].split("\n\n")[0]
+    return [name for row in below.splitlines()[1:] for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+
+
+def test_its_programs_read_the_log(sqlite_url: str, tmp_path: Path) -> None:
+    with Registry(sqlite_url) as registry:
+        grow(registry, 60)
+        log = recorded(registry.store.engine)
+    write(sqlite_url, open_folder(str(tmp_path / "segments")), Size(40))
+    programs = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    printed = [
+        subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        for program in programs
+    ]
+    arrow, pandas = printed
+    assert arrow == f"{len(log) - 100}\n"
+    assert re.search(r"^anonymous +60$", pandas, re.MULTILINE)
+
+
+def test_its_tables_name_every_column_and_member() -> None:
+    assert table("## Columns") == LOG.names
+    assert all(f"`{name}` (" in GUIDE for name in DOCUMENTS.names)
+    assert table("prints the entries:") == list(Entry.model_fields)
+    files = GUIDE.split("| the files: ")[1].partition(";")[0]
+    assert set(re.findall(r"`(\w+)`", files)) == set(File.model_fields)
