@@ -1,0 +1,79 @@
+"""Segments in an object store: what holds for a local folder holds there, over S3's own protocol."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from projections.segments.folder import open_folder
+from projections.segments.read import documents, rows
+from projections.segments.verify import compare, verify
+from projections.segments.write import Size, write
+from tests.projections.registry import Registry
+from tests.projections.segments.logs import grow, lying, recorded, stored_documents
+from tests.projections.segments.s3 import CLIENT, S3, s3_store
+from tests.serving import environment
+
+SIZE = Size(7, 3)
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
+    with s3_store(tmp_path_factory.mktemp("s3")) as store:
+        yield store
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in CLIENT.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def grown(sqlite_url: str) -> Iterator[Registry]:
+    with Registry(sqlite_url) as registry:
+        grow(registry, 40)
+        yield registry
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_a_bucket_holds_what_a_folder_does(grown: Registry, s3: S3, tmp_path: Path, scheme: str) -> None:
+    bucket, local = open_folder(s3.uri(scheme, f"{scheme}/annals")), open_folder(str(tmp_path / "segments"))
+    for start in (40, 50):
+        write(grown.url, bucket, SIZE)
+        write(grown.url, local, SIZE)
+        assert lying(s3.bucket / scheme / "annals") == lying(tmp_path / "segments")
+        grow(grown, 10, start=start)
+    log = recorded(grown.store.engine)
+    assert list(rows(bucket)) == log[: bucket.ranges()[-1].last]
+    assert [*verify(bucket), *compare(bucket, grown.url)] == []
+
+
+def test_a_writer_to_a_bucket_that_is_killed_is_gone_on_with(grown: Registry, s3: S3, tmp_path: Path) -> None:
+    # An object is not there before all of it is, so nothing unfinished has a name.
+    uri, place = s3.uri("s3", "killed"), s3.bucket / "killed"
+    command = [sys.executable, "-m", "api.cli", "segments", "write", "--folder", uri, "--events", "3"]
+    for kind in ("log", "documents", "manifest"):
+        known = len(lying(place / kind))
+        env = environment(ANNALS_DATABASE=grown.url, **CLIENT)
+        process = subprocess.Popen(command, cwd=tmp_path, env=env)
+        while process.poll() is None and len(lying(place / kind)) <= known:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    folder = open_folder(uri)
+    assert list(verify(folder)) == []
+    write(grown.url, folder, Size(3))
+    assert list(verify(folder)) == []
+    assert list(rows(folder)) == recorded(grown.store.engine)
+    assert dict(documents(folder)) == stored_documents(grown.store.engine)
+
+
+def test_an_uri_is_told_without_what_is_secret(s3: S3) -> None:
+    assert open_folder(s3.uri("s3", "x").replace("//", "//tester:secret@", 1)).name == "s3://lake/x"
