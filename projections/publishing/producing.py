@@ -56,7 +56,7 @@ class Producer:
         self._producer = cluster.opened(
             KafkaProducer,
             self._connection_failed,
-            # The first record that is refused ends it anyhow, so what speaks against idempotence for sinks does not.
+            # After a record that is refused it fails all that follow in the partition: bad for a sink, wanted here.
             **{**cluster.producing, "enable_idempotence": True},
             max_block_ms=int(1000 * PATIENCE),
             delivery_timeout_ms=_NEVER,

@@ -1,0 +1,115 @@
+"""The producer at a real broker: what is under way is bounded, and waiting ends when it is of no use."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pytest
+from kafka import errors
+
+from projections.publishing import producing
+from projections.publishing.cluster import Authorities, Cluster
+from projections.publishing.producing import MOST, Failed, Producer, Stopped
+from projections.publishing.records import LOG, Published
+from tests.brokers.kafka import LARGEST, Kafka, consuming, taken
+from tests.brokers.suite import GOOD, HOST, PASSWORD
+
+#: A broker takes a few seconds to start, and many more on a busy machine.
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+
+
+def record(number: int, size: int = 10, key: bytes = b"/dirs/d") -> Published:
+    return Published(LOG, number, key, b"x" * size, [("annals_number", b"%d" % number)])
+
+
+@contextmanager
+def opened(cluster: Cluster, prefix: str) -> Iterator[Producer]:
+    cluster.make([f"{prefix}.log"], 1)
+    with closing(Producer(cluster, prefix, lambda: False)) as producer:
+        yield producer
+
+
+def test_what_is_under_way_is_bounded(broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Memory stays flat while a broker says nothing; then all that was sent arrives, once and in order.
+    with opened(Cluster(f"kafka://{broker.own()}"), "bounded") as producer:
+        producer.send(record(1))
+        producer.settle()
+        monkeypatch.setattr(producing, "PATIENCE", 0.5)
+        broker.stop()
+        sent = 1
+        try:
+            with pytest.raises(TimeoutError):
+                while sent < 1000:
+                    producer.send(record(sent + 1, 90_000))
+                    sent += 1
+            assert sent == 1 + MOST // record(10, 90_000).size
+        finally:
+            broker.start()
+        monkeypatch.setattr(producing, "PATIENCE", 120.0)
+        producer.settle()
+    with consuming(broker.own(), "bounded.log") as consumer:
+        found = [int(dict(each.headers)["annals_number"]) for each in taken(consumer, sent + 1, 5)]
+    assert found == list(range(1, sent + 1))
+
+
+def test_a_record_that_is_refused_is_not_jumped_over(broker: Kafka) -> None:
+    # Whatever waits behind it: each partition ends as it began, in order, and its own has nothing behind it.
+    cluster = Cluster(f"kafka://{broker.own()}")
+    cluster.make(["jumped.log"], 3)
+    with closing(Producer(cluster, "jumped", lambda: False)) as producer:
+        with pytest.raises(Failed) as failed:
+            for number in range(1, 3001):
+                producer.send(record(number, 2 * LARGEST if number == 1500 else 300, b"%d" % (number % 30)))
+            producer.settle()
+        assert failed.value.record.position == 1500
+    with consuming(broker.own(), "jumped.log") as consumer:
+        found = taken(consumer, sum(consumer.end_offsets(list(consumer.assignment())).values()), 60)
+    parts = {each.key: each.partition for each in found}
+    assert len(parts) == 30
+    for part in set(parts.values()):
+        numbers = [int(dict(each.headers)["annals_number"]) for each in found if each.partition == part]
+        sent = [number for number in range(1, 3001) if parts[b"%d" % (number % 30)] == part]
+        assert numbers == sent[: len(numbers)]
+        assert 1500 not in sent or numbers[-1] < 1500
+
+
+def test_who_waits_can_be_told_to_stop(broker: Kafka) -> None:
+    cluster = Cluster(f"kafka://{broker.own()}")
+    cluster.make(["stopped.log"], 1)
+    stopped = False
+    with closing(Producer(cluster, "stopped", lambda: stopped)) as producer:
+        producer.send(record(1))
+        producer.settle()
+        broker.stop()
+        try:
+            producer.send(record(2))
+            stopped = True
+            with pytest.raises(Stopped):
+                producer.settle()
+        finally:
+            broker.start()
+
+
+def test_a_password_that_is_no_longer_one(broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The client itself would try for ever.
+    ask = socket.getaddrinfo
+
+    def answer(host: Any, *arguments: Any, **options: Any) -> Any:
+        return ask("127.0.0.1" if host == HOST else host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
+    cluster = Cluster(f"SASL_SSL://{HOST}:{broker.ports['SASLTLS']}", GOOD, Authorities(str(broker.ca)))
+    with opened(cluster, "refused") as producer:
+        producer.send(record(1))
+        producer.settle()
+        broker.restart("another password")
+        try:
+            producer.send(record(2))
+            with pytest.raises(errors.SaslAuthenticationFailedError):
+                while True:
+                    producer.settle()
+        finally:
+            broker.restart(PASSWORD)
