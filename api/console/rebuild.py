@@ -3,28 +3,71 @@
 from __future__ import annotations
 
 from contextlib import closing
+from typing import Annotated, Literal
 
 import typer
 
 from api.console.log import reading
-from api.console.options import Database
-from api.console.outcome import StoreFault
-from api.console.progress import bar
-from projections.entities.rebuild import Diverged
+from api.console.options import Database, settings_with
+from api.console.outcome import Misused, StoreFault
+from api.console.progress import ERRORS, bar
+from api.console.sparking import Place, Source, log_at, spark_for
+from commands.log import Store
+from projections.entities.rebuild import Diverged, Progress, Report
 from projections.entities.rebuild import rebuild as make_anew
 
+Engine = Annotated[Literal["process", "spark"], typer.Option("--engine", help="Who works out the rows.")]
+From = Annotated[Source, typer.Option("--from", help="Where Spark reads the log.")]
+AsOf = Annotated[int | None, typer.Option("--as-of", min=0, help="Position up to which Spark works; the rest follows.")]
+Folder = Annotated[
+    str | None, typer.Option("--folder", envvar="ANNALS_SEGMENTS", metavar="URI", help="Of the segments.")
+]
+Brokers = Annotated[str | None, typer.Option("--kafka", metavar="HOST:PORT,...", help="Brokers of the log's topic.")]
+Prefix = Annotated[str, typer.Option("--prefix", help="What the topic's name begins with.")]
+Stage = Annotated[
+    str | None,
+    typer.Option("--stage", metavar="URI", help="A new folder that Spark's workers reach as well as this machine."),
+]
 
-def rebuild(database: Database = None) -> None:
+
+def rebuild(
+    engine: Engine = "process",
+    source: From = "postgres",
+    asof: AsOf = None,
+    folder: Folder = None,
+    brokers: Brokers = None,
+    prefix: Prefix = "annals",
+    stage: Stage = None,
+    database: Database = None,
+) -> None:
     """Make the read model anew from the log, while readers and writers go on.
 
     The old one serves until the new one is complete; a rebuild that is stopped half-way leaves it as it was.
+
+    Example: annals rebuild --engine spark --from segments --folder s3://lake/annals --stage s3://lake/stage
     """
-    with closing(reading(database)) as store, bar("Rebuilding") as report:
+    if engine == "process" and (asof is not None or stage is not None):
+        raise Misused("--as-of and --stage go with --engine spark.")
+    with closing(reading(database)) as store:
         try:
-            result = make_anew(store, progress=report)
+            if engine == "process":
+                with bar("Rebuilding") as report:
+                    result = make_anew(store, progress=report)
+            else:
+                place = Place(source, settings_with(database=database).database, folder, brokers, prefix)
+                result = _with_spark(store, place, asof, stage)
         except Diverged as error:
             raise StoreFault(
                 f"{error}; the read model stays as it was. `annals log verify` says what is wrong."
             ) from error
     rate = result.events / result.seconds if result.seconds else 0
     typer.echo(f"{result.events} events in {result.seconds:.1f} s, {rate:.0f} a second")
+
+
+def _with_spark(store: Store, place: Place, asof: int | None, stage: str | None) -> Report:
+    with spark_for(place) as spark, bar("Loading") as report:
+        from spark_projections.rebuild import rebuild as make_with_spark
+
+        ERRORS.print("Working out the rows with Spark ...")
+        loaded: Progress = report
+        return make_with_spark(store, log_at(spark, place), asof, stage, loaded)

@@ -1,0 +1,71 @@
+"""What verbs need of Spark: a session, and the log from where the options say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from sqlalchemy import make_url
+
+from api.console.outcome import Misused
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Source = Literal["segments", "postgres", "kafka"]
+
+#: The connector that a source needs, where it needs one.
+_CONNECTORS: Final = {"segments": (), "postgres": ("postgres",), "kafka": ("kafka",)}
+
+
+class Place(NamedTuple):
+    """Where the log is read. folder: of segments. brokers, prefix: of topics."""
+
+    source: Source
+    database: str
+    folder: str | None
+    brokers: str | None
+    prefix: str
+
+
+@contextmanager
+def spark_for(place: Place) -> Iterator[SparkSession]:
+    """A session that can read a place. Raises: Misused where something is missing, with what to do."""
+    try:
+        from spark_projections.jars import NoJars
+        from spark_projections.java import NoJava
+        from spark_projections.session import session
+    except ImportError as error:
+        raise Misused(f"this needs Spark ({error.name} is missing): pip install 'annals[spark]'.") from None
+    try:
+        spark = session(connectors=_CONNECTORS[place.source])
+    except (NoJava, NoJars) as error:
+        raise Misused(str(error)) from None
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def log_at(spark: SparkSession, place: Place) -> DataFrame:
+    """The log at a place. Raises: Misused where an option is missing or does not fit."""
+    if place.source == "segments":
+        from spark_projections.sources import segments
+
+        return segments.read(spark, _given(place.folder, "--folder", "segments"))
+    if place.source == "kafka":
+        from spark_projections.sources import kafka
+
+        return kafka.read(spark, _given(place.brokers, "--kafka", "kafka"), f"{place.prefix}.log")
+    if make_url(place.database).get_backend_name() != "postgresql":
+        raise Misused("--from postgres needs a PostgreSQL store. Of a SQLite one, write segments first.")
+    from spark_projections.sources import postgres
+
+    return postgres.read(spark, place.database)
+
+
+def _given(value: str | None, option: str, source: str) -> str:
+    if value is None:
+        raise Misused(f"--from {source} needs {option}.")
+    return value
