@@ -77,5 +77,7 @@ def _conf(settings: SparkSettings, connectors: Iterable[str]) -> dict[str, str]:
         # Times of the log are in UTC, and so is what is made of them.
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.showConsoleProgress": "false",
+        # Else "available now" ends with the one batch that an earlier run left unfinished.
+        "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
     }
     return {name: value for name, value in named.items() if value}

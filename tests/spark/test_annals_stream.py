@@ -44,11 +44,7 @@ def run(spark: SparkSession, url: str, checkpoint: Path, sink: Sink, **options: 
     """Takes all that there is, and ends."""
     source = spark.readStream.format("annals").options(partitionsize="13", **options).load(url)
     query = source.writeStream.foreachBatch(sink.take).option("checkpointLocation", str(checkpoint))
-    started = query.start()
-    try:
-        started.processAllAvailable()
-    finally:
-        started.stop()
+    query.trigger(availableNow=True).start().awaitTermination()
 
 
 def test_a_stream_goes_on_from_its_checkpoint(spark: SparkSession, growing: Past, tmp_path: Path) -> None:

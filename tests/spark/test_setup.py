@@ -94,7 +94,8 @@ def test_settings_of_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for name, value in given.items():
         monkeypatch.setenv(f"ANNALS_SPARK_{name}", value)
     settings = SparkSettings()
-    shared = {"spark.sql.session.timeZone": "UTC", "spark.ui.showConsoleProgress": "false"}
+    shared = _conf(SparkSettings(master=None, memory=None, packages=None), [])
+    assert not any(name in shared for name in ("spark.master", "spark.driver.memory", "spark.jars"))
     assert _conf(settings, []) == shared | {
         "spark.master": "spark://h:7077",
         "spark.driver.memory": "4g",
@@ -102,4 +103,3 @@ def test_settings_of_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         "spark.jars.packages": "g:a:1",
     }
     assert settings.conf == {"spark.cores.max": "8"}
-    assert _conf(SparkSettings(master=None, memory=None, packages=None), []) == shared
