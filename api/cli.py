@@ -20,6 +20,7 @@ from api.console.rebuild import rebuild
 from api.console.secrets import secrets
 from api.console.segments import segments
 from api.console.serve import serve
+from api.console.spark import spark
 from api.console.subscriptions import subscriptions
 
 app = typer.Typer(
@@ -53,6 +54,7 @@ app.command("import", epilog=EXITS)(import_)
 app.add_typer(log, name="log", epilog=EXITS)
 app.add_typer(subscriptions, name="subscriptions", epilog=EXITS)
 app.add_typer(segments, name="segments", epilog=EXITS)
+app.add_typer(spark, name="spark", epilog=EXITS)
 app.add_typer(secrets, name="secrets", epilog=EXITS)
 
 
