@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from spark_projections.jars import CONNECTORS, jars
 from spark_projections.java import java_home
-from spark_projections.sources.annals import AnnalsSource
+from spark_projections.sources.annals import register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,7 @@ def session(settings: SparkSettings | None = None, connectors: Iterable[str] = t
     from pyspark.sql import SparkSession
 
     found = SparkSession.getActiveSession() or _new(settings or SparkSettings(), connectors)
-    found.dataSource.register(AnnalsSource)
+    register(found)
     return found
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -24,6 +24,9 @@ from pyspark.sql.types import StructType
 from projections.logrows import TableRow
 from spark_projections.schema import ARROW_SCHEMA, LOG_SCHEMA
 from spark_projections.sources.remote import Head, Refused, RemoteLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 #: Positions of one task.
 PARTITION: Final = 50_000
@@ -36,6 +39,22 @@ PAUSE: Final = 0.2
 _OPTIONS: Final = frozenset(("path", "token", "after", "asof", "partitionsize"))
 
 
+def register(spark: SparkSession) -> None:
+    """Has a session know the source by its name; `session.session` does so."""
+    spark.dataSource.register(AnnalsSource)
+
+
+def read(spark: SparkSession, url: str, token: str | None = None, asof: str | None = None) -> DataFrame:
+    """The events of whole interactions up to a moment, the end of the log unless given.
+
+    The moment is looked up once, so a DataFrame that is read twice gives the same; one that `load` gives without `asof`
+    goes up to the end that the log has each time.
+    Raises: Refused.
+    """
+    options = {"asof": str(RemoteLog(url, token).head(asof).position)} | ({"token": token} if token else {})
+    return spark.read.format(AnnalsSource.name()).options(**options).load(url)
+
+
 class Stretch(InputPartition):
     """The positions beyond one and up to another, for one task."""
 
@@ -45,7 +64,7 @@ class Stretch(InputPartition):
 
 
 class AnnalsSource(DataSource):
-    """See the module; `session.session` registers it, and `spark.dataSource.register` does."""
+    """See the module."""
 
     @classmethod
     def name(cls) -> str:

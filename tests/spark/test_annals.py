@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from projections.logrows import TableRow
 from spark_projections.schema import LOG_SCHEMA
-from tests.spark.registry import Past, collected
+from spark_projections.sources import annals
+from tests.spark.registry import Past, change, collected, past
 
 
 @pytest.mark.parametrize("size", [7, 50_000])
@@ -35,3 +38,24 @@ def test_moments_bound_what_is_read(spark: SparkSession, registry: Past, moment:
     log = spark.read.format("annals").option("after", named[0]).option("asof", named[1]).load(registry.url)
     begins = first.last if moment is not str else first.first - 1
     assert collected(log) == _whole(rows, begins, second.last)
+
+
+def test_what_is_written_meanwhile_is_left_out(spark: SparkSession, sqlite_url: str, tmp_path: Path) -> None:
+    # FLAG-80: one end, looked up once, however often the rows are read
+    with past(sqlite_url, tmp_path) as registry:
+        rows, log = registry.rows(), annals.read(spark, registry.url)
+        before = annals.read(spark, registry.url, asof=rows[30].time)
+        change(registry, "late")
+        assert len(registry.rows()) > len(rows)
+        assert collected(log) == collected(log) == rows
+        assert collected(before) == _whole(rows, 0, rows[30].last)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"asof": "1000000"}, "400"), ({"upto": "3"}, "no option upto here"), ({"after": "x"}, "400")],
+)
+def test_options_that_will_not_do(spark: SparkSession, registry: Past, options: dict[str, str], said: str) -> None:
+    # what was meant to leave rows out would otherwise let all of them in
+    with pytest.raises(PySparkException, match=said):
+        spark.read.format("annals").options(**options).load(registry.url).collect()
