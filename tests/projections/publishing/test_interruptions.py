@@ -16,8 +16,8 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from projections.publishing.agreement import Disagreement
-from projections.publishing.producing import Failed
+from projections.publishing.agreement import Disagreement, start
+from projections.publishing.producing import Failed, Producer
 from projections.publishing.records import EVENTS, LOG, Place
 from tests.brokers.kafka import LARGEST, Kafka
 from tests.projections.publishing.rig import PARTITIONS, Rig, backup, fill
@@ -38,6 +38,12 @@ def until(condition: Callable[[], bool], seconds: float = 120) -> None:
 def written(rig: Rig) -> int:
     """Records on the log's topic so far."""
     return rig.cluster.held(f"{rig.prefix}.log").records
+
+
+def growing(rig: Rig) -> Callable[[], bool]:
+    """Whether more records are there than now."""
+    before = written(rig)
+    return lambda: written(rig) > before
 
 
 @contextmanager
@@ -69,11 +75,11 @@ def test_publishers_that_are_killed(registry: Registry, broker: Kafka, tmp_path:
     end = fill(registry, 1500)
     rig = Rig(registry.store, broker)
     rig.cluster.make([f"{rig.prefix}.{topic}" for topic in (LOG, EVENTS)], PARTITIONS)
-    killed = []
+    killed: list[int] = []
     while written(rig) < end and len(killed) < 3:
-        before = written(rig)
+        more = growing(rig)
         with child(rig, registry.url, tmp_path):
-            until(lambda before=before: written(rig) > before)  # type: ignore[misc]
+            until(more)
         killed.append(written(rig))
     assert killed[0] < end  # it was on its way
     assert rig.publish().log == end
@@ -222,6 +228,24 @@ def test_topics_that_were_deleted(registry: Registry, broker: Kafka, deleted: tu
     assert rig.publish() == place
     twice = dict(zip((LOG, EVENTS), place, strict=True))
     assert rig.proven() == {topic: 0 if topic in deleted else twice[topic] for topic in (LOG, EVENTS)}
+
+
+def test_topics_made_anew_by_a_publisher_that_is_killed(registry: Registry, broker: Kafka) -> None:
+    # What it leaves is a beginning, and no topic that has lost its records.
+    fill(registry, 5)
+    rig = Rig(registry.store, broker)
+    place = rig.publish()
+    names = {topic: f"{rig.prefix}.{topic}" for topic in (LOG, EVENTS)}
+    for name in names.values():
+        broker.delete(name)
+    rig.cluster.make([*names.values()], PARTITIONS)
+    begun = start(rig.progress, {topic: rig.cluster.held(name) for topic, name in names.items()})
+    with closing(Producer(rig.cluster, rig.prefix, lambda: False)) as producer:
+        for record in rig.progress.window(begun).records[:3]:
+            producer.send(record)
+        producer.settle()
+    assert rig.publish() == place
+    assert rig.proven() == {LOG: 3, EVENTS: 0}
 
 
 def test_records_that_were_lost(registry: Registry, broker: Kafka) -> None:
