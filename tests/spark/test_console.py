@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from projections.segments.folder import open_folder
 from projections.segments.write import write
-from tests.serving import serving
+from tests.serving import ROOT, serving
 from tests.shell.conftest import Annals, annals, folder
 from tests.spark.conftest import needs
 from tests.spark.registry import Past, change
@@ -45,6 +46,13 @@ def test_a_database(
     with serving(postgres_url, tmp_path) as served:
         change(Past(served.url, postgres_url), "one")
     assert asked(annals, "--from", postgres_url) == COUNTED
+
+
+def test_the_same_in_python(spark: SparkSession, registry: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    steps = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "analysts.md").read_text(), re.DOTALL)
+    assert steps is not None and "http://127.0.0.1:8080" in steps[1]
+    exec(steps[1].replace("http://127.0.0.1:8080", registry.url), {})
+    assert re.search(r"\| +schemagroups\| +[1-9]", capsys.readouterr().out)
 
 
 def test_what_is_refused(spark: SparkSession, annals: Annals, tmp_path: Path) -> None:
