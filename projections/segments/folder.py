@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from hashlib import file_digest
 from io import BufferedIOBase, BytesIO
 from pathlib import Path
@@ -109,8 +110,8 @@ class Folder:
             return
         self._files.create_dir(target.rpartition("/")[0], recursive=True)
         part = f"{target}.{token_hex(8)}{_PART}"
-        self._copy(content, part)
         try:
+            self._copy(content, part)
             self._files.move(part, target)
         except OSError as error:
             # Another writer was first, and has cleared this part away or cannot be replaced.
@@ -131,7 +132,7 @@ class Folder:
                 os.fsync(file.fileno())
 
     def _remove(self, path: str) -> None:
-        if self._files.get_file_info(path).type is not fs.FileType.NotFound:
+        with suppress(FileNotFoundError):  # another writer may be clearing as well
             self._files.delete_file(path)
 
     def _size(self, path: str) -> int | None:
