@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from commands.mapper import EventMapper
 from commands.proof import Interaction, LogRow
+from domain.events import EntityEvent
 
 #: Of this table. It changes with the columns, and readers refuse one that they do not know.
 SCHEMA_VERSION: Final = 1
+
+_MAPPER: Final = EventMapper()
 
 
 class TableRow(NamedTuple):
@@ -59,6 +63,11 @@ def table_rows(interaction: Interaction, events: Iterable[LogRow]) -> Iterator[T
             chain=interaction.chain,
             statehash=interaction.state,
         )
+
+
+def event_of(topic: str, revision: int, state: str) -> EntityEvent:
+    """The event of a row. Raises: UnreadableEvent, UnknownTopic."""
+    return _MAPPER.event(topic, revision, state.encode())
 
 
 def log_row(row: TableRow) -> LogRow:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from commands.mapper import EventMapper
 from domain import xid as xids
 from domain.events import EntityDeleted
 from domain.jsontext import loads_own
 from projections.entities.apply import UNINDEXED
 from projections.entities.leaves import leaves
 from projections.entities.rows import Row, row
+from projections.logrows import event_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,13 +62,12 @@ def attributes(rows: DataFrame) -> DataFrame:
 
 
 def _to_rows(batches: Batches) -> Batches:
-    mapper = EventMapper()
     for batch in batches:
         columns = [batch.column(name).to_pylist() for name in ("topic", "revision", "state", "position", "until")]
         made = [
             (*row(event, position), until)
             for topic, revision, state, position, until in zip(*columns, strict=True)
-            if not xids.is_apart((event := mapper.event(topic, revision, state.encode())).stream)
+            if not xids.is_apart((event := event_of(topic, revision, state)).stream)
         ]
         yield _batch(made, _ROWS)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from typing import Annotated, Literal
 
 import typer
@@ -11,9 +12,9 @@ from api.console.log import reading
 from api.console.options import Database, settings_with
 from api.console.outcome import Misused, StoreFault
 from api.console.progress import ERRORS, bar
-from api.console.sparking import Place, Source, log_at, spark_for
+from api.console.sparking import Place, Source, rebuilt
 from commands.log import Store
-from projections.entities.rebuild import Diverged, Progress, Report
+from projections.entities.rebuild import Diverged, Report
 from projections.entities.rebuild import rebuild as make_anew
 
 Engine = Annotated[Literal["process", "spark"], typer.Option("--engine", help="Who works out the rows.")]
@@ -65,9 +66,6 @@ def rebuild(
 
 
 def _with_spark(store: Store, place: Place, asof: int | None, stage: str | None) -> Report:
-    with spark_for(place) as spark, bar("Loading") as report:
-        from spark_projections.rebuild import rebuild as make_with_spark
-
+    with bar("Loading") as report:
         ERRORS.print("Working out the rows with Spark ...")
-        loaded: Progress = report
-        return make_with_spark(store, log_at(spark, place), asof, stage, loaded)
+        return rebuilt(place, partial(make_anew, store, report), asof, stage)

@@ -1,14 +1,15 @@
-"""What verbs need of Spark: a session, and the log from where the options say."""
+"""A rebuild by Spark: its session, and the log from where the options say."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from sqlalchemy import make_url
 
 from api.console.outcome import Misused
+from projections.entities.rebuild import Computed, Report
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,9 +30,19 @@ class Place(NamedTuple):
     prefix: str
 
 
+def rebuilt(place: Place, replace: Callable[[Computed], Report], asof: int | None, stage: str | None) -> Report:
+    """What `replace` makes of the rows that Spark worked out, see `spark_projections.rebuild`.
+
+    Raises: Misused where something is missing, with what to do.
+    """
+    with _session(place) as spark:
+        from spark_projections.rebuild import rebuild
+
+        return rebuild(_log(spark, place), replace, asof, stage)
+
+
 @contextmanager
-def spark_for(place: Place) -> Iterator[SparkSession]:
-    """A session that can read a place. Raises: Misused where something is missing, with what to do."""
+def _session(place: Place) -> Iterator[SparkSession]:
     try:
         from spark_projections.jars import NoJars
         from spark_projections.java import NoJava
@@ -48,8 +59,7 @@ def spark_for(place: Place) -> Iterator[SparkSession]:
         spark.stop()
 
 
-def log_at(spark: SparkSession, place: Place) -> DataFrame:
-    """The log at a place. Raises: Misused where an option is missing or does not fit."""
+def _log(spark: SparkSession, place: Place) -> DataFrame:
     if place.source == "segments":
         from spark_projections.sources import segments
 

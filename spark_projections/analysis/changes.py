@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from commands.mapper import EventMapper
 from domain.events import EntityEvent
 from domain.jsontext import dumps
 from projections.audit.images import ABSENT, differences
 from projections.audit.trail import alive
+from projections.logrows import event_of
 from spark_projections.analysis.facts import facts
 
 if TYPE_CHECKING:
@@ -47,13 +47,12 @@ def changes(log: DataFrame) -> DataFrame:
 
 
 def _compared(batches: Batches) -> Batches:
-    mapper = EventMapper()
     for batch in batches:
         places, values = [], []
         for place, stored in enumerate(zip(*(batch.column(name).to_pylist() for name in _STATES), strict=True)):
             topic, state, before_topic, before_state = stored
-            after = alive(mapper.event(topic, 2, state.encode()))
-            before = alive(mapper.event(before_topic, 1, before_state.encode())) if before_topic else None
+            after = alive(event_of(topic, 2, state))
+            before = alive(event_of(before_topic, 1, before_state)) if before_topic else None
             for value in _values(before, after):
                 places.append(place)
                 values.append(value)
