@@ -88,7 +88,8 @@ def _decimal(text: str) -> Decimal:
 
 
 def _int(text: str) -> int | Decimal:
-    return int(text) if len(text) < 19 else Decimal(text)
+    # No int is minus zero, and none beyond 64 bits can be written.
+    return int(text) if len(text) < 19 and text != "-0" else Decimal(text)
 
 
 def _members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

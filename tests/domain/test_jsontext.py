@@ -23,7 +23,7 @@ values = st.recursive(
 
 
 @given(values)
-@example(loads("[1.0, 1.10, 1e400, 123456789012345678, 12345678901234567890, 18446744073709551616, -0.0]"))
+@example(loads("[1.0, 1.10, 1e400, 123456789012345678, 12345678901234567890, 18446744073709551616, -0.0, -0, -0e0]"))
 def test_own_text_is_read_as_by_the_exact_reader(value: Json) -> None:
     text = dumps(value)
     assert dumps(loads_own(text)) == text == dumps(loads_own(text.decode()))
