@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator, Iterator
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, Final
 
 from api import conditional
@@ -19,7 +19,7 @@ from api.moments import Moments, Then
 from api.narrowing import Narrowing
 from api.paths import COLLECTIONS, Kind, Target, locate
 from api.problem import root_link
-from api.render import chunks, configuration
+from api.render import CHUNK, chunks, configuration
 from api.request import Request
 from api.rules import check_request
 from api.shown import Shown, document_answer, json_answer, json_headers, json_pieces
@@ -174,11 +174,11 @@ class Reading:
                 pieces = chunks(json_pieces(shown, request.base, view.document))
                 headers = [*json_headers(shown, request.base, row), *conditional.tag_headers(tag)]
                 # With the head, because each step from a thread to the event loop costs as much as fifty rows.
-                yield headers, () if request.method == "HEAD" else tuple(islice(pieces, 2))
+                yield headers, () if request.method == "HEAD" else (next(pieces),)
                 yield from pieces
 
         (headers, ahead), body = await self._streams.start(job)
-        if len(ahead) == 1:
+        if ahead and len(ahead[0]) < CHUNK:  # only the last one is smaller
             await body.aclose()
             return Answer(200, headers, ahead[0])
         return Answer(200, headers, body, ahead=ahead)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import httpx
 
 from bench.figures import Figure, Want
-from bench.memory import forget_peak, peak, resident
+from bench.memory import own
 from bench.places import Place
 from bench.reading import fill
 from tests.serving import Served, serving
@@ -66,11 +66,12 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
 
 def export(served: Served) -> Export:
     """One whole export, read and thrown away."""
-    forget_peak(served.process.pid)
-    before, began, size, first = resident(served.process.pid), time.perf_counter(), 0, 0.0
+    before, began, size, first = own(served.process.pid), time.perf_counter(), 0, 0.0
+    most = before
     with httpx.stream("GET", f"{served.url}/export", headers=PLAIN, timeout=600) as answer:
         answer.raise_for_status()
         for chunk in answer.iter_raw():
             first = first or time.perf_counter() - began
             size += len(chunk)
-    return Export(first, time.perf_counter() - began, size, peak(served.process.pid) - before)
+            most = max(most, own(served.process.pid))
+    return Export(first, time.perf_counter() - began, size, most - before)

@@ -11,6 +11,11 @@ def resident(pid: int) -> int:
     return _status(pid, "VmRSS")
 
 
+def own(pid: int) -> int:
+    """Bytes in memory now that no file is behind: what a database maps comes and goes as the machine has room."""
+    return _status(pid, "RssAnon")
+
+
 def peak(pid: int) -> int:
     """The most bytes in memory since `forget_peak`."""
     return _status(pid, "VmHWM")
