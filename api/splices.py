@@ -15,7 +15,7 @@ from typing import Final
 Texts = Iterable[tuple[str, str, str, int]]
 
 
-#: The JSON text of an entity from a member of `Texts`. A Resource has to have a `meta`.
+#: The JSON text of an entity from a member of `Texts`.
 Splice = Callable[[str, str, str, int], str]
 
 #: Members of a collection that are written together.
@@ -29,12 +29,15 @@ def resources(base: str, singular: str, suffix: str, asof: str) -> Splice:
     """What gives Resources of a type in the API view, nothing inlined, from xids and stored attributes.
 
     base: absolute URL of the registry. suffix: what follows an xid in `self`. asof: what all URLs end with.
+    A Resource without `meta` stands for another that is not there: its ids are all that it shows.
     """
     before = len(f'{{"{singular}id":"","versionid":"')
     itself, xid_is, meta_is = f',"self":"{base}', f'{suffix}{asof}","xid":"', f',"metaurl":"{base}'
     versions_are, end = f'/meta{asof}","versionsurl":"{base}', f'/versions{asof}"'
 
     def splice(xid: str, id: str, text: str, meta: int) -> str:
+        if not meta:
+            return f'{{"{singular}id":"{id}"{itself}{xid}{xid_is}{xid}"{meta_is}{xid}/meta{asof}"}}'
         ids = text.find('"', before + len(id)) + 1
         default, rest = text[ids:meta], text[text.rfind(_COUNT) :]
         return f'{text[:ids]}{itself}{xid}{xid_is}{xid}"{default}{meta_is}{xid}{versions_are}{xid}{end}{rest}'

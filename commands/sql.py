@@ -26,7 +26,7 @@ BYTES: Final = 16 << 20
 TAKEN: Final = (sqlite3.IntegrityError, psycopg.IntegrityError)
 
 _AMONG: Final = {"sqlite": "IN (SELECT value FROM json_each(?))", "postgresql": "= ANY(%s)"}
-_POSTGRESQL: Final = postgresql.dialect()  # type: ignore[no-untyped-call]
+_POSTGRESQL: Final = postgresql.dialect()
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
-from pyspark import find_spark_home
+import pyspark
 
 from spark_projections.java import cache, java_home
 
@@ -66,7 +66,7 @@ def _bring(coordinates: Sequence[str], home: Path, java: str | None) -> None:
     with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
         module, brought = Path(scratch, "ivy.xml"), Path(scratch, "jars")
         module.write_text(_module(coordinates), encoding="utf-8")
-        spark = Path(find_spark_home._find_spark_home(), "jars", "*")  # type: ignore[no-untyped-call]
+        spark = Path(pyspark.__file__).parent / "jars" / "*"
         # A cache of its own: in shared ones a description without its file counts as found.
         ivy = [java_home(java) / "bin" / "java", "-cp", spark, "org.apache.ivy.Main", "-cache", Path(scratch, "cache")]
         command = [*ivy, "-ivy", module, "-retrieve", f"{brought}{os.sep}[artifact]-[revision].[ext]"]

@@ -76,7 +76,7 @@ class AnnalsSource(DataSource):
     def reader(self, schema: StructType) -> LogReader:
         return LogReader(self.options)
 
-    def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: N802
+    def streamReader(self, schema: StructType) -> LogStreamReader:
         return LogStreamReader(self.options)
 
 
@@ -98,25 +98,26 @@ class _Reading:
         starts = range(after, end, self.size)
         return [Stretch(start, min(start + self.size, end)) for start in starts] or [Stretch(end, end)]
 
-    def read(self, partition: Stretch) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
+        assert isinstance(partition, Stretch), "Spark hands back what it was given"
         return batches(self.log.rows(partition.after, partition.end))
 
 
-class LogReader(_Reading, DataSourceReader):  # type: ignore[misc]
+class LogReader(_Reading, DataSourceReader):
     """A batch: whole interactions, up to the end that the log has when the tasks are planned."""
 
     def partitions(self) -> Sequence[Stretch]:
         return self.stretches(self.log.head(self.after).position, self.log.head(self.asof).position)
 
 
-class LogStreamReader(_Reading, DataSourceStreamReader):  # type: ignore[misc]
+class LogStreamReader(_Reading, DataSourceStreamReader):
     """A stream: each of its batches is whole interactions. Offsets are made of `Head`."""
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+    def initialOffset(self) -> dict[str, Any]:
         return self.log.head(self.after)._asdict()
 
-    def latestOffset(self) -> dict[str, Any]:  # noqa: N802
+    def latestOffset(self) -> dict[str, Any]:
         time.sleep(PAUSE)
         return self.log.head()._asdict()
 

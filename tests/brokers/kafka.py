@@ -265,6 +265,17 @@ def taken(consumer: KafkaConsumer, count: int, seconds: float = 20.0) -> list[An
     return found
 
 
+@contextmanager
+def kafka() -> Iterator[Kafka]:
+    """A running one, as long as the block lasts."""
+    broker = Kafka()
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.close()
+
+
 def received(record: Any) -> Received:
     """What the CloudEvents library makes of a record. It is not shown the key, which it would add to the event."""
     headers = dict(record.headers)

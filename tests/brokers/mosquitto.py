@@ -162,7 +162,7 @@ class MqttReceiver:
         self._client.loop_stop()
 
     def _came(self, client: Client, data: Any, message: MQTTMessage) -> None:
-        given: Any = message.properties.json() if message.properties else {}  # type: ignore[no-untyped-call]
+        given: Any = message.properties.json() if message.properties else {}
         self._raw.put(Raw(message.topic, bytes(message.payload), message.qos, bool(message.retain), given))
 
 

@@ -14,7 +14,7 @@ import pytest
 from cloudevents.core.v1.event import CloudEvent
 
 from projections.subscriptions.contract import Credential, Outcome, Result, Target, Unreachable
-from tests.brokers.kafka import INSIDE, LARGEST, READER, Kafka, consuming, received, taken, token
+from tests.brokers.kafka import INSIDE, LARGEST, READER, Kafka, consuming, kafka, received, taken, token
 from tests.brokers.suite import (
     GOOD,
     HOST,
@@ -38,12 +38,8 @@ pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Kafka]:
-    kafka = Kafka()
-    try:
-        kafka.start()
-        yield kafka
-    finally:
-        kafka.close()
+    with kafka() as running:
+        yield running
 
 
 class TestKafka(Contract):

@@ -14,7 +14,7 @@ import pytest
 
 from domain.subscriptions.properties import Offer, realised
 from projections.subscriptions.contract import Result, Target
-from tests.brokers.kafka import Kafka
+from tests.brokers.kafka import Kafka, kafka
 from tests.brokers.suite import Names, deliver, event, opened
 from tests.serving import ROOT
 
@@ -26,13 +26,9 @@ _GUIDE = ROOT / "docs" / "subscriptions-kafka.md"
 
 @pytest.fixture
 def broker() -> Iterator[Kafka]:
-    made = Kafka()
-    try:
-        made.start()
+    with kafka() as made:
         made.make("registry")
         yield made
-    finally:
-        made.close()
 
 
 def block(language: str, port: int) -> str:

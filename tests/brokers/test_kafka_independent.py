@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from projections.subscriptions.contract import Result
-from tests.brokers.kafka import Kafka
+from tests.brokers.kafka import Kafka, kafka
 from tests.brokers.suite import TEXTS, deliver, event, opened, run
 from tests.maven import Checker
 
@@ -29,12 +29,8 @@ ARTIFACTS = (
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Kafka]:
-    kafka = Kafka()
-    try:
-        kafka.start()
-        yield kafka
-    finally:
-        kafka.close()
+    with kafka() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -56,8 +56,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     with ExitStack() as stack:
         match request.param:
             case "KAFKA":
-                broker = stack.enter_context(closing(kafka.Kafka()))
-                broker.start()
+                broker = stack.enter_context(kafka.kafka())
                 broker.make("walk")
                 yield Place(broker, {"topicname": "walk"}, lambda: kafka.reader(broker.own(), "walk"))
             case "AMQP":

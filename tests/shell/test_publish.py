@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.brokers.kafka import READER, Kafka, consuming, taken, token
+from tests.brokers.kafka import READER, Kafka, consuming, kafka, taken, token
 from tests.brokers.suite import HOST, PASSWORD, USER, WRONG, free_port
 from tests.serving import environment
 from tests.shell.conftest import Annals
@@ -26,12 +26,8 @@ SCHEMA = {"versions": {"1": {"format": "JsonSchema/draft-07", "schema": {"type":
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Kafka]:
-    kafka = Kafka()
-    try:
-        kafka.start()
-        yield kafka
-    finally:
-        kafka.close()
+    with kafka() as running:
+        yield running
 
 
 @pytest.fixture

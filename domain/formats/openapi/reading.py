@@ -64,14 +64,15 @@ def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number")
 
 
-class _Values(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML as far as it says what JSON can say: times stay text, and only `true` and `false` are booleans."""
-
-
-_Values.yaml_implicit_resolvers = {
+_RESOLVERS: Final = {
     letter: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
     for letter, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+#: YAML as far as it says what JSON can say: times stay text, and only `true` and `false` are booleans. In C, where the
+#: library was built with it.
+_Values: Final[type[yaml.SafeLoader]] = type(
+    "_Values", (getattr(yaml, "CSafeLoader", yaml.SafeLoader),), {"yaml_implicit_resolvers": _RESOLVERS}
+)
 _BOOLEANS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 
 

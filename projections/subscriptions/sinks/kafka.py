@@ -191,7 +191,7 @@ def _sasl(credential: Credential | None) -> dict[str, Any]:
     return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": _Token(credential.token)}
 
 
-class _Token(AbstractTokenProvider):  # type: ignore[misc]
+class _Token(AbstractTokenProvider):
     """A token that others renew: a new one comes with a new sink."""
 
     def __init__(self, token: str) -> None:

@@ -44,7 +44,7 @@ _LOOKUPS: Final[dict[str, Callable[[str, int], str]]] = {}
 _NUMBERS: Final = itertools.count(1)
 
 
-class Checked(KafkaNetSocket):  # type: ignore[misc]
+class Checked(KafkaNetSocket):
     """A way to brokers whose addresses a `Resolver` gives. The library finds it by the scheme of `proxy_url`."""
 
     SCHEMES = (_SCHEME,)
@@ -62,7 +62,7 @@ class Checked(KafkaNetSocket):  # type: ignore[misc]
         )
 
 
-class Manager(KafkaConnectionManager):  # type: ignore[misc]
+class Manager(KafkaConnectionManager):
     """Connections whose failures are told, and whose handshakes end in time."""
 
     def __init__(self, net: NetworkSelector, failed: Callable[[Exception], None], **configs: Any) -> None:

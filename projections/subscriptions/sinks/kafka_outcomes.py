@@ -34,7 +34,7 @@ _UNAUTHORIZED: Final = (
 _ERRNO: Final = re.compile(r"([0-9]+) E[A-Z]+\Z")
 
 
-class Refused(errors.KafkaError):  # type: ignore[misc]
+class Refused(errors.KafkaError):
     """A connection that may not be made. outcome: what that comes to."""
 
     def __init__(self, outcome: Outcome) -> None:

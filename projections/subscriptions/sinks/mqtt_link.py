@@ -8,7 +8,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags, _WebsocketWrapper
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
@@ -89,7 +89,7 @@ class _WebSocket(_WebsocketWrapper):
         self.connected = True
 
 
-_NO_PROPERTIES: Final = Properties(PacketTypes.PUBACK)  # type: ignore[no-untyped-call]
+_NO_PROPERTIES: Final = Properties(PacketTypes.PUBACK)
 _SUCCESS: Final = ReasonCode(PacketTypes.PUBACK)
 
 
@@ -120,7 +120,8 @@ class Link:
         if self._most and self._size(payload, packed) > self._most:
             return answered(PACKET_TOO_LARGE)
         terms = self._terms
-        info = self._client.publish(terms.topic, payload, terms.qos, terms.retain, packed)  # type: ignore[arg-type]
+        # Of properties the library only asks that they pack themselves.
+        info = self._client.publish(terms.topic, payload, terms.qos, terms.retain, cast("Properties | None", packed))
         if self.over or info.rc != MQTTErrorCode.MQTT_ERR_SUCCESS:
             return disconnected("disconnected")
         future: asyncio.Future[Outcome] = self._loop.create_future()
@@ -193,10 +194,10 @@ class _Packed:
     """Properties in the form that they are sent in, which the library would make anew for each message."""
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
-        made = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+        made = Properties(PacketTypes.PUBLISH)
         for name, value in properties.items():
             setattr(made, name, value)
-        self._bytes: bytes = made.pack()  # type: ignore[no-untyped-call]
+        self._bytes: bytes = made.pack()
 
     def pack(self) -> bytes:
         """All that the library asks of properties."""

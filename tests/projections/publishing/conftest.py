@@ -6,14 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.brokers.kafka import Kafka
+from tests.brokers.kafka import Kafka, kafka
 
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Kafka]:
-    kafka = Kafka()
-    try:
-        kafka.start()
-        yield kafka
-    finally:
-        kafka.close()
+    with kafka() as running:
+        yield running
