@@ -16,7 +16,7 @@ from domain.entities import Attributes, Entity
 from domain.events import Reason
 from domain.model import Level, ResourceType
 from domain.rules.epochs import check_epoch
-from domain.stated import DEFAULTS, Marks, filled_in, joined, kept, unchanged
+from domain.stated import DEFAULTS, Marks, filled_in, joined, kept, set_apart, stated, unchanged
 
 _TOUCH: Final = frozenset({"epoch", "modifiedat"})
 
@@ -79,11 +79,12 @@ class Draft:
         patch: bool,
         kept: Attributes | None = None,
         defaults: Mapping[tuple[str, ...], Any] = NOTHING,
+        read: bool = False,
     ) -> None:
         """Puts a request's attributes over the stored ones and validates the whole.
 
         given: ids and server-set names taken out. kept: what a full replacement keeps beside read-only values: ids and
-        the like. defaults: values for paths that have none, before those of the level.
+        the like. defaults: values for paths that have none, before those of the level. read: they come from an answer.
         Raises: what Level.complete raises, MismatchedEpoch.
         """
         accepted = self._checked(given, patch)
@@ -94,6 +95,9 @@ class Draft:
         completed = self.level.complete(merged, self.xid, erased)
         timed = accepted.get("modifiedat") is not None
         echoed = timed and self._echoes(completed)
+        if read and timed and not echoed:  # of another registry, which filled in defaults and cannot say which
+            found = set_apart(self.level.assumed(completed), completed, defaults)
+            plain = stated(plain, {name: mark for name, mark in found.items() if name in accepted})
         self.mark(plain, completed, frozenset(accepted) if patch else None, echoed=echoed)
         self.pinned = timed and not echoed
         self.attributes = completed if self.pinned else {**completed, "modifiedat": self.now}

@@ -48,8 +48,8 @@ def write_resource(changes: ChangeSet, xid: str, body: Mapping[str, Json], how: 
     resource = changes.resource(xid)
     take_id(given, resource.type.singular, xids.entity_id(xid), xid)
     meta, versions = _object(given.pop("meta", None), xid), given.pop("versions", None)
-    for name in NAVIGATION:
-        given.pop(name, None)
+    shown = {name: given.pop(name) for name in NAVIGATION if name in given}
+    sign = {"xid": shown["xid"]} if "xid" in shown else {}
     entries = map_of_objects(versions, "versions", xid)
     pointer = xrefs.pointed(resource, meta, how.patch)
     if pointer is not None:
@@ -61,7 +61,7 @@ def write_resource(changes: ChangeSet, xid: str, body: Mapping[str, Json], how: 
     for versionid, entry in taken(entries):
         write_version(changes, resource, versionid, entry, how)
     for target in targets:
-        write_version(changes, resource, target, given, how, document)
+        write_version(changes, resource, target, {**given, **sign}, how, document)
     if meta is not None:
         write_meta(changes, resource, meta, how)
 
@@ -199,7 +199,8 @@ def _write_attributes(
     ancestor = draft.ancestorid or draft.id
     kept = {type.singular + "id": xids.entity_id(resource.xid), "versionid": draft.id, "ancestorid": ancestor}
     before = draft.attributes.get("createdat") if draft.before else None
-    draft.write(how.given(given), patch=patch, kept=kept, defaults=defaults_in(changes, resource))
+    read = "xid" in given  # only answers have it
+    draft.write(how.given(given), patch=patch, kept=kept, defaults=defaults_in(changes, resource), read=read)
     if draft.attributes.get("createdat") != before or type.versionmode == "modifiedat":
         resource.unsettled = True
     draft.ordered = draft.attributes["modifiedat"] if type.versionmode == "modifiedat" else None

@@ -3,7 +3,8 @@
 A mark says where defaults are: under a name there is True for a default, or the marks of an object's members. What is
 inside of arrays is not marked, as an array is always taken as a whole. Marks are kept with a Version (`private`),
 because no answer shows the difference, and a value that nobody stated must not hide that of a base message (MS-16).
-For the same reason a default that a client was shown, and sends back as it was, is still one.
+For the same reason a default that a client was shown, and sends back as it was, is still one; so is in another registry
+what an answer shows as the model would fill it in.
 """
 
 from __future__ import annotations
@@ -65,6 +66,24 @@ def joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> Marks:
         known = done.get(name)
         done[name] = joined(known, mark) if isinstance(known, dict) and isinstance(mark, dict) else known or mark
     return done
+
+
+def set_apart(marks: Marks, image: Mapping[str, Any], defaults: Mapping[tuple[str, ...], Any]) -> Marks:
+    """The marks of an image, where defaults by path come before those that were marked: equal values are marked."""
+    done = marks
+    for path, default in defaults.items():
+        done = _set(done, path, image, default)
+    return done
+
+
+def _set(marks: Marks, path: tuple[str, ...], image: Mapping[str, Any], default: Any) -> Marks:
+    name, *rest = path
+    value = image.get(name)
+    if rest:
+        inside = _set(marks.get(name, {}), tuple(rest), value, default) if isinstance(value, Mapping) else {}
+        return {**marks, name: inside} if inside else marks
+    left = {each: mark for each, mark in marks.items() if each != name}
+    return {**left, name: True} if value == default and value is not None else left
 
 
 def stated(image: Mapping[str, Any], marks: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,12 +9,14 @@ from typing import Any, Final
 from domain import dotpath, instants
 from domain.entities import Attributes
 from domain.model import targets
+from domain.model.assumed import assumed, fills_in
 from domain.model.flaws import Flaw, Missing
 from domain.model.shape import Rules, Shape
 from domain.model.specified import Definitions, Specified
 from domain.model.targets import Types
 from domain.model.values import Check
 from domain.problems import InvalidAttribute
+from domain.stated import Marks
 
 _MEDIA_TYPE: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*(?:;.*)?\Z")
 
@@ -40,6 +42,7 @@ class Level:
         )
         self.definitions = definitions
         self.types = types
+        self._fills_in = fills_in(definitions)
         self._shape = Shape({name: _checked_as(name, row, specified) for name, row in definitions.items()}, rules)
 
     def accept(self, given: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> Attributes:
@@ -80,6 +83,10 @@ class Level:
             raise InvalidAttribute(xid, name=dotpath.text(deleted), error_detail=detail) from None
         except Flaw as flaw:
             raise flaw.problem(xid) from None
+
+    def assumed(self, completed: Attributes) -> Marks:
+        """Marks of the values that would be the same had nobody given them, as the model has them for defaults."""
+        return assumed(self.definitions, completed) if self._fills_in else {}
 
     def order(self, attributes: Attributes) -> Attributes:
         """The same in serialization order: the model's, then extensions by name; server-set names included."""

@@ -105,3 +105,29 @@ def test_restoring_brings_marks_back(registry: MemoryRegistry) -> None:
     assert marks(registry) is None
     registry.do(Restore(M, position))
     assert marks(registry) == before
+
+
+@pytest.mark.parametrize("nested", [True, False], ids=["versions", "top level"])
+def test_what_another_registry_filled_in_is_no_statement(registry: MemoryRegistry, nested: bool) -> None:
+    # MS-16: what an answer of another registry shows as the model would fill it in counts as a default, and only that
+    registry.put(M, {**CE, "envelopemetadata": {"subject": {"required": True}, "time": {}, "ext": {"value": "x"}}})
+    shown, before = registry.get(f"{M}/versions/1").attributes, marks(registry)
+    answer = {**shown, "xid": f"{M}/versions/1"}
+    other = MemoryRegistry(default_source())
+    other.put(M, {"versions": {"1": answer}} if nested else {**answer, "xid": M})
+    assert marks(other) == before
+    assert other.get(f"{M}/versions/1").attributes == shown
+    written = {name: value for name, value in shown.items() if name not in ("modifiedat", "createdat", "epoch")}
+    third = MemoryRegistry(default_source())
+    third.put(M, {"versions": {"1": {**written, "xid": f"{M}/versions/1"}}})
+    assert marks(third) is None
+
+
+def test_defaults_of_a_group_come_before_those_of_the_model(registry: MemoryRegistry) -> None:
+    # MS-16, SC-05: what the Group would fill in is a default in an answer, another value is not
+    registry.put("/schemagroups/g", {"constraints": {"schemas.format": {"default": "Text/1"}}})
+    answer = {"xid": "/x", "modifiedat": "2020-01-01T00:00:00Z", "format": "Text/1"}
+    registry.put("/schemagroups/g/schemas/s", {"versions": {"1": answer}})
+    registry.put("/schemagroups/g/schemas/t", {"versions": {"1": {**answer, "format": "Text/2"}}})
+    assert registry.get("/schemagroups/g/schemas/s/versions/1").private[DEFAULTS] == {"format": True}
+    assert DEFAULTS not in registry.get("/schemagroups/g/schemas/t/versions/1").private

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commands.log import Store
 from domain.model.builtin import default_source
+from domain.stated import DEFAULTS
 from tests.api.conftest import Api, create, serving
 from tests.data import HISTORIES, SCENARIOS, STORES, read, with_two_versions
 from tests.spec.feed import end, told
@@ -36,6 +39,7 @@ COUNTS = {
     "mqtt-sparkplugB": (8, 5, 10, 2, 2),
     "contoso-erp-jsons07": (6, 7, 17, 16, 16),
 }
+PLURALS = ("endpoints", "messagegroups", "schemagroups")
 MOVING = {"createdat", "modifiedat", "epoch", "self"}
 
 
@@ -99,6 +103,22 @@ def test_exports_are_stable(document: Json, registry: Api, tmp_path: Path) -> No
     with serving(second) as other:
         other.done("PUT", "/?ignore=epoch", exported)
         assert _still(other.get("/export")) == _still(exported)
+
+
+def test_exports_keep_defaults_as_defaults(document: Json, registry: Api, sqlite_url: str, tmp_path: Path) -> None:
+    # MS-16: what nobody stated is as little stated where an export goes, however it is taken in
+    registry.done("PUT", "/", document)
+    exported, marked = registry.get("/export"), _marked(sqlite_url)
+    collections = {plural: exported[plural] for plural in PLURALS if plural in exported}
+    ways = [("PUT", "/?ignore=epoch", exported), ("PATCH", "/?ignore=id,epoch", exported)]
+    for number, (method, path, body) in enumerate([*ways, ("POST", "/?ignore=epoch", collections)]):
+        other = f"sqlite:///{tmp_path / f'other{number}.db'}"
+        create(other, default_source())
+        with serving(other) as target:
+            target.done(method, path, body)
+            assert _within(marked, _marked(other))
+            target.done(method, path, body)
+            assert _within(marked, _marked(other))
 
 
 def test_the_import_is_told_once(document: Json, registry: Api, sqlite_url: str) -> None:
@@ -172,6 +192,21 @@ def test_document_stores_are_taken_in(kind: str, registry: Api) -> None:
     exported = registry.get("/export")
     registry.done("PATCH", "/?ignore=epoch,modelsource,capabilities", exported)
     assert _still(registry.get("/export")) == _still(exported)
+
+
+def _marked(url: str) -> dict[str, Any]:
+    """Which values of each Version are defaults, as it is stored."""
+    with closing(Store(url)) as store:
+        found = {event.xid: event.private.get(DEFAULTS) for _, event in store.events(0, 10**6)}
+    return {xid: marks for xid, marks in found.items() if marks}
+
+
+def _within(marks: Json, others: Json) -> bool:
+    """Whether all that the first marks is marked by the second."""
+    return all(
+        _within(mark, others.get(name, {})) if isinstance(mark, dict) else others.get(name) is mark
+        for name, mark in marks.items()
+    )
 
 
 def _check_counts(document: Json, root: Json) -> None:

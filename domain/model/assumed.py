@@ -1,0 +1,53 @@
+"""Which values are what the model fills in where nothing is given, found in values that are complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from domain.model.specified import Definition, Definitions
+from domain.model.values import folded
+from domain.stated import Marks
+
+
+def assumed(definitions: Definitions, values: Mapping[str, Any]) -> Marks:
+    """Marks (see `domain.stated`) of the values that equal their defaults; arrays are looked at as a whole."""
+    known = dict(_in_force(definitions, values))
+    star = known.pop("*", None)
+    marks: Marks = {}
+    for name, value in values.items():
+        if (definition := known.get(name, star)) is not None and (mark := _mark(definition, value)):
+            marks[name] = mark
+    return marks
+
+
+def fills_in(definitions: Definitions) -> bool:
+    """Whether any definition has a default, at any depth."""
+    return any("default" in row or any(map(fills_in, _below(row))) for row in definitions.values())
+
+
+def _mark(definition: Definition, value: Any) -> Any:
+    if definition.get("default") is not None and value == definition["default"]:
+        return True
+    if not isinstance(value, dict):
+        return None
+    if definition["type"] == "map":
+        return {key: mark for key, each in value.items() if (mark := _mark(definition["item"], each))}
+    return assumed(definition.get("attributes", {}), value)
+
+
+def _in_force(definitions: Definitions, values: Mapping[str, Any]) -> Iterator[tuple[str, Definition]]:
+    """The definitions with the siblings that the values switch on, and those that the siblings switch on."""
+    for name, row in definitions.items():
+        yield name, row
+        value = values.get(name)
+        if value is not None and not isinstance(value, dict | list):
+            for key, branch in row.get("ifvalues", {}).items():
+                if key.casefold() == folded(value):
+                    yield from _in_force(branch["siblingattributes"], values)
+
+
+def _below(row: Definition) -> Iterator[Definitions]:
+    yield row.get("attributes", {})
+    yield {"item": row["item"]} if row.get("item") else {}
+    yield from (branch.get("siblingattributes", {}) for branch in row.get("ifvalues", {}).values())

@@ -1,0 +1,47 @@
+"""Which values are what the model would have filled in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from domain.model.assumed import assumed, fills_in
+from domain.model.compile import compile_model
+
+NUMBER = {"type": "integer", "required": True, "default": 3}
+ATTRIBUTES: dict[str, Any] = {
+    "level": NUMBER,
+    "kind": {"type": "string", "ifvalues": {"Big": {"siblingattributes": {"size": NUMBER}}}},
+    "box": {
+        "type": "object",
+        "attributes": {"level": NUMBER, "*": {"type": "object", "attributes": {"level": NUMBER}}},
+    },
+    "map": {"type": "map", "item": {"type": "object", "attributes": {"level": NUMBER}}},
+    "list": {"type": "array", "item": {"type": "object", "attributes": {"level": NUMBER}}},
+}
+LEVEL = compile_model({"groups": {"dirs": {"singular": "dir", "attributes": ATTRIBUTES}}}).groups["dirs"].level
+
+
+@pytest.mark.parametrize(
+    ("values", "marks"),
+    [
+        ({"level": 3}, {"level": True}),
+        ({"level": 4}, {}),
+        ({"level": 3, "size": 3, "kind": "big"}, {"level": True, "size": True}),
+        ({"box": {"level": 3}}, {"box": {"level": True}}),
+        ({"box": {"level": 2, "x": {"level": 3}}}, {"box": {"x": {"level": True}}}),
+        ({"map": {"a": {"level": 3}, "b": {"level": 1}}}, {"map": {"a": {"level": True}}}),
+        ({"list": [{"level": 3}]}, {}),
+        ({}, {}),
+    ],
+)
+def test_values_that_equal_their_defaults_are_marked(values: dict[str, Any], marks: dict[str, Any]) -> None:
+    # MS-16: at every depth but inside of arrays, which are taken as a whole
+    assert LEVEL.assumed(values) == marks
+
+
+def test_definitions_without_defaults_are_known() -> None:
+    assert fills_in(LEVEL.definitions)
+    assert not fills_in({"name": {"type": "string"}})
+    assert assumed({"name": {"type": "string"}}, {"name": "n", "other": 1}) == {}
