@@ -304,8 +304,7 @@ def _conditions(expression: Expression) -> Conditions:
     if sought.text is not None:
         _add_text(sought.text, _COMPARED[operator], sure, doubts)
     if sought.boolean is not None:
-        level = Sql("a.text IN ('false', 'true')")
-        sure.append(both(level, Sql(f"a.number {_COMPARED[operator]} ?", (float(sought.boolean),))))
+        sure.append(_of_booleans(sought.boolean, _COMPARED[operator]))
     if sought.number is not None:
         _add_number(float(sought.number), _COMPARED[operator], sure, doubts)
     return sure, either(doubts) if doubts else None, 0 if operator is Operator.EQUAL else 2
@@ -319,6 +318,12 @@ def _add_text(text: str, compared: str, sure: list[Sql], doubts: list[Sql]) -> N
     doubts.append(Sql("a.text = ?", (key,)))
     if compared != "=":
         sure.append(_of_texts(Sql(f"a.text {compared[0]} ?", (key,)), None))
+
+
+def _of_booleans(boolean: bool, compared: str) -> Sql:
+    """The condition for booleans, which have texts and numbers. One text leaves the index in the order of its keys."""
+    texts = f"a.text = '{str(boolean).lower()}'" if compared == "=" else "a.text IN ('false', 'true')"
+    return Sql(f"{texts} AND a.number {compared} ?", (float(boolean),))
 
 
 def _of_texts(condition: Sql, only: str | None) -> Sql:
