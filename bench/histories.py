@@ -1,0 +1,269 @@
+"""Logs of any size with the shape of real ones, the same for the same size and seed.
+
+Commands are made by chance (`bench.lives`) and decided by the registry's own rules, in memory, so what comes of them is
+what a registry would have written: a test has one write the same log.
+
+    python -m bench.histories FOLDER EVENTS [SEED]
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from itertools import chain as joined
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryFile
+from typing import Final, NamedTuple
+
+from bench.lives import Lives
+from bench.recent import RecentWorld
+from commands import proof
+from commands.clock import text_of
+from commands.log import Store
+from commands.mapper import image, state
+from commands.proof import START, Chain, Interaction, LogRow
+from domain.commands import Command, CreateRegistry, describe
+from domain.decide import decide
+from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent
+from domain.model.builtin import default_source
+from domain.world import Context, Decision
+from projections.logrows import SCHEMA_VERSION, TableRow, table_rows
+from projections.publishing.cluster import Cluster
+from projections.publishing.producing import Producer
+from projections.publishing.records import TOPICS, Place, Records
+from projections.segments.columns import DOCUMENTS, LOG, DocumentRow, write_table
+from projections.segments.entries import Entry, File, Range
+from projections.segments.folder import Folder, open_folder
+from projections.segments.seen import Seen
+from projections.segments.write import Size
+from projections.xregistry_events import XRegistryEvents
+
+#: URL of the registry whose history it is.
+URL: Final = "https://registry.example.com"
+REGISTRYID: Final = "annals"
+BEGAN: Final = datetime(2021, 1, 1, tzinfo=UTC)
+SPAN: Final = timedelta(days=5 * 365)
+#: Who writes, the first ones most.
+CALLERS: Final = ("ci", "catalog-import", "anna", "deploy", "bert", "chris", "dora", "emil", "fay", "anonymous")
+
+#: Events of one transaction while a store is filled.
+_TOGETHER: Final = 2000
+#: Interactions between two looks for cycles, which decisions leave behind: each look costs what lives.
+_LOOK: Final = 2000
+
+
+Asked = Callable[[Command, Context], None]
+
+
+class Told(NamedTuple):
+    """One interaction: what was asked for, what it came to, and the rows that a log has of it."""
+
+    command: Command
+    context: Context
+    decision: Decision
+    interaction: Interaction
+    rows: list[LogRow]
+
+
+def interactions(events: int, seed: int = 1, asked: Asked | None = None) -> Iterator[Told]:
+    """A history that ends with the interaction which brings so many events. Memory does not grow with it.
+
+    asked: is given each command, and what it is decided in, before that takes its trees apart.
+    """
+    world, chance = RecentWorld(), Random(seed)
+    lives, tip = Lives(world, chance, events), START
+    command: Command = CreateRegistry(REGISTRYID, default_source())
+    caller = "anonymous"
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for count in range(sys.maxsize):
+            moment = BEGAN + SPAN * (tip.last / events)
+            context = Context(moment, f"{chance.getrandbits(128):032x}", caller, domainvalidation="off")
+            if asked:
+                asked(command, context)
+            decision = decide(command, world, context)
+            if decision.events:
+                told = _recorded(command, context, decision, tip, world)
+                tip = told.interaction
+                yield told
+            if tip.last >= events:
+                return
+            if count % _LOOK == 0:
+                gc.collect()
+            command = lives.next(events - tip.last)
+            caller = CALLERS[int((len(CALLERS) + 1) ** chance.random()) - 1]
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _recorded(command: Command, context: Context, decision: Decision, tip: Interaction, world: RecentWorld) -> Told:
+    """What a log has of a decision, which the world takes in."""
+    first = tip.last + 1
+    facts = Interaction(
+        last=tip.last + len(decision.events),
+        first=first,
+        xregcorrelationid=context.xregcorrelationid,
+        folded=context.xregcorrelationid,
+        time=text_of(context.now),
+        caller=context.caller,
+        command=describe(command),
+        registry_url=URL,
+        chain=proof.NOTHING,
+        state=proof.NOTHING,
+    )
+    gone = [world.hash(event.xid) for event in decision.events]
+    found = [_row(event, position) for position, event in enumerate(decision.events, first)]
+    for event, (row, hash) in zip(decision.events, found, strict=True):
+        world.take(event, row.position, hash)
+    linked, statehash = Chain(tip.chain, facts), proof.moved(tip.state, gone, (hash for _, hash in found))
+    for row, _ in found:
+        linked.add(row)
+    facts = facts._replace(chain=linked.digest(statehash), state=statehash)
+    return Told(command, context, decision, facts, [row for row, _ in found])
+
+
+def _row(event: EntityEvent, position: int) -> tuple[LogRow, bytes]:
+    """The row of an event, and the hash of the entity that it leaves."""
+    if isinstance(event, EntityCreated):
+        event.private[BORN] = position
+    whole = image(event)
+    hash = b"" if isinstance(event, EntityDeleted) else proof.entity_hash(whole)
+    return LogRow(position, event.stream, event.revision, event.TOPIC, state(event, whole)), hash
+
+
+def shown(history: Iterable[Told], events: int, every: int = 100_000) -> Iterator[Told]:
+    """The same, and a line on stderr now and then that says how far it is."""
+    began = time.perf_counter()
+    for told in history:
+        yield told
+        reached = told.interaction.last
+        if reached // every > (told.interaction.first - 1) // every or reached >= events:
+            rate = reached / (time.perf_counter() - began)
+            print(f"{reached:,} of {events:,} events, {rate:,.0f}/s", file=sys.stderr, flush=True)
+
+
+def write_segments(folder: Path, events: int, seed: int = 1, size: Size | None = None) -> Interaction:
+    """Writes a history as segments with their documents; gives its last interaction.
+
+    folder: is made where it is not there. They are the very files that `annals segments write` would have made.
+    """
+    history = shown(interactions(events, seed), events)
+    return deque(segments(history, open_folder(str(folder)), size or Size()), maxlen=1)[0]
+
+
+def segments(history: Iterable[Told], folder: Folder, size: Size) -> Iterator[Interaction]:
+    """Writes a history as segments; gives the interaction that ends each, once it is complete."""
+    before, left = START, iter(history)
+    with closing(Seen()) as seen:
+        while (first := next(left, None)) is not None:
+            cut = _Cut(joined((first,), left), before, size.events, seen)
+            before = cut.written(folder, size.group)
+            yield before
+
+
+class _Cut:
+    """One segment: the interactions up to the one that fills it."""
+
+    def __init__(self, history: Iterable[Told], before: Interaction, events: int, seen: Seen) -> None:
+        self._history = history
+        self._before = before
+        self._events = events
+        self._seen = seen
+        self._documents: dict[str, bytes] = {}
+        self._last = before
+        self._interactions = 0
+
+    def written(self, folder: Folder, group: int) -> Interaction:
+        with TemporaryFile() as log, TemporaryFile() as packed:
+            count = write_table(log, LOG, self._rows(), group, "state")
+            held = write_table(packed, DOCUMENTS, self._fresh(), group, "content")
+            range = Range(self._before.last + 1, self._last.last)
+            files = (
+                folder.put("log", range, count, log),
+                folder.put("documents", range, held, packed) if held else None,
+            )
+        folder.add(self._entry(range, *files))
+        self._seen.settle()
+        return self._last
+
+    def _rows(self) -> Iterator[TableRow]:
+        for told in self._history:
+            self._last = told.interaction
+            self._interactions += 1
+            for digest, content in told.decision.documents.items():
+                if digest not in self._seen:
+                    self._documents[digest] = content
+                    self._seen.want(digest, told.interaction.last)
+            yield from table_rows(told.interaction, told.rows)
+            if self._last.last - self._before.last >= self._events:
+                return
+
+    def _fresh(self) -> Iterator[DocumentRow]:
+        return (DocumentRow(digest, self._documents[digest]) for digest in sorted(self._documents))
+
+    def _entry(self, range: Range, log: File, documents: File | None) -> Entry:
+        return Entry(
+            schemaversion=SCHEMA_VERSION,
+            first=range.first,
+            last=range.last,
+            events=log.rows,
+            interactions=self._interactions,
+            previous=self._before.chain.hex(),
+            chain=self._last.chain.hex(),
+            statehash=self._last.state.hex(),
+            log=log,
+            documents=documents,
+        )
+
+
+def fill(store: Store, history: Iterable[Told]) -> Iterator[Told]:
+    """Appends a history to an empty store, some interactions to a transaction, and gives it on.
+
+    The store has to have the `public_url` of the history, else its chain is another one: ValueError. The read model is
+    left alone; `projections.entities.rebuild.rebuild` makes it.
+    """
+    left = iter(history)
+    while (first := next(left, None)) is not None:
+        some, begun = list[Told](), first.interaction.first
+        with store.writing() as tx:
+            for told in joined((first,), left):
+                tx.append(told.decision, told.context, told.command)
+                some.append(told)
+                if told.interaction.last - begun >= _TOGETHER:
+                    break
+            if tx.tip.chain != some[-1].interaction.chain:
+                raise ValueError(f"the store has another log by position {tx.tip.position}")
+        yield from some
+
+
+def publish(history: Iterable[Told], servers: str, prefix: str, partitions: int = 4) -> Place:
+    """Publishes a history to the topics of a prefix, as `annals publish` does; gives how much that is.
+
+    servers: `127.0.0.1:9092`, and more with commas.
+    """
+    cluster, made, place = Cluster(servers), Records(XRegistryEvents()), Place()
+    cluster.make([f"{prefix}.{topic}" for topic in TOPICS], partitions)
+    with closing(Producer(cluster, prefix, lambda: False)) as producer:
+        for told in history:
+            records, place = made.of(told.interaction, told.rows, place)
+            for record in records:
+                producer.send(record)
+        producer.settle()
+    return place
+
+
+def main() -> None:
+    folder, events, *seed = sys.argv[1:]
+    write_segments(Path(folder), int(events), int(*seed or "1"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""Generated logs are logs: a real registry that is asked for the same writes the same bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from api.settings import Settings
+from api.wiring import open_registry
+from bench.histories import CALLERS, REGISTRYID, URL, Told, fill, interactions, publish, write_segments
+from commands.log import Store
+from commands.verify import verify as walk
+from commands.verify import verify_rows
+from domain.commands import Command
+from domain.world import Context
+from projections.entities.rebuild import rebuild
+from projections.entities.tables import tables
+from projections.entities.verify import verify_times
+from projections.logrows import TableRow, table_rows
+from projections.publishing.records import EVENTS as TOLD
+from projections.publishing.records import LOG
+from projections.segments.folder import open_folder
+from projections.segments.verify import verify
+from projections.segments.write import Size, write
+from tests.brokers.kafka import Kafka
+from tests.projections.publishing.conftest import broker
+from tests.projections.publishing.rig import PARTITIONS, Rig
+from tests.projections.segments.logs import lying, recorded, stored_documents
+from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
+
+__all__ = ["broker", "postgres_server", "postgres_url", "sqlite_url", "store_url"]
+
+EVENTS = 3000
+
+
+@pytest.fixture(scope="module")
+def history() -> list[Told]:
+    return list(interactions(EVENTS))
+
+
+def test_a_registry_that_is_asked_for_the_same_writes_the_same_log(store_url: str, history: list[Told]) -> None:
+    # Facts, states, revisions, hashes: nothing of the road from a request to the log is left out or done otherwise.
+    asked: list[tuple[Command, Context]] = []
+    for _ in interactions(EVENTS, asked=lambda command, context: asked.append((deepcopy(command), context))):
+        pass
+    turn = iter(asked)
+    now = [next(turn)[1]]  # the registry makes itself
+    settings = Settings(database=store_url, public_url=URL, registryid=REGISTRYID)
+    registry = open_registry(settings, clock=lambda: now[0].now, new_id=lambda: now[0].xregcorrelationid)
+    with closing(registry):
+        for command, context in turn:
+            now[0] = context
+            registry.road.submit(command, context.caller).result()
+        assert recorded(registry.store.engine) == _rows(history)
+        assert stored_documents(registry.store.engine) == _documents(history)
+        live = _read_model(registry.store)
+        rebuild(registry.store)
+        assert _read_model(registry.store) == live
+
+
+def test_a_filled_store_is_whole(store_url: str, history: list[Told]) -> None:
+    with closing(_filled(store_url)) as store:
+        assert [*walk(store), *verify_rows(store), *verify_times(store)] == []
+        assert recorded(store.engine) == _rows(history)
+
+
+def test_segments_are_the_files_that_would_be_written_from_a_store(sqlite_url: str, tmp_path: Path) -> None:
+    size, made, written = Size(700, 200), tmp_path / "made", tmp_path / "written"
+    last = write_segments(made, EVENTS, size=size)
+    with closing(_filled(sqlite_url)) as store:
+        assert store.tip().chain == last.chain
+    write(sqlite_url, open_folder(str(written)), size)
+    assert lying(made) == lying(written)
+    assert [*verify(open_folder(str(made)))] == []
+
+
+@pytest.mark.broker
+def test_a_published_history_has_the_records_that_would_be_published_from_a_store(
+    sqlite_url: str, broker: Kafka, history: list[Told]
+) -> None:
+    with closing(_filled(sqlite_url)) as store:
+        rig = Rig(store, broker)
+        place = publish(history, f"kafka://{broker.own()}", rig.prefix, PARTITIONS)
+        assert rig.publish() == place
+        assert rig.proven() == {LOG: place.log, TOLD: place.events}  # each there twice, and both the same
+
+
+def test_the_seed_says_what_it_is(history: list[Told]) -> None:
+    again, other = interactions(EVENTS), interactions(EVENTS, seed=2)
+    assert [told.interaction for told in again] == [told.interaction for told in history]
+    assert [told.interaction for told in other][-1].chain != history[-1].interaction.chain
+
+
+def test_a_history_has_the_shape_of_a_real_one() -> None:
+    topics, streams, callers, largest, longest, times = Counter[str](), Counter[str](), Counter[str](), 0, 0, set[int]()
+    documents = Counter[str]()
+    for told in interactions(30_000):
+        interaction = told.interaction
+        callers[interaction.caller] += 1
+        largest = max(largest, len(told.rows))
+        times.add(told.context.now.year)
+        documents.update(list(told.decision.documents))
+        for event, row in zip(told.decision.events, told.rows, strict=True):
+            topics[row.topic] += 1
+            streams[row.stream] += 1
+            longest = max(longest, event.attributes.get("versionscount", 0))
+    assert len(topics) == 4
+    assert streams.most_common(50)[49][1] > 20 > 3 > sum(streams.values()) / len(streams)
+    assert len(callers) == len(CALLERS)
+    assert largest > 1000
+    assert longest > 500
+    assert len(times) == 5
+    assert documents.most_common(1)[0][1] > 1
+
+
+def _filled(url: str) -> Store:
+    store = Store(url, public_url=URL)
+    store.create()
+    for _ in fill(store, interactions(EVENTS)):
+        pass
+    rebuild(store)
+    return store
+
+
+def _rows(history: list[Told]) -> list[TableRow]:
+    return [row for told in history for row in table_rows(told.interaction, told.rows)]
+
+
+def _documents(history: list[Told]) -> dict[str, bytes]:
+    return {digest: content for told in history for digest, content in told.decision.documents.items()}
+
+
+def _read_model(store: Store) -> list[list[tuple[Any, ...]]]:
+    with store.engine.connect() as connection:
+        found = [connection.execute(select(table).order_by(*table.primary_key)).all() for table in tables()]
+    return [[tuple(row) for row in rows] for rows in found]
