@@ -288,15 +288,20 @@ def test_what_is_said_of_connections_that_fail(broker: Kafka) -> None:  # 8.5: e
 def test_tokens(broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:  # SUB-305: OAUTHBEARER
     monkeypatch.setenv("SSL_CERT_FILE", str(broker.ca))
 
-    def attempt(text: str) -> Outcome:
+    def attempt(text: str) -> Result:
         credential = Credential("REFRESHTOKEN", token=text)
         (found,) = outcomes(broker.target(tls=True, credential=credential), event(1))
         assert text not in f"{found}"  # SUB-303: no secret in any text
-        return found
+        return found.result
 
-    assert attempt(token("annals")).result is Result.DELIVERED
-    assert attempt(token("annals", lifetime=-60)).result is Result.UNAUTHORIZED
-    assert attempt("no token at all").result is Result.UNAUTHORIZED
+    def refused(text: str) -> bool:
+        # A busy broker may hang up before its reason is read; then the next attempt has to say it.
+        results = (attempt(text) for _ in range(5))
+        return next(result for result in results if result is not Result.RETRY) is Result.UNAUTHORIZED
+
+    assert attempt(token("annals")) is Result.DELIVERED
+    assert refused(token("annals", lifetime=-60))
+    assert refused("no token at all")
 
 
 def test_a_user_who_may_not_write(broker: Kafka) -> None:  # 8.3: 403 is told apart
