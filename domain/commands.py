@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from domain.compat.facade import Facade, FacadeDeletion
 from domain.jsontext import Json
 
 #: The `ignore` values that a command may carry (FLAG table of core 1.0-rc4, "Ignore Flag").
@@ -36,6 +37,9 @@ class WriteTree:
         `contenttype`, None where the request had no content type, and a map is complete where it is present.
     mediatype: media type of the request, taken over as `contenttype` where ENT-123 says so.
     setdefaultversionid: the flag's raw value; None when absent.
+    keepids: Versions keep the ids that another registry gave them, also where their type lets no client choose.
+    facade: what an older API says beyond that. Then `tree` is that of a Group (PUT), whose attributes that the API does
+        not know stay as they are, or of a new Version (POST to a Resource).
     """
 
     xid: str
@@ -45,6 +49,8 @@ class WriteTree:
     mediatype: str = "application/json"
     ignore: frozenset[str] = frozenset()
     setdefaultversionid: str | None = None
+    keepids: bool = False
+    facade: Facade | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,7 @@ class DeleteEntities:
 
     targets: the body of a collection's DELETE: None deletes all members, a map those that it names (`{}` none).
     epoch: the flag's raw value on a single entity; None when absent.
+    facade: of an older API, which deletes a Group, a Resource or all of a Group, or the Version of a number.
     """
 
     xid: str
@@ -60,6 +67,7 @@ class DeleteEntities:
     epoch: str | None = None
     ignore: frozenset[str] = frozenset()
     setdefaultversionid: str | None = None
+    facade: FacadeDeletion | None = None
 
 
 @dataclass(frozen=True, slots=True)

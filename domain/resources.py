@@ -35,6 +35,7 @@ class Manner:
     patch: bool
     mediatype: str = "application/json"
     ignore: frozenset[str] = frozenset()
+    keepids: bool = False
 
     def given(self, body: dict[str, Json]) -> dict[str, Json]:
         """A body as far as it counts: without its epoch where `ignore=epoch` says so."""
@@ -84,7 +85,7 @@ def write_version(
     take_id({"versionid": stated}, "version", draft.id, draft.xid)
     take_id(given, resource.type.singular, xids.entity_id(resource.xid), draft.xid)
     if draft.new and not draft.written:
-        admit(changes, resource, draft, chosen is not None)
+        admit(changes, resource, draft, chosen is not None and not how.keepids)
     ancestor = given.pop("ancestorid", None)
     _write_attributes(changes, resource, draft, given, how, document)
     _state_ancestor(resource, draft, ancestor)

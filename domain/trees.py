@@ -44,7 +44,7 @@ def write_tree(changes: ChangeSet, command: WriteTree) -> None:
     """
     asked = (xids.REGISTRY, xids.CAPABILITIES, *xids.owners(command.xid), command.xid)
     changes.world.prefetch([*asked, *names_in(dict(command.tree), command.xid, changes.model)])
-    how = Manner(command.method is Method.PATCH, command.mediatype, command.ignore)
+    how = Manner(command.method is Method.PATCH, command.mediatype, command.ignore, command.keepids)
     parts = xids.segments(command.xid)
     kind = "meta" if len(parts) == 5 and parts[4] == "meta" else len(parts)
     _WRITERS[kind](changes, command, how)

@@ -77,8 +77,8 @@ def _write(content: dict[str, Any], groups: dict[str, Any]) -> WriteTree:
     """A map of Group collections adds to them (`POST /`); with attributes of the registry it updates these as well."""
     collections = {plural + suffix for plural in groups for suffix in ("", "url", "count")}
     if content.keys() <= collections:
-        return WriteTree("/", content, Method.POST, ignore=frozenset({"epoch"}))
-    return WriteTree("/", content, Method.PATCH, ignore=frozenset({"epoch", "id"}))
+        return WriteTree("/", content, Method.POST, ignore=frozenset({"epoch"}), keepids=True)
+    return WriteTree("/", content, Method.PATCH, ignore=frozenset({"epoch", "id"}), keepids=True)
 
 
 def _neighbour(path: Path) -> Callable[[str], Any]:

@@ -53,6 +53,24 @@ def test_attributes_of_the_registry_go_in_beside_its_groups(annals: Annals, fold
     assert found["dirs"]["d1"]["name"] == "one"
 
 
+def test_ids_that_clients_may_not_choose_come_along(annals: Annals, folder: Path) -> None:
+    # ENT-77: an export says what its registry's server has chosen; the server of the copy goes on from there
+    files = {"singular": "file", "hasdocument": False, "setversionid": False}
+    model = {"groups": {"dirs": {"singular": "dir", "resources": {"files": files}}}}
+    given = {"dirs": {"d": {"files": {"f": {"versions": {"2": {}, "1": {}}}, "g": {"versions": {"7": {}}}}}}}
+    ways = [written(folder, "model.json", model), written(folder, "data.json", given)]
+    annals("import", *ways, "--database", "sqlite:///one.db")
+    annals("export", "--output", "all.json", "--database", "sqlite:///one.db")
+    ended = annals("import", "all.json", "--database", "sqlite:///two.db")
+    assert (ended.code, ended.err) == (0, "")
+    assert exported(annals, "sqlite:///two.db")["dirs"]["d"]["files"]["f"]["versions"].keys() == {"1", "2"}
+    with serving("sqlite:///two.db", folder) as (base, _):
+        refused = httpx.put(f"{base}/dirs/d/files/f/versions/9", json={})
+        assert refused.json()["type"].endswith("#versionid_not_allowed")
+        assert httpx.post(f"{base}/dirs/d/files/f", json={}).json()["versionid"] == "3"
+        assert httpx.post(f"{base}/dirs/d/files/g", json={}).json()["versionid"] == "1"
+
+
 def test_an_imported_model_leaves_other_types_alone(annals: Annals, samples: list[Path], sqlite_url: str) -> None:
     # ENT-151: nothing is deleted by omission; a type that is left out would take all its entities with it.
     annals("import", *samples, "--database", sqlite_url)
