@@ -36,6 +36,7 @@ class ChangeSet:
         self.groups: dict[str, GroupDraft] = {}
         self.resources: dict[str, ResourceDraft] = {}
         self.roots: dict[str, Facts] = {}  # the model and the capabilities
+        self.returning: set[str] = set()  # streams that become what they were, whatever their types are called
         self._cascade: list[Entity] = []  # what goes with a deleted Group or Resource
 
     # --- types ---------------------------------------------------------------------------------------------------

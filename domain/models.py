@@ -152,9 +152,10 @@ def _check_resource_types(changes: ChangeSet, group: GroupType, kept: GroupType)
 
 
 def _check_unused(changes: ChangeSet, type: str) -> None:
-    instance = next((entity for entity in changes.world.of_type(type) if not changes.goes(entity.xid)), None)
-    if instance is not None:
-        raise ModelComplianceError(detail=f'"{instance.xid}" is an instance of "{type}", which would go or be renamed')
+    for entity in changes.world.of_type(type):
+        if not changes.goes(entity.xid) and xids.stream(entity.xid) not in changes.returning:
+            detail = f'"{entity.xid}" is an instance of "{type}", which would go or be renamed'
+            raise ModelComplianceError(detail=detail)
 
 
 def _rebase(changes: ChangeSet) -> None:

@@ -77,6 +77,11 @@ class Past:
         """What the model said of the registry or of a Group."""
         return self.model.registry if xid == xids.REGISTRY else self.model.groups[xids.segments(xid)[0]].level
 
+    def singular(self, group: str, resource: str) -> str | None:
+        """What one Resource of a type was called, None where there was no such type."""
+        type = self.model.groups[group].resources.get(resource)
+        return type.singular if type else None
+
     def type(self, resource: str) -> ResourceType:
         """What the model said of a Resource."""
         group, _, plural, _ = xids.segments(resource)
@@ -95,13 +100,16 @@ def _check_lived(past: Past, xid: str) -> None:
 def _make_way(changes: ChangeSet, past: Past) -> None:
     """Deletes Groups that were not there, and Resources of types that were not: a model stays while it has instances.
 
-    All that goes with a Group goes through it, so the Groups go whatever their type.
+    A type that has another singular is another one. All that goes with a Group goes through it, so the Groups go
+    whatever their type. What was there is written anew, so it is in no model's way.
     """
     for found in changes.world.differences(xids.REGISTRY, past.position):
-        if found.then is not None or found.now is None or changes.goes(found.xid):
-            continue
         group, *below = xids.type_of(found.xid).split(".")
-        if not below or (len(below) == 1 and below[0] not in past.model.groups[group].resources):
+        if found.now is None or len(below) > 1 or changes.goes(found.xid):
+            continue
+        if found.then is not None:
+            changes.returning.add(xids.stream(found.xid))
+        elif not below or past.singular(group, *below) != changes.model.groups[group].resources[below[0]].singular:
             remove(changes, found.now)
 
 

@@ -257,6 +257,25 @@ def test_the_model_comes_back_with_all_there_was(registry: MemoryRegistry, more:
     assert {told["/"], told["/model"], told[D]} == {"updated"}
 
 
+@pytest.mark.parametrize("renamed", ["file", "dir"])
+def test_a_type_that_was_renamed_meanwhile_is_no_obstacle(registry: MemoryRegistry, renamed: str) -> None:
+    # MOD-5, FLAG-81: what came under the new singular goes or becomes what it was, in the change that renames it back
+    position = len(registry.log)
+    registry.delete(D)
+    other = model()
+    (other["groups"]["dirs"] if renamed == "dir" else other["groups"]["dirs"]["resources"]["files"])["singular"] = "sheet"
+    registry.model(other)
+    registry.put(V + "v2", {"name": "new"}, document=b"new")
+    registry.put(f"{D}/files/g", {})
+    registry.put("/dirs/e/files/f", {})
+    assert refused(registry, "/model", position).name == "model_compliance_error"
+    decision = back(registry, "/", position, "model")
+    assert shown(registry.world) == then(registry, position)
+    assert len(said(decision)) == len(decision.events)
+    assert said(decision)[F] == said(decision)[V + "v2"] == "updated"
+    registry.put(V + "v3", {})
+
+
 def test_capabilities_come_back(registry: MemoryRegistry) -> None:
     # CAP-1: by themselves or with the root, never with anything else
     position = len(registry.log)
