@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from domain import dotpath, instants
@@ -38,7 +38,7 @@ class Level:
             served=specified.served,
             compared=specified.compared,
             reserved=specified.reserved,
-            extra=_extra(specified.attributes, types),
+            extra=_extra(specified, types),
         )
         self.definitions = definitions
         self.types = types
@@ -101,14 +101,18 @@ def _checked_as(name: str, definition: dict[str, Any], specified: Specified) -> 
         return definition | {"fold": True}
     if name == "xref":
         return definition | {"type": "string"}
-    document_url = name in specified.last and name.endswith("url") and not definition.get("readonly")
-    return definition | {"type": "uri"} if document_url else definition
+    return definition | {"type": "uri"} if _is_document_url(name, definition, specified) else definition
 
 
-def _extra(names: Iterable[str], types: Types) -> dict[str, Check]:
+def _is_document_url(name: str, definition: dict[str, Any], specified: Specified) -> bool:
+    return name in specified.last and name.endswith("url") and not definition.get("readonly")
+
+
+def _extra(specified: Specified, types: Types) -> dict[str, Check]:
     """The rules about spec-defined attributes that the model language cannot express."""
     rules: dict[str, Check] = {**_RULES, "xref": lambda value: targets.xref(value, types)}
-    return {name: rules[name] for name in names if name in rules}
+    rules |= {name: _not_empty for name, row in specified.attributes.items() if _is_document_url(name, row, specified)}
+    return {name: rules[name] for name in specified.attributes if name in rules}
 
 
 def _not_empty(value: Any) -> Any:
