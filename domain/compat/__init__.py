@@ -1,0 +1,1 @@
+"""What the two older APIs mean by what the registry holds: definitions, their numbers, and where they are published."""

@@ -1,0 +1,91 @@
+"""The two older APIs side by side: what each calls the Groups, Resources and paths that it shows.
+
+A definition is a schema or a message definition; a number is the integer version that the older APIs know it under.
+Rules LEG-101, LEG-405, LEG-1205; the tables of the path rows S1 to S13 and M1 to M13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from domain import xid as xids
+
+#: The private member of an entity with what only the older APIs know of it; absent where that is nothing.
+FACADE: Final = "facade"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One of the older APIs.
+
+    groups, resources: plurals of the registry's types. path, children: what its own paths call them. base: what stands
+    between them and the public URL. headers: what those that carry attributes begin with. events: the same of the types
+    of its events.
+    """
+
+    name: str
+    groups: str
+    resources: str
+    path: str
+    children: str
+    base: str
+    headers: str
+    events: str
+
+    @property
+    def type(self) -> str:
+        """The type of its definitions in the registry."""
+        return f"{self.groups}.{self.resources}"
+
+
+SCHEMAREGISTRY: Final = Family(
+    name="schemaregistry",
+    groups="schemagroups",
+    resources="schemas",
+    path="schemagroups",
+    children="schemas",
+    base="/compat/schemaregistry/v0.2",
+    headers="Schema",
+    events="io.cloudevents.schemaregistry",
+)
+MESSAGECATALOG: Final = Family(
+    name="messagecatalog",
+    groups="messagegroups",
+    resources="messages",
+    path="messagecatalog",
+    children="messagedefinitions",
+    base="/compat/messagecatalog/v0.1",
+    headers="Message",
+    events="io.cloudevents.messagecatalog",
+)
+FAMILIES: Final = (SCHEMAREGISTRY, MESSAGECATALOG)
+
+_BY_TYPE: Final[dict[str, Family]] = {
+    type: family for family in FAMILIES for type in (family.groups, family.type, f"{family.type}.versions")
+}
+
+
+def family_of(xid: str) -> Family | None:
+    """The family that shows the Group, Resource or Version of an xid; None for all else, collections included."""
+    return _BY_TYPE.get(xids.type_of(xid)) if xid.count("/") % 2 == 0 else None
+
+
+def family_of_type(type: str) -> Family | None:
+    """The same by the type of an entity (`schemagroups.schemas.versions`)."""
+    return _BY_TYPE.get(type)
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is how a number is written: decimal, from 1 on, without leading zeros (LEG-209)."""
+    return text.isascii() and text.isdecimal() and text[0] != "0"
+
+
+def number_of(versionid: str, private: Mapping[str, Any]) -> int:
+    """The number of a Version, which says it itself only where its id does not (LEG-405).
+
+    private: of its entity. 0 for one that was written before numbers were given and whose id is none.
+    """
+    stated: int | None = private.get(FACADE, {}).get("number")
+    return stated if stated is not None else int(versionid) if is_number(versionid) else 0
