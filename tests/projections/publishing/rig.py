@@ -101,6 +101,20 @@ def reader() -> Callable[..., Iterator[tuple[int, Any]]]:
     return found
 
 
+def forgotten(rig: Rig, registry: Registry, interactions: int, more: int) -> tuple[Place, Place]:
+    """Publishes a log, and what came to it twice, as after a crash between acknowledgement and remembering.
+
+    Gives the places of both ends.
+    """
+    fill(registry, interactions)
+    before = rig.publish()
+    fill(registry, more, start=interactions)
+    after = rig.publish()
+    rig.progress.move(before)
+    assert rig.publish() == after
+    return before, after
+
+
 def fill(registry: Registry, interactions: int, start: int = 0) -> int:
     """Records interactions over many Groups, one of them spelled with capitals; the position of the last event."""
     position = 0

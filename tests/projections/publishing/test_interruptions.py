@@ -20,7 +20,7 @@ from projections.publishing.agreement import Disagreement, start
 from projections.publishing.producing import Failed, Producer
 from projections.publishing.records import EVENTS, LOG, Place
 from tests.brokers.kafka import LARGEST, Kafka
-from tests.projections.publishing.rig import PARTITIONS, Rig, backup, fill
+from tests.projections.publishing.rig import PARTITIONS, Rig, backup, fill, forgotten
 from tests.projections.registry import Registry
 from tests.serving import environment
 
@@ -88,13 +88,8 @@ def test_publishers_that_are_killed(registry: Registry, broker: Kafka, tmp_path:
 
 def test_a_publisher_that_ended_before_it_remembered(registry: Registry, broker: Kafka) -> None:
     # EV-79: the window between acknowledgement and remembering is published again, and recognised
-    fill(registry, 10)
     rig = Rig(registry.store, broker)
-    before = rig.publish()
-    fill(registry, 10, start=10)
-    after = rig.publish()
-    rig.progress.move(before)
-    assert rig.publish() == after
+    before, after = forgotten(rig, registry, 10, 10)
     assert rig.proven() == {LOG: after.log - before.log, EVENTS: after.events - before.events}
 
 

@@ -19,7 +19,7 @@ from projections.log import Log
 from projections.logrows import SCHEMA_VERSION, table_rows
 from projections.publishing.records import EVENTS, LOG, Place
 from tests.brokers.kafka import Kafka, consuming, received, taken
-from tests.projections.publishing.rig import GUIDE, PARTITIONS, Rig, fill, merged, reader
+from tests.projections.publishing.rig import GUIDE, PARTITIONS, Rig, fill, forgotten, merged, reader
 from tests.projections.registry import Registry
 from tests.spec.feed import told
 
@@ -62,13 +62,8 @@ def test_events_read_with_a_library_of_others(registry: Registry, broker: Kafka,
 
 def test_the_total_order_of_three_partitions(registry: Registry, broker: Kafka) -> None:
     # EV-77, EV-78: whichever partition is ahead, what the guide's reader gives is the log from its beginning, each once
-    fill(registry, 60)
     rig = Rig(registry.store, broker)
-    before = rig.publish()
-    fill(registry, 10, start=60)
-    place = rig.publish()
-    rig.progress.move(before)  # as after a crash between acknowledgement and remembering
-    assert rig.publish() == place
+    _, place = forgotten(rig, registry, 60, 10)
     for topic, count in ((LOG, place.log), (EVENTS, place.events)):
         partitions = rig.read(topic)
         assert len(partitions) == PARTITIONS
