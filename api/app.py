@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -48,8 +48,9 @@ from api.wiring import Registry, open_registry
 from commands.clock import Clock
 from commands.correlation import NewId
 from domain.roles import Caller
+from projections.families import Family
 from projections.subscriptions.contract import Resolver
-from projections.xregistry_events import UNCONFIGURED, XRegistryEvents
+from projections.xregistry_events import UNCONFIGURED
 
 #: Names below `/-/` that are answered, and those of them that the root has as well while the model leaves them free.
 OWN: Final = frozenset(
@@ -97,12 +98,13 @@ def create_app(
         parts = parts_of(settings, registry, resolver=resolver, deliveries=known)
         if settings.subscriptions_endpoint:
             advertise(registry, settings.subscriptions_endpoint, settings.public_url or UNCONFIGURED)
+        families = families_of(settings)
         own = {
             **_own_places(registry, metrics),
             **_messages(registry, settings.max_body),
             CHECK: Place(Check(registry, settings.max_body)),
-            **_history(registry, feeds, XRegistryEvents(settings.event_changes)),
-            PREVIEWS: Place(Previews(parts, gate, families_of(settings)), open=True),
+            **_history(registry, feeds, families),
+            PREVIEWS: Place(Previews(parts, gate, families), open=True),
         }
         trees = {SUBSCRIPTIONS: Place(Subscriptions(parts))}
         app.router.default = Front(xregistry, own, ALIASES, fixed, manners, trees)
@@ -138,10 +140,10 @@ def _own_places(registry: Registry, metrics: Metrics) -> Mapping[str, Place]:
     }
 
 
-def _history(registry: Registry, feeds: Feeds, events: XRegistryEvents) -> Mapping[str, Place]:
+def _history(registry: Registry, feeds: Feeds, families: Sequence[Family]) -> Mapping[str, Place]:
     """What answers below `/-/` about what has happened."""
     return {
-        EVENTS: Place(EventFeed(feeds, events)),
+        EVENTS: Place(EventFeed(feeds, families)),
         LOG: Place(LogFeed(feeds)),
         DOCUMENTS: Place(Documents(registry, feeds)),
         HISTORY: Place(History(registry)),

@@ -28,11 +28,11 @@ _JSON: Final = "application/json"
 
 
 class Message(NamedTuple):
-    """One xRegistry event.
+    """One event that the log comes to, of the registry itself or of an older API.
 
-    position: of the stored event that it tells of; of one position there are two at most. source: without a slash at
-    its end, so that the subject behind it makes a URL. time: as the log has it. changed: None for an event without
-    data.
+    position: of the stored event that it tells of; of one position there are two of a family at most. source: without a
+    slash at its end, so that the subject behind it makes a URL. time: as the log has it. changed: None for an event
+    without data. entity: the xid of what it tells of, "" where that is the subject.
     """
 
     position: int
@@ -43,6 +43,12 @@ class Message(NamedTuple):
     time: str
     xregcorrelationid: str
     changed: tuple[str, ...] | None
+    entity: str = ""
+
+    @property
+    def xid(self) -> str:
+        """Of what it tells of: who may read that may have the event."""
+        return self.entity or self.subject
 
     def attributes(self) -> dict[str, Any]:
         """The context attributes by name, all of them text."""
@@ -60,7 +66,7 @@ class Message(NamedTuple):
     def cloudevent(self, **further: str) -> CloudEvent:
         """The event as the CloudEvents library has it, for its bindings. further: attributes beyond its own."""
         data = None if self.changed is None else {"changed": list(self.changed)}
-        return CloudEvent(self.attributes() | further | {"time": _Instant.fromisoformat(self.time)}, data)
+        return CloudEvent(self.attributes() | further | {"time": _instant(self.time)}, data)
 
     def json(self) -> bytes:
         """The event in structured mode, on one line without its end; the library would write the same values."""
@@ -71,10 +77,18 @@ class Message(NamedTuple):
 
 
 class _Instant(datetime):
-    """A time that the library writes as the log does: all six digits, also where they are zeros (EV-18, EV-23)."""
+    """A time that the library writes as the log does, whatever digits it has (EV-18, EV-23)."""
 
-    def isoformat(self, sep: str = "T", timespec: str = "microseconds") -> str:
-        return super().isoformat(sep, timespec)
+    text: str
+
+    def isoformat(self, sep: str = "T", timespec: str = "auto") -> str:
+        return self.text
+
+
+def _instant(text: str) -> _Instant:
+    found = _Instant.fromisoformat(text)
+    found.text = text
+    return found
 
 
 class XRegistryEvents:
@@ -112,6 +126,7 @@ class _Fact(NamedTuple):
     xid: str
     changed: tuple[str, ...] = ()
     deprecated_changed: tuple[str, ...] | None = None
+    forgotten: bool = False
 
 
 class _News(NamedTuple):
@@ -152,8 +167,8 @@ _DEPRECATIONS: Final = {slashes: f"{PREFIX}{entity}.deprecation" for slashes, en
 
 
 def _news(fact: _Fact) -> list[_News]:
-    """What is told of one stored event; nothing of a refresh (EV-47)."""
-    if fact.topic == EntityRefreshed.TOPIC:
+    """What is told of one stored event; nothing of a refresh (EV-47), nor of what only façades had."""
+    if fact.topic == EntityRefreshed.TOPIC or fact.forgotten:
         return []
     if fact.xid in _ROOT:
         return _news_of_root(fact)
@@ -182,6 +197,8 @@ def _news_of_root(fact: _Fact) -> list[_News]:
 _MAPPER: Final = EventMapper()
 _UNTOLD: Final = frozenset({EntityRefreshed.TOPIC, EntityDeleted.TOPIC})
 _XID: Final = len(b'{"xid":"')
+#: Only the façades have what is forgotten; it has left the registry before (LEG-707).
+_FORGOTTEN: Final = b',"reason":"forgotten",'
 
 
 def _fact(row: LogRow) -> _Fact:
@@ -191,11 +208,12 @@ def _fact(row: LogRow) -> _Fact:
     state = row.state
     xid = state[_XID : state.index(b'"', _XID)].decode()  # no character of an xid is escaped in JSON
     if row.topic in _UNTOLD:
-        return _Fact(row.topic, xid)
+        return _Fact(row.topic, xid, forgotten=row.topic == EntityDeleted.TOPIC and _FORGOTTEN in state)
     tail = orjson.loads(b"{" + state[len(image_in(state)) :])
     deprecated = tail.get("deprecated_changed")
     return _Fact(row.topic, xid, tuple(tail["changed"]), None if deprecated is None else tuple(deprecated))
 
 
 def _fact_of(event: EntityEvent) -> _Fact:
-    return _Fact(event.TOPIC, event.xid, event.changed, event.deprecated_changed)
+    forgotten = isinstance(event, EntityDeleted) and event.reason == "forgotten"
+    return _Fact(event.TOPIC, event.xid, event.changed, event.deprecated_changed, forgotten)

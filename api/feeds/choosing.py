@@ -1,8 +1,8 @@
-"""Which xRegistry events a reader wants: parameters that choose, each a test of a message or a stretch of the log."""
+"""Which events a reader wants: parameters that choose families, messages one by one, or a stretch of the log."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -12,12 +12,14 @@ from api.feeds.asked import Given, refused, single
 from commands.clock import text_of
 from domain.model.timestamps import utc
 from domain.subscriptions.filters import FilterError, expression_of
+from projections.families import Family, XRegistry
 from projections.log import Log
 from projections.xregistry_events import Message
 
 #: Decides on one message.
 Test = Callable[[Message], bool]
 
+_FAMILY: Final = "family"
 _FROM: Final = "from"
 _UNTIL: Final = "until"
 _INTERACTION: Final = "xregcorrelationid"
@@ -60,9 +62,24 @@ def choice(given: Given, *more: Test) -> Choice:
     )
 
 
+def chosen(given: Given, families: Sequence[Family]) -> list[Family]:
+    """The families that the parameters of a request name, in their own order; the registry's events where none is.
+
+    Raises: BadRequest for one that there is not.
+    """
+    known, wanted = [family.name for family in families], _parts(given.get(_FAMILY, [XRegistry.name]))
+    if unknown := wanted.difference(known):
+        raise refused(_FAMILY, f"there is no family {min(unknown)!r}, only {', '.join(known)}")
+    return [family for family in families if family.name in wanted]
+
+
+def _parts(values: list[str]) -> set[str]:
+    return {part.strip() for value in values for part in value.split(",")}
+
+
 def _of_types(values: list[str]) -> Test:
     """Any of the types; one with `*` at its end stands for all that begin so."""
-    wanted = {part.strip() for value in values for part in value.split(",")}
+    wanted = _parts(values)
     if not all(name and "*" not in name[:-1] for name in wanted):
         raise refused("type", "types are needed, with commas between them and * at their ends only")
     exact = frozenset(name for name in wanted if not name.endswith("*"))
@@ -71,7 +88,7 @@ def _of_types(values: list[str]) -> Test:
 
 
 def _at_or_below(values: list[str]) -> Test:
-    """The entity of an xid and all below it: `/dirs/d1` has `/dirs/d1/files/f1`, and not `/dirs/d10`."""
+    """A subject, such as an xid, and all below it: `/dirs/d1` has `/dirs/d1/files/f1`, and not `/dirs/d10`."""
     subject = single({"subject": values}, "subject") or ""
     if not subject.startswith("/"):
         raise refused("subject", f"{subject!r} is no xid, which would begin with /")
@@ -94,7 +111,7 @@ def _true(values: list[str]) -> Test:
 #: What makes a test of a parameter's values.
 TESTS: Final[Mapping[str, Callable[[list[str]], Test]]] = {"type": _of_types, "subject": _at_or_below, "sql": _true}
 #: Every parameter that chooses.
-CHOOSING: Final = (*TESTS, _FROM, _UNTIL, _INTERACTION)
+CHOOSING: Final = (*TESTS, _FROM, _UNTIL, _INTERACTION, _FAMILY)
 
 
 def _time(given: Given, name: str) -> datetime | None:

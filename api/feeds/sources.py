@@ -1,8 +1,8 @@
-"""What feeds are made of: the lines of each position of the log, as xRegistry events or as they are stored."""
+"""What feeds are made of: the lines of each position of the log, as CloudEvents or as they are stored."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
 from api.feeds.choosing import Choice
@@ -10,8 +10,8 @@ from api.feeds.forms import Group, Item
 from api.feeds.rights import Sees, is_public
 from commands.proof import Interaction, LogRow
 from domain.jsontext import dumps
+from projections.families import Family, told
 from projections.feed import Logs, edge, interactions
-from projections.xregistry_events import XRegistryEvents
 
 #: The line before the events of an interaction.
 INTERACTION: Final = "interaction"
@@ -39,15 +39,15 @@ class Source(Protocol):
 
 
 class EventsSource:
-    """xRegistry events: up to two for a position, of which a reader wants some."""
+    """CloudEvents of some families: a few for a position, of which a reader wants some."""
 
     counts: Final = True
 
-    def __init__(self, logs: Logs, choice: Choice, events: XRegistryEvents) -> None:
+    def __init__(self, logs: Logs, choice: Choice, families: Sequence[Family]) -> None:
         self._logs = logs
         self._choice = choice
         self._test = choice.accepts if choice.tests else None
-        self._events = events
+        self._families = families
 
     def groups(self, after: int, end: int) -> Iterator[Group]:
         """See Source."""
@@ -62,7 +62,7 @@ class EventsSource:
     def _told(self, interaction: Interaction, rows: Iterator[LogRow]) -> Iterator[Group]:
         items: list[Item] = []
         position, test = 0, self._test
-        for message in self._events.messages(interaction, (row for row in rows if is_public(row.stream))):
+        for _, message in told(self._families, interaction, (row for row in rows if is_public(row.stream))):
             if test is not None and not test(message):
                 continue
             if message.position != position:

@@ -9,6 +9,7 @@ from api.feeds.asked import LONGEST, MOST
 from api.feeds.forms import CLOUDEVENTS_BATCH, EVENT_STREAM, NDJSON, PAGE
 from api.openapi.parts import TEXT, WHOLE, Schema, headers, own, parameter
 from api.openapi.problems import refusals
+from domain.subscriptions.families import FAMILIES, XREGISTRY
 
 _TIME: Final[Schema] = {"type": "string", "format": "date-time"}
 _HASH: Final[Schema] = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
@@ -30,11 +31,15 @@ _GOING_ON: Final[dict[str, tuple[str, Schema]]] = {
 }
 _CHOOSING: Final[dict[str, tuple[str, Schema]]] = {
     "type": ("Types of events, with commas between them; one with `*` at its end stands for all that begin so.", TEXT),
-    "subject": ("The xid of an entity, for events about it and whatever is below it.", TEXT),
+    "subject": ("The subject of events, such as an xid, for those about it and whatever is below it.", TEXT),
     "sql": ("A CESQL expression that is true for the event, without an error, such as `type LIKE '%.deleted'`.", TEXT),
     "from": ("Only what happened at a time or later.", _TIME),
     "until": ("Only what happened by a time.", _TIME),
     "xregcorrelationid": ("Only what one interaction did.", TEXT),
+    "family": (
+        f"Families of events, with commas between them: {', '.join(FAMILIES)}. Without it, {XREGISTRY} only.",
+        {"type": "array", "items": {"type": "string", "enum": list(FAMILIES)}, "default": [XREGISTRY]},
+    ),
 }
 _ASOF: Final[dict[str, tuple[str, Schema]]] = {"asof": (f"The head as it was at a moment: {_MOMENT}.", TEXT)}
 

@@ -27,7 +27,7 @@ from api.subscriptions.previews import Asked, asked, told
 from domain import problems
 from domain.jsontext import dumps
 from domain.problems import Problem
-from projections.subscriptions.match import Family
+from projections.families import Family
 from projections.subscriptions.preview import Preview
 
 PREVIEWS: Final = SUBSCRIPTIONS

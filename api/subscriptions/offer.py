@@ -6,6 +6,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, Final
 
+from domain.compat import family as compat
 from domain.subscriptions import credentials, families, filters
 from domain.subscriptions.kinds import described
 from domain.subscriptions.properties import CONFIG, Offer
@@ -19,8 +20,7 @@ MEDIA_TYPES: Final = ("application/json", "application/cloudevents-subscription+
 #: What the `source` of a family's events has behind the root of the registry.
 _BASES: Final = {
     families.XREGISTRY: "",
-    families.SCHEMAREGISTRY: "/compat/schemaregistry/v0.2",
-    families.MESSAGECATALOG: "/compat/messagecatalog/v0.1",
+    **{family.name: family.base for family in compat.FAMILIES},
 }
 #: Protocols that need no more than what is always installed, and the libraries of the others.
 _ALWAYS: Final = frozenset((HTTP, KAFKA))

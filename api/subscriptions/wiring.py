@@ -12,10 +12,12 @@ from api.subscriptions.parts import Parts
 from api.subscriptions.ports import Deliveries, Undelivered
 from api.subscriptions.rights import Rights
 from api.wiring import Registry
+from domain.compat.family import FAMILIES
+from projections.compat_events import CompatEvents
+from projections.families import Family, XRegistry
 from projections.subscriptions.contract import Resolver
 from projections.subscriptions.deliveries import Deliveries as Tables
 from projections.subscriptions.guard import Guard
-from projections.subscriptions.match import Family, XRegistry
 from projections.subscriptions.ports import Ports
 from projections.subscriptions.validation import Handshake
 from projections.xregistry_events import XRegistryEvents
@@ -36,8 +38,8 @@ def parts_of(
 
 
 def families_of(settings: Settings) -> tuple[Family, ...]:
-    """The families of events that there are."""
-    return (XRegistry(XRegistryEvents(settings.event_changes)),)
+    """The families of events that there are, in the order in which an event of the log is told in them (SUB-113)."""
+    return (XRegistry(XRegistryEvents(settings.event_changes)), *map(CompatEvents, FAMILIES))
 
 
 @contextmanager

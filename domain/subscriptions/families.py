@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from domain.compat import family as compat
+
 XREGISTRY: Final = "xregistry"
-SCHEMAREGISTRY: Final = "schemaregistry"
-MESSAGECATALOG: Final = "messagecatalog"
 #: What the types of each family begin with.
 PREFIXES: Final[Mapping[str, str]] = {
     XREGISTRY: "io.xregistry.",
-    SCHEMAREGISTRY: "io.cloudevents.schemaregistry.",
-    MESSAGECATALOG: "io.cloudevents.messagecatalog.",
+    **{family.name: f"{family.events}." for family in compat.FAMILIES},
 }
 FAMILIES: Final = tuple(PREFIXES)
 

@@ -82,7 +82,7 @@ class Attempt:
     def _is_wanted(self, entry: Entry, told: Told) -> bool:
         """Whether the owner may read it now, and wants it under settings that are newer than its last match."""
         line, plan = self._line, self._line.plan
-        if not line.may_read(told.message.subject):
+        if not line.may_read(told.message.xid):
             return False
         if entry.first is not None or entry.under == plan.position or self._number == LETTERS:
             return True
@@ -193,7 +193,7 @@ class Attempt:
 
     def _arrived(self, entry: Entry, now: float) -> None:
         if self._number == LIVE and entry.told:
-            committed = datetime.fromisoformat(entry.told.message.time).timestamp()
+            committed = datetime.fromisoformat(entry.told.recorded).timestamp()
             self._line.hub.metrics.delivered(self._line.id, now - committed)
 
     async def _buried(self, entry: Entry, reason: str, outcome: Outcome, now: float) -> None:

@@ -12,13 +12,14 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
+from projections.families import Family
 from projections.subscriptions import store
 from projections.subscriptions.caring import Caring
 from projections.subscriptions.following import Following
 from projections.subscriptions.holding import GRACE, Holding
 from projections.subscriptions.known import Change
 from projections.subscriptions.line import Line
-from projections.subscriptions.match import Family, Feed, Told
+from projections.subscriptions.match import Feed, Told
 from projections.subscriptions.metrics import Metrics
 from projections.subscriptions.ports import LEASE, Ports
 from projections.subscriptions.reading import Readings

@@ -15,11 +15,12 @@ from typing import Any, Final, Protocol
 from commands.clock import text_of
 from domain.subscriptions.subscription import Subscription
 from projections.database import Database
+from projections.families import Family
 from projections.log import Log
 from projections.subscriptions import state, tables
 from projections.subscriptions.consent import digest
 from projections.subscriptions.facts import DeadLetter, Facts, Saved
-from projections.subscriptions.match import Family, Feed
+from projections.subscriptions.match import Feed
 from projections.subscriptions.plan import Plan
 from projections.subscriptions.ports import Ports
 from projections.subscriptions.sequence import parsed, position_of, text

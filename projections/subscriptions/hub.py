@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from projections.subscriptions.match import Family, Told
+from projections.families import Family
+from projections.subscriptions.match import Told
 from projections.subscriptions.metrics import Metrics
 from projections.subscriptions.ports import Ports
 

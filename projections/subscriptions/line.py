@@ -86,7 +86,7 @@ class Line:
 
     def wants(self, number: int, told: Told) -> bool:
         """Whether an event of the log is for one of its lanes."""
-        return self.plan.wants.matches(told, live=number == LIVE) and self.may_read(told.message.subject)
+        return self.plan.wants.matches(told, live=number == LIVE) and self.may_read(told.message.xid)
 
     def offer(self, number: int, told: Told) -> bool:
         """Takes in an event that it wants; whether there is room for more."""
@@ -94,12 +94,12 @@ class Line:
         lane.offer(told, self.plan.key(told), self.plan.position)
         return lane.has_room()
 
-    def may_read(self, subject: str) -> bool:
-        """Whether the owner may read the subject of an event now (SUB-911)."""
+    def may_read(self, xid: str) -> bool:
+        """Whether the owner may read now what an event tells of (SUB-911)."""
         groups = self.subscription.groups
-        if groups is not None and group_of(subject) not in groups:
+        if groups is not None and group_of(xid) not in groups:
             return False
-        return self.hub.ports.reads(self.subscription.owner, subject)
+        return self.hub.ports.reads(self.subscription.owner, xid)
 
     # --- what is attempted when --------------------------------------------------------------------------------------
 

@@ -6,11 +6,11 @@ A message that does not fit into 64 KiB goes without its data (SUB-707).
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from cloudevents.core.v1.event import CloudEvent
 
@@ -19,9 +19,10 @@ from domain.model.timestamps import utc
 from domain.subscriptions import filters
 from domain.subscriptions.matching import Interest
 from domain.subscriptions.subscription import Subscription
+from projections.families import Family, XRegistry, told
 from projections.feed import Logs, interactions
 from projections.subscriptions.sequence import position_of, sequence, text
-from projections.xregistry_events import Message, XRegistryEvents
+from projections.xregistry_events import Message
 
 #: Bytes that an event may have on the wire.
 LARGEST: Final = 64 << 10
@@ -31,40 +32,18 @@ _SMALL: Final = 4_000
 CHUNK: Final = 200
 
 
-class Family(Protocol):
-    """One kind of events. name: as `config.families` has it; prefix: what its types begin with."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def prefix(self) -> str: ...
-
-    def messages(self, interaction: Interaction, rows: Sequence[LogRow]) -> Iterator[Message]:
-        """What some events of an interaction come to, in log order."""
-
-
-class XRegistry:
-    """The events of the registry itself."""
-
-    name: Final = "xregistry"
-    prefix: Final = "io.xregistry."
-
-    def __init__(self, events: XRegistryEvents) -> None:
-        self._events = events
-
-    def messages(self, interaction: Interaction, rows: Sequence[LogRow]) -> Iterator[Message]:
-        """See Family."""
-        return self._events.messages(interaction, rows)
-
-
 @dataclass(slots=True)
 class Told:
-    """One message. attributes: its context, all of them text, `sequence` included."""
+    """One message.
+
+    attributes: its context, all of them text, `sequence` included. recorded: the time of its interaction.
+    """
 
     sequence: int
     family: str
     message: Message
     attributes: Mapping[str, Any]
+    recorded: str
     _event: CloudEvent | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -103,17 +82,15 @@ class Feed:
     def _between(self, after: int, end: int) -> Iterator[Told]:
         """The messages beyond a position and up to another."""
         for interaction, rows in interactions(self._logs, after, end):
-            yield from self._of(interaction, list(rows))
+            yield from self._of(interaction, rows)
 
-    def _of(self, interaction: Interaction, rows: Sequence[LogRow]) -> Iterator[Told]:
+    def _of(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[Told]:
         """The messages of all families made from each event, in the families' order."""
-        made = [(family.name, message) for family in self._families for message in family.messages(interaction, rows)]
-        if len(self._families) > 1:
-            made.sort(key=lambda each: each[1].position)
+        made = told(self._families, interaction, rows)
         for position, several in groupby(made, key=lambda each: each[1].position):
             for index, (family, message) in enumerate(several):
                 number = sequence(position, index)
-                yield Told(number, family, *_numbered(message, number))
+                yield Told(number, family.name, *_numbered(message, number), interaction.time)
 
 
 def _numbered(message: Message, number: int) -> tuple[Message, dict[str, Any]]:
@@ -156,7 +133,8 @@ class Wants:
 
     def at_all(self, told: Told, *, live: bool = True) -> bool:
         """Whether a message is one of those that the filters are asked about. live: and no replay of older ones."""
-        return told.family in self._families and (not live or told.message.time >= self._since)
+        # Its own time may be one that a client gave, of long ago.
+        return told.family in self._families and (not live or told.recorded >= self._since)
 
     def matches(self, told: Told, *, live: bool = True) -> bool:
         """Whether a message is wanted."""

@@ -13,8 +13,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from domain.subscriptions.subscription import Subscription
+from projections.families import Family
 from projections.subscriptions.contract import Credential, Target
-from projections.subscriptions.match import Family, Told, Wants
+from projections.subscriptions.match import Told, Wants
 from projections.subscriptions.retry import Retries
 from projections.subscriptions.sequence import text
 

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 from domain.subscriptions.subscription import Subscription
 from projections.subscriptions.contract import SINKS, Open, Resolver, Target
 
-#: Whether the owner of a subscription may read the subject of an event now (SUB-911).
+#: Whether the owner of a subscription may read now what an event tells of, by its xid (SUB-911).
 Reads = Callable[[str, str], bool]
 #: What is done about sinks that have not consented (SUB-711).
 Policy = Literal["required", "optional", "off"]
@@ -86,7 +86,7 @@ class Anywhere:
         return str((await asyncio.get_running_loop().getaddrinfo(host, port))[0][4][0])
 
 
-def _everything(owner: str, subject: str) -> bool:
+def _everything(owner: str, xid: str) -> bool:
     return True
 
 

@@ -11,8 +11,9 @@ from typing import Any, Final
 from domain import cesql
 from domain.subscriptions.places import Place
 from domain.subscriptions.subscription import Subscription
+from projections.families import Family
 from projections.feed import Logs
-from projections.subscriptions.match import Family, Feed, Told, Wants
+from projections.subscriptions.match import Feed, Told, Wants
 
 #: Seconds that a preview may take; what it has by then says where to go on.
 SECONDS: Final = 20.0
@@ -55,7 +56,7 @@ class Errors:
 
 
 class Preview:
-    """A look at the past. reads: whether an event's subject may be read. most: matches that are wanted whole."""
+    """A look at the past. reads: whether what an event tells of, an xid, may be read. most: matches that are shown."""
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ class Preview:
         yield tally
 
     def _count(self, tally: Tally, told: Told) -> None:
-        if not self._wants.at_all(told, live=False) or not self._reads(told.message.subject):
+        if not self._wants.at_all(told, live=False) or not self._reads(told.message.xid):
             return
         kind = told.family, told.message.type
         tally.considered[kind] += 1

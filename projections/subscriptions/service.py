@@ -9,9 +9,9 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry
 
+from projections.families import Family, XRegistry
 from projections.subscriptions.deliver import WRITE, Deliverer
 from projections.subscriptions.deliveries import Deliveries
-from projections.subscriptions.match import Family, XRegistry
 from projections.subscriptions.metrics import Metrics
 from projections.subscriptions.ports import LEASE, Ports
 from projections.xregistry_events import XRegistryEvents

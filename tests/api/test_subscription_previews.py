@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from projections.entities.query import Readers
-from projections.subscriptions.match import XRegistry
+from projections.families import XRegistry
 from projections.subscriptions.preview import SECONDS, Preview
 from projections.xregistry_events import XRegistryEvents
 from tests.api.conftest import Api, create, serving

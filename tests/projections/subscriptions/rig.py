@@ -20,10 +20,10 @@ from domain.commands import DeleteEntities
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.subscriptions.subscription import Subscription
 from domain.world import Decision
+from projections.families import XRegistry
 from projections.subscriptions.contract import DELIVERED, Outcome, Resolver, Sink, Target
 from projections.subscriptions.deliver import Deliverer
 from projections.subscriptions.deliveries import Deliveries
-from projections.subscriptions.match import XRegistry
 from projections.subscriptions.ports import Anywhere, Ports, Time
 from projections.subscriptions.service import Service
 from projections.xregistry_events import XRegistryEvents

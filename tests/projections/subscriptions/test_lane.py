@@ -14,7 +14,7 @@ from projections.subscriptions.sequence import end_of, sequence
 
 def told(position: int) -> Told:
     whole: Any = None
-    return Told(sequence(position, 0), "xregistry", whole, {})
+    return Told(sequence(position, 0), "xregistry", whole, {}, "")
 
 
 def test_order_and_cursor() -> None:

@@ -1,0 +1,144 @@
+"""The change events of the older APIs: CloudEvents that say that an object was `updated` or `deleted`, and no more.
+
+Each is a function of one stored event and of the facts of its interaction, whichever API made the change (LEG-1001). As
+the log has one event of an object for an interaction, there is one of these at most (LEG-1003).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from commands.mapper import EventMapper
+from commands.proof import Interaction, LogRow
+from domain.compat.family import Family, family_of, number_of
+from domain.compat.uris import path_to
+from domain.events import TOPICS, EntityDeleted, EntityEvent, EntityRefreshed
+from domain.jsontext import loads
+from projections.xregistry_events import UNCONFIGURED, Message
+
+UPDATED: Final = "updated.v1"
+DELETED: Final = "deleted.v1"
+
+_MAPPER: Final = EventMapper()
+#: Paths that are kept: each write is about a Group, a definition and a Version below it.
+_KNOWN: Final = 10_000
+#: Slashes of a Version's xid.
+_VERSION: Final = 6
+
+
+class CompatEvents:
+    """The projection of one older API. It keeps nothing, so there is nothing to rebuild."""
+
+    def __init__(self, family: Family) -> None:
+        self.name: Final = family.name
+        self.prefix: Final = f"{family.events}."
+        self._family = family
+        self._below = f"/{family.groups}/"
+
+    def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[Message]:
+        """What an interaction comes to, in log order. rows: its stored events, or some of them.
+
+        Raises: UnknownTopic for an event that a newer program wrote.
+        """
+        source = (interaction.registry_url.rstrip("/") or UNCONFIGURED) + self._family.base
+        correlation = interaction.xregcorrelationid
+        for row in rows:
+            if not row.stream.startswith(self._below) or (news := _news(self._family, row)) is None:
+                continue
+            type = self.prefix + news.action
+            id = f"{correlation}.{row.position - interaction.first}.{type[3:]}"
+            time = news.time or interaction.time
+            yield Message(row.position, id, type, source, news.subject, time, correlation, None, news.xid)
+
+
+class _News(NamedTuple):
+    """What is told of a stored event. time: None for that of the interaction."""
+
+    action: str
+    subject: str
+    time: str | None
+    xid: str
+
+
+class _Fact(NamedTuple):
+    """What news need to know of a stored event; see EntityEvent. reason: of a deletion, else ""."""
+
+    xid: str
+    attributes: Mapping[str, Any]
+    private: Mapping[str, Any]
+    reason: str
+
+
+def _news(family: Family, row: LogRow) -> _News | None:
+    """What is told of one stored event of a Group or below.
+
+    Nothing of a refresh, of a pruning, after which all is there as before (LEG-707), and of what the API does not show.
+    """
+    if row.topic == EntityRefreshed.TOPIC:
+        return None
+    fact = _fact(row)
+    if fact.reason == "pruned" or family_of(fact.xid) is not family:
+        return None
+    subject = _subject(fact)
+    if subject is None:
+        return None
+    if fact.reason:
+        return _News(DELETED, subject, None, fact.xid)
+    return _News(UPDATED, subject, _TIMES[fact.xid.count("/")](fact), fact.xid)
+
+
+def _subject(fact: _Fact) -> str | None:
+    """The path of an object below the base of its API (LEG-1005); None for a Version without a number."""
+    if fact.xid.count("/") < _VERSION:
+        return _path(fact.xid)
+    definition, _, versionid = fact.xid.rsplit("/", 2)
+    # What is left of a deleted Version says its number by itself.
+    number = fact.private.get("number") or number_of(versionid, fact.private)
+    return f"{_path(definition)}/versions/{number}" if number else None
+
+
+_path: Final = lru_cache(_KNOWN)(path_to)
+
+
+def _time_of_group(fact: _Fact) -> str:
+    return str(fact.attributes["modifiedat"])
+
+
+def _time_of_definition(fact: _Fact) -> str:
+    """Of a pointer its own, as it shows those of its target, which others may change."""
+    own = fact.private["own"] if "xref" in fact.attributes["meta"] else fact.attributes["meta"]
+    return str(own["modifiedat"])
+
+
+def _time_of_version(fact: _Fact) -> str:
+    """When it came to be, also where it has changed since: Versions have no other time there."""
+    return str(fact.attributes["createdat"])
+
+
+#: By the number of slashes in an xid.
+_TIMES: Final = {2: _time_of_group, 4: _time_of_definition, 6: _time_of_version}
+
+
+def _fact(row: LogRow) -> _Fact:
+    """The fact in a stored event; one of an older layout is brought into today's."""
+    if row.topic not in TOPICS:
+        return _fact_of(_MAPPER.of_row(row))
+    state = _read(row.state)
+    return _Fact(state["xid"], state["attributes"], state["private"], state.get("reason", ""))
+
+
+def _fact_of(event: EntityEvent) -> _Fact:
+    reason = event.reason if isinstance(event, EntityDeleted) else ""
+    return _Fact(event.xid, event.attributes, event.private, reason)
+
+
+def _read(state: bytes) -> Any:
+    # No number that is rounded here is told to anybody, so a look at whether it was is spared.
+    try:
+        return orjson.loads(state)
+    except orjson.JSONDecodeError:
+        return loads(state)
