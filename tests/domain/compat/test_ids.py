@@ -1,0 +1,69 @@
+"""Ids of the older APIs and of the registry: the table in ids.yaml, and that all of them come back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain import xid as xids
+from domain.compat.ids import decoded, from_xid, segment, to_xid
+
+TABLE = yaml.load(Path(__file__).with_name("ids.yaml").read_text(), yaml.CSafeLoader)
+
+
+def rows(name: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("row", TABLE[name], ids=[row["rule"] for row in TABLE[name]])
+
+
+@rows("ids")
+def test_row(row: dict[str, Any]) -> None:
+    # LEG-401, LEG-403, LEG-404
+    id = decoded(row["segment"])
+    told = {"id": id, "xid": to_xid(id), "back": from_xid(row["xid"]), "listed": segment(id)}
+    listed = row.get("listed", row["segment"])
+    assert told == {"id": row["id"], "xid": row["xid"], "back": row["id"], "listed": listed}
+
+
+@rows("refused")
+def test_what_is_no_id(row: dict[str, Any]) -> None:
+    # LEG-401, LEG-1109
+    with pytest.raises(ValueError, match=r"it |path"):
+        decoded(row["segment"])
+
+
+@rows("foreign")
+def test_what_only_the_registry_calls_so(row: dict[str, Any]) -> None:
+    assert from_xid(row["xid"]) == row["xid"]
+
+
+def test_names_are_as_long_as_ids_are() -> None:
+    # LEG-403: 128 characters are the most, whatever they stand for
+    assert to_xid("a" * 128) == "a" * 128
+    assert to_xid(" " + "a" * 123) == "_~~20" + "a" * 123
+    for id in ("a" * 129, " " + "a" * 124, "ä" * 22):
+        with pytest.raises(ValueError, match="128"):
+            to_xid(id)
+
+
+@given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Cn"]), min_size=1, max_size=20))
+def test_every_id_comes_back(id: str) -> None:
+    # LEG-401, LEG-403: what comes back from a name is the id, so no two ids share one; so it is with segments
+    if id in (".", "..") or len(id.encode()) > 40:
+        return
+    assert xids.ID.match(to_xid(id))
+    assert from_xid(to_xid(id)) == id
+    assert decoded(segment(id)) == id
+    assert ":" not in segment(id)
+
+
+@given(st.from_regex(xids.ID, fullmatch=True))
+def test_every_name_is_one_id_or_itself(xid: str) -> None:
+    # LEG-404: ids that the registry's clients chose have a segment like any other
+    id = from_xid(xid)
+    assert id == xid or to_xid(id) == xid
+    assert decoded(segment(id)) == id

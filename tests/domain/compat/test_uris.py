@@ -1,0 +1,90 @@
+"""URIs of Versions: the tables in uris.yaml, and paths that are found again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.compat import uris
+from domain.compat.family import FAMILIES, MESSAGECATALOG, SCHEMAREGISTRY, Family
+from domain.compat.ids import to_xid
+
+TABLE = yaml.load(Path(__file__).with_name("uris.yaml").read_text(), yaml.CSafeLoader)
+ROOT = "https://h/r"
+BASES = (ROOT, *(ROOT + family.base for family in FAMILIES), "http://old.example")
+IDS = st.text(st.characters(exclude_categories=["Cc", "Cs", "Cn"]), min_size=1, max_size=8)
+
+
+def rows(name: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("row", TABLE[name], ids=[row["rule"] for row in TABLE[name]])
+
+
+@rows("composed")
+def test_composed(row: dict[str, Any]) -> None:
+    # LEG-601, LEG-602, LEG-603, LEG-607
+    path = uris.path_of(SCHEMAREGISTRY, "g", "s", 2)
+    base = "https://h/compat/schemaregistry/v0.2"
+    assert uris.compose(row.get("authority"), row.get("id"), base, path) == row["uri"]
+
+
+@rows("checked")
+def test_checked(row: dict[str, Any]) -> None:
+    # LEG-603
+    def passes(check: Callable[[str], str]) -> bool:
+        try:
+            return check(row["value"]) == str(row["value"])
+        except ValueError:
+            return False
+
+    assert (passes(uris.check_uri), passes(uris.check_reference)) == (row["uri"], row["reference"])
+
+
+@rows("normalised")
+def test_normalised(row: dict[str, Any]) -> None:
+    # LEG-608
+    assert list(uris.readings(row["uri"])) == row["is"]
+    assert uris.normalised(row["is"][0]) == row["is"][0]
+
+
+@rows("located")
+def test_located(row: dict[str, Any]) -> None:
+    # LEG-608, LEG-609
+    found = [uris.located(family, row["uri"], BASES) for family in FAMILIES]
+    assert [each and list(each) for each in found] == row["is"]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=[family.name for family in FAMILIES])
+@given(groupid=IDS, id=IDS, number=st.integers(1, 10**6))
+def test_default_uris_are_found(family: Family, groupid: str, id: str, number: int) -> None:
+    # LEG-607, LEG-608, LEG-1005: the path of a Version, whatever its ids, alone and behind its base
+    if {groupid, id} & {".", ".."}:
+        return
+    names = to_xid(groupid), to_xid(id)
+    path = uris.path_of(family, groupid, id, number)
+    assert path == uris.path_to(f"/{family.groups}/{names[0]}/{family.resources}/{names[1]}", number)
+    uri = uris.compose(None, None, ROOT + family.base, path)
+    assert uris.check_uri(uri) == uri
+    for asked in (uri, path):
+        assert uris.located(family, asked, BASES) == (*names, number)
+
+
+def test_paths_of_what_is_no_version() -> None:
+    # LEG-1002, LEG-1005: the subjects of events about Groups and definitions
+    assert uris.path_to("/schemagroups/a:b") == "/schemagroups/a%3Ab"
+    assert uris.path_to("/messagegroups/g/messages/_~my~20msg~21") == "/messagecatalog/g/messagedefinitions/my%20msg!"
+    for xid in ("/endpoints/e", "/endpoints/e/messages/m", "/"):
+        with pytest.raises(ValueError, match=xid):
+            uris.path_to(xid)
+
+
+@given(st.text(max_size=60))
+def test_no_text_breaks_a_lookup(text: str) -> None:
+    # LEG-212: a look-up is asked for anything
+    assert uris.normalised(uris.normalised(text)) == uris.normalised(text)
+    assert uris.located(MESSAGECATALOG, text, BASES) is None
