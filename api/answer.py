@@ -16,6 +16,8 @@ NO_HEADERS: Final[Headers] = []
 #: Statuses whose answers have no body, and so no length.
 BODILESS: Final = (204, 304)
 JSON: Final = (b"content-type", b"application/json; charset=utf-8")
+#: A browser takes a document for what its owner says that it is, not for what it looks like.
+NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
 
 
 class Compressor(Protocol):

@@ -25,9 +25,10 @@ from api.problem import OWN, problem_answer
 from api.proxies import Proxies
 from api.request import Disconnected, Request, request_of
 from api.rules import NotAllowed
+from commands.outages import outage
 from domain import problems
 from domain.problems import Problem
-from domain.refusals import Unauthorized
+from domain.refusals import StoreUnavailable, Unauthorized
 from projections.entities.query import MissingDocument
 
 _STOPPING: Final = "the server is being stopped; the log says whether a write was carried out"
@@ -133,7 +134,8 @@ class Front:
             return problem_answer(problems.DataRetrievalError(request.path), request)
         except Exception as error:
             failed(request, error)
-            return problem_answer(problems.ServerError(), request)
+            said = outage(error)
+            return problem_answer(StoreUnavailable(error_detail=said) if said else problems.ServerError(), request)
 
     async def _answer(self, request: Request, receive: Receive) -> Answer:
         if (preflight := self._manners.cors.preflight(request)) is not None:

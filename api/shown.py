@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from api.answer import JSON, NO_HEADERS, Answer, Headers
+from api.answer import JSON, NO_HEADERS, NOSNIFF, Answer, Headers
 from api.asof import linked, parameter
 from api.definitions import Definitions
 from api.documents import Documents
@@ -125,7 +125,7 @@ def document_answer(shown: Shown, base: str, documents: Documents, also: Headers
     if found.elsewhere is not None:
         return Answer(303, [root_link(base), *headers, (b"location", found.elsewhere)])
     document = documents(row.document) if row.document else b""
-    return Answer(200, [root_link(base), *headers, *also], document, as_stored=True)
+    return Answer(200, [root_link(base), NOSNIFF, *headers, *also], document, as_stored=True)
 
 
 class _Metadata(NamedTuple):

@@ -68,6 +68,14 @@ class UnsupportedMediaType(Refusal):
     title = 'For "<subject>", the HTTP header "Content-Type" names none of the media types that there are: <list>.'
 
 
+class StoreUnavailable(Refusal):
+    """`store_unavailable`, HTTP 503: the disk is full, a lock is held, or the database is out of reach."""
+
+    name = "store_unavailable"
+    status = 503
+    title = 'The store could not be used for "<subject>": <error_detail>. What was not acknowledged may be tried again.'
+
+
 class InvalidSubscription(Refusal):
     """`invalid_subscription`, HTTP 400: a member of a subscription breaks a rule. pointer: a JSON Pointer to it."""
 

@@ -35,6 +35,7 @@ _HEADERS: Final[dict[str, tuple[str, bool]]] = {
     "ETag": ("The state that the answer shows; absent where other entities have a part in it.", False),
     "Content-Location": ("The Version that the answer is about; absent where a write was only tried.", False),
     "Content-Disposition": ("The id of the Resource.", True),
+    "X-Content-Type-Options": ("`nosniff`; absent where the document is elsewhere.", False),
     "xRegistry-xregcorrelationid": ("The id of what the request recorded; absent where that was nothing.", False),
     FOUND: ("How many things rules beyond the model find in what was written; absent where that is nothing.", False),
 }

@@ -128,6 +128,10 @@ def header_parameters(place: Place) -> dict[str, Schema]:
     }
 
 
+#: Headers that answers with documents have besides those of their attributes.
+_DOCUMENTED: Final = ("Link", "Content-Location", "Content-Disposition", "X-Content-Type-Options")
+
+
 def document_response(place: Place) -> dict[str, Schema]:
     """The answer whose body is a document, by the name of its component."""
     attributes = _header_schemas(place, answered=True) | (_NAVIGATION if place.kind is Kind.RESOURCE else {})
@@ -135,7 +139,7 @@ def document_response(place: Place) -> dict[str, Schema]:
     return {
         _document_name(place): {
             "description": "The document, byte for byte, with its Content-Type if that is known.",
-            "headers": {**headers("Link", "Content-Location", "Content-Disposition", *RECORDED), **carried},
+            "headers": {**headers(*_DOCUMENTED, *RECORDED), **carried},
             "content": {"*/*": {}},
         }
     }

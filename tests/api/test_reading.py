@@ -14,6 +14,7 @@ VERSION_HEADERS = {
     "content-type": "text/plain",
     "link": LINK,
     "cache-control": "no-cache",
+    "x-content-type-options": "nosniff",
     "content-location": f"{BASE}/dirs/d1/files/f1/versions/1",
     "xregistry-fileid": "f1",
     "xregistry-versionid": "1",

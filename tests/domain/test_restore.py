@@ -263,7 +263,8 @@ def test_a_type_that_was_renamed_meanwhile_is_no_obstacle(registry: MemoryRegist
     position = len(registry.log)
     registry.delete(D)
     other = model()
-    (other["groups"]["dirs"] if renamed == "dir" else other["groups"]["dirs"]["resources"]["files"])["singular"] = "sheet"
+    dirs = other["groups"]["dirs"]
+    (dirs if renamed == "dir" else dirs["resources"]["files"])["singular"] = "sheet"
     registry.model(other)
     registry.put(V + "v2", {"name": "new"}, document=b"new")
     registry.put(f"{D}/files/g", {})

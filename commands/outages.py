@@ -1,0 +1,50 @@
+"""What keeps a store from working that nobody asked for: full or failing disks, locks, databases out of reach."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final
+
+import psycopg
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as NoConnection
+
+#: Primary result codes of SQLite. Damaged files are not among them: waiting mends none.
+_SQLITE: Final = {
+    sqlite3.SQLITE_FULL: "its disk is full",
+    sqlite3.SQLITE_IOERR: "its disk fails",
+    sqlite3.SQLITE_BUSY: "another program holds its lock",
+    sqlite3.SQLITE_LOCKED: "another program holds its lock",
+    sqlite3.SQLITE_READONLY: "it cannot be written to",
+    sqlite3.SQLITE_CANTOPEN: "its file cannot be opened",
+    sqlite3.SQLITE_NOMEM: "memory has run out",
+}
+#: Classes of SQLSTATE, and what they mean; single ones go before their class.
+_POSTGRESQL: Final = {
+    "53100": "its disk is full",
+    "53200": "its memory has run out",
+    "53300": "it has too many connections",
+    "25006": "it cannot be written to",
+    "55P03": "another program holds its lock",
+    "08": "it is out of reach",
+    "53": "it lacks resources",
+    "57P": "it is being stopped or started",
+    "58": "its disk fails",
+}
+
+
+def outage(error: BaseException) -> str | None:
+    """What is wrong with the store, in words, where an error of a database says so; None for any other error."""
+    found = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(found, sqlite3.Error):
+        return _SQLITE.get(getattr(found, "sqlite_errorcode", 0) & 0xFF)
+    if isinstance(found, psycopg.Error):
+        return _told(found)
+    return "it has no connection left" if isinstance(found, NoConnection) else None
+
+
+def _told(error: psycopg.Error) -> str | None:
+    state = error.sqlstate
+    if state is None:  # the server said nothing, so it was not reached, or went in the midst of it
+        return "it is out of reach" if isinstance(error, psycopg.OperationalError) else None
+    return next((said for start, said in _POSTGRESQL.items() if state.startswith(start)), None)
