@@ -21,6 +21,7 @@ from commands.verify import verify_rows
 from domain.events import EntityEvent
 from domain.jsontext import dumps
 from projections.entities.verify import verify_times
+from projections.entities.verify_index import verify_index
 
 log: Final = typer.Typer(no_args_is_help=True, help="Look at the log: every change, in order, for ever.")
 for _verb in (history, interaction, diff):
@@ -85,7 +86,7 @@ def verify(database: Database = None) -> None:
     with closing(reading(database)) as store:
         with bar("Verifying") as report:
             damaged = [*walk(store, progress=report)]
-            findings = [*damaged, *verify_rows(store), *verify_times(store)]
+            findings = [*damaged, *verify_rows(store), *verify_times(store), *verify_index(store)]
         show_lines(_FINDING, ((f"position {finding.position}: {finding.what}",) for finding in findings))
         if findings:
             raise StoreFault(f"{len(findings)} findings; {_DAMAGED if damaged else _STALE}.")

@@ -1,0 +1,92 @@
+"""Shows that the index over attributes, which filters and orders of the present go by, is what the rows ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from commands import sql
+from commands.damaged import readable, snapshot
+from commands.log import Store
+from commands.verify import Finding
+from domain.jsontext import loads
+from projections.entities.apply import UNINDEXED
+from projections.entities.leaves import leaves
+from projections.entities.tables import tables
+
+_ROWS: Final = "SELECT tree_key, type, attributes, since FROM entity WHERE tree_key > ? ORDER BY tree_key LIMIT ?"
+_LEAVES: Final = "SELECT tree_key, path, type, text, number FROM attribute WHERE tree_key > ? AND tree_key <= ?"
+_COUNT: Final = "SELECT (SELECT count(*) FROM attribute), (SELECT coalesce(max(last), 0) FROM interaction)"
+#: Paths that a finding names at most.
+_NAMED: Final = 3
+
+#: What the index holds under one path: type, text, number.
+_Leaf = tuple[Any, Any, Any]
+_Index = dict[str, dict[str, _Leaf]]
+
+
+def verify_index(store: Store) -> Iterator[Finding]:
+    """Each entity whose leaves are not those of its row, by name, and leaves of no entity. O(leaves), in pages.
+
+    Says nothing of rows that another program has left: they are made anew before anybody reads them.
+    """
+    unreadable, last = list[str](), 0
+    with snapshot(store) as connection, readable(unreadable.append):
+        if not tables().exist(connection):
+            return
+        stored, last = sql.run(connection, _COUNT).fetchone()
+        wanted = 0
+        for page, index in _pages(connection):
+            for key, type, attributes, since in page:
+                expected = _expected(type, attributes)
+                wanted += len(expected)
+                if differing := _differing(expected, index.get(key, {})):
+                    yield Finding(since if isinstance(since, int) else last, _told(key, differing))
+        if stored != wanted:
+            yield Finding(last, f"the index over attributes has {stored} leaves, the entities ask for {wanted}")
+        yield from _faults(connection, last)
+    for said in unreadable:
+        yield Finding(last, f"the database cannot read the index over attributes: {said}")
+
+
+def _pages(connection: Connection) -> Iterator[tuple[Sequence[Any], _Index]]:
+    """Rows of entities by key, with the leaves of the same keys."""
+    key = ""
+    while page := sql.run(connection, _ROWS, (key, sql.CHUNK)).fetchall():
+        index: _Index = {}
+        for owner, path, *leaf in sql.run(connection, _LEAVES, (key, page[-1][0])):
+            index.setdefault(owner, {})[path] = (leaf[0], leaf[1], leaf[2])
+        yield page, index
+        key = page[-1][0]
+        if len(page) < sql.CHUNK or not isinstance(key, str):
+            return
+
+
+def _expected(type: Any, attributes: Any) -> dict[str, _Leaf]:
+    """The leaves that a row asks for; none where its text is damaged, which is told of the row itself."""
+    if type in UNINDEXED:
+        return {}
+    try:
+        return {path: (type, *leaf) for path, leaf in leaves(loads(attributes)).items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _differing(expected: Mapping[str, _Leaf], found: Mapping[str, _Leaf]) -> list[str]:
+    paths = expected.keys() | found.keys()
+    return sorted(str(path) for path in paths if expected.get(path) != found.get(path))
+
+
+def _told(key: Any, paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return f"the index over attributes is not what {key!r} asks for at {', '.join(paths[:_NAMED])}{more}"
+
+
+def _faults(connection: Connection, last: int) -> Iterator[Finding]:
+    """What SQLite finds wrong with how it keeps the read model; what rows say is not looked at."""
+    for table in tables() if connection.dialect.name == "sqlite" else ():
+        for (said,) in sql.run(connection, f"PRAGMA integrity_check({table.name})").fetchall():
+            if said != "ok":
+                yield Finding(last, f"the file is damaged in {table.name}: {' '.join(str(said).split())}")

@@ -1,0 +1,66 @@
+"""Whatever is changed in the index over attributes behind the log's back is found, and whose it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import text
+
+from commands.handle import Waiting, handle
+from commands.log import Store
+from projections.entities.apply import Entities
+from projections.entities.rebuild import rebuild
+from projections.entities.verify import verify_times
+from projections.entities.verify_index import verify_index
+from tests.commands.test_dryrun import F, create, put
+
+V = "/dirs/d/files/f/versions/1"
+
+
+@pytest.fixture
+def told(store_url: str) -> Iterator[Store]:
+    """A registry with an index of texts, numbers, lists and empty objects."""
+    store = Store(store_url, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    store.create()
+    create(store)
+    handle([Waiting(put(F, name="é", labels={"a": "b", "c": "d"}))], store, [Entities()])
+    assert list(verify_index(store)) == []
+    yield store
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ("UPDATE attribute SET text = 'other' WHERE path = 'labels.a'", "labels.a"),
+        ("UPDATE attribute SET number = 7 WHERE path = 'epoch'", "epoch"),
+        ("UPDATE attribute SET type = 'dirs' WHERE path = 'name'", "name"),
+        ("UPDATE attribute SET path = 'labels.z' WHERE path = 'labels.a'", "labels.a, labels.z"),
+        ("DELETE FROM attribute WHERE path LIKE 'labels%'", "labels.a, labels.c"),
+    ],
+)
+def test_a_changed_leaf_is_found(told: Store, change: str, found: str) -> None:
+    # FLAG-1, FLAG-82: filters of the present go through these rows, so each of them has to be its entity's
+    key = V.replace("/", "!")
+    with told.engine.begin() as connection:
+        connection.execute(text(f"{change} AND tree_key = '{key}'"))
+    said = [each.what for each in verify_index(told)]
+    assert said[0] == f"the index over attributes is not what {key!r} asks for at {found}"
+    assert list(verify_times(told)) == []
+    rebuild(told)
+    assert list(verify_index(told)) == []
+
+
+def test_a_leaf_of_nobody_is_found(told: Store) -> None:
+    with told.engine.begin() as connection:
+        connection.execute(text("INSERT INTO attribute VALUES ('!zzz', 'name', 'dirs', 'x', NULL)"))
+    [found] = verify_index(told)
+    assert found.position == told.tip().position
+    assert found.what.startswith("the index over attributes has ")
+
+
+def test_pages_join(told: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("commands.sql.CHUNK", 1)
+    assert list(verify_index(told)) == []
