@@ -10,6 +10,7 @@ from typing import Final
 from starlette.applications import Starlette
 
 from api.callers import Everybody, Gate, Tokens, fixed_tokens
+from api.compat.mounts import Mounts
 from api.cors import Cors
 from api.feeds.delivery import Feeds
 from api.feeds.following import Following
@@ -20,6 +21,7 @@ from api.observers import Observers
 from api.proxies import Proxies
 from api.routes import discovery
 from api.routes.check import CHECK, Check
+from api.routes.compat import COMPAT, Compat
 from api.routes.diff import DIFF, Diff
 from api.routes.docs import DOCS, OPENAPI, Described
 from api.routes.documents import DOCUMENTS, Documents
@@ -106,8 +108,10 @@ def create_app(
             **_history(registry, feeds, families),
             PREVIEWS: Place(Previews(parts, gate, families), open=True),
         }
-        trees = {SUBSCRIPTIONS: Place(Subscriptions(parts))}
-        app.router.default = Front(xregistry, own, ALIASES, fixed, manners, trees)
+        compat = Place(Compat(registry, settings.public_url, settings.compat_body))
+        trees = {SUBSCRIPTIONS: Place(Subscriptions(parts)), COMPAT: compat}
+        mounts = Mounts(settings.compat_hosts, xregistry.is_free)
+        app.router.default = Front(xregistry, own, ALIASES, fixed, manners, trees, mounts.mounted)
         if service:
             observers.add(service)
             service.start()

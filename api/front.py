@@ -7,7 +7,7 @@ browsers, counting and log lines.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
 
@@ -23,7 +23,7 @@ from api.metrics import Metrics
 from api.observe import answered, failed, started
 from api.problem import OWN, problem_answer
 from api.proxies import Proxies
-from api.request import Disconnected, Request, request_of
+from api.request import Disconnected, Request, host_of, request_of
 from api.rules import NotAllowed
 from commands.outages import outage
 from domain import problems
@@ -70,11 +70,16 @@ class Manners:
     metrics: Metrics
 
 
+def _unmounted(request: Request, host: str) -> Request:
+    return request
+
+
 class Front:
     """See the module.
 
     own: places by their name below `/-/`. aliases: those of them that the root has as well, as long as the model has no
-    such name. fixed: places by their whole path. trees: places by the first segment of all their paths.
+    such name. fixed: places by their whole path. trees: places by the first segment of all their paths. mounted: gives
+    the request that one stands for, whose host is given too.
     """
 
     def __init__(
@@ -85,6 +90,7 @@ class Front:
         fixed: Mapping[tuple[str, ...], Place],
         manners: Manners,
         trees: Mapping[str, Place] | None = None,
+        mounted: Callable[[Request, str], Request] = _unmounted,
     ) -> None:
         self._main = main
         self._own = own
@@ -92,13 +98,14 @@ class Front:
         self._fixed = fixed
         self._trees = trees or {}
         self._manners = manners
+        self._mounted = mounted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await send({"type": "websocket.close"})
             return
         since = started()
-        request = request_of(scope, self._manners.public_url, self._manners.proxies)
+        request = self._request(scope)
         try:
             answer = await self._finished(await self._guarded(request, receive), request)
         except Disconnected:
@@ -111,6 +118,14 @@ class Front:
             raise
         self._manners.metrics.answered(request, answer.status, since)
         answered(request, answer.status, since)
+
+    def _request(self, scope: Scope) -> Request:
+        proxies = self._manners.proxies
+        request = request_of(scope, self._manners.public_url, proxies)
+        try:
+            return self._mounted(request, host_of(scope, proxies))
+        except Exception:  # the model cannot be read: what comes next fails too, and says so
+            return request
 
     async def _guarded(self, request: Request, receive: Receive) -> Answer:
         """The answer, whatever happens. Raises: Disconnected."""

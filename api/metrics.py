@@ -14,7 +14,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from api.paths import FIXED
-from api.problem import OWN
+from api.problem import COMPAT, OWN
 from api.request import Request
 
 CONTENT_TYPE: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
@@ -89,6 +89,8 @@ def route(request: Request, own: frozenset[str] = frozenset()) -> str:
     if segments[:1] == (OWN,):
         name = segments[1] if len(segments) > 1 else ""
         return f"/-/{name}" if name in own else "/-/"
+    if segments[:1] == (COMPAT,):
+        return COMPAT
     if len(segments) == 1 and segments[0] in FIXED:
         return segments[0]
     if len(segments) == 5:

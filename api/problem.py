@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import Final
+from urllib.parse import quote
 
 from api.answer import JSON, Answer
 from api.request import Request
@@ -20,8 +21,9 @@ RETRY_AFTER: Final = (b"retry-after", b"1")
 #: The first segment of the paths that are this registry's own.
 OWN: Final = "-"
 SUBSCRIPTIONS: Final = "subscriptions"
+COMPAT: Final = "compat"
 #: The first segments of paths whose problems are those of RFC 9457.
-_TOLD_SO: Final = frozenset((OWN, SUBSCRIPTIONS))
+_TOLD_SO: Final = frozenset((OWN, SUBSCRIPTIONS, COMPAT))
 
 
 def problem_answer(problem: Problem, request: Request, allow: str | None = None) -> Answer:
@@ -35,6 +37,8 @@ def problem_answer(problem: Problem, request: Request, allow: str | None = None)
     body = problem_body(problem, request)
     if own:
         body = {"type": body["type"], "status": problem.status, **body}
+    if request.segments[:1] == (COMPAT,):
+        body = {**body, "detail": problem.detail or body["title"], "instance": _instance(request)}
     return Answer(problem.status, headers, dumps(body))
 
 
@@ -55,6 +59,11 @@ def problem_body(problem: Problem, request: Request) -> dict[str, Json]:
 def root_link(base: str) -> tuple[bytes, bytes]:
     """The Link header that every answer carries."""
     return b"link", f"<{base}>;rel=xregistry-root".encode("latin-1", "replace")
+
+
+def _instance(request: Request) -> str:
+    """The URL that was asked for, without its query; what no URL holds is encoded."""
+    return request.base + quote(request.raw, safe="/%:@!$&'()*+,;=", encoding="latin-1")
 
 
 def _subject(problem: Problem, request: Request) -> str | None:

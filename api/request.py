@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from starlette.types import Scope
 
@@ -50,6 +50,15 @@ class Request:
         """The absolute URL that was asked for."""
         return self.base + self.path + ("?" + self.query.decode("latin-1") if self.query else "")
 
+    def at(self, raw: str) -> Request:
+        """The same request, sent to another path. raw: as it would have been sent."""
+        path, segments, details = _parts(raw)
+        return replace(self, path=path, segments=segments, details=details, raw=raw)
+
+    def with_headers(self, headers: list[tuple[bytes, bytes]]) -> Request:
+        """The same request with other headers."""
+        return replace(self, headers=headers)
+
     def header(self, name: bytes) -> str | None:
         """The value of a header, given in lower case; None when it is absent."""
         return next((value.decode("latin-1") for key, value in self.headers if key == name), None)
@@ -59,7 +68,15 @@ def request_of(scope: Scope, public_url: str | None = None, proxies: Proxies = _
     """The request in an ASGI scope. public_url: root of the registry where it is configured."""
     root = scope.get("app_root_path", scope.get("root_path", ""))
     raw = scope["raw_path"].decode("latin-1")
-    sent = raw = raw[len(root) :] if root and raw.startswith(root) else raw
+    raw = raw[len(root) :] if root and raw.startswith(root) else raw
+    path, segments, details = _parts(raw)
+    base = public_url if public_url is not None else (proxies.root(scope) or _base(scope)) + root
+    query, headers = scope["query_string"], scope["headers"]
+    return Request(scope["method"], path, segments, details, query, headers, base, raw)
+
+
+def _parts(raw: str) -> tuple[str, tuple[str, ...], bool]:
+    """A path decoded, in segments, and whether `$details` was taken off the last one."""
     # Split first, decode then: an encoded slash never makes a segment.
     segments = tuple(raw.rstrip("/").split("/")[1:])
     if "%" in raw:
@@ -69,13 +86,21 @@ def request_of(scope: Scope, public_url: str | None = None, proxies: Proxies = _
     if details:
         last = segments[-1].removesuffix(DETAILS)
         segments = (*segments[:-1], last) if last else segments[:-1]
-    base = public_url if public_url is not None else (proxies.root(scope) or _base(scope)) + root
-    query, headers = scope["query_string"], scope["headers"]
-    return Request(scope["method"], raw or "/", segments, details, query, headers, base, sent)
+    return raw or "/", segments, details
+
+
+def host_of(scope: Scope, proxies: Proxies = _NONE) -> str:
+    """The host that a request was sent to, as its client or a trusted proxy says; empty where nobody does."""
+    root = proxies.root(scope)
+    return urlsplit(root).netloc if root is not None else _host(scope)
+
+
+def _host(scope: Scope) -> str:
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
 
 
 def _base(scope: Scope) -> str:
-    host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
+    host = _host(scope)
     if not HOST.match(host):
         host = ":".join(_address(scope))
     return f"{scope['scheme']}://{host}"

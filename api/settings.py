@@ -15,9 +15,11 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from api import callers, cors, proxies
+from api.compat.mounts import hosts_of
 from api.limits import MAX_BODY
 from commands.secrets import keys_of
 from domain import xid as xids
+from domain.compat.family import Family
 from domain.world import DomainValidation
 from projections.subscriptions.addresses import entries
 
@@ -107,6 +109,14 @@ def _dns_name(text: str) -> None:
         raise ValueError("a DNS name is needed, such as registry.example.com")
 
 
+def _hosts(text: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]", name):
+            raise ValueError(f"{name} is no host name, such as schemas.example.com")
+    return names
+
+
 class Settings(BaseSettings):
     """How one process of the registry runs. Each field is `ANNALS_<FIELD>` in the environment and in `.env`."""
 
@@ -135,6 +145,15 @@ class Settings(BaseSettings):
     check_seconds: float = Field(10, gt=0, description="seconds that checking one document may take")
     check_memory: int = Field(2048, ge=256, description="megabytes of memory that a process which checks may take")
     max_body: int = Field(MAX_BODY, ge=1, description="bytes that the body of a request may have")
+    compat_body: int = Field(
+        1 << 20, ge=1, description="bytes that the body of a request to the older APIs below /compat may have"
+    )
+    compat_schemaregistry_hosts: Annotated[str | None, _parsed(_hosts)] = Field(
+        None, description="host names that serve Schema Registry 0.2 at their root and nothing else, with commas"
+    )
+    compat_messagecatalog_hosts: Annotated[str | None, _parsed(_hosts)] = Field(
+        None, description="host names that serve Message Catalog 0.1 at their root and nothing else, with commas"
+    )
     pagelimit: int = Field(
         0, ge=0, description="members that one answer about a collection has at most; 0 for any number"
     )
@@ -197,6 +216,11 @@ class Settings(BaseSettings):
     def origin(self) -> str:
         """What sinks are told who sends (`WebHook-Request-Origin`)."""
         return self.sinks_origin or urlsplit(self.public_url or "").hostname or "localhost"
+
+    @property
+    def compat_hosts(self) -> dict[str, Family]:
+        """The older APIs by the host names that are theirs alone."""
+        return hosts_of(_hosts(self.compat_schemaregistry_hosts or ""), _hosts(self.compat_messagecatalog_hosts or ""))
 
     @property
     def other_registries(self) -> tuple[str, ...]:

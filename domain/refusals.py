@@ -68,6 +68,14 @@ class UnsupportedMediaType(Refusal):
     title = 'For "<subject>", the HTTP header "Content-Type" names none of the media types that there are: <list>.'
 
 
+class UnsupportedCoding(Refusal):
+    """`unsupported_coding`, HTTP 415: the body is coded in a way that the server does not undo."""
+
+    name = "unsupported_coding"
+    status = 415
+    title = 'For "<subject>", the body has the content coding "<coding>"; there are gzip and identity.'
+
+
 class StoreUnavailable(Refusal):
     """`store_unavailable`, HTTP 503: the disk is full, a lock is held, or the database is out of reach."""
 

@@ -1,0 +1,49 @@
+"""Who may see what through the older APIs: the rights of the xRegistry API, told in their words (LEG-1101 to 1104).
+
+Who may list or create Groups learns the ids of all of them, also of those that it may not look into; for anybody else,
+a Group that it may not read is not there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from api.compat.paths import Kind, Target
+from domain import problems
+from domain.compat.family import Family
+from domain.refusals import Forbidden
+from domain.roles import Caller, Role
+
+_WRITERS: Final = frozenset((Role.WRITER, Role.ADMIN))
+#: Paths that are no Group's.
+_ABOVE: Final = frozenset((Kind.GROUPS, Kind.LOOKUP, Kind.DESCRIPTION))
+
+
+def may_list(caller: Caller, family: Family) -> bool:
+    """Whether a caller learns of all Groups: with a role for the registry, or where it may create one of them."""
+    creates = (role in _WRITERS and xid.startswith(f"/{family.groups}/") for xid, role in caller.groups.items())
+    return caller.role is not None or any(creates)
+
+
+def check_read(caller: Caller, target: Target, path: str) -> bool:
+    """Whether the caller sees all that is at a path; False where it may know of the Group that it is, and no more.
+
+    Raises: Forbidden, and NotFound where not even this may be known.
+    """
+    if target.kind in _ABOVE:
+        if target.kind is Kind.GROUPS and not may_list(caller, target.family):
+            raise Forbidden(caller=caller.name)
+        return True
+    if caller.reads(target.groupxid):
+        return True
+    if not may_list(caller, target.family):
+        raise problems.NotFound(path)
+    if target.kind is not Kind.GROUP:
+        raise Forbidden(caller=caller.name)
+    return False
+
+
+def check_write(caller: Caller, target: Target) -> None:
+    """Raises: Forbidden, whatever is there: a refusal tells nothing of Groups that the caller may not see."""
+    if caller.role_at(target.groupxid) not in _WRITERS:
+        raise Forbidden(caller=caller.name)

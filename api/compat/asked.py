@@ -1,0 +1,193 @@
+"""What a request to the older APIs says besides its path: parameters, attributes in headers or query, and a body.
+
+Rules LEG-204, LEG-501 to LEG-505, LEG-512, LEG-513.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import unquote_to_bytes
+
+from starlette.types import Receive
+
+from api.headers import BadHeader, decode
+from api.limits import body_of
+from api.request import Request
+from domain import problems
+from domain.compat import formats
+from domain.compat.family import MESSAGECATALOG, Family
+from domain.compat.refusals import Invalid
+from domain.jsontext import InvalidJson, loads
+from domain.problems import BadRequest, Problem
+from domain.refusals import BodyTooLarge, UnsupportedCoding, UnsupportedMediaType
+
+#: What may be asked of a read and of a write, besides what belongs to a path.
+ASOF: Final = "asof"
+DRYRUN: Final = "dryrun"
+LIMIT: Final = "limit"
+AFTER: Final = "after"
+URI: Final = "uri"
+
+#: Attributes that may be empty, which is not the same as not given.
+_TEXTS: Final = frozenset(("description", "about"))
+_CODING: Final = b"content-encoding"
+_TYPE: Final = b"content-type"
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """What a POST says of its document, None where it says nothing.
+
+    description: of the Version. about: the description of the schema or definition.
+    """
+
+    description: str | None = None
+    about: str | None = None
+    format: str | None = None
+    authority: str | None = None
+    id: str | None = None
+
+
+def parameters(request: Request, known: Collection[str] = ()) -> Mapping[str, str]:
+    """Decoded values by parameter. known: those of the path, besides `asof` of a read and `dryrun` of a write.
+
+    Values are percent-encoded and nothing else, so a plus sign is one.
+    Raises: BadFlag for one of the two that belongs to other methods; BadRequest for a parameter that is not known or is
+    repeated, and for what is no UTF-8.
+    """
+    flag, other = (ASOF, DRYRUN) if request.reads else (DRYRUN, ASOF)
+    found: dict[str, str] = {}
+    for parameter in filter(None, request.query.decode("latin-1").split("&")):
+        raw, _, value = parameter.partition("=")
+        name = _decoded(raw, "the query")
+        if name == other:
+            raise problems.BadFlag(flag=name)
+        if name != flag and name not in known:
+            raise refused(name, f"there is no such parameter here, only {', '.join(sorted({flag, *known}))}")
+        if name in found:
+            raise refused(name, "it may appear once only")
+        found[name] = _decoded(value, f'the parameter "{name}"')
+    return found
+
+
+def names_of(family: Family) -> Mapping[str, tuple[str, str]]:
+    """The parameter and the header of each member of `Attributes`."""
+    about = "messagedescription" if family is MESSAGECATALOG else "schemadescription"
+    prefix = family.headers
+    return {
+        "description": ("description", f"{prefix}-Version-Description"),
+        "about": (about, f"{prefix}-Description"),
+        "format": ("format", f"{prefix}-Format"),
+        "authority": ("authority", f"{prefix}-Authority"),
+        "id": ("id", f"{prefix}-Id"),
+    }
+
+
+def attributes(request: Request, family: Family, given: Mapping[str, str]) -> Attributes:
+    """The attributes of a POST. given: its parameters. Raises: BadRequest where places differ (LEG-501, LEG-504)."""
+    found: dict[str, str] = {}
+    for name, (parameter, header) in names_of(family).items():
+        values = {*([given[parameter]] if parameter in given else []), *_headers(request, header)}
+        if len(values) > 1:
+            raise refused(parameter, f"the query and the header {header} give it different values")
+        given_value = next(iter(values), None)
+        if given_value or (given_value is not None and name in _TEXTS):
+            found[name] = given_value
+    return Attributes(**_with_format_of(request, found))
+
+
+def refused(name: str, reason: str) -> Problem:
+    """The refusal of one attribute or parameter."""
+    return Invalid(name=name, error_detail=reason)
+
+
+def contenttype_of(request: Request) -> str | None:
+    """The media type of a document as it was sent; None where none was."""
+    return request.header(_TYPE) or None
+
+
+async def content_of(request: Request, receive: Receive, most: int) -> bytes:
+    """The bytes of a body, decoded where they are coded with gzip.
+
+    most: how many there may be, in either form. Raises: UnsupportedCoding, BodyTooLarge, BadRequest, Disconnected.
+    """
+    coding = (request.header(_CODING) or "identity").strip().lower()
+    if coding == "identity":
+        return await body_of(request, receive, most)
+    if coding not in ("gzip", "x-gzip"):
+        raise UnsupportedCoding(coding=coding)
+    plain = [header for header in request.headers if header[0] != _CODING]
+    return _unzipped(await body_of(request.with_headers(plain), receive, most), most)
+
+
+async def object_of(request: Request, receive: Receive, most: int) -> dict[str, Any]:
+    """The JSON object of a body, an empty one where there is no body.
+
+    Raises: UnsupportedMediaType, ParsingData, BadRequest for JSON of another kind, and what `content_of` raises.
+    """
+    content = await content_of(request, receive, most)
+    if not content:
+        return {}
+    check_json(request)
+    try:
+        found = loads(content)
+    except InvalidJson as error:
+        raise problems.ParsingData(error_detail=str(error)) from None
+    if not isinstance(found, dict):
+        raise BadRequest(error_detail="the body has to be a JSON object")
+    return found
+
+
+def check_json(request: Request) -> None:
+    """Raises: UnsupportedMediaType for a body that says it is no JSON (LEG-204). Who says nothing means JSON."""
+    given = contenttype_of(request)
+    kind = (given or "application/json").partition(";")[0].strip().lower()
+    if kind != "application/json" and not kind.endswith("+json"):
+        raise UnsupportedMediaType(list="application/json, *+json")
+
+
+def _with_format_of(request: Request, found: dict[str, str]) -> dict[str, str]:
+    """The same with the format that the media type names, which counts where nothing else does (LEG-504)."""
+    try:
+        named = formats.of_media_type(contenttype_of(request) or "")
+    except ValueError as error:
+        raise refused("format", str(error)) from None
+    if named is None:
+        return found
+    stated = found.setdefault("format", named)
+    if not formats.same(stated, named):
+        raise refused("format", f"the media type says {named!r}, the request {stated!r}")
+    return found
+
+
+def _headers(request: Request, name: str) -> list[str]:
+    """The decoded values of a header. Raises: HeaderError."""
+    wanted = name.lower().encode()
+    try:
+        return [decode(value.decode("latin-1")) for key, value in request.headers if key == wanted]
+    except BadHeader as error:
+        raise problems.HeaderError(name=name, error_detail=str(error)) from None
+
+
+def _decoded(text: str, place: str) -> str:
+    try:
+        return unquote_to_bytes(text.encode("latin-1")).decode()
+    except UnicodeDecodeError:
+        raise BadRequest(error_detail=f"{place} is not percent-encoded UTF-8") from None
+
+
+def _unzipped(content: bytes, most: int) -> bytes:
+    """Raises: BodyTooLarge before more than `most` bytes are there; BadRequest."""
+    reader = zlib.decompressobj(31)
+    try:
+        found = reader.decompress(content, most + 1)
+    except zlib.error as error:
+        raise BadRequest(error_detail=f"the body is no gzip: {error}") from None
+    if len(found) > most:
+        raise BodyTooLarge(max_size=most)
+    if not reader.eof or reader.unused_data:
+        raise BadRequest(error_detail="the body is no gzip, or not one whole member of it")
+    return found

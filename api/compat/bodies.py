@@ -1,0 +1,105 @@
+"""Bodies of the older APIs as trees of the registry: Groups, and documents with their attributes.
+
+Rules LEG-204, LEG-205, LEG-504, LEG-512, LEG-603, LEG-801 to LEG-804.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from api.compat.asked import Attributes, refused
+from api.compat.paths import Target
+from domain.commands import Method, WriteTree
+from domain.compat import formats, uris
+from domain.compat.facade import Facade
+from domain.compat.family import SCHEMAREGISTRY
+from domain.compat.ids import decoded
+
+#: Members of a Group's body that the server sets, so that whatever they say means nothing.
+_SERVED: Final = frozenset(("createdtimeutc", "updatedtimeutc"))
+
+
+def group_command(target: Target, base: str, body: Mapping[str, Any]) -> WriteTree:
+    """The command of a PUT of a Group. base: absolute URL of the façade. Raises: Invalid."""
+    schemas = target.family is SCHEMAREGISTRY
+    known = {"id": _text, "format": _text, "description": _text, **({"groupProperties": _texts} if schemas else {})}
+    given = {name: _member(known, name, value) for name, value in body.items() if name not in _SERVED}
+    given = {name: value for name, value in given.items() if value is not None}
+    _check_id(target, given.pop("id", None))
+    format = given.get("format")
+    if format == "" or (format is None and not schemas):
+        raise refused("format", "a format is needed" if format is None else "it may be left out, but not be empty")
+    tree: dict[str, Any] = {"description": given["description"]} if "description" in given else {}
+    if "groupProperties" in given:
+        tree["labels"] = given["groupProperties"]
+    if format is not None:
+        tree |= {"format": formats.mapped(format)} if schemas else {}
+    return WriteTree(target.groupxid, tree, Method.PUT, facade=Facade(target.family, base, format=format))
+
+
+def schema_command(
+    target: Target, base: str, attributes: Attributes, content: bytes, contenttype: str | None
+) -> WriteTree:
+    """The command of a POST of a schema. Raises: Invalid."""
+    tree: dict[str, Any] = {"contenttype": contenttype}
+    if attributes.description is not None:
+        tree["description"] = attributes.description
+    if attributes.format is not None:
+        tree["format"] = formats.mapped(attributes.format)
+    facade = _facade(target, base, attributes)
+    return WriteTree(target.xid, tree, Method.POST, document=content, mediatype=contenttype or "", facade=facade)
+
+
+def message_command(
+    target: Target, base: str, attributes: Attributes, content: bytes, contenttype: str | None, format: str
+) -> WriteTree:
+    """The command of a POST of a message definition. format: of its Group. Raises: Invalid."""
+    facade = replace(_facade(target, base, attributes), content=content, contenttype=contenttype, format=format)
+    return WriteTree(target.xid, {}, Method.POST, facade=facade)
+
+
+def _facade(target: Target, base: str, given: Attributes) -> Facade:
+    """Raises: Invalid for an authority or id that is no URI (LEG-603)."""
+    _checked("authority", given.authority, uris.check_uri)
+    _checked("id", given.id, uris.check_reference)
+    return Facade(target.family, base, given.authority, given.id, given.format, given.about)
+
+
+def _checked(name: str, value: str | None, check: Callable[[str], str]) -> None:
+    try:
+        if value is not None:
+            check(value)
+    except ValueError as error:
+        raise refused(name, str(error)) from None
+
+
+def _check_id(target: Target, id: str | None) -> None:
+    """Raises: Invalid where a body has another id than its path. Both may be percent-encoded in their own ways."""
+    if id is None:
+        return
+    try:
+        same = decoded(id) == target.group
+    except ValueError:
+        same = id == target.group
+    if not same:
+        raise refused("id", "the path has another one")
+
+
+def _member(known: Mapping[str, Callable[[str, Any], Any]], name: str, value: Any) -> Any:
+    if name not in known:
+        raise refused(name, f"there is no such member, only {', '.join((*known, *sorted(_SERVED)))}")
+    return None if value is None else known[name](name, value)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise refused(name, "a text is needed")
+    return value
+
+
+def _texts(name: str, value: Any) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
+        raise refused(name, "an object of texts is needed")
+    return value

@@ -1,0 +1,181 @@
+"""What the read model says of Groups, schemas and message definitions, in the words of the older APIs.
+
+Rules LEG-301, LEG-302, LEG-407, LEG-604, LEG-608, LEG-703, LEG-1203, LEG-1206, LEG-1207.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final
+
+from domain import xid as xids
+from domain.compat import formats
+from domain.compat.family import FACADE, SCHEMAREGISTRY, Family
+from domain.compat.ids import from_xid, segment
+from domain.jsontext import loads_own
+from projections.compat import Published, Shown
+from projections.entities.query import View
+from projections.entities.rows import Row
+from projections.xregistry_events import UNCONFIGURED
+
+_JSON: Final = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One Version of a schema or message definition, and all that an answer tells of it.
+
+    group, child: decoded ids. uri: its URI. about: the description of the schema or definition. format: as its clients
+    spell it. createdat, modifiedat, epoch: of the schema or definition. content, contenttype: the document and its
+    media type. elsewhere: URL of a document that is not stored here. None for what is not set.
+    """
+
+    family: Family
+    group: str
+    child: str
+    shown: Shown
+    uri: str
+    format: str | None
+    authority: str | None
+    about: str | None
+    description: str | None
+    createdat: str
+    modifiedat: str
+    epoch: int
+    content: bytes
+    contenttype: str | None
+    elsewhere: str | None = None
+
+    @property
+    def tag(self) -> bytes:
+        """A strong entity tag: of the bytes, and of the states of the Version and of its schema or definition."""
+        digest = sha256(self.content).hexdigest()[:16]
+        return f'"{digest}.{self.shown.row.epoch}.{self.epoch}"'.encode()
+
+
+def ids_in(view: View, collection: str) -> list[str]:
+    """The ids of a collection's members as they stand in paths, by code point (LEG-203)."""
+    rows = view.subtree(collection, (xids.type_of(collection),))
+    return sorted(segment(from_xid(row.id)) for row in rows)
+
+
+def group_object(row: Row, family: Family) -> dict[str, Any]:
+    """A Group as its clients know it: exactly the attributes that are set (LEG-301)."""
+    own = loads_own(row.attributes)
+    members = {
+        "id": segment(from_xid(row.id)),
+        "format": group_format(row, family),
+        "description": own.get("description"),
+        "createdtimeutc": row.createdat,
+        "updatedtimeutc": row.modifiedat,
+        "groupProperties": own.get("labels") if family is SCHEMAREGISTRY else None,
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def group_format(row: Row, family: Family) -> str | None:
+    """The format of a Group as its clients spell it, None for none."""
+    spelled: str | None = facade_of(row).get("format")
+    if spelled is not None:
+        return spelled
+    own = loads_own(row.attributes)
+    if family is SCHEMAREGISTRY:
+        return formats.spelled(own["format"]) if own.get("format") else None
+    return None
+
+
+def facade_of(row: Row) -> Mapping[str, Any]:
+    """What only the older APIs know of an entity."""
+    found: Mapping[str, Any] = loads_own(row.private).get(FACADE, {})
+    return found
+
+
+def definition(view: View, family: Family, xid: str, shown: Shown) -> Definition | None:
+    """All that an answer tells of one Version; None where its Resource or Group is not there.
+
+    xid: of the Resource. Raises: MissingDocument.
+    """
+    resource, group = view.shown(xid), view.entity(xids.join(*xids.segments(xid)[:2]))
+    if resource is None or group is None:
+        return None
+    version, facade = loads_own(shown.row.attributes), facade_of(resource)
+    content, contenttype = _document(view, family, group, shown, version)
+    groupid, id = (from_xid(part) for part in xids.segments(xid)[1:4:2])
+    return Definition(
+        family=family,
+        group=groupid,
+        child=id,
+        shown=shown,
+        uri=_uri(view, family, shown),
+        format=_format(family, group, facade, version),
+        authority=facade.get("authority"),
+        about=facade.get("description", _latest_description(view, xid, shown, version)),
+        description=version.get("description"),
+        createdat=resource.createdat,
+        modifiedat=resource.modifiedat,
+        epoch=resource.epoch,
+        content=content,
+        contenttype=contenttype,
+        elsewhere=version.get("schemaurl") if family is SCHEMAREGISTRY else None,
+    )
+
+
+def found_by(view: View, family: Family, uri: str, roots: tuple[str, ...]) -> Shown | None:
+    """The Version that a URI means, None for none.
+
+    roots: URLs of the registry as it is now. A default URI that was given under another one is found by its path.
+    """
+    published = Published(view)
+    found = published.by_uri(family, uri, [*roots, *(root + family.base for root in roots)])
+    before, base, _ = uri.partition(family.base + "/")
+    if found is not None or not base or before in roots:
+        return found
+    found = published.by_uri(family, uri, [before + family.base])
+    return found if found is not None and _root_of(view, found) == before else None
+
+
+def _uri(view: View, family: Family, shown: Shown) -> str:
+    """The URI of a Version: its own, or what its path was below the registry's URL when it was made (LEG-604)."""
+    return shown.uri if ":" in shown.uri else _root_of(view, shown) + family.base + shown.uri
+
+
+def _root_of(view: View, shown: Shown) -> str:
+    """The URL of the registry when a Version was made."""
+    born = shown.row.born
+    made = view.log.interactions(born - 1, 1) if born is not None else []
+    return (made[0].registry_url.rstrip("/") if made else "") or UNCONFIGURED
+
+
+def _latest_description(view: View, xid: str, shown: Shown, version: Mapping[str, Any]) -> str | None:
+    """What describes a schema or definition that nothing else does (§ 12)."""
+    latest = Published(view).latest(xid)
+    if latest is None or latest.number == shown.number:
+        return version.get("description")
+    found: str | None = loads_own(latest.row.attributes).get("description")
+    return found
+
+
+def _format(family: Family, group: Row, facade: Mapping[str, Any], version: Mapping[str, Any]) -> str | None:
+    """The format that is in force, as a client spelled it where one did (LEG-701, LEG-703)."""
+    if family is not SCHEMAREGISTRY:
+        return group_format(group, family)
+    actual = version.get("format")
+    for spelled in (facade.get("format"), group_format(group, family)):
+        if spelled is not None and (actual is None or formats.same(spelled, actual)):
+            return str(spelled)
+    return formats.spelled(actual) if actual else None
+
+
+def _document(
+    view: View, family: Family, group: Row, shown: Shown, version: Mapping[str, Any]
+) -> tuple[bytes, str | None]:
+    """The bytes of a document and its media type. Raises: MissingDocument."""
+    if family is SCHEMAREGISTRY:
+        digest = shown.row.document
+        return view.document(digest) if digest else b"", version.get("contenttype")
+    digest = shown.facade.get("document")
+    if digest is not None:
+        return view.document(digest), shown.facade.get("contenttype")
+    return b"", _JSON

@@ -1,0 +1,137 @@
+"""What a path of the older APIs names, read from the path as it was sent: an encoded slash is part of an id (LEG-401).
+
+Spec: Schema Registry 0.2 and Message Catalog 0.1, "Path hierarchy".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+from urllib.parse import unquote
+
+from domain import problems
+from domain import xid as xids
+from domain.compat import ids
+from domain.compat.family import FAMILIES, MESSAGECATALOG, SCHEMAREGISTRY, Family
+
+OPENAPI: Final = "openapi.json"
+
+
+class Kind(Enum):
+    """What stands at a path. A child is a schema or a message definition."""
+
+    GROUPS = "groups"
+    GROUP = "group"
+    CHILDREN = "children"
+    CHILD = "child"
+    VERSIONS = "versions"
+    VERSION = "version"
+    LOOKUP = "lookup"
+    DESCRIPTION = "description"
+
+
+#: The methods that each path takes, besides HEAD and OPTIONS.
+METHODS: Final[dict[Kind, tuple[str, ...]]] = {
+    Kind.GROUPS: ("GET",),
+    Kind.GROUP: ("GET", "PUT", "DELETE"),
+    Kind.CHILDREN: ("GET", "DELETE"),
+    Kind.CHILD: ("GET", "POST", "DELETE"),
+    Kind.VERSIONS: ("GET",),
+    Kind.VERSION: ("GET", "DELETE"),
+    Kind.LOOKUP: ("GET",),
+    Kind.DESCRIPTION: ("GET",),
+}
+
+#: The path that finds a Version by its URI.
+LOOKUPS: Final = {SCHEMAREGISTRY: "schema", MESSAGECATALOG: "messagedefinition"}
+#: What the Message Catalog's own text calls it, which is understood in any letter case (LEG-201).
+_SPACED: Final = "message definition"
+_FAMILIES: Final = {tuple(family.base.split("/")[2:]): family for family in FAMILIES}
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,17}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a request is about. group, child: ids as the clients mean them, decoded; empty where the path has none.
+
+    number: of a Version, 0 where the path names none.
+    """
+
+    family: Family
+    kind: Kind
+    group: str = ""
+    child: str = ""
+    number: int = 0
+
+    @property
+    def groupxid(self) -> str:
+        """The xid of the Group."""
+        return xids.join(self.family.groups, ids.to_xid(self.group))
+
+    @property
+    def collection(self) -> str:
+        """The xid of the Group's Resources."""
+        return f"{self.groupxid}/{self.family.resources}"
+
+    @property
+    def xid(self) -> str:
+        """The xid of the Resource."""
+        return f"{self.collection}/{ids.to_xid(self.child)}"
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that the path takes, besides HEAD and OPTIONS."""
+        return METHODS[self.kind]
+
+
+def locate(raw: str) -> Target:
+    """What a canonical path names; whether it exists is for others to say. raw: as it was sent, `/compat` included.
+
+    Raises: ApiNotFound for a path that there is not, BadRequest for an id that there cannot be, NotFound for a number.
+    """
+    parts = raw.split("/")[1:]
+    if len(parts) > 1 and not parts[-1]:
+        parts = parts[:-1]  # LEG-107: a slash at the end means nothing
+    family = _FAMILIES.get(tuple(map(unquote, parts[1:3])))
+    if family is None or len(parts) < 4:
+        raise problems.ApiNotFound()
+    kind = _kind(family, parts[3:])
+    if kind is None:
+        raise problems.ApiNotFound()
+    named = parts[4:] if kind not in (Kind.LOOKUP, Kind.DESCRIPTION) else []
+    group, child = (*map(_id, named[0:3:2]), "", "")[:2]
+    return Target(family, kind, group, child, _number(named[4], raw) if kind is Kind.VERSION else 0)
+
+
+def _kind(family: Family, parts: list[str]) -> Kind | None:
+    fixed = [unquote(part) for part in parts[0::2]]
+    if len(parts) == 1 and fixed[0] == OPENAPI:
+        return Kind.DESCRIPTION
+    if len(parts) == 1 and (fixed[0] == LOOKUPS[family] or _is_spaced(family, fixed[0])):
+        return Kind.LOOKUP
+    if fixed != [family.path, family.children, "versions"][: len(fixed)]:
+        return None
+    by_length = (Kind.GROUPS, Kind.GROUP, Kind.CHILDREN, Kind.CHILD, Kind.VERSIONS, Kind.VERSION)
+    return by_length[len(parts) - 1] if len(parts) <= len(by_length) else None
+
+
+def _is_spaced(family: Family, name: str) -> bool:
+    return family is MESSAGECATALOG and name.lower() == _SPACED
+
+
+def _id(segment: str) -> str:
+    try:
+        id = ids.decoded(segment)
+        ids.to_xid(id)  # so that it has one wherever it is asked for
+    except ValueError as error:
+        raise problems.BadRequest(error_detail=f'the id "{segment}" cannot be: {error}') from None
+    return id
+
+
+def _number(segment: str, raw: str) -> int:
+    """Raises: NotFound for what is no number of a Version (LEG-209)."""
+    if not _NUMBER.match(segment):
+        raise problems.NotFound(raw)
+    return int(segment)

@@ -1,0 +1,193 @@
+"""GET of the older APIs, now or at a moment of the past: rows S1, S2, S5, S8, S10, S11, S13 and their like of M."""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from api import conditional
+from api.answer import Answer
+from api.asof import linked, parameter
+from api.compat.access import check_read
+from api.compat.answers import document_answer, json_answer
+from api.compat.asked import AFTER, ASOF, LIMIT, URI, parameters, refused
+from api.compat.definitions import definition, found_by, group_object, ids_in
+from api.compat.paths import Kind, Target
+from api.compat.tags import check, group_tag
+from api.moments import Moments
+from api.request import Request
+from api.wiring import Registry
+from domain import problems
+from domain import xid as xids
+from projections.compat import Published, Shown
+from projections.entities.query import View
+
+#: The parameters of each path that is read, besides `asof`.
+_PARAMETERS: Final[Mapping[Kind, tuple[str, ...]]] = {
+    **dict.fromkeys((Kind.GROUPS, Kind.CHILDREN, Kind.VERSIONS), (LIMIT, AFTER)),
+    Kind.LOOKUP: (URI,),
+}
+#: Members of a page at most.
+_MOST: Final = 10_000
+
+
+class Look(NamedTuple):
+    """A request and the moment that it sees. moment: what URLs in its answer end with."""
+
+    request: Request
+    target: Target
+    given: Mapping[str, str]
+    view: View
+    roots: tuple[str, ...]
+
+    @property
+    def moment(self) -> str:
+        """See the class."""
+        return parameter(self.given.get(ASOF))
+
+
+class Reading:
+    """Answers to GET and HEAD. root: URL of the registry that what is kept starts from."""
+
+    def __init__(self, registry: Registry, moments: Moments, root: str) -> None:
+        self._readers = registry.readers
+        self._moments = moments
+        self._root = root
+        self._handlers: Mapping[Kind, Callable[[Look], Answer]] = {
+            Kind.GROUPS: _groups,
+            Kind.GROUP: _group,
+            Kind.CHILDREN: _children,
+            Kind.CHILD: _latest,
+            Kind.VERSIONS: _versions,
+            Kind.VERSION: _version,
+            Kind.LOOKUP: _looked_up,
+        }
+
+    async def answer(self, request: Request, target: Target) -> Answer:
+        """The answer. Raises: Problem, Unchanged."""
+        given = parameters(request, _PARAMETERS.get(target.kind, ()))
+        then = await self._moments.find(given[ASOF]) if ASOF in given else None
+
+        def made() -> Answer:
+            roots = tuple(dict.fromkeys((self._root, request.base)))
+            with self._readers.view() as view:
+                seen = then.seen(view) if then else view
+                return self._handlers[target.kind](Look(request, target, given, seen, roots))
+
+        answer = await asyncio.to_thread(made)
+        return then.told(answer, request) if then else answer
+
+
+def _groups(look: Look) -> Answer:
+    check_read(look.request.caller, look.target, look.request.path)
+    return _listed(look, ids_in(look.view, f"/{look.target.family.groups}"))
+
+
+def _group(look: Look) -> Answer:
+    row = look.view.entity(look.target.groupxid)
+    whole = check_read(look.request.caller, look.target, look.request.path)
+    if row is None:
+        raise missing(look.request)
+    found = group_object(row, look.target.family)
+    if not whole:
+        return json_answer(look.request, 200, {"id": found["id"]})
+    tag = group_tag(row)
+    check(look.request, tag)
+    return json_answer(look.request, 200, found, conditional.tag_headers(tag))
+
+
+def _children(look: Look) -> Answer:
+    _check_group(look)
+    return _listed(look, ids_in(look.view, look.target.collection))
+
+
+def _versions(look: Look) -> Answer:
+    _check_group(look)
+    if look.view.entity(look.target.xid) is None:
+        raise missing(look.request)
+    return _listed(look, [shown.number for shown in Published(look.view).versions(look.target.xid)])
+
+
+def _latest(look: Look) -> Answer:
+    _check_group(look)
+    return _document(look, look.target.xid, Published(look.view).latest(look.target.xid))
+
+
+def _version(look: Look) -> Answer:
+    _check_group(look)
+    xid = look.target.xid
+    return _document(look, xid, Published(look.view).version(xid, look.target.number))
+
+
+def _looked_up(look: Look) -> Answer:
+    """The Version of a URI; one that the caller may not read is not found, so that nobody can try URIs (LEG-1104)."""
+    uri = look.given.get(URI)
+    if not uri:
+        raise refused(URI, "the URI of a version is needed, once")
+    shown = found_by(look.view, look.target.family, uri, look.roots)
+    if shown is None or not look.request.caller.reads(shown.row.xid):
+        raise missing(look.request)
+    return _document(look, xids.join(*xids.segments(shown.row.xid)[:4]), shown)
+
+
+def _document(look: Look, xid: str, shown: Shown | None) -> Answer:
+    found = definition(look.view, look.target.family, xid, shown) if shown is not None else None
+    if found is None:
+        raise missing(look.request)
+    if found.elsewhere is None:
+        check(look.request, found.tag)
+    return document_answer(found, look.request, look.moment)
+
+
+def _check_group(look: Look) -> None:
+    """Raises: NotFound, Forbidden where the Group is there and may be known of, and no more."""
+    known = look.view.entity(look.target.groupxid) is not None
+    try:
+        check_read(look.request.caller, look.target, look.request.path)
+    except problems.Problem:
+        if not known:
+            raise missing(look.request) from None
+        raise
+    if not known:
+        raise missing(look.request)
+
+
+def missing(request: Request) -> problems.Problem:
+    """The refusal of a path at which there is nothing."""
+    return problems.NotFound(request.path)
+
+
+def _listed(look: Look, members: Sequence[Any]) -> Answer:
+    """All members, or those of one page and a link to the next (LEG-203). Raises: Invalid."""
+    limit, after = look.given.get(LIMIT), look.given.get(AFTER)
+    start = bisect_right(members, _position(members, after)) if after is not None else 0
+    if limit is None:
+        return json_answer(look.request, 200, members[start:], [conditional.REVALIDATED])
+    size = _size(limit)
+    page = members[start : start + size]
+    links = [_next(look, limit, str(page[-1]))] if start + size < len(members) else []
+    return json_answer(look.request, 200, page, [conditional.REVALIDATED, *links])
+
+
+def _position(members: Sequence[Any], after: str) -> Any:
+    """What a page goes on behind, of the kind that the members are. Raises: Invalid."""
+    if not members or isinstance(members[0], str):
+        return after
+    if not (after.isascii() and after.isdecimal() and len(after) < 19):
+        raise refused(AFTER, f"{after!r} is no number")
+    return int(after)
+
+
+def _size(limit: str) -> int:
+    if not (limit.isascii() and limit.isdecimal() and len(limit) < 10 and 0 < int(limit) <= _MOST):
+        raise refused(LIMIT, f"{limit!r} is no number from 1 to {_MOST}")
+    return int(limit)
+
+
+def _next(look: Look, limit: str, last: str) -> tuple[bytes, bytes]:
+    path = look.request.raw.rstrip("/")
+    url = linked(f"{look.request.base}{path}?limit={limit}&after={quote(last, safe='')}", look.moment)
+    return b"link", f"<{url}>;rel=next".encode("latin-1", "replace")

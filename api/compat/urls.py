@@ -1,0 +1,35 @@
+"""URLs of the older APIs.
+
+Those that are kept (version URIs) start from the configured root of the registry, those that only lead on from the root
+that the request came to (LEG-106).
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from api.asof import linked
+from api.compat.paths import LOOKUPS
+from domain.compat.family import Family
+from domain.compat.ids import segment
+from domain.compat.uris import path_of
+
+
+def group_path(family: Family, group: str) -> str:
+    """The path of a Group below the façade. group: the decoded id."""
+    return f"/{family.path}/{segment(group)}"
+
+
+def child_path(family: Family, group: str, child: str) -> str:
+    """The path of a schema or definition below the façade. group, child: decoded ids."""
+    return f"{group_path(family, group)}/{family.children}/{segment(child)}"
+
+
+def version_url(root: str, family: Family, group: str, child: str, number: int, moment: str = "") -> str:
+    """The absolute URL of a Version. moment: what URLs of answers about the past end with."""
+    return linked(root + family.base + path_of(family, group, child, number), moment)
+
+
+def lookup_url(root: str, family: Family, uri: str, moment: str = "") -> str:
+    """The absolute URL that finds a Version by its URI."""
+    return linked(f"{root}{family.base}/{LOOKUPS[family]}?uri={quote(uri, safe='')}", moment)

@@ -1,0 +1,223 @@
+"""PUT, POST and DELETE of the older APIs: rows S3, S4, S6, S7, S9, S12 and their M counterparts.
+
+A write is one of the registry's own commands, so all its rules hold; what they refuse because of what is stored is a
+conflict here (LEG-211).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Final
+
+from starlette.types import Receive
+
+from api.answer import Answer, Headers
+from api.compat.access import check_write
+from api.compat.answers import created_answer, done, json_answer
+from api.compat.asked import DRYRUN, attributes, content_of, contenttype_of, names_of, object_of, parameters, refused
+from api.compat.bodies import group_command, message_command, schema_command
+from api.compat.definitions import Definition, definition, group_format, group_object
+from api.compat.paths import Kind, Target
+from api.compat.reading import missing
+from api.compat.tags import condition, group_tag
+from api.compat.urls import group_path
+from api.definitions import Latest
+from api.dryrun import counted, tried
+from api.headers import CORRELATION
+from api.request import Request
+from api.rules import NotAllowed
+from api.wiring import Registry
+from commands.handle import Answer as Built
+from commands.log import Recorded
+from commands.log import Writing as Transaction
+from domain import problems
+from domain import xid as xids
+from domain.commands import Command, DeleteEntities
+from domain.compat.facade import FacadeDeletion
+from domain.compat.family import SCHEMAREGISTRY
+from domain.compat.refusals import Conflict, as_told
+from domain.events import EntityCreated
+from domain.problems import CompatibilityUnknown, FormatUnknown, Problem
+from projections.compat import Published, Shown
+from projections.entities.query import View
+
+#: What a model refuses that validates strictly (LEG-706).
+_OF_MODEL: Final = (CompatibilityUnknown, FormatUnknown)
+Handler = Callable[[Request, Target, Receive], Awaitable[Answer]]
+
+
+class Writing:
+    """Answers to requests that change something. root: URL of the registry that what is kept starts from.
+
+    most: bytes that a body may have.
+    """
+
+    def __init__(self, registry: Registry, latest: Latest, root: str, most: int) -> None:
+        self._road = registry.road
+        self._readers = registry.readers
+        self._latest = latest
+        self._root = root
+        self._most = most
+        self._handlers: Mapping[tuple[str, Kind], Handler] = {
+            ("PUT", Kind.GROUP): self._put_group,
+            ("POST", Kind.CHILD): self._post,
+            **{("DELETE", kind): self._delete for kind in (Kind.GROUP, Kind.CHILDREN, Kind.CHILD, Kind.VERSION)},
+        }
+
+    async def answer(self, request: Request, target: Target, receive: Receive) -> Answer:
+        """The answer to a write that is done and durable, or to one that was only tried. Raises: Problem."""
+        check_write(request.caller, target)
+        self._check_model(request, target)
+        return await self._handlers[request.method, target.kind](request, target, receive)
+
+    async def _put_group(self, request: Request, target: Target, receive: Receive) -> Answer:
+        """201 or 200 with the Group (S3)."""
+        dryrun = DRYRUN in parameters(request)
+        body = await object_of(request, receive, self._most)
+        made = partial(group_command, target, self._root + target.family.base, body)
+
+        def shown(transaction: Transaction, recorded: Recorded) -> object:
+            row = View.over(transaction.connection).entity(target.groupxid)
+            return (group_object(row, target.family), group_tag(row)) if row is not None else None
+
+        recorded = await self._submitted(request, made, shown, partial(_group_tag, target), dryrun)
+        if isinstance(recorded, Answer):
+            return recorded
+        found, tag = recorded.answer
+        headers = [(b"etag", tag), *_recorded(recorded)]
+        if not _is_new(recorded, target.groupxid):
+            return json_answer(request, 200, found, headers)
+        place = request.base + target.family.base + group_path(target.family, target.group)
+        return json_answer(request, 201, found, [(b"location", place.encode()), *headers])
+
+    async def _post(self, request: Request, target: Target, receive: Receive) -> Answer:
+        """200 with the Version that has the document, a new one or one that had it before (S7)."""
+        family = target.family
+        given = parameters(request, [parameter for parameter, _ in names_of(family).values()])
+        told, contenttype = attributes(request, family, given), contenttype_of(request)
+        content = await content_of(request, receive, self._most)
+        if not content:
+            raise refused("document", "the body is empty")
+        base = self._root + family.base
+        if family is SCHEMAREGISTRY:
+            made = partial(schema_command, target, base, told, content, contenttype)
+        else:
+            format = await asyncio.to_thread(self._format, request, target)
+            made = partial(message_command, target, base, told, content, contenttype, format)
+
+        def shown(transaction: Transaction, recorded: Recorded) -> Definition | None:
+            return _processed(View.over(transaction.connection), target, recorded)
+
+        recorded = await self._submitted(request, made, shown, partial(_latest_tag, target), DRYRUN in given)
+        if isinstance(recorded, Answer):
+            return recorded
+        return created_answer(recorded.answer, request, _recorded(recorded))
+
+    async def _delete(self, request: Request, target: Target, receive: Receive) -> Answer:
+        """204 (S4, S6, S9, S12)."""
+        dryrun = DRYRUN in parameters(request)
+        current = _TAGS.get(target.kind)
+        command = _deletion(target)
+        recorded = await self._submitted(
+            request, lambda: command, None, partial(current, target) if current else None, dryrun
+        )
+        return recorded if isinstance(recorded, Answer) else done(request, _recorded(recorded))
+
+    def _format(self, request: Request, target: Target) -> str:
+        """The format of a Group. Raises: NotFound."""
+        row = self._readers.quick().entity(target.groupxid)
+        format = group_format(row, target.family) if row is not None else None
+        if format is None:
+            raise missing(request)
+        return format
+
+    async def _submitted(
+        self,
+        request: Request,
+        made: Callable[[], Command],
+        shown: Built | None,
+        current: Callable[[View], bytes | None] | None,
+        dryrun: bool,
+    ) -> Recorded | Answer:
+        """What a command came to; of a dry run, the answer that tells. Raises: Problem."""
+        holds = condition(request, current) if current else None
+        try:
+            command = made()
+            if dryrun:
+                return await tried(request, self._road, command, holds, shown)
+            submitted = self._road.submit(command, request.caller, shown, holds, again=made)
+            return await asyncio.wrap_future(submitted)
+        except Problem as problem:
+            raise _as_told(problem, request) from None
+
+    def _check_model(self, request: Request, target: Target) -> None:
+        """Raises: NotFound where the model has no such types; NotAllowed where capabilities keep all as it is."""
+        definitions = self._latest.current(self._readers.quick())
+        group = definitions.model.groups.get(target.family.groups)
+        if group is None or target.family.resources not in group.resources:
+            raise problems.NotFound(request.path, detail=f"the model has no {target.family.type}")
+        if not definitions.capabilities.available.get("entities"):
+            raise NotAllowed(problems.ActionNotSupported(action=request.method), "GET, HEAD, OPTIONS")
+
+
+def _deletion(target: Target) -> DeleteEntities:
+    """The command of a DELETE."""
+    xid = {
+        Kind.GROUP: lambda: target.groupxid,
+        Kind.CHILDREN: lambda: target.collection,
+        Kind.CHILD: lambda: target.xid,
+        Kind.VERSION: lambda: f"{target.xid}/versions",
+    }[target.kind]()
+    return DeleteEntities(xid, facade=FacadeDeletion(target.family, target.number or None))
+
+
+def _as_told(problem: Problem, request: Request) -> Problem:
+    """A refusal in the words of the older APIs (LEG-211)."""
+    told = as_told(problem)
+    # A DELETE says nothing that could be wrong, so what refuses it is what is stored, such as a `removal` to come.
+    if (told.status == 400 and request.method == "DELETE") or isinstance(told, _OF_MODEL):
+        return Conflict(error_detail=problem.text(), detail=problem.detail, extensions=problem.extensions)
+    return told
+
+
+def _recorded(recorded: Recorded) -> Headers:
+    """The headers of a write that recorded something (LEG-108)."""
+    known = recorded.xregcorrelationid
+    return [*counted(recorded), *([(CORRELATION, known.encode())] if known is not None else [])]
+
+
+def _is_new(recorded: Recorded, xid: str) -> bool:
+    return any(isinstance(event, EntityCreated) and event.xid == xid for _, event in recorded.events)
+
+
+def _processed(view: View, target: Target, recorded: Recorded) -> Definition:
+    """The Version that a POST made or found."""
+    versionid = xids.entity_id(recorded.processed[-1])
+    found = [each for each in Published(view).versions(target.xid) if each.row.id == versionid]
+    told = definition(view, target.family, target.xid, found[-1]) if found else None
+    assert told is not None, "a POST that succeeds has a Version"
+    return told
+
+
+def _group_tag(target: Target, view: View) -> bytes | None:
+    row = view.entity(target.groupxid)
+    return group_tag(row) if row is not None else None
+
+
+def _latest_tag(target: Target, view: View) -> bytes | None:
+    return _tag(target, view, Published(view).latest(target.xid))
+
+
+def _version_tag(target: Target, view: View) -> bytes | None:
+    return _tag(target, view, Published(view).version(target.xid, target.number))
+
+
+def _tag(target: Target, view: View, shown: Shown | None) -> bytes | None:
+    found = definition(view, target.family, target.xid, shown) if shown is not None else None
+    return found.tag if found is not None else None
+
+
+#: What a GET of what goes would be tagged with.
+_TAGS: Final = {Kind.GROUP: _group_tag, Kind.CHILD: _latest_tag, Kind.VERSION: _version_tag}

@@ -1,0 +1,57 @@
+"""`/compat`: the two older APIs, Schema Registry 0.2 and Message Catalog 0.1.
+
+Rules LEG-101 to LEG-109, LEG-200.
+"""
+
+from __future__ import annotations
+
+from starlette.types import Receive
+
+from api.answer import Answer
+from api.compat.description import description
+from api.compat.paths import Kind, Target, locate
+from api.compat.reading import Reading
+from api.compat.writing import Writing
+from api.definitions import Latest
+from api.moments import Moments
+from api.problem import COMPAT, root_link
+from api.request import Request
+from api.rules import NotAllowed
+from api.wiring import Registry
+from domain import problems
+from projections.xregistry_events import UNCONFIGURED
+
+__all__ = ["COMPAT", "Compat"]
+
+
+class Compat:
+    """The surface of all paths below `/compat`.
+
+    public_url: configured root of the registry, None for none. most: bytes that the body of a request may have.
+    """
+
+    def __init__(self, registry: Registry, public_url: str | None, most: int) -> None:
+        latest = Latest(registry.readers.quick())
+        root = public_url or UNCONFIGURED
+        self._reading = Reading(registry, Moments(registry.readers, latest, registry.store.clock), root)
+        self._writing = Writing(registry, latest, root, most)
+
+    async def answer(self, request: Request, receive: Receive) -> Answer:
+        """See `front.Surface`."""
+        target = locate(request.raw)
+        if request.method == "OPTIONS":
+            allow = _allow(target).encode()
+            headers = [(b"allow", allow), (b"access-control-allow-methods", allow)]
+            return Answer(204, [root_link(request.base), *headers])
+        if request.method != "HEAD" and request.method not in target.methods:
+            raise NotAllowed(problems.ActionNotSupported(action=request.method), _allow(target))
+        if target.kind is Kind.DESCRIPTION:
+            return description(request, target.family)
+        if request.reads:
+            return await self._reading.answer(request, target)
+        return await self._writing.answer(request, target, receive)
+
+
+def _allow(target: Target) -> str:
+    first, *others = target.methods
+    return ", ".join((first, "HEAD", "OPTIONS", *others))

@@ -1,0 +1,154 @@
+"""Runs the tables in compat/: each row is a story told to a new registry through the two older APIs.
+
+Rows are as those of `test_http.py`, on SQLite and on PostgreSQL, with the built-in model where none is named. Paths that
+begin with `SR` or `MC` are below the base of Schema Registry or Message Catalog. What else a `then` has: `attributes`,
+all headers that carry attributes, by names without prefix; `allow`, the methods; `refused: {type, args}` for a whole
+answer that refuses, where the status, the title and the URL of the request are implied, an `error_detail` is free, and
+`subject` is given where it is not the path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+import yaml
+
+from api.openapi.problems import KINDS
+from domain.compat.family import FAMILIES, MESSAGECATALOG, SCHEMAREGISTRY
+from domain.model.builtin import default_source
+from domain.problems import REQUEST_PATH
+from tests.spec.expected import expectation, said
+from tests.spec.harness import BASE, Answer, Registry, Request, Stage, serving
+from tests.spec.test_http import MODELS as SMALL
+from tests.spec.test_http import READS, ROW, Loader
+from tests.stores import postgres_server
+
+__all__ = ["postgres_server"]
+
+TABLES = Path(__file__).with_name("compat")
+BASES = {"SR": SCHEMAREGISTRY.base, "MC": MESSAGECATALOG.base}
+OURS = {"attributes", "allow", "refused"}
+TYPES = {kind.name: kind for kind in KINDS}
+MODELS = {**SMALL, "builtin": default_source()}
+ROWS = [row for path in sorted(TABLES.glob("*.yaml")) for row in yaml.load(path.read_text(), Loader)]
+
+
+@pytest.fixture(scope="module")
+def sqlite_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    stage = Stage(f"sqlite:///{tmp_path_factory.mktemp('compat') / 'annals.db'}", MODELS)
+    yield stage
+    stage.close()
+
+
+@pytest.fixture(scope="module")
+def postgresql_stage(postgres_server: str) -> Iterator[Stage]:
+    schema = f"compat{uuid4().hex}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+        stage = Stage(f"{postgres_server}?options=-csearch_path%3D{schema}", MODELS)
+        yield stage
+        stage.close()
+        connection.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def stage(request: pytest.FixtureRequest) -> Stage:
+    """Each database in turn."""
+    found: Stage = request.getfixturevalue(f"{request.param}_stage")
+    return found
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[f"{row['id']}: {row['rule']}" for row in ROWS])
+def test_row(row: dict[str, Any], stage: Stage) -> None:
+    assert set(row) <= ROW
+    asyncio.run(_story(row, stage))
+
+
+def test_ids_are_said_once() -> None:
+    ids = [row["id"] for row in ROWS]
+    assert sorted(ids) == sorted(set(ids))
+
+
+async def _story(row: dict[str, Any], stage: Stage) -> None:
+    model = row.get("model", "builtin")
+    await stage.set(model)
+    async with serving(stage.database) as registry:
+        for given in row.get("given", []):
+            answer = await registry.ask(_request(given))
+            assert 200 <= answer.status < 300, (given, answer)
+        for step in [row, *row.get("also", [])]:
+            await _step(registry, _request(step["when"]), step["then"], MODELS[model])
+
+
+async def _step(registry: Registry, request: Request, then: Mapping[str, Any], model: Any) -> None:
+    before = registry.kept()
+    answer = await registry.ask(request)
+    plain = {name: value for name, value in then.items() if name not in OURS}
+    expected = expectation(plain, model, registry.moment.number, request)
+    assert said(answer, expected) == expected, (request, answer)
+    _check_ours(answer, request, expectation_of(then, model, registry.moment.number, request))
+    assert f"<{BASE}>;rel=xregistry-root" in answer.headers.get("link", "")
+    if answer.status >= 400 or request.method in READS or then.get("log") == "unchanged":
+        assert registry.kept() == before
+        assert "xregistry-xregcorrelationid" not in answer.headers
+    elif "dryrun" not in request.path:  # LEG-108: what recorded something says under which id
+        assert answer.headers["xregistry-xregcorrelationid"] == f"c{registry.moment.number}"
+
+
+def expectation_of(then: Mapping[str, Any], model: Any, number: int, request: Request) -> dict[str, Any]:
+    """What only these tables say, with times written out."""
+    return {name: expectation({"body": then[name]}, model, number, request)["body"] for name in OURS & set(then)}
+
+
+def _check_ours(answer: Answer, request: Request, then: Mapping[str, Any]) -> None:
+    if "attributes" in then:
+        wanted = {name.lower(): str(value) for name, value in then["attributes"].items()}
+        assert _attributes(answer) == wanted
+    if "allow" in then:
+        assert set(answer.headers["allow"].split(", ")) == set(then["allow"])
+    if "refused" in then:
+        assert _refusal(answer) == _wanted(request, **then["refused"]), request
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+def _attributes(answer: Answer) -> dict[str, str]:
+    prefixes = tuple(f"{family.headers.lower()}-" for family in FAMILIES)
+    return {name.partition("-")[2]: text for name, text in answer.headers.items() if name.startswith(prefixes)}
+
+
+def _refusal(answer: Answer) -> dict[str, Any]:
+    """A refusal without what is free: details, and the places in documents."""
+    body: dict[str, Any] = json.loads(answer.content)
+    assert body["status"] == answer.status
+    assert body.pop("detail") and body.pop("title")
+    for told in ("violations", "incompatibilities"):
+        body.pop(told, None)
+    body.get("args", {}).pop("error_detail", None)
+    return body
+
+
+def _wanted(request: Request, type: str, args: Any = None, subject: str | None = None) -> dict[str, Any]:
+    kind, path = TYPES[type], request.path.partition("?")[0]
+    assert kind.about == REQUEST_PATH or subject
+    uri = kind.uri()
+    members = {
+        "type": uri if uri.startswith("https:") else BASE + uri,
+        "status": kind.status,
+        "subject": subject or path,
+        "args": args or ({} if kind.placeholders() else None),
+        "instance": BASE + path,
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _request(row: list[Any]) -> Request:
+    method, path, *more = row
+    base = BASES.get(path[:2])
+    return Request(method, base + path[2:] if base else path, *more)
