@@ -53,7 +53,7 @@ def compose(authority: str | None, id: str | None, base: str, path: str) -> str:
     authority, id: empty or None where the client gave none. base: of the façade. path: what `path_of` gives.
     """
     front, back = authority or base, id or path
-    if _SCHEME.match(back):
+    if is_absolute(back):
         return back
     scheme, _, rest = front.partition(":")
     if rest.startswith("/") and back.startswith("//"):
@@ -86,9 +86,14 @@ def path_to(xid: str, number: int | None = None) -> str:
     return path if number is None else f"{path}/versions/{number}"
 
 
+def is_absolute(reference: str) -> bool:
+    """Whether a URI reference has a scheme, and so is a URI by itself."""
+    return bool(_SCHEME.match(reference))
+
+
 def check_uri(value: str) -> str:
     """The value again when it is a URI, which has a scheme. Raises: ValueError."""
-    if not _SCHEME.match(value):
+    if not is_absolute(value):
         raise ValueError("it is no URI: it has no scheme")
     return check_reference(value)
 

@@ -1,0 +1,96 @@
+"""Documents of message definitions: read, and refused where they are none of their Group's format.
+
+Rules LEG-801 to 804, LEG-806, LEG-1107.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from domain import jsontext
+from domain.compat.catalog import METASCHEMAS, cloudevents
+from domain.compat.catalog.metaschema import Malformed, Sections, check, without_nulls
+from domain.jsontext import InvalidJson, Json
+
+__all__ = ["DEEPEST", "Definition", "Malformed", "check_id", "parse"]
+
+#: How deep objects and arrays may be in each other (LEG-1107).
+DEEPEST: Final = 200
+
+_BOM: Final = b"\xef\xbb\xbf"
+_CLOUDEVENTS: Final = "CloudEvents"
+#: What a document may say of itself beside its sections.
+_ABOUT: Final = frozenset({"id", "description", "format", "version", "createdtimeutc"})
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A document that is valid.
+
+    document: its sections, without members that are null where a metaschema names them; None for formats that have no
+    rules here, whose documents are any bytes. description: what it says of itself, which counts where a request says
+    nothing.
+    """
+
+    format: str
+    document: Sections | None = None
+    description: str | None = None
+
+
+def parse(format: str, body: bytes) -> Definition:
+    """The definition in a document. O(length). Raises: Malformed."""
+    room = METASCHEMAS.get(format)
+    if room is None:
+        return Definition(format)
+    given = _object(body)
+    if given.get("format") not in (None, format):
+        raise Malformed(f"its Group is of the format {format}", "format")
+    sections = {name: value for name, value in given.items() if name not in _ABOUT}
+    description = given.get("description")
+    if room.SECTIONS is not None:
+        if not isinstance(description, str | None):
+            raise Malformed("it is no string", "description")
+        sections = {name: without_nulls(value) for name, value in sections.items() if value is not None}
+        check(room.SECTIONS, sections)
+    room.check(sections)
+    if format == _CLOUDEVENTS and given.get("id") not in (None, "", sections["attributes"]["type"]):
+        raise Malformed("it is not the type of the CloudEvents that are defined", "id")
+    return Definition(format, sections, description if isinstance(description, str) else None)
+
+
+def check_id(definition: Definition, id: str | None, authority: str | None) -> None:
+    """Whether a Version with this document may have an id: one of CloudEvents has their type, unless it is imported.
+
+    id: as a request gives it beside the document. authority: the explicit one of the definition, if there is one.
+    Raises: ValueError. Rule LEG-804.
+    """
+    if definition.format == _CLOUDEVENTS and definition.document is not None:
+        cloudevents.check_id(definition.document["attributes"]["type"], id, authority)
+
+
+def _object(body: bytes) -> Mapping[str, Json]:
+    try:
+        value = jsontext.loads(body.removeprefix(_BOM))
+    except InvalidJson as error:
+        raise Malformed(f"the document is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise Malformed("the document is no JSON object")
+    if _is_too_deep(value):
+        raise Malformed(f"objects and arrays are more than {DEEPEST} deep in each other")
+    return value
+
+
+def _is_too_deep(value: Json) -> bool:
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Json) -> list[Json]:
+    """The objects and arrays in one."""
+    return [each for each in (value.values() if isinstance(value, dict) else value) if isinstance(each, dict | list)]

@@ -1,0 +1,39 @@
+"""Formats of Groups of message definitions, and the attributes by which the registry says the same.
+
+`MQTT` and names that nobody knows have no attribute: the version of MQTT is each message's own. Rules LEG-304, § 12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from domain.compat.catalog import amqp, cloudevents
+from domain.findings import names
+from domain.findings.values import text
+from domain.jsontext import Json
+
+#: The format of a Group whose attributes say nothing of one.
+NEITHER: Final = "xRegistry"
+
+_CLOUDEVENTS: Final = "CloudEvents"
+_ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
+    _CLOUDEVENTS: {"envelope": cloudevents.ENVELOPE},
+    "AMQP": {"protocol": amqp.PROTOCOL},
+    "NATS": {"protocol": names.NATS},
+}
+
+
+def to_attributes(format: str) -> dict[str, str]:
+    """The attributes of a Group of a format; none for those that the registry has no word for."""
+    return dict(_ATTRIBUTES.get(format, {}))
+
+
+def format_of(attributes: Mapping[str, Json], stored: str | None = None) -> str:
+    """The format of a Group. stored: the name that it was given, which counts where attributes have no word for it."""
+    envelope, protocol = text(attributes.get("envelope")), text(attributes.get("protocol"))
+    if envelope:
+        return _CLOUDEVENTS
+    if protocol:
+        return protocol.partition("/")[0].upper()
+    return NEITHER if stored is None or stored in _ATTRIBUTES else stored

@@ -1,0 +1,162 @@
+"""What attributes of messages can hold of the values in documents, and the property objects that most of them are.
+
+A template is held where it is one of level 1, because the registry's rules know no other (CM-12). The text of an
+attribute has to fit in a header (ENT-13). Rules MS-34, § 12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from domain.compat.catalog.metaschema import Sections, has_braces, is_integer
+from domain.findings.values import mapping, media_type
+from domain.jsontext import InvalidJson, Json, loads, text_of
+from domain.messages import templates
+from domain.model import timestamps, uris
+from domain.model.values import ROOM
+
+
+class Slot(NamedTuple):
+    """The types of a property: of its constants, and of its templates, None where it can hold none."""
+
+    constant: str
+    template: str | None = None
+
+
+STRING: Final = Slot("string", "uritemplate")
+
+#: What takes the constants of a type; of all others any text is one. A URI stands where the model wants a template.
+_PARSERS: Final[Mapping[str, Callable[[str], str]]] = {
+    "timestamp": timestamps.utc,
+    "uri": lambda value: uris.template(uris.reference(value)),
+}
+#: Beyond this many digits of an integer only its text keeps them all.
+_SAFE: Final = 2**53
+
+
+def declared(value: Json, slot: Slot = STRING) -> dict[str, Json]:
+    """The property object of a document's value; without its own `value` for any value, and where that is not held."""
+    type, text = _typed(value, slot)
+    held = {"value": text} if text and fits("value", text) else {}
+    return {"type": type, **held, "required": True}
+
+
+def is_held(property: Mapping[str, Json], value: Json) -> bool:
+    """Whether a property object says all that the document's value does."""
+    return "value" in property or value == ""
+
+
+def stated(property: Mapping[str, Json], left: Json, *types: str) -> Json:
+    """The document's value of a property object.
+
+    left: what was left of the value. types: those that are more than text in the document: boolean, integer, number.
+    """
+    value, type = property.get("value"), property.get("type")
+    if not isinstance(value, str):
+        return "" if left is None else left
+    if type not in types:
+        return value
+    try:
+        meant = loads(value)
+    except InvalidJson:
+        return value
+    fitting = isinstance(meant, bool) if type == "boolean" else _is_number(meant, whole=type == "integer")
+    return meant if fitting else value
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text has no placeholders but those of level 1."""
+    return not has_braces(text) or not templates.problems(text)
+
+
+def as_template(name: str, value: Json) -> str | None:
+    """A value as an attribute of type `uritemplate` holds it under a name; None where it cannot."""
+    if not isinstance(value, str) or not value or not is_plain(value) or not fits(name, value):
+        return None
+    return value if _is_template(value) else None
+
+
+def as_text(name: str, value: Json) -> str | None:
+    """The same for a `string`."""
+    return value if isinstance(value, str) and value and is_plain(value) and fits(name, value) else None
+
+
+def as_reference(name: str, value: Json) -> str | None:
+    """The same for a `uri`, which has no placeholders at all."""
+    if not isinstance(value, str) or not value or has_braces(value) or not fits(name, value):
+        return None
+    return value if _is_constant(value, "uri") else None
+
+
+def as_media_type(value: Json) -> str | None:
+    """The same for `datacontenttype`, whose value is constant."""
+    if not isinstance(value, str) or has_braces(value) or not fits("datacontenttype", value):
+        return None
+    return value if media_type(value) else None
+
+
+def as_scalar(value: Json) -> bool | int | None:
+    """The same for a `boolean` or an `integer`."""
+    if isinstance(value, bool):
+        return value
+    return int(value) if is_integer(value) and abs(value) < _SAFE else None
+
+
+def fits(name: str, text: str) -> bool:
+    """Whether a scalar attribute is small enough (ENT-13)."""
+    return len(name.encode()) + len(text.encode()) <= ROOM
+
+
+def leave(left: Sections, section: str, member: str, value: Json) -> None:
+    """Notes a value that no attribute holds."""
+    left.setdefault(section, {})[member] = value
+
+
+def noted(left: Mapping[str, Json], section: str) -> Mapping[str, Any]:
+    """What was left of a section."""
+    return mapping(left.get(section))
+
+
+def _typed(value: Json, slot: Slot) -> tuple[str, str | None]:
+    """The type of a value and its text, None where it is not held."""
+    match value:
+        case bool():
+            return "boolean", "true" if value else "false"
+        case int() | float() | Decimal():
+            whole = as_scalar(value)
+            return ("number", text_of(value)) if whole is None else ("integer", str(whole))
+    if has_braces(value):
+        return _templated(value, slot)
+    return slot.constant, value if _is_constant(value, slot.constant) else None
+
+
+def _templated(value: str, slot: Slot) -> tuple[str, str | None]:
+    if slot.template is None or not is_plain(value):
+        return slot.template or slot.constant, None
+    if slot.template == "uritemplate" and not _is_template(value):  # a space, say, outside of its placeholders
+        return slot.constant, value if slot.constant == "string" else None
+    return slot.template, value
+
+
+def _is_constant(value: str, type: str) -> bool:
+    if type == "integer":
+        digits = value.removeprefix("-")
+        return digits.isascii() and digits.isdecimal()
+    try:
+        return type not in _PARSERS or bool(_PARSERS[type](value))
+    except (ValueError, OverflowError):
+        return False
+
+
+def _is_template(value: str) -> bool:
+    try:
+        return bool(uris.template(value))
+    except ValueError:
+        return False
+
+
+def _is_number(value: Json, whole: bool) -> bool:
+    number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    return number and (not whole or is_integer(value))

@@ -1,0 +1,195 @@
+"""What a metaschema is made of: sections of named members, and the kinds of values that these have.
+
+A value is a literal of its member's kind, a URI template of any level, or the empty text, which stands for any value.
+Spec: RFC 6570. Rules LEG-802, § 8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final, Protocol
+
+from domain.findings import values
+from domain.findings.finding import pointer
+from domain.findings.kafka import is_base64
+from domain.jsontext import Json
+from domain.model import timestamps, uris
+
+#: Why a value is none of a kind, as the end of a sentence; None where it is one.
+Kind = Callable[[Any], str | None]
+#: A document by its sections, without members that are null; what of it attributes cannot hold has the same form.
+Sections = dict[str, Json]
+
+_BRACED: Final = re.compile(r"\{[^{}]*\}|[{}]")
+#: How much of a document a refusal repeats at most, in characters.
+_FRAGMENT: Final = 100
+
+
+class Malformed(ValueError):
+    """A document is no definition of its format.
+
+    text: what is wrong, a sentence without its full stop. pointer: a JSON Pointer to it; empty for all of the document.
+    """
+
+    def __init__(self, text: str, *path: str) -> None:
+        self.text = text
+        self.pointer = pointer(path)
+        super().__init__(f"{self.pointer}: {text}" if path else text)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section of a metaschema.
+
+    members: the kinds of those that it names. others: the kind of all others, where there may be any. names: what the
+    names of those have to be.
+    """
+
+    members: Mapping[str, Kind] = field(default_factory=dict)
+    others: Kind | None = None
+    names: Kind = lambda name: None
+
+
+class Metaschema(Protocol):
+    """What a module has for its format."""
+
+    @property
+    def SECTIONS(self) -> Mapping[str, Section] | None:  # noqa: N802
+        """Every section; None where anything goes."""
+
+    @property
+    def DATASCHEMA(self) -> tuple[str, str]:  # noqa: N802
+        """The section and the member that refer to the schema of the data."""
+
+    @property
+    def MAPPED(self) -> frozenset[str]:  # noqa: N802
+        """The attributes of a message that say what a document of this format does."""
+
+    def check(self, sections: Sections, /) -> None:
+        """What holds beyond SECTIONS, which has been looked at. Raises: Malformed."""
+
+    def to_attributes(self, sections: Sections, left: Sections, /) -> dict[str, Json]:
+        """The attributes that say the same as valid sections; `left` takes what they cannot hold, but no DATASCHEMA."""
+
+    def to_document(self, attributes: Mapping[str, Json], left: Sections, /) -> Sections:
+        """The way back. Where attributes and `left` speak of one member, the attributes are right."""
+
+
+def check(metaschema: Mapping[str, Section], sections: Mapping[str, Json]) -> None:
+    """Looks at every member of every section. O(length of the document). Raises: Malformed."""
+    for name, members in sections.items():
+        section = metaschema.get(name)
+        if section is None:
+            raise Malformed("there is no such section", name)
+        if not isinstance(members, dict):
+            raise Malformed("a section is a JSON object", name)
+        for member, value in members.items():
+            if value is not None and (flaw := _flaw(section, member, value)):
+                raise Malformed(flaw, name, member)
+
+
+def _flaw(section: Section, name: str, value: Json) -> str | None:
+    kind = section.members.get(name)
+    if kind is None:
+        if section.others is None:
+            return "there is no such member"
+        if flaw := section.names(name):
+            return flaw
+        kind = section.others
+    if value == "":
+        return None
+    return template_flaw(value) if isinstance(value, str) and has_braces(value) else kind(value)
+
+
+def has_braces(text: str) -> bool:
+    """Whether a text has what only templates have."""
+    return "{" in text or "}" in text
+
+
+def template_flaw(text: str) -> str | None:
+    """Why a text is no URI template. What is outside of braces may be anything."""
+    for found in _BRACED.finditer(text):
+        try:
+            uris.template(found[0])
+        except ValueError:
+            return f"{found[0][:_FRAGMENT]} is no expression of a URI template (RFC 6570)"
+    return None
+
+
+def without_nulls(members: Json) -> Json:
+    """An object without the members that are null, as those count as not there; anything else as it is."""
+    if not isinstance(members, dict):
+        return members
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def text(value: Json) -> str | None:
+    return None if isinstance(value, str) else "it is no string"
+
+
+def boolean(value: Json) -> str | None:
+    return None if isinstance(value, bool) else "it is not true or false"
+
+
+def scalar(value: Json) -> str | None:
+    return "it is an object or an array" if isinstance(value, dict | list) else None
+
+
+def timestamp(value: Json) -> str | None:
+    return _parsed(timestamps.utc, value, "it is no timestamp (RFC 3339)")
+
+
+def binary(value: Json) -> str | None:
+    return None if isinstance(value, str) and is_base64(value) else "it is no base64"
+
+
+def media_type(value: Json) -> str | None:
+    return None if isinstance(value, str) and values.media_type(value) else "it is no media type (RFC 2046)"
+
+
+def integer(low: int, high: int | None = None) -> Kind:
+    """The kind of integers in a range, both ends included; `1.0` is one."""
+    says = f"it is no integer from {low} on" if high is None else f"it is no integer from {low} to {high}"
+
+    def kind(value: Json) -> str | None:
+        whole = is_integer(value) and low <= value and (high is None or value <= high)
+        return None if whole else says
+
+    return kind
+
+
+def is_integer(value: Json) -> bool:
+    """Whether a JSON value is a number without a fraction."""
+    if isinstance(value, Decimal):
+        return value == value.to_integral_value()
+    return type(value) is int or (isinstance(value, float) and value.is_integer())
+
+
+def one_of(*allowed: str) -> Kind:
+    """The kind of a choice."""
+    return lambda value: None if value in allowed else f"it is not {' or '.join(allowed)}"
+
+
+def parsed_by(parse: Callable[[str], Any]) -> Kind:
+    """The kind of the strings that a function takes. Its ValueError says why another is none."""
+
+    def kind(value: Json) -> str | None:
+        if not isinstance(value, str):
+            return "it is no string"
+        try:
+            parse(value)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    return kind
+
+
+def _parsed(parse: Callable[[str], Any], value: Json, says: str) -> str | None:
+    try:
+        return None if isinstance(value, str) and parse(value) else says
+    except (ValueError, OverflowError):
+        return says

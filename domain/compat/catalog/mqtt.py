@@ -1,0 +1,126 @@
+"""Definitions of MQTT messages, of either version, by what a PUBLISH packet has.
+
+Spec: MQTT 5.0, section 3.3; MQTT 3.1.1, section 3.3. Rules § 8.3, § 12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from domain.compat import uris
+from domain.compat.catalog import metaschema
+from domain.compat.catalog.holding import as_scalar, as_template, as_text, fits, is_plain, leave, noted
+from domain.compat.catalog.metaschema import Malformed, Section, Sections, one_of, parsed_by
+from domain.findings import names
+from domain.findings.topics import is_topic
+from domain.findings.values import mapping, sequence
+from domain.jsontext import Json
+
+DATASCHEMA: Final = ("payload", "dataschema")
+MAPPED: Final = frozenset({"protocol", "protocoloptions", "dataschemauri"})
+
+#: Members of a PUBLISH packet by the names that the registry has for them.
+_PUBLISH: Final = {
+    "qos": "qos",
+    "retain": "retain",
+    "topicname": "topic_name",
+    "payloadformat": "payload_format_indicator",
+    "expiryinterval": "message_expiry_interval",
+    "responsetopic": "response_topic",
+    "correlationdata": "correlation_data",
+    "contenttype": "content_type",
+}
+_SCALARS: Final = frozenset({"qos", "retain", "payloadformat", "expiryinterval"})
+#: Those that version 3.1.1 has as well.
+_OLD: Final = frozenset({"mqttversion", "qos", "retain", "topicname"})
+
+SECTIONS: Final = {
+    "publish": Section(
+        {
+            "mqttversion": one_of("3.1.1", "5.0"),
+            "qos": metaschema.integer(0, 2),
+            "retain": metaschema.boolean,
+            "topicname": metaschema.text,
+            "payloadformat": metaschema.integer(0, 1),
+            "expiryinterval": metaschema.integer(0),
+            "responsetopic": metaschema.text,
+            "correlationdata": metaschema.binary,
+            "contenttype": metaschema.text,
+        }
+    ),
+    "userproperty": Section(others=metaschema.text),
+    "payload": Section({"dataschema": parsed_by(uris.check_reference)}),
+}
+
+
+def check(sections: Sections) -> None:
+    """A topic has no wildcards, and version 3.1.1 nothing that came with version 5.0."""
+    publish = mapping(sections.get("publish"))
+    if not is_topic(publish.get("topicname", "")):
+        raise Malformed("a message is published to one topic, which has no wildcards", "publish", "topicname")
+    if publish.get("mqttversion") != "3.1.1":
+        return
+    for section, members in (("publish", publish.keys() - _OLD), ("userproperty", sections.get("userproperty", {}))):
+        for name in sorted(members):
+            raise Malformed("MQTT 3.1.1 does not have it", section, name)
+
+
+def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:
+    publish = mapping(sections.get("publish"))
+    options: dict[str, Json] = {}
+    for name, own in _PUBLISH.items():
+        if name not in publish:
+            continue
+        held = as_scalar(publish[name]) if name in _SCALARS else as_template(own, publish[name])
+        if held is None:
+            leave(left, "publish", name, publish[name])
+        else:
+            options[own] = held
+    properties = _properties(mapping(sections.get("userproperty")), left)
+    if properties:
+        options["user_properties"] = properties
+    return {"protocol": _protocol(publish.get("mqttversion"), left), "protocoloptions": options}
+
+
+def to_document(attributes: Mapping[str, Json], left: Sections) -> Sections:
+    options, rest = mapping(attributes.get("protocoloptions")), noted(left, "publish")
+    old = names.protocol(attributes.get("protocol")) == names.MQTT3
+    publish: dict[str, Json] = {"mqttversion": "3.1.1" if old else rest.get("mqttversion", "5.0")}
+    for name, own in _PUBLISH.items():
+        value = options.get(own, rest.get(name))
+        if value is not None and (name in _OLD or not old):
+            publish[name] = value
+    properties = {} if old else _stated(sequence(options.get("user_properties")), noted(left, "userproperty"))
+    return {"publish": publish, **({"userproperty": properties} if properties else {})}
+
+
+def _protocol(version: Json, left: Sections) -> str:
+    """The protocol of a version; one that is left open is read as the newer."""
+    if version is not None and version not in ("3.1.1", "5.0"):
+        leave(left, "publish", "mqttversion", version)
+    return names.MQTT3 if version == "3.1.1" else names.MQTT5
+
+
+def _properties(members: Mapping[str, Json], left: Sections) -> list[Json]:
+    held: list[Json] = []
+    for name, value in members.items():
+        text = as_text("value", value)
+        if _is_name(name):
+            held.append({"name": name} if text is None else {"name": name, "value": text})
+        if not _is_name(name) or (text is None and value != ""):
+            leave(left, "userproperty", name, value)
+    return held
+
+
+def _stated(properties: Any, rest: Mapping[str, Json]) -> dict[str, Json]:
+    """The user properties, of equal names the last one; what attributes could hold and do not was removed."""
+    held: dict[str, Json] = {}
+    for row in map(mapping, properties):
+        held[str(row.get("name"))] = row.get("value", rest.get(str(row.get("name")), ""))
+    return held | {name: value for name, value in rest.items() if not _is_name(name)}
+
+
+def _is_name(name: str) -> bool:
+    """Whether a user property can have its name in the registry."""
+    return is_plain(name) and fits("name", name)

@@ -1,0 +1,92 @@
+"""Definitions of NATS messages, which have no metaschema: what is known is mapped, and all else is kept as it is.
+
+Rules § 8.4, § 12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from domain.compat.catalog.holding import as_media_type, as_template, as_text, fits, is_plain, noted
+from domain.compat.catalog.metaschema import Sections
+from domain.findings import names
+from domain.findings.values import mapping, sequence
+from domain.jsontext import Json
+
+SECTIONS: Final = None
+DATASCHEMA: Final = ("payload", "dataschema")
+MAPPED: Final = frozenset({"protocol", "protocoloptions", "dataschemauri", "datacontenttype"})
+
+_MESSAGE: Final = {"subject": "subject", "replyto": "reply"}
+
+
+def check(sections: Sections) -> None:
+    """Nothing is refused."""
+
+
+def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:
+    message, payload = mapping(sections.get("message")), mapping(sections.get("payload"))
+    options: dict[str, Json] = {
+        own: held for name, own in _MESSAGE.items() if (held := as_template(own, message.get(name))) is not None
+    }
+    headers = [
+        _header(name, value) for name, value in mapping(sections.get("headers")).items() if _is_held(name, value)
+    ]
+    if headers:
+        options["headers"] = headers
+    type = as_media_type(payload.get("contenttype"))
+    left |= _rest(sections, options, type)
+    constant = {} if type is None else {"datacontenttype": type}
+    return {"protocol": names.NATS, "protocoloptions": options, **constant}
+
+
+def to_document(attributes: Mapping[str, Json], left: Sections) -> Sections:
+    options = mapping(attributes.get("protocoloptions"))
+    message = {name: options[own] for name, own in _MESSAGE.items() if own in options}
+    headers = _stated(sequence(options.get("headers")), noted(left, "headers"))
+    type = attributes.get("datacontenttype")
+    held = {
+        "message": message,
+        "headers": headers,
+        "payload": {} if type is None else {"contenttype": type},
+    }
+    done = dict(left)
+    if isinstance(left.get("headers"), dict):
+        done["headers"] = {name: value for name, value in left["headers"].items() if not _is_held(name, value)}
+    for section, members in held.items():
+        if members:
+            done[section] = {**noted(done, section), **members}
+    return {section: members for section, members in done.items() if members != {} or section not in held}
+
+
+def _rest(sections: Sections, options: Mapping[str, Json], type: str | None) -> Sections:
+    """The sections without what attributes hold, and without the reference to a schema."""
+    held: dict[str, set[str]] = {
+        "message": {name for name, own in _MESSAGE.items() if own in options},
+        "headers": {row["name"] for row in options.get("headers", ()) if "value" in row},
+        "payload": {"dataschema", *(() if type is None else ("contenttype",))},
+    }
+    done = dict(sections)
+    for section, members in held.items():
+        if isinstance(sections.get(section), dict):
+            done[section] = {name: value for name, value in sections[section].items() if name not in members}
+            if not done[section]:
+                del done[section]
+    return done
+
+
+def _header(name: str, value: str) -> dict[str, Json]:
+    text = as_text("value", value)
+    return {"name": name, **({} if text is None else {"value": text}), "required": True}
+
+
+def _stated(headers: Any, rest: Mapping[str, Json]) -> dict[str, Json]:
+    """The headers, of equal names the last one."""
+    rows = [mapping(row) for row in headers]
+    return {name: row.get("value", rest.get(name, "")) for row in rows if isinstance(name := row.get("name"), str)}
+
+
+def _is_held(name: str, value: Json) -> bool:
+    """Whether the registry can have a header at all; its value may be left."""
+    return isinstance(value, str) and is_plain(name) and fits("name", name)
