@@ -23,6 +23,7 @@ from commands.secrets import Vault
 from commands.world import ModelCache, SqlWorld, pointer
 from domain import xid as xids
 from domain.commands import Command, describe
+from domain.compat.published import Publications
 from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent
 from domain.model import Model
 from domain.roles import Role
@@ -54,7 +55,7 @@ class Recorded:
 
     events: with their positions, in log order; empty when nothing changed, and then there is no correlation id.
     processed: xids that the request named, in its order. position: the end of the log after the command.
-    answer: what the caller had built inside the savepoint. findings: see Decision.
+    answer: what the caller had built inside the savepoint. findings, number: see Decision.
     """
 
     events: tuple[tuple[int, EntityEvent], ...]
@@ -64,13 +65,19 @@ class Recorded:
     time: datetime
     answer: Any = None
     findings: int = 0
+    number: int | None = None
+
+
+#: What decisions look publications up in, through the connection of a transaction that writes.
+Published = Callable[[Connection, EventMapper], Publications]
 
 
 class Store:
     """A log with its heads, interactions and documents, in a SQLite file or a PostgreSQL database.
 
     public_url: recorded with each interaction as the registry's URL of its day. domainvalidation: what the rules beyond
-    the model come to. vault: seals and opens secret values; one without keys does neither.
+    the model come to. vault: seals and opens secret values; one without keys does neither. published: where decisions
+    look publications up; a store without it has none.
     """
 
     def __init__(
@@ -83,6 +90,7 @@ class Store:
         durable: bool = True,
         domainvalidation: DomainValidation = "warn",
         vault: Vault | None = None,
+        published: Published | None = None,
     ) -> None:
         self.engine = open_engine(url, durable=durable)
         self.recorder = LogRecorder(self.engine)
@@ -90,6 +98,7 @@ class Store:
         self.clock = clock
         self.new_id = new_id or Ulids()
         self.vault = vault or Vault()
+        self._published = published
         self.public_url = public_url
         self.domainvalidation: DomainValidation = domainvalidation
         self._writers = self.engine.execution_options(**{WRITING: True})
@@ -116,7 +125,7 @@ class Store:
         """A transaction that holds the write lock; it is durable when the context ends, undone when it raises."""
         with self._turn, self._writers.begin() as connection:
             lock(connection)
-            yield Writing(self, connection, SqlWorld(connection, self.mapper, self._models, self.vault))
+            yield Writing(self, connection, self._world(connection))
 
     @property
     def model_at_hand(self) -> Model | None:
@@ -136,6 +145,10 @@ class Store:
     def close(self) -> None:
         """Gives the connections back."""
         self.engine.dispose()
+
+    def _world(self, connection: Connection) -> SqlWorld:
+        published = self._published(connection, self.mapper) if self._published else None
+        return SqlWorld(connection, self.mapper, self._models, self.vault, published)
 
 
 class Writing:
@@ -194,7 +207,7 @@ class Writing:
         Raises: IntegrityError when an event does not follow the last one of its stream.
         """
         if not decision.events:
-            return Recorded((), decision.processed, None, self.tip.position, context.now, findings=decision.findings)
+            return _recorded((), decision, None, self.tip.position, context)
         _note_births(decision.events, self.tip.position + 1)
         documents = list(decision.documents.items())
         sql.insert(self.connection, tables.document, documents, "ON CONFLICT DO NOTHING")
@@ -209,7 +222,7 @@ class Writing:
         self.tip = Tip(closed.last, context.now, closed.chain, closed.state)
         events = tuple(enumerate(decision.events, facts.first))
         known = context.xregcorrelationid or None
-        return Recorded(events, decision.processed, known, closed.last, context.now, findings=decision.findings)
+        return _recorded(events, decision, known, closed.last, context)
 
     def _undo(self, before: Tip) -> None:
         """Takes everything back to where the savepoint was set."""
@@ -255,6 +268,13 @@ class Writing:
             chain=proof.NOTHING,
             state=proof.NOTHING,
         )
+
+
+def _recorded(
+    events: tuple[tuple[int, EntityEvent], ...], decision: Decision, known: str | None, position: int, context: Context
+) -> Recorded:
+    found, number = decision.findings, decision.number
+    return Recorded(events, decision.processed, known, position, context.now, findings=found, number=number)
 
 
 def _note_births(events: Sequence[EntityEvent], first: int) -> None:

@@ -12,6 +12,7 @@ from commands.mapper import EventMapper
 from commands.secrets import Vault
 from domain import xid as xids
 from domain.checks import Question, Unanswered, Verdicts
+from domain.compat.published import Publications, Unpublished
 from domain.entities import Entity
 from domain.events import EntityEvent
 from domain.evolve import evolve
@@ -91,8 +92,14 @@ class SqlWorld:
     """A `domain.world.World` for one write transaction; each stream is read at most once."""
 
     def __init__(
-        self, connection: Connection, mapper: EventMapper, models: ModelCache, vault: Vault | None = None
+        self,
+        connection: Connection,
+        mapper: EventMapper,
+        models: ModelCache,
+        vault: Vault | None = None,
+        published: Publications | None = None,
     ) -> None:
+        self.published: Publications = published or Unpublished()
         self._connection = connection
         self._vault = vault or Vault()
         self._mapper = mapper

@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 
 from domain import instants
 from domain import xid as xids
+from domain.compat.published import NUMBER, Publication
 from domain.documents import digest
 from domain.drafts import GroupDraft, ResourceDraft, VersionDraft
 from domain.entities import Attributes, Entity
 from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from domain.images import Facts, group_facts, registry_facts, resource_facts, version_facts
+from domain.images import Facts, gone_facts, group_facts, registry_facts, resource_facts, version_facts
 from domain.model import GroupType, Level, Model, ResourceType
 from domain.problems import BadRequest, NotFound, Problem, UnknownGroupType, UnknownResourceType
 from domain.world import Context, World
@@ -33,11 +34,13 @@ class ChangeSet:
         self.model: Model = world.model
         self.documents: dict[str, bytes] = {}
         self.processed: list[str] = []
+        self.number: int | None = None  # of the Version that an older API writes
         self.groups: dict[str, GroupDraft] = {}
         self.resources: dict[str, ResourceDraft] = {}
         self.roots: dict[str, Facts] = {}  # the model and the capabilities
         self.returning: set[str] = set()  # streams that become what they were, whatever their types are called
         self._cascade: list[Entity] = []  # what goes with a deleted Group or Resource
+        self._forgotten: dict[str, tuple[int, int]] = {}  # kept Versions that go: their numbers and epochs
 
     # --- types ---------------------------------------------------------------------------------------------------
 
@@ -146,11 +149,23 @@ class ChangeSet:
             version.gone = "deleted"
         self._group_draft(xids.join(*xids.segments(resource.xid)[:2])).count(resource.type.plural, -1)
 
+    def forget(self, kept: Iterable[Publication]) -> None:
+        """Lets Versions go that the older APIs alone still have; those that live again in this change stay."""
+        for one in kept:
+            self._forgotten[one.xid] = one.number, self.world.published.image(one).epoch
+
     def goes(self, xid: str) -> bool:
         """Whether a Group or a Resource goes in this change, by itself or with its Group."""
         group = self.groups.get(xids.stream(xids.join(*xids.segments(xid)[:2])))
         resource = self.resources.get(xids.stream(xid))
         return bool((group and group.deleted) or (resource and resource.deleted))
+
+    def leaves(self, version: str) -> bool:
+        """Whether a Version goes in this change, be it one that only the older APIs still have."""
+        resource = xids.join(*xids.segments(version)[:4])
+        draft = self.resources.get(xids.stream(resource))
+        own = draft.versions.get(xids.entity_id(version).lower()) if draft else None
+        return self.goes(resource) or version in self._forgotten or (own is not None and own.gone is not None)
 
     # --- events --------------------------------------------------------------------------------------------------
 
@@ -165,7 +180,9 @@ class ChangeSet:
 
     def _facts(self) -> Iterator[Facts]:
         yield from self.roots.values()
-        yield from (Facts(entity.xid, entity.epoch, gone="deleted") for entity in self._cascade)
+        yield from (gone_facts(entity) for entity in self._cascade)
+        for xid, (number, epoch) in self._forgotten.items():
+            yield Facts(xid, epoch, private={NUMBER: number}, gone="forgotten")
         for draft in self.groups.values():
             if draft.xid == xids.REGISTRY:
                 yield from registry_facts(draft, self.model, self.world.model)
@@ -186,7 +203,7 @@ class ChangeSet:
             "time": self.context.now,
         }
         if fact.gone is not None:
-            return EntityDeleted(attributes={}, private={}, reason=fact.gone, **shared)
+            return EntityDeleted(attributes={}, private=fact.private, reason=fact.gone, **shared)
         kind = EntityCreated if fact.new else EntityUpdated if fact.updated else EntityRefreshed
         return kind(
             attributes=fact.attributes,

@@ -151,7 +151,8 @@ class ControlSubscription:
 
 
 SubscriptionCommand = WriteSubscription | DeleteSubscription | ControlSubscription
-Command = WriteTree | DeleteEntities | ReplaceModel | WriteCapabilities | Restore | CreateRegistry | SubscriptionCommand
+RegistryCommand = WriteTree | DeleteEntities | ReplaceModel | WriteCapabilities | Restore | CreateRegistry
+Command = RegistryCommand | SubscriptionCommand
 
 
 def describe(command: Command) -> str:

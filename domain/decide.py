@@ -15,15 +15,23 @@ from domain.commands import (
     DeleteEntities,
     DeleteSubscription,
     Method,
+    RegistryCommand,
     ReplaceModel,
     Restore,
     WriteCapabilities,
     WriteSubscription,
     WriteTree,
 )
+from domain.compat.agreeing import facades_agree
+from domain.compat.facade import Facade, FacadeDeletion
+from domain.compat.numbers import versions_are_numbered
+from domain.compat.publishing import publish
+from domain.compat.refusals import as_told
+from domain.compat.retracting import kept_ones_go_with_their_owners, retract
 from domain.deletions import delete_entities
 from domain.model import compile_model
 from domain.models import entities_comply
+from domain.problems import Problem
 from domain.restoring import restore
 from domain.rules.constraints import constraints_hold
 from domain.rules.findings import domain_rules_hold
@@ -38,6 +46,9 @@ from domain.world import Context, Decision, World
 RULES: Final[tuple[Callable[[ChangeSet], int | None], ...]] = (
     entities_comply,
     resources_settle,
+    kept_ones_go_with_their_owners,
+    versions_are_numbered,
+    facades_agree,
     formats_hold,
     constraints_hold,
     versions_match,
@@ -52,10 +63,23 @@ def decide(command: Command, world: World, context: Context) -> Decision:
     """
     if isinstance(command, WriteSubscription | DeleteSubscription | ControlSubscription):
         return deciding.decide(command, world, context)
+    if not isinstance(command, WriteTree | DeleteEntities) or command.facade is None:
+        return _decide(command, world, context)
+    try:
+        return _decide(command, world, context)
+    except Problem as problem:
+        raise as_told(problem) from problem.__cause__
+
+
+def _decide(command: RegistryCommand, world: World, context: Context) -> Decision:
     changes = ChangeSet(world, context)
     match command:
+        case WriteTree(facade=Facade()):
+            publish(changes, command)
         case WriteTree():
             write_tree(changes, command)
+        case DeleteEntities(facade=FacadeDeletion()):
+            retract(changes, command)
         case DeleteEntities():
             delete_entities(changes, command)
         case ReplaceModel(source=source):
@@ -69,7 +93,8 @@ def decide(command: Command, world: World, context: Context) -> Decision:
         case _:
             assert_never(command)
     findings = sum(rule(changes) or 0 for rule in RULES)
-    return Decision(changes.events(), changes.documents, tuple(changes.processed), findings)
+    processed, number = tuple(changes.processed), changes.number
+    return Decision(changes.events(), changes.documents, processed, findings, number=number)
 
 
 def _create(changes: ChangeSet, command: CreateRegistry) -> None:

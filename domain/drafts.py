@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from domain import instants
 from domain import xid as xids
+from domain.compat.family import FACADE, number_of
 from domain.entities import Attributes, Entity
 from domain.events import Reason
 from domain.model import Level, ResourceType
@@ -176,15 +177,19 @@ class Draft:
 
 
 class GroupDraft(Draft):
-    """The registry or a Group: a Draft that counts the members of its collections."""
+    """The registry or a Group: a Draft that counts the members of its collections.
 
-    __slots__ = ("deleted", "entity", "gained")
+    facade: what only the older APIs know of it.
+    """
+
+    __slots__ = ("deleted", "entity", "facade", "gained")
 
     def __init__(self, xid: str, level: Level, was: Level, entity: Entity | None, now: str) -> None:
         super().__init__(xid, level, was, entity.attributes if entity else None, now)
         self.entity = entity
         self.deleted = False
         self.gained: dict[str, int] = {}
+        self.facade: Attributes = entity.private.get(FACADE, {}) if entity else {}
 
     def count(self, plural: str, change: int) -> None:
         """A member came or went: an update of this entity that lists the collection and its count (EV-51, EV-65)."""
@@ -210,10 +215,22 @@ class VersionDraft(Draft):
     """One Version.
 
     document: SHA-256 of its bytes. ordered: its ordering time in `modifiedat` mode (ENT-101). validated: what checks of
-    its format and compatibility found. marks: which of its values are defaults.
+    its format and compatibility found. marks: which of its values are defaults. facade: what only the older APIs know
+    of it. returning: the number that it had there, if it comes back.
     """
 
-    __slots__ = ("ancestor", "document", "entity", "gone", "id", "marks", "ordered", "validated")
+    __slots__ = (
+        "ancestor",
+        "document",
+        "entity",
+        "facade",
+        "gone",
+        "id",
+        "marks",
+        "ordered",
+        "returning",
+        "validated",
+    )
 
     def __init__(self, xid: str, level: Level, was: Level, entity: Entity | None, now: str) -> None:
         super().__init__(xid, level, was, entity.attributes if entity else None, now)
@@ -225,6 +242,8 @@ class VersionDraft(Draft):
         self.document: str | None = private.get("document")
         self.ordered: str | None = private.get("ordered")
         self.marks: Marks = private.get(DEFAULTS, {})
+        self.facade: Attributes = private.get(FACADE, {})
+        self.returning: int | None = None
         self.ancestor: str | None = None  # as a request states it; None: not stated
         self.gone: Reason | None = None  # why it was deleted: deleted, pruned
 
@@ -233,8 +252,18 @@ class VersionDraft(Draft):
         """The ancestor before this request, or as this request states it."""
         return self.ancestor or (self.before["ancestorid"] if self.before else None)
 
+    @property
+    def number(self) -> int:
+        """The number that it has in the older APIs; 0 where it has none yet."""
+        return number_of(self.id, {FACADE: self.facade})
+
     def private(self) -> dict[str, Any]:
-        found = {"document": self.document, "ordered": self.ordered, DEFAULTS: self.marks or None}
+        found = {
+            "document": self.document,
+            "ordered": self.ordered,
+            DEFAULTS: self.marks or None,
+            FACADE: self.facade or None,
+        }
         return {name: value for name, value in found.items() if value is not None}
 
     def mark(
@@ -270,7 +299,7 @@ class ResourceDraft:
 
     complete: `versions` holds all of them. xref: the Resource that it stands for, and then it has no Versions.
     readonly: what its meta says. listed: names that `changed` has whatever their values. wish: what the request says
-    about the default Version.
+    about the default Version. facade: what only the older APIs know of it.
     """
 
     __slots__ = (
@@ -278,6 +307,7 @@ class ResourceDraft:
         "counter",
         "deleted",
         "entity",
+        "facade",
         "listed",
         "membership_changed",
         "meta",
@@ -304,6 +334,7 @@ class ResourceDraft:
         self.complete = entity is None or self.xref is not None
         self.listed: frozenset[str] = frozenset()
         self.counter: int = entity.private.get("counter", 0) if entity else 0
+        self.facade: Attributes = entity.private.get(FACADE, {}) if entity else {}
         self.wish = SILENT
         self.membership_changed = False
         self.rechecked = False  # all of its documents are to be looked at again

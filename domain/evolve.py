@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from domain.entities import Entity
-from domain.events import BORN, EntityDeleted, EntityEvent
+from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent
 
 
 def evolve(event: EntityEvent, position: int = 0) -> Entity | None:
@@ -11,7 +11,7 @@ def evolve(event: EntityEvent, position: int = 0) -> Entity | None:
     if isinstance(event, EntityDeleted):
         return None
     private = dict(event.private)
-    born = private.pop(BORN, None)
+    born = private.pop(BORN, position if isinstance(event, EntityCreated) and position else None)
     return Entity(
         xid=event.xid,
         type=event.type,

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from domain import xid as xids
+from domain.compat.family import FACADE, number_of
+from domain.compat.published import NUMBER
 from domain.drafts import Draft, GroupDraft, ResourceDraft, VersionDraft
 from domain.entities import Attributes, Entity
 from domain.events import Reason
@@ -52,23 +54,29 @@ def group_facts(draft: GroupDraft, type: GroupType | None) -> Iterator[Facts]:
         yield Facts(draft.xid, draft.before["epoch"] if draft.before else 0, gone="deleted")
         return
     image = draft.image(**draft.counts(type.resources))
+    private = {FACADE: draft.facade} if draft.facade else {}
     if not draft.updated and image == draft.before:
         return
     counts = {f"{plural}count" for plural in type.resources}
     changed = (_differing(draft.before, image) - counts) | draft.listed
-    yield _fact(draft, image, {}, changed, _deprecation(draft.before or {}, image))
+    yield _fact(draft, image, private, changed, _deprecation(draft.before or {}, image))
 
 
 def version_facts(draft: VersionDraft, resource: ResourceDraft) -> Iterator[Facts]:
     """A Version that is new, updated, refreshed or gone."""
     if draft.gone is not None:
-        yield Facts(draft.xid, draft.epoch, gone=draft.gone)
+        yield Facts(draft.xid, draft.epoch, private=_number(draft.xid, draft.private()), gone=draft.gone)
         return
     image, private = _version_image(draft, resource), draft.private()
     before = draft.entity
     if draft.updated or before is None or before.attributes != image or before.private != private:
         changed = _differing(draft.before, image) | draft.listed | _document_changed(before, private, resource)
         yield _fact(draft, image, private, changed)
+
+
+def gone_facts(entity: Entity) -> Facts:
+    """An entity that goes with the one above it."""
+    return Facts(entity.xid, entity.epoch, private=_number(entity.xid, entity.private), gone="deleted")
 
 
 def resource_facts(resource: ResourceDraft) -> Iterator[Facts]:
@@ -130,7 +138,7 @@ def _resource_image(resource: ResourceDraft, default: VersionDraft | None) -> tu
         private = {"document": before.document}
     count = len(resource.living()) if resource.complete or before is None else before.attributes["versionscount"]
     image = {**shown, "meta": resource.meta.image(readonly=resource.readonly), "versionscount": count}
-    private["counter"] = resource.counter or None
+    private |= {"counter": resource.counter or None, FACADE: resource.facade or None}
     return image, {name: value for name, value in private.items() if value is not None}
 
 
@@ -139,7 +147,13 @@ def _pointer_image(resource: ResourceDraft) -> tuple[Attributes, dict[str, Any]]
     id = {resource.type.singular + "id": xids.entity_id(resource.xid)}
     own = {name: resource.meta.attributes[name] for name in ("createdat", "modifiedat")}
     image = {**id, "meta": {**id, "xref": resource.xref}}
-    return image, {"own": own, **({"counter": resource.counter} if resource.counter else {})}
+    private = {"own": own, "counter": resource.counter or None, FACADE: resource.facade or None}
+    return image, {name: value for name, value in private.items() if value is not None}
+
+
+def _number(xid: str, private: dict[str, Any]) -> dict[str, Any]:
+    """What a deletion says of a Version whose number is not its id."""
+    return {NUMBER: number_of(xids.entity_id(xid), private)} if "number" in private.get(FACADE, {}) else {}
 
 
 def _resource_changes(

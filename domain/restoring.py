@@ -15,8 +15,9 @@ from domain import capabilities, models, xrefs
 from domain import xid as xids
 from domain.changes import ChangeSet
 from domain.commands import Restore
+from domain.compat import returning
 from domain.deletions import remove
-from domain.drafts import DefaultWish, Draft, ResourceDraft
+from domain.drafts import DefaultWish, Draft, GroupDraft, ResourceDraft
 from domain.entities import Attributes, Entity
 from domain.jsontext import dumps
 from domain.model import Level, Model, ResourceType
@@ -138,11 +139,13 @@ class _Place:
         """The registry's or a Group's own attributes."""
         if found.then is not None:
             draft = self._changes.registry() if found.xid == xids.REGISTRY else self._new_group(found.then.xid)
-            _bring_back(draft, found.then.attributes, self._past.level(found.then.xid))
+            differs = returning.bring_back_group(draft, found.then)
+            if not _bring_back(draft, found.then.attributes, self._past.level(found.then.xid)) and differs:
+                draft.touch()
         elif found.now is not None:
             remove(self._changes, found.now)
 
-    def _new_group(self, xid: str) -> Draft:
+    def _new_group(self, xid: str) -> GroupDraft:
         return self._changes.group(xid, implied=False)
 
     def _resource(self, stream: str, found: Sequence[Difference]) -> None:
@@ -163,7 +166,7 @@ class _Place:
         xrefs.check_no_pointer(resource, "meta" if self._meta_only else "versions")
         for one in found if not self._meta_only else ():
             if one is not own:
-                self._version(resource, one)
+                self._version(resource, one, then)
         if not self._versions_only:
             self._meta(resource, then)
 
@@ -180,20 +183,24 @@ class _Place:
         resource.meta.attributes |= {"createdat": then.private["own"]["createdat"]}
         self._count_on(resource, then)
 
-    def _version(self, resource: ResourceDraft, found: Difference) -> None:
+    def _version(self, resource: ResourceDraft, found: Difference, definition: Entity) -> None:
+        """definition: the Resource of then."""
         if found.then is not None:
-            self._bring_back_version(resource, found.then)
+            self._bring_back_version(resource, found.then, definition)
         elif found.now is not None:
             self._check(resource)
             self._changes.load_versions(resource)
             self._changes.version(resource, found.now.id).gone = "deleted"
             resource.membership_changed = resource.unsettled = True
+        else:
+            returning.forget_later_ones(self._changes, found.xid, self._past.position)
 
-    def _bring_back_version(self, resource: ResourceDraft, then: Entity) -> None:
+    def _bring_back_version(self, resource: ResourceDraft, then: Entity, definition: Entity) -> None:
         draft, type = self._changes.version(resource, then.id), resource.type
         level, manual = self._past.type(resource.xid).version, type.versionmode == "manual"
         ordered, marks = _ordered(then, type), then.private.get(DEFAULTS, {})
         same = draft.document == then.document and ordered in (None, draft.ordered) and draft.marks == marks
+        same = same and returning.is_as_it_was(draft, then)
         if same and not _differs(draft, then.attributes, level, _SETTLED if manual else _SETTLED | {"ancestorid"}):
             return
         self._check(resource)
@@ -201,6 +208,7 @@ class _Place:
             admit(self._changes, resource, draft, chosen=False)
         if not type.hasdocument and (then.document or then.attributes.get(f"{type.singular}url") is not None):
             raise HasdocumentViolation(draft.xid, plural=type.plural)
+        returning.bring_back_version(resource, draft, then, definition)
         draft.restore(then.attributes, level)
         draft.document, draft.ordered = then.document, ordered
         draft.marks = joined(kept(marks, draft.attributes), draft.marks)
@@ -216,9 +224,13 @@ class _Place:
             self._count_on(resource, then)
         if self._changes.context.role is not Role.ADMIN:
             image = {**image, "readonly": resource.readonly}  # only an admin changes that (ENT-140)
+        differs = returning.bring_back_definition(resource, then)
         if _bring_back(resource.meta, image, level):
             self._check(resource)
             resource.readonly = bool(image["readonly"])
+        elif differs:
+            self._check(resource)
+            resource.meta.touch()
 
     def _count_on(self, resource: ResourceDraft, then: Entity) -> None:
         """Ids that the server gave out in the life that comes back are not given out again."""

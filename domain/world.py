@@ -10,6 +10,8 @@ from typing import Literal, Protocol
 from domain import checks
 from domain import xid as xids
 from domain.checks import Question, Verdicts
+from domain.compat.published import Publications
+from domain.compat.remembered import Remembered
 from domain.entities import Entity
 from domain.events import EntityEvent
 from domain.evolve import evolve
@@ -76,6 +78,7 @@ class Decision:
     processed: xids of the entities that the request named, in its order: what its answer shows.
     findings: how many things rules beyond the model find in what it wrote.
     secrets: values to be sealed, and those to be destroyed.
+    number: of the Version that an older API wrote, or had there already.
     """
 
     events: tuple[EntityEvent, ...]
@@ -83,6 +86,7 @@ class Decision:
     processed: tuple[str, ...] = ()
     findings: int = 0
     secrets: tuple[Secret, ...] = ()
+    number: int | None = None
 
 
 class World(Protocol):
@@ -125,6 +129,10 @@ class World(Protocol):
 
     def document(self, sha256: str) -> bytes:
         """The bytes of a stored document."""
+
+    @property
+    def published(self) -> Publications:
+        """What has been published, as the older APIs see it."""
 
     def secret(self, secret: Secret) -> str | None:
         """The value that a reference stands for; None where it is destroyed or cannot be opened."""
@@ -218,6 +226,10 @@ class MemoryWorld:
 
     def document(self, sha256: str) -> bytes:
         return self._documents[sha256]
+
+    @property
+    def published(self) -> Publications:
+        return Remembered(self._log)
 
     def secret(self, secret: Secret) -> str | None:
         found = self._secrets.get(secret.reference)

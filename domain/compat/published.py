@@ -7,37 +7,40 @@ the same Version, which lives again under its number.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 
 from domain import xid as xids
-from domain.compat.family import Family, family_of, number_of
+from domain.compat.family import FACADE, Family, family_of, number_of
+from domain.compat.uris import normalised
 from domain.entities import Entity
-from domain.events import EntityDeleted, EntityEvent
+from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent
 
 #: The private member of a deletion that says which number went, where that is not the Version's id.
 NUMBER: Final = "number"
 
 
 class Publication(NamedTuple):
-    """A Version that is kept, or that has a URI of its own.
+    """A Version that was kept at some time, or that had a URI of its own.
 
-    number: what the older APIs know it under. id: as given; uri: as composed, and normalised; None where they are the
-    default ones. born: position of the event that created it. since: position of its last image where it is kept, None
-    while it lives.
+    born: position of the event that created it. number: what the older APIs know it under. id: as given; uri: as
+    composed, and normalised; None where they are the default ones. since: position of its last image where it was
+    pruned, and pruned: where that was; None while it lives. gone: where it was deleted, was forgotten or lived again.
     """
 
     xid: str
+    born: int
     number: int
     id: str | None
     uri: str | None
-    born: int
-    since: int | None
+    since: int | None = None
+    pruned: int | None = None
+    gone: int | None = None
 
     @property
     def kept(self) -> bool:
-        """Whether the registry itself shows it no longer."""
-        return self.since is not None
+        """Whether the registry itself shows it no longer, while the older APIs do."""
+        return self.pruned is not None and self.gone is None
 
 
 class Publications(Protocol):
@@ -65,19 +68,85 @@ class Unpublished:
     def by_uri(self, family: Family, uri: str) -> Publication | None:
         return None
 
-    by_id = by_uri
+    def by_id(self, family: Family, id: str) -> Publication | None:
+        return None
 
     def image(self, kept: Publication) -> Entity:
         raise LookupError(kept.xid)
 
 
-def withdrawn(event: EntityEvent) -> int | None:
-    """The number that is not served any more after an event; None where nothing of the older APIs went.
+class Image(NamedTuple):
+    """A living Version: position of its last event, and its private members."""
 
-    A pruned Version stays with them.
+    since: int
+    private: Mapping[str, Any]
+
+
+def matters(event: EntityEvent) -> bool:
+    """Whether publications can follow from an event. Of ordinary Versions none do, as long as they live."""
+    if event.type.count(".") != 2 or family_of(event.xid) is None:
+        return False
+    if isinstance(event, EntityDeleted):
+        return True
+    return isinstance(event, EntityCreated) and (event.revision > 1 or _has_own(event.private))
+
+
+def follow(
+    events: Iterable[tuple[int, EntityEvent]], living: Image | None = None, kept: Publication | None = None
+) -> list[Publication]:
+    """The publications of one Version's stream that are new or changed after its events, as they are in the end.
+
+    events: with positions, in order. living: what is there before; kept: the kept one that is there instead.
     """
-    if not isinstance(event, EntityDeleted) or event.reason == "pruned" or event.type.count(".") != 2:
-        return None
-    if family_of(event.xid) is None:
-        return None
-    return int(event.private.get(NUMBER) or number_of(xids.entity_id(event.xid), {}))
+    found: dict[int, Publication] = {}
+    standing = kept
+    for position, event in events:
+        if isinstance(event, EntityDeleted):
+            standing = _ended(event, position, living, standing, found)
+            living = None
+            continue
+        if isinstance(event, EntityCreated) and standing is not None:
+            found[standing.born] = standing._replace(gone=position)
+            standing = None
+        born = position if isinstance(event, EntityCreated) or living is None else living.private.get(BORN, 0)
+        own = {BORN: born, **event.private}
+        living = Image(position, own)
+        if isinstance(event, EntityCreated) and _has_own(own):
+            new = publication(event.xid, own)
+            found[new.born] = new
+    return list(found.values())
+
+
+def publication(xid: str, private: Mapping[str, Any]) -> Publication:
+    """A living Version as it is published."""
+    facade = private.get(FACADE, {})
+    uri = facade.get("uri")
+    number = number_of(xids.entity_id(xid), private)
+    return Publication(xid, private.get(BORN, 0), number, facade.get("id"), normalised(uri) if uri else None)
+
+
+def _ended(
+    event: EntityDeleted,
+    position: int,
+    living: Image | None,
+    standing: Publication | None,
+    found: dict[int, Publication],
+) -> Publication | None:
+    """The kept one after a deletion."""
+    if living is None:  # it was never there, or its image was pruned before
+        if standing is not None and event.reason == "forgotten":
+            found[standing.born] = standing._replace(gone=position)
+            return None
+        return standing
+    own = publication(event.xid, living.private)
+    if event.reason == "pruned":
+        found[own.born] = own = own._replace(since=living.since, pruned=position)
+        return own
+    if _has_own(living.private):
+        found[own.born] = own._replace(gone=position)
+    return None
+
+
+def _has_own(private: Mapping[str, Any]) -> bool:
+    facade = private.get(FACADE, {})
+    return "uri" in facade or "id" in facade

@@ -1,0 +1,71 @@
+"""What the older APIs know holds only as long as the registry says the same: any other write may make it untrue.
+
+Rules LEG-303, LEG-701, LEG-1203.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from domain.changes import ChangeSet
+from domain.compat import formats
+from domain.compat.family import FACADE, MESSAGECATALOG, SCHEMAREGISTRY, family_of
+from domain.drafts import GroupDraft, ResourceDraft, VersionDraft
+
+#: The attributes that are made of a message definition's document.
+_OF_DOCUMENT: Final = (
+    "envelope",
+    "envelopemetadata",
+    "envelopeoptions",
+    "protocol",
+    "protocoloptions",
+    "dataschemaformat",
+    "dataschema",
+    "dataschemauri",
+    "dataschemaxid",
+    "datacontenttype",
+)
+#: The attributes of a Group that its format is made of.
+_OF_FORMAT: Final = ("format", "envelope", "protocol")
+
+
+def facades_agree(changes: ChangeSet) -> None:
+    """Lets go of spellings and documents that are not those of the registry's own attributes any more."""
+    for group in changes.groups.values():
+        if group.facade and _is_outdated(group):
+            group.facade = _without(group.facade, "format")
+    for resource in changes.resources.values():
+        if resource.type.hasdocument:
+            _check_format(resource)
+        elif family_of(resource.xid) == MESSAGECATALOG:
+            for version in resource.living():
+                if version.written and _is_other(version):
+                    version.facade = _without(version.facade, "document", "contenttype")
+
+
+def _is_outdated(group: GroupDraft) -> bool:
+    """Whether what a Group's format is made of has changed, but its spelling has not."""
+    before = group.entity
+    if before is None or not group.written or group.facade != before.private.get(FACADE):
+        return False
+    return any(before.attributes.get(name) != group.attributes.get(name) for name in _OF_FORMAT)
+
+
+def _check_format(resource: ResourceDraft) -> None:
+    spelled = resource.facade.get("format")
+    if spelled is None or family_of(resource.xid) != SCHEMAREGISTRY:
+        return
+    if any(not formats.same(spelled, version.attributes.get("format") or "") for version in resource.living()):
+        resource.facade = _without(resource.facade, "format")
+
+
+def _is_other(version: VersionDraft) -> bool:
+    """Whether the attributes of a message definition have changed, but its document has not."""
+    before, document = version.entity, version.facade.get("document")
+    if before is None or document is None or document != before.private.get(FACADE, {}).get("document"):
+        return False
+    return any(before.attributes.get(name) != version.attributes.get(name) for name in _OF_DOCUMENT)
+
+
+def _without(facade: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in facade.items() if name not in names}

@@ -1,0 +1,98 @@
+"""What format a Group and a definition of the older APIs are of, and what has to stay with it.
+
+Rules LEG-303, LEG-304, LEG-701 to 703, LEG-804, LEG-805; the table of § 12 for Groups of the registry.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from domain.compat import formats
+from domain.compat.facade import Facade
+from domain.compat.family import FACADE, SCHEMAREGISTRY, Family
+from domain.compat.refusals import Conflict, Invalid
+from domain.drafts import ResourceDraft
+from domain.entities import Entity
+from domain.jsontext import Json
+
+CLOUDEVENTS: Final = "CloudEvents"
+#: Of a message group that says neither of envelopes nor of a protocol.
+_PLAIN: Final = "xRegistry"
+_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+
+
+def mapped(format: str | None) -> str | None:
+    """The registry's name of a schema format."""
+    return None if format is None else formats.mapped(format)
+
+
+def are_same(family: Family, one: str | None, other: str | None) -> bool:
+    """Whether two spellings are of one format; those of message definitions are names with case (LEG-304)."""
+    if one is None or other is None or family != SCHEMAREGISTRY:
+        return one == other
+    return formats.same(one, other)
+
+
+def of_group(family: Family, group: Entity) -> str | None:
+    """The format of a Group, as the older API spells it; None for a schema group without one."""
+    own: str | None = group.private.get(FACADE, {}).get("format")
+    if own is not None:
+        return own
+    shown = group.attributes
+    if family == SCHEMAREGISTRY:
+        return formats.spelled(shown["format"]) if shown.get("format") else None
+    if shown.get("envelope"):
+        return CLOUDEVENTS
+    protocol = shown.get("protocol")
+    return str(protocol).partition("/")[0].upper() if protocol else _PLAIN
+
+
+def of_definition(group: Entity, resource: ResourceDraft, facade: Facade) -> str | None:
+    """The format of a new Version, as a client spelled it; None for message definitions, whose Group has one.
+
+    Raises: Invalid for none, and for one that the Group does not have; Conflict for another than before (LEG-702).
+    """
+    stated, of = facade.format, of_group(facade.family, group)
+    if of is not None and stated is not None and not are_same(facade.family, of, stated):
+        raise Invalid(name="format", error_detail=f'the format of the group is "{of}" (LEG-702)')
+    if facade.family != SCHEMAREGISTRY:
+        return None
+    before = _before(resource)
+    if before is not None and not formats.same(before, stated or of or before):
+        raise Conflict(error_detail=f'the format is "{before}", and all versions have the same (LEG-702)')
+    format = before or of or stated
+    if format is None:
+        raise Invalid(name="format", error_detail="it has to be given, as the group has none (LEG-702)")
+    return format
+
+
+def check_criteria(
+    group: Entity, resource: ResourceDraft, facade: Facade, tree: Mapping[str, Json], authority: str | None
+) -> None:
+    """What identifies a message definition of CloudEvents. Raises: Invalid (LEG-804), Conflict (LEG-805)."""
+    if facade.family == SCHEMAREGISTRY or of_group(facade.family, group) != CLOUDEVENTS:
+        return
+    type = _type_of(tree)
+    imported = authority is not None and facade.id is not None and _ABSOLUTE.match(facade.id)
+    if facade.id is not None and facade.id != type and not imported:
+        raise Invalid(name="id", error_detail=f'it has to be the type of the event, "{type}" (LEG-804)')
+    before = _type_of(resource.entity.attributes) if resource.entity is not None else None
+    if before is not None and before != type:
+        raise Conflict(error_detail=f'the type of the event is "{before}" and stays so (LEG-805)')
+
+
+def _before(resource: ResourceDraft) -> str | None:
+    """The format that a schema has; that of its Versions counts, as the registry's own API may have changed it."""
+    shown = resource.entity.attributes.get("format") if resource.entity is not None else None
+    own: str | None = resource.facade.get("format")
+    return own if own is not None and shown is not None and formats.same(own, shown) else shown
+
+
+def _type_of(attributes: Mapping[str, Any]) -> str | None:
+    """The CloudEvents type that a message definition says its events have."""
+    metadata = attributes.get("envelopemetadata")
+    type = metadata.get("type") if isinstance(metadata, Mapping) else None
+    found = type.get("value") if isinstance(type, Mapping) else None
+    return str(found) if found is not None else None

@@ -1,0 +1,60 @@
+"""Who has a URI or an id already that a Version is to be published under (LEG-606)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from domain import xid as xids
+from domain.changes import ChangeSet
+from domain.compat.facade import Facade
+from domain.compat.family import number_of
+from domain.compat.published import Publication
+from domain.compat.uris import Located, located, normalised
+from domain.entities import Entity
+
+
+class Holder(NamedTuple):
+    """A Version, living or kept. definition: xid of the Resource; image: what it is, or was when it was pruned."""
+
+    definition: str
+    number: int
+    image: Entity
+
+
+def holder(changes: ChangeSet, facade: Facade, uri: str, *, default: bool) -> Holder | None:
+    """The Version that has a URI already, or the id that a façade is given.
+
+    default: the URI is that of the path of a Version that is only to be, which no other path can be.
+    """
+    published, family = changes.world.published, facade.family
+    found = published.by_id(family, facade.id) if facade.id is not None else None
+    found = found or published.by_uri(family, normalised(uri))
+    if found is not None:
+        return _held(changes, found)
+    root = facade.base.removesuffix(family.base)
+    place = None if default else located(family, uri, (facade.base, root))
+    return _at(changes, facade, place) if place is not None else None
+
+
+def versions_of(changes: ChangeSet, definition: str) -> Iterator[Holder]:
+    """All Versions of a definition, living ones first. O(Versions)."""
+    for entity in changes.world.members(f"{definition}/versions"):
+        yield Holder(definition, number_of(entity.id, entity.private), entity)
+    for kept in changes.world.published.kept(definition):
+        yield _held(changes, kept)
+
+
+def _held(changes: ChangeSet, found: Publication) -> Holder:
+    image = changes.world.published.image(found) if found.kept else changes.existing(found.xid)
+    return Holder(found.xid.split("/versions/")[0], found.number, image)
+
+
+def _at(changes: ChangeSet, facade: Facade, place: Located) -> Holder | None:
+    definition = xids.join(facade.family.groups, place.groupid, facade.family.resources, place.id)
+    if changes.find(definition) is None:
+        return None
+    for found in versions_of(changes, definition):
+        if place.version in (found.number, found.image.id):
+            return found
+    return None

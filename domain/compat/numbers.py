@@ -1,0 +1,120 @@
+"""Numbers: which one each Version of a definition has, and that none is given twice in a definition's life.
+
+Rules LEG-210, LEG-405, LEG-406, LEG-409, LEG-707.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from domain.changes import ChangeSet
+from domain.compat.family import FACADE, family_of, is_number
+from domain.compat.published import Publication
+from domain.compat.spans import Spans
+from domain.compat.uris import normalised
+from domain.drafts import ResourceDraft, VersionDraft
+from domain.rules import ancestry
+
+#: The façade's member of a Resource with the numbers of those of its Versions that are gone, as `Spans` writes them.
+USED: Final = "used"
+
+
+def versions_are_numbered(changes: ChangeSet) -> None:
+    """Gives each new Version its number, and remembers those of Versions that go."""
+    for resource in changes.resources.values():
+        if resource.membership_changed and not resource.deleted and family_of(resource.xid):
+            _number(changes, resource)
+
+
+def used(resource: ResourceDraft) -> Spans:
+    """The numbers of a definition's Versions that are gone, kept ones included."""
+    return Spans.parse(resource.facade.get(USED, ""))
+
+
+def next_number(resource: ResourceDraft) -> int:
+    """The number of a Version that an older API adds, which is its id as well (LEG-406).
+
+    It is the next of the registry's own ids that is in use neither as an id nor as a number. All Versions are at hand.
+    """
+    gone, numbers = used(resource), {version.number for version in resource.versions.values()}
+    number = resource.counter + 1
+    while gone.has(number) or number in numbers or str(number) in resource.versions:
+        number += 1
+    return number
+
+
+def _number(changes: ChangeSet, resource: ResourceDraft) -> None:
+    old = [version for version in resource.versions.values() if version.entity is not None]
+    fresh = [version for version in resource.living() if version.entity is None]
+    gone = {version.number for version in old if version.gone is not None} - {0}
+    before = used(resource)
+    if not before and not gone and all(map(_is_plain, old)) and all(map(_is_plain, fresh)):
+        return
+    taken = {version.number for version in old}
+    left = [version for version in fresh if not _takes_its_own(changes, version, before, taken)]
+    highest = max(before.highest, *taken, 0)
+    for number, version in enumerate(_by_age(resource, left), highest + 1):
+        _set(version, number)
+    after = before.plus(gone).minus(version.number for version in fresh)
+    others = {name: value for name, value in resource.facade.items() if name != USED}
+    resource.facade = {**others, USED: after.text} if after.ranges else others
+
+
+def _is_plain(version: VersionDraft) -> bool:
+    """Whether a Version's id is its number, and nothing says otherwise."""
+    return is_number(version.id) and "number" not in version.facade
+
+
+def _takes_its_own(changes: ChangeSet, version: VersionDraft, before: Spans, taken: set[int]) -> bool:
+    """Whether a new Version gets a number that is its by itself: the one that it had, or its id."""
+    if version.facade:
+        _leave_to_others(changes, version)
+    kept = changes.world.published.kept(version.xid) if before.ranges and changes.world.revision(version.xid) else ()
+    number = int(version.id) if is_number(version.id) else 0
+    if kept:
+        _live_again(changes, version, kept[0])
+    elif version.returning is not None:
+        _set(version, version.returning)
+    elif number and number not in taken and not before.has(number):
+        _set(version, number)
+    else:
+        return False
+    taken.add(version.number)
+    return True
+
+
+def _leave_to_others(changes: ChangeSet, version: VersionDraft) -> None:
+    """Takes a name from a Version that comes back, if another one has been given it meanwhile."""
+    published, family = changes.world.published, family_of(version.xid)
+    id, uri = version.facade.get("id"), version.facade.get("uri")
+    found = (
+        id and family and published.by_id(family, id),
+        uri and family and published.by_uri(family, normalised(uri)),
+    )
+    if any(one and one.xid != version.xid and not changes.leaves(one.xid) for one in found):
+        version.facade = {name: value for name, value in version.facade.items() if name not in ("id", "uri")}
+
+
+def _live_again(changes: ChangeSet, version: VersionDraft, kept: Publication) -> None:
+    """Gives a Version that is kept, and is created anew, what it was published under."""
+    facade = changes.world.published.image(kept).private.get(FACADE, {})
+    version.facade = version.facade | {name: facade[name] for name in ("id", "uri") if name in facade}
+    _set(version, kept.number)
+
+
+def _set(version: VersionDraft, number: int) -> None:
+    others = {name: value for name, value in version.facade.items() if name != "number"}
+    version.facade = others if str(number) == version.id else {**others, "number": number}
+
+
+def _by_age(resource: ResourceDraft, versions: Sequence[VersionDraft]) -> list[VersionDraft]:
+    """Versions in the order of their type, the newest last, as it is the latest in the older APIs."""
+    mode = resource.type.versionmode
+    lines = [
+        ancestry.Line(one.id, one.ancestorid, shown["createdat"], one.ordered or shown["modifiedat"])
+        for one in versions
+        if (shown := one.attributes)
+    ]
+    by_id = {version.id: version for version in versions}
+    return [by_id[line.id] for line in ancestry.oldest(mode, lines, len(lines))]

@@ -1,0 +1,58 @@
+"""Sets of numbers as they are written down: ranges such as `1-41,44`."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+
+class Spans(NamedTuple):
+    """A set of integers from 1 on, which takes room for its gaps only. ranges: ascending, first and last of each."""
+
+    ranges: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Spans:
+        """The set that `text` stands for."""
+        bounds = (part.partition("-") for part in text.split(",") if part)
+        return cls(tuple((int(first), int(last or first)) for first, _, last in bounds))
+
+    @property
+    def text(self) -> str:
+        """The set as text, empty for the empty one."""
+        return ",".join(f"{first}-{last}" if first < last else f"{first}" for first, last in self.ranges)
+
+    @property
+    def highest(self) -> int:
+        """The highest number, 0 of the empty set."""
+        return self.ranges[-1][1] if self.ranges else 0
+
+    def plus(self, numbers: Iterable[int]) -> Spans:
+        """The set with more numbers."""
+        joined: list[tuple[int, int]] = []
+        for first, last in sorted([*self.ranges, *((number, number) for number in numbers)]):
+            if joined and first <= joined[-1][1] + 1:
+                joined[-1] = joined[-1][0], max(joined[-1][1], last)
+            else:
+                joined.append((first, last))
+        return Spans(tuple(joined))
+
+    def minus(self, numbers: Iterable[int]) -> Spans:
+        """The set without some numbers."""
+        left = list(self.ranges)
+        for number in numbers:
+            at = bisect_right(left, (number, _BEYOND)) - 1
+            if at >= 0 and left[at][1] >= number:
+                first, last = left[at]
+                left[at : at + 1] = [span for span in ((first, number - 1), (number + 1, last)) if span[0] <= span[1]]
+        return Spans(tuple(left))
+
+    def has(self, number: int) -> bool:
+        """Whether a number is in the set."""
+        at = bisect_right(self.ranges, (number, _BEYOND)) - 1
+        return at >= 0 and self.ranges[at][1] >= number
+
+
+#: Above every last number of a range.
+_BEYOND: Final = float("inf")
