@@ -6,10 +6,11 @@ positions; `position = last` ends an interaction, and `first = position` begins 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from commands.mapper import EventMapper
+from commands.mapper import UPCASTS, EventMapper, Upcast, image
+from commands.mapper import state as stored
 from commands.proof import Interaction, LogRow
 from domain.events import EntityEvent
 
@@ -68,6 +69,17 @@ def table_rows(interaction: Interaction, events: Iterable[LogRow]) -> Iterator[T
 def event_of(topic: str, revision: int, state: str) -> EntityEvent:
     """The event of a row. Raises: UnreadableEvent, UnknownTopic."""
     return _MAPPER.event(topic, revision, state.encode())
+
+
+def upcasts() -> dict[str, Upcast]:
+    """What makes events of topics that are no longer written those of today, by topic."""
+    return dict(UPCASTS)
+
+
+def upcast(topic: str, revision: int, state: str, known: Mapping[str, Upcast]) -> tuple[str, str]:
+    """Topic and state under which an event would be stored today. Raises: UnreadableEvent, UnknownTopic."""
+    event = EventMapper(known).event(topic, revision, state.encode())
+    return event.TOPIC, stored(event, image(event)).decode()
 
 
 def log_row(row: TableRow) -> LogRow:

@@ -20,6 +20,7 @@ from projections.entities.apply import UNINDEXED
 from projections.entities.leaves import leaves
 from projections.entities.rows import Row, row
 from projections.logrows import event_of
+from spark_projections.current import current
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,17 +43,31 @@ _LEAF_COLUMNS: Final = "tree_key string, path string, type string, text string, 
 
 Batches = Iterable[pa.RecordBatch]
 
-_DELETED: Final = f"{EntityDeleted.TOPIC.partition(':')[0]}:"
-
 
 def rows(log: DataFrame) -> DataFrame:
     """Every row that the present and the past of the registry have at the end of a log.
 
     log: rows of `projections.logrows`, from the first position on without a gap, whole interactions.
     """
+    return _rows(_events(log))
+
+
+def ordered_rows(log: DataFrame) -> DataFrame:
+    """The same in the order of the tables' primary keys, from partition to partition."""
+    # Before events become rows, as Spark works out what it divides into ranges twice.
+    key = f.translate("stream", "/", "!")
+    return _rows(_events(log).repartitionByRange(key, "position").sortWithinPartitions(key, "position"))
+
+
+def _events(log: DataFrame) -> DataFrame:
+    """Those that leave an entity alive, each with the position that ends its row."""
     next = log.select("stream", (f.col("revision") - 1).alias("revision"), f.col("position").alias("until"))
-    events = log.select("position", "stream", "revision", "topic", "state").join(next, ["stream", "revision"], "left")
-    return events.where(~f.col("topic").startswith(_DELETED)).mapInArrow(_to_rows, _ROW_COLUMNS)
+    events = current(log).select("position", "stream", "revision", "topic", "state")
+    return events.join(next, ["stream", "revision"], "left").where(f.col("topic") != EntityDeleted.TOPIC)
+
+
+def _rows(events: DataFrame) -> DataFrame:
+    return events.mapInArrow(_to_rows, _ROW_COLUMNS)
 
 
 def attributes(rows: DataFrame) -> DataFrame:

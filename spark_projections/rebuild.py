@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from projections.entities.rebuild import Computed, Report
+from projections.entities.rebuild import Computed, Diverged, Report
+from spark_projections.events import Destination, refuse_existing, write
 from spark_projections.load import computed
 
 if TYPE_CHECKING:
@@ -19,20 +20,39 @@ if TYPE_CHECKING:
 
 
 def rebuild(
-    log: DataFrame, replace: Callable[[Computed], Report], asof: int | None = None, stage: str | None = None
+    log: DataFrame,
+    replace: Callable[[Computed], Report],
+    asof: int | None = None,
+    stage: str | None = None,
+    events: Destination | None = None,
 ) -> Report:
     """Replaces the read model's tables by what Spark makes of a log.
 
     log: of the registry, from position 1 on; whole interactions. replace: proves, catches up and swaps, as
     `projections.entities.rebuild.rebuild` does; it refuses the log of another registry, or one with gaps. asof: Spark's
     part ends at or before this position. stage: URI of a folder that is not there yet, which Spark's workers and this
-    process reach; a local one, which is removed again, unless given.
+    process reach; a local one, which is removed again, unless given. events: where the xRegistry events of Spark's part
+    go as well, once that is proved.
+    Raises: Diverged, FileExistsError for events that are there already.
     """
+    if events is not None:
+        refuse_existing(log.sparkSession, events.folder)
     if asof is not None:
         log = log.where(log.last <= asof)
-    end = log.agg(f.max("last")).collect()[0][0] or 0
     with _staged(stage) as folder:
-        return replace(computed(log, end, folder))
+        report = replace(computed(log, _end(log), folder))
+    if events is not None:
+        write(log, events)
+    return report
+
+
+def _end(log: DataFrame) -> int:
+    """The position that a log goes up to. Raises: Diverged for one with gaps, which the state hash alone would miss."""
+    last, found = log.agg(f.max("last"), f.count("*")).collect()[0]
+    end = int(last or 0)
+    if found != end:
+        raise Diverged(f"the source has {found} events up to position {end}")
+    return end
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from api.console.log import reading
 from api.console.options import Database, settings_with
 from api.console.outcome import Misused, StoreFault
 from api.console.progress import ERRORS, bar
-from api.console.sparking import Place, Source, rebuilt
+from api.console.sparking import Events, Place, Source, rebuilt
 from commands.log import Store
 from projections.entities.rebuild import Diverged, Report
 from projections.entities.rebuild import rebuild as make_anew
@@ -30,6 +30,11 @@ Stage = Annotated[
     typer.Option("--stage", metavar="URI", help="A new folder that Spark's workers reach as well as this machine."),
 ]
 
+EventsFolder = Annotated[
+    str | None,
+    typer.Option("--events", metavar="URI", help="A new folder for the xRegistry events of Spark's part, as Parquet."),
+]
+
 
 def rebuild(
     engine: Engine = "process",
@@ -39,6 +44,7 @@ def rebuild(
     brokers: Brokers = None,
     prefix: Prefix = "annals",
     stage: Stage = None,
+    events: EventsFolder = None,
     database: Database = None,
 ) -> None:
     """Make the read model anew from the log, while readers and writers go on.
@@ -47,16 +53,18 @@ def rebuild(
 
     Example: annals rebuild --engine spark --from segments --folder s3://lake/annals --stage s3://lake/stage
     """
-    if engine == "process" and (asof is not None or stage is not None):
-        raise Misused("--as-of and --stage go with --engine spark.")
+    if engine == "process" and any(each is not None for each in (asof, stage, events)):
+        raise Misused("--as-of, --stage and --events go with --engine spark.")
     with closing(reading(database)) as store:
         try:
             if engine == "process":
                 with bar("Rebuilding") as report:
                     result = make_anew(store, progress=report)
             else:
-                place = Place(source, settings_with(database=database).database, folder, brokers, prefix)
-                result = _with_spark(store, place, asof, stage)
+                settings = settings_with(database=database)
+                place = Place(source, settings.database, folder, brokers, prefix)
+                told = Events(events, settings.event_changes) if events else None
+                result = _with_spark(store, place, asof, stage, told)
         except Diverged as error:
             raise StoreFault(
                 f"{error}; the read model stays as it was. `annals log verify` says what is wrong."
@@ -65,7 +73,7 @@ def rebuild(
     typer.echo(f"{result.events} events in {result.seconds:.1f} s, {rate:.0f} a second")
 
 
-def _with_spark(store: Store, place: Place, asof: int | None, stage: str | None) -> Report:
+def _with_spark(store: Store, place: Place, asof: int | None, stage: str | None, events: Events | None) -> Report:
     with bar("Loading") as report:
         ERRORS.print("Working out the rows with Spark ...")
-        return rebuilt(place, partial(make_anew, store, report), asof, stage)
+        return rebuilt(place, partial(make_anew, store, report), asof, stage, events)

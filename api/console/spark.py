@@ -90,7 +90,7 @@ def _analyst(source: str | None, token: str | None) -> Iterator[tuple[SparkSessi
         session.sparkContext.setLogLevel("OFF")
         PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
         log = _log(session, place, token)
-        analysis.register(session, log)
+        analysis.register(session, log, settings_with().event_changes)
         yield session, log
     except (NoJava, NoJars) as error:
         raise Misused(f"{error}.") from None
@@ -101,7 +101,7 @@ def _analyst(source: str | None, token: str | None) -> Iterator[tuple[SparkSessi
 def _log(session: SparkSession, place: str, token: str | None) -> DataFrame:
     if place.startswith(("http:", "https:")):
         reader = session.read.format("annals")
-        # Read once: it would be read again by each table, and each time to another end.
+        # Read once: each table would ask the registry for all of it again.
         return (reader.option("token", token) if token else reader).load(place).cache()
     if _is_postgres(place):
         from spark_projections.sources import postgres

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from sqlalchemy import make_url
 
-from api.console.outcome import Misused
+from api.console.outcome import Misused, Refused
 from projections.entities.rebuild import Computed, Report
 
 if TYPE_CHECKING:
@@ -30,15 +30,28 @@ class Place(NamedTuple):
     prefix: str
 
 
-def rebuilt(place: Place, replace: Callable[[Computed], Report], asof: int | None, stage: str | None) -> Report:
+class Events(NamedTuple):
+    """The folder that xRegistry events go to, and whether they say which attributes changed."""
+
+    folder: str
+    changed: bool
+
+
+def rebuilt(
+    place: Place, replace: Callable[[Computed], Report], asof: int | None, stage: str | None, events: Events | None
+) -> Report:
     """What `replace` makes of the rows that Spark worked out, see `spark_projections.rebuild`.
 
-    Raises: Misused where something is missing, with what to do.
+    Raises: Misused where something is missing, with what to do; Refused for events that are there already.
     """
     with _session(place) as spark:
+        from spark_projections.events import Destination
         from spark_projections.rebuild import rebuild
 
-        return rebuild(_log(spark, place), replace, asof, stage)
+        try:
+            return rebuild(_log(spark, place), replace, asof, stage, Destination(*events) if events else None)
+        except FileExistsError as error:
+            raise Refused(f"{error}; events that were written stay as they are.") from None
 
 
 @contextmanager

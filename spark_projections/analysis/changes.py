@@ -29,19 +29,21 @@ _VALUES: Final = ("of", "path", "before", "after")
 Batches = Iterable[pa.RecordBatch]
 
 
-def changes(log: DataFrame) -> DataFrame:
+def changes(log: DataFrame, known: DataFrame | None = None) -> DataFrame:
     """One row for each attribute, and each document, that an event changed; `before` and `after` are JSON text.
 
-    An event that creates or deletes changes every attribute that the entity has then.
+    An event that creates or deletes changes every attribute that the entity has then. known: rows in which the event
+    before each one is, where the log begins later than its streams.
     """
     # Joined by number, as a window over whole states would hold a busy stream in one place.
-    before = log.select(
+    events = facts(log)
+    before = (events if known is None else facts(known)).select(
         "stream",
         (f.col("revision") + 1).alias("revision"),
         f.col("topic").alias("before_topic"),
         f.col("state").alias("before_state"),
     )
-    found = facts(log).join(before, ["stream", "revision"], "left").select(*_EVENT, *_STATES)
+    found = events.join(before, ["stream", "revision"], "left").select(*_EVENT, *_STATES)
     kept = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in found.schema if each.name in _EVENT)
     return found.mapInArrow(_compared, f"{kept}, {', '.join(f'{name} string' for name in _VALUES)}")
 

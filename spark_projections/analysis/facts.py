@@ -8,6 +8,7 @@ from pyspark.sql import functions as f
 
 from domain import xid as xids
 from domain.events import TOPICS
+from spark_projections.current import current
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -48,8 +49,8 @@ def events(log: DataFrame) -> DataFrame:
 
 
 def facts(log: DataFrame) -> DataFrame:
-    """`events`, and of each its stream, its topic and its stored state."""
-    read = log.withColumn("read", f.from_json("state", _STATE, STRICT))
+    """`events`, and of each its stream, its topic and its stored state; those of older topics as they read today."""
+    read = current(log).withColumn("read", f.from_json("state", _STATE, STRICT))
     return read.select(
         "position",
         f.col("time").cast("timestamp").alias("time"),

@@ -5,7 +5,8 @@
 
 Options, beside the URL: `token` of a caller who may read the log; events of subscriptions are in it for admins only.
 `after` and, for batches, `asof`: the moments between which is read, as the registry names them: a position, a time or a
-correlation id. `partitionsize`: how many positions one task reads.
+correlation id. `partitionsize`: how many positions one task reads. A batch ends where the log does when `load` is
+called, so a DataFrame that is used again gives the same rows.
 
 Executors import this module: Annals has to be installed where they run. The offsets of a stream are positions, each
 with the chain hash of the log by then, so it goes on exactly behind what it had, and refuses another log.
@@ -45,14 +46,13 @@ def register(spark: SparkSession) -> None:
 
 
 def read(spark: SparkSession, url: str, token: str | None = None, asof: str | None = None) -> DataFrame:
-    """The events of whole interactions up to a moment, the end of the log unless given.
+    """The events of whole interactions up to a moment, the end that the log has now unless given.
 
-    The moment is looked up once, so a DataFrame that is read twice gives the same; one that `load` gives without `asof`
-    goes up to the end that the log has each time.
-    Raises: Refused.
+    The moment is looked up once, as by `load`, so a DataFrame that is read twice gives the same.
+    Raises: PySparkException for a log that is not given, or not up to that moment.
     """
-    options = {"asof": str(RemoteLog(url, token).head(asof).position)} | ({"token": token} if token else {})
-    return spark.read.format(AnnalsSource.name()).options(**options).load(url)
+    given = {name: value for name, value in (("token", token), ("asof", asof)) if value is not None}
+    return spark.read.format(AnnalsSource.name()).options(**given).load(url)
 
 
 class Stretch(InputPartition):
@@ -64,7 +64,12 @@ class Stretch(InputPartition):
 
 
 class AnnalsSource(DataSource):
-    """See the module."""
+    """See the module. Raises: Refused for options that will not do, or a log that is not given."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        # Spark makes one for each `load`, and keeps it as long as that DataFrame is used: so that has one end.
+        self._end = _Reading(options).end()
 
     @classmethod
     def name(cls) -> str:
@@ -74,7 +79,7 @@ class AnnalsSource(DataSource):
         return LOG_SCHEMA
 
     def reader(self, schema: StructType) -> LogReader:
-        return LogReader(self.options)
+        return LogReader(self.options, self._end)
 
     def streamReader(self, schema: StructType) -> LogStreamReader:
         return LogStreamReader(self.options)
@@ -93,6 +98,10 @@ class _Reading:
         self.asof = options.get("asof")
         self.size = int(options.get("partitionsize", PARTITION))
 
+    def end(self) -> int:
+        """The position that a batch goes up to, as the log is now."""
+        return self.log.head(self.asof).position
+
     def stretches(self, after: int, end: int) -> Sequence[Stretch]:
         """The tasks that read from one position to another; one that reads nothing where there is nothing."""
         starts = range(after, end, self.size)
@@ -105,10 +114,14 @@ class _Reading:
 
 
 class LogReader(_Reading, DataSourceReader):
-    """A batch: whole interactions, up to the end that the log has when the tasks are planned."""
+    """A batch: whole interactions, up to the end that the log had when the source was made."""
+
+    def __init__(self, options: Mapping[str, str], end: int) -> None:
+        super().__init__(options)
+        self._end = end
 
     def partitions(self) -> Sequence[Stretch]:
-        return self.stretches(self.log.head(self.after).position, self.log.head(self.asof).position)
+        return self.stretches(self.log.head(self.after).position, self._end)
 
 
 class LogStreamReader(_Reading, DataSourceStreamReader):

@@ -41,13 +41,17 @@ def test_moments_bound_what_is_read(spark: SparkSession, registry: Past, moment:
 
 
 def test_what_is_written_meanwhile_is_left_out(spark: SparkSession, sqlite_url: str, tmp_path: Path) -> None:
-    # FLAG-80: one end, looked up once, however often the rows are read
+    # FLAG-80: one end, looked up once, however often and in whatever query the rows are read
     with past(sqlite_url, tmp_path) as registry:
         rows, log = registry.rows(), annals.read(spark, registry.url)
+        loaded = spark.read.format("annals").load(registry.url)
         before = annals.read(spark, registry.url, asof=rows[30].time)
+        assert loaded.count() == len(rows)
         change(registry, "late")
         assert len(registry.rows()) > len(rows)
-        assert collected(log) == collected(log) == rows
+        assert collected(log) == collected(loaded) == rows
+        assert loaded.join(loaded.select("position"), "position").count() == len(rows)
+        assert spark.read.format("annals").load(registry.url).count() == len(registry.rows())
         assert collected(before) == _whole(rows, 0, rows[30].last)
 
 

@@ -1,0 +1,45 @@
+"""The log as it reads today: events of topics that are no longer written, under those that took their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from projections.logrows import upcast, upcasts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Batches = Iterable[pa.RecordBatch]
+
+
+def current(log: DataFrame) -> DataFrame:
+    """A log without older topics, for what looks into `topic` and `state` itself; all other columns stay.
+
+    Raises, when it is read: an error of Spark for an event that is damaged.
+    """
+    # What is known here travels along, as executors may have been started before it was.
+    known = upcasts()
+    return log.mapInArrow(partial(_raised, known), log.schema) if known else log
+
+
+def _raised(known: Mapping[str, Any], batches: Batches) -> Batches:
+    for batch in batches:
+        old = pc.is_in(batch.column("topic"), pa.array(known, pa.string()))
+        yield _of_today(known, batch) if pc.any(old).as_py() else batch
+
+
+def _of_today(known: Mapping[str, Any], batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [batch.column(name).to_pylist() for name in ("topic", "revision", "state")]
+    made = [
+        upcast(topic, revision, state, known) if topic in known else (topic, state)
+        for topic, revision, state in zip(*columns, strict=True)
+    ]
+    for name, values in zip(("topic", "state"), zip(*made, strict=True), strict=True):
+        place = batch.schema.get_field_index(name)
+        batch = batch.set_column(place, batch.schema.field(place), pa.array(values, pa.string()))
+    return batch
