@@ -137,7 +137,7 @@ async def object_of(request: Request, receive: Receive, most: int) -> dict[str, 
     except InvalidJson as error:
         raise problems.ParsingData(error_detail=str(error)) from None
     if not isinstance(found, dict):
-        raise BadRequest(error_detail="the body has to be a JSON object")
+        raise refused("body", "a JSON object is needed")
     return found
 
 

@@ -13,6 +13,8 @@ from api.compat.asked import Attributes, refused
 from api.compat.paths import Target
 from domain.commands import Method, WriteTree
 from domain.compat import formats, uris
+from domain.compat.catalog import attributes as catalog
+from domain.compat.catalog import documents, groups
 from domain.compat.facade import Facade
 from domain.compat.family import SCHEMAREGISTRY
 from domain.compat.ids import decoded
@@ -35,7 +37,7 @@ def group_command(target: Target, base: str, body: Mapping[str, Any]) -> WriteTr
     if "groupProperties" in given:
         tree["labels"] = given["groupProperties"]
     if format is not None:
-        tree |= {"format": formats.mapped(format)} if schemas else {}
+        tree |= {"format": formats.mapped(format)} if schemas else groups.to_attributes(format)
     return WriteTree(target.groupxid, tree, Method.PUT, facade=Facade(target.family, base, format=format))
 
 
@@ -53,11 +55,28 @@ def schema_command(
 
 
 def message_command(
-    target: Target, base: str, attributes: Attributes, content: bytes, contenttype: str | None, format: str
+    target: Target,
+    base: str,
+    attributes: Attributes,
+    content: bytes,
+    contenttype: str | None,
+    format: str,
+    find: catalog.Find,
 ) -> WriteTree:
-    """The command of a POST of a message definition. format: of its Group. Raises: Invalid."""
-    facade = replace(_facade(target, base, attributes), content=content, contenttype=contenttype, format=format)
-    return WriteTree(target.xid, {}, Method.POST, facade=facade)
+    """The command of a POST of a message definition. format: of its Group. find: schemas of this registry by URI.
+
+    Raises: Invalid, with the place in the document that breaks a rule.
+    """
+    try:
+        definition = documents.parse(format, content)
+    except documents.Malformed as error:
+        raise refused(error.pointer or "document", str(error)) from None
+    mapped = catalog.to_attributes(format, definition.document, find)
+    said = attributes.description if attributes.description is not None else definition.description
+    tree = {**mapped.attributes, **({"description": said} if said is not None else {})}
+    facade = _facade(target, base, attributes)
+    facade = replace(facade, content=content, contenttype=contenttype, left=mapped.left)
+    return WriteTree(target.xid, tree, Method.POST, facade=facade)
 
 
 def _facade(target: Target, base: str, given: Attributes) -> Facade:

@@ -5,16 +5,18 @@ Rules LEG-301, LEG-302, LEG-407, LEG-604, LEG-608, LEG-703, LEG-1203, LEG-1206, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 
 from domain import xid as xids
 from domain.compat import formats
+from domain.compat.catalog import attributes as catalog
+from domain.compat.catalog import groups
 from domain.compat.family import FACADE, SCHEMAREGISTRY, Family
 from domain.compat.ids import from_xid, segment
-from domain.jsontext import loads_own
+from domain.jsontext import dumps, loads_own
 from projections.compat import Published, Shown
 from projections.entities.query import View
 from projections.entities.rows import Row
@@ -77,13 +79,12 @@ def group_object(row: Row, family: Family) -> dict[str, Any]:
 
 def group_format(row: Row, family: Family) -> str | None:
     """The format of a Group as its clients spell it, None for none."""
-    spelled: str | None = facade_of(row).get("format")
+    own, spelled = loads_own(row.attributes), facade_of(row).get("format")
+    if family is not SCHEMAREGISTRY:
+        return groups.format_of(own, spelled)
     if spelled is not None:
-        return spelled
-    own = loads_own(row.attributes)
-    if family is SCHEMAREGISTRY:
-        return formats.spelled(own["format"]) if own.get("format") else None
-    return None
+        return str(spelled)
+    return formats.spelled(own["format"]) if own.get("format") else None
 
 
 def facade_of(row: Row) -> Mapping[str, Any]:
@@ -136,6 +137,24 @@ def found_by(view: View, family: Family, uri: str, roots: tuple[str, ...]) -> Sh
     return found if found is not None and _root_of(view, found) == before else None
 
 
+def schema_of(view: View, uri: str, roots: tuple[str, ...], reads: Callable[[str], bool]) -> catalog.Schema | None:
+    """The schema of this registry, or the Version of one, that a URI names.
+
+    reads: whether the caller may see what is at an xid.
+    """
+    found = found_by(view, SCHEMAREGISTRY, uri, roots)
+    row = found.row if found is not None else _schema_at(view, uri, roots)
+    format = loads_own(row.attributes).get("format") if row is not None and reads(row.xid) else None
+    return catalog.Schema(row.xid, format) if row is not None and format else None
+
+
+def _schema_at(view: View, uri: str, roots: tuple[str, ...]) -> Row | None:
+    """The schema whose xid a URI is, or ends with behind the registry's root."""
+    root = next((root for root in roots if uri.startswith(f"{root}/")), "")
+    xid = uri.removeprefix(root)
+    return view.entity(xid) if xids.type_of(xid) == SCHEMAREGISTRY.type and xid.count("/") == 4 else None
+
+
 def _uri(view: View, family: Family, shown: Shown) -> str:
     """The URI of a Version: its own, or what its path was below the registry's URL when it was made (LEG-604)."""
     return shown.uri if ":" in shown.uri else _root_of(view, shown) + family.base + shown.uri
@@ -178,4 +197,5 @@ def _document(
     digest = shown.facade.get("document")
     if digest is not None:
         return view.document(digest), shown.facade.get("contenttype")
-    return b"", _JSON
+    format = group_format(group, family) or groups.NEITHER
+    return dumps(catalog.to_document(format, version, shown.facade.get("left", {}))), _JSON

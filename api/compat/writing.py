@@ -18,7 +18,7 @@ from api.compat.access import check_write
 from api.compat.answers import created_answer, done, json_answer
 from api.compat.asked import DRYRUN, attributes, content_of, contenttype_of, names_of, object_of, parameters, refused
 from api.compat.bodies import group_command, message_command, schema_command
-from api.compat.definitions import Definition, definition, group_format, group_object
+from api.compat.definitions import Definition, definition, group_format, group_object, schema_of
 from api.compat.paths import Kind, Target
 from api.compat.reading import missing
 from api.compat.tags import condition, group_tag
@@ -33,8 +33,8 @@ from commands.handle import Answer as Built
 from commands.log import Recorded
 from commands.log import Writing as Transaction
 from domain import problems
-from domain import xid as xids
 from domain.commands import Command, DeleteEntities
+from domain.compat.catalog.attributes import Find
 from domain.compat.facade import FacadeDeletion
 from domain.compat.family import SCHEMAREGISTRY
 from domain.compat.refusals import Conflict, as_told
@@ -105,7 +105,7 @@ class Writing:
             made = partial(schema_command, target, base, told, content, contenttype)
         else:
             format = await asyncio.to_thread(self._format, request, target)
-            made = partial(message_command, target, base, told, content, contenttype, format)
+            made = partial(message_command, target, base, told, content, contenttype, format, self._find(request))
 
         def shown(transaction: Transaction, recorded: Recorded) -> Definition | None:
             return _processed(View.over(transaction.connection), target, recorded)
@@ -133,6 +133,11 @@ class Writing:
             raise missing(request)
         return format
 
+    def _find(self, request: Request) -> Find:
+        """Finds schemas that the caller may see by their URIs."""
+        roots = tuple(dict.fromkeys((self._root, request.base)))
+        return lambda uri: schema_of(self._readers.quick(), uri, roots, request.caller.reads)
+
     async def _submitted(
         self,
         request: Request,
@@ -144,7 +149,7 @@ class Writing:
         """What a command came to; of a dry run, the answer that tells. Raises: Problem."""
         holds = condition(request, current) if current else None
         try:
-            command = made()
+            command = await asyncio.to_thread(made)
             if dryrun:
                 return await tried(request, self._road, command, holds, shown)
             submitted = self._road.submit(command, request.caller, shown, holds, again=made)
@@ -194,9 +199,8 @@ def _is_new(recorded: Recorded, xid: str) -> bool:
 
 def _processed(view: View, target: Target, recorded: Recorded) -> Definition:
     """The Version that a POST made or found."""
-    versionid = xids.entity_id(recorded.processed[-1])
-    found = [each for each in Published(view).versions(target.xid) if each.row.id == versionid]
-    told = definition(view, target.family, target.xid, found[-1]) if found else None
+    shown = Published(view).version(target.xid, recorded.number) if recorded.number is not None else None
+    told = definition(view, target.family, target.xid, shown) if shown is not None else None
     assert told is not None, "a POST that succeeds has a Version"
     return told
 

@@ -6,13 +6,16 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, Final
 
+from domain.compat.refusals import Conflict, Invalid, NoSuchVersion
 from domain.problems import CATALOGUE, NO_SUBJECT, Problem
 from domain.refusals import Refusal
 
 Schema = dict[str, Any]
 
 #: Every error type: those of the specifications, and those that are this program's own.
-KINDS: Final[tuple[type[Problem], ...]] = (*CATALOGUE.values(), *Refusal.__subclasses__())
+KINDS: Final[tuple[type[Problem], ...]] = tuple(
+    dict.fromkeys((*CATALOGUE.values(), *Refusal.__subclasses__(), Conflict, Invalid, NoSuchVersion))
+)
 PROBLEM: Final = "Problem"
 #: How problems below `/-/` look.
 OWN: Final = "OwnProblem"
