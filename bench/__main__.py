@@ -28,6 +28,7 @@ from bench import (
     reading,
     rebuilding,
     sinks,
+    sparking,
     writing,
 )
 from bench.figures import HEAD, Figure, markdown
@@ -47,6 +48,7 @@ SUBJECTS: Final[dict[str, ModuleType]] = {
     "writing": writing,
     "exporting": exporting,
     "rebuilding": rebuilding,
+    "sparking": sparking,
     "pasts": pasts,
     "feeds": feeds,
     "cesql": cesql,

@@ -55,7 +55,7 @@ CALLERS: Final = ("ci", "catalog-import", "anna", "deploy", "bert", "chris", "do
 #: Events of one transaction while a store is filled.
 _TOGETHER: Final = 2000
 #: Interactions between two looks for cycles, which decisions leave behind: each look costs what lives.
-_LOOK: Final = 2000
+_LOOK: Final = 10_000
 
 
 Asked = Callable[[Command, Context], None]

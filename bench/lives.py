@@ -115,7 +115,7 @@ class Lives:
 
     def _version(self) -> Command | None:
         found = self._hot()
-        if found is None or self._world.count(f"{found}/versions") >= _VERSIONS:
+        if not found or not found.startswith(_VERSIONED) or self._world.count(f"{found}/versions") >= _VERSIONS:
             return None
         return WriteTree(found, self._body(found), Method.POST)
 

@@ -7,6 +7,8 @@ from typing import Final
 
 from domain import xid as xids
 from domain.checks import Question, Verdicts
+from domain.compat.published import Publications
+from domain.compat.remembered import Remembered
 from domain.entities import Entity
 from domain.events import EntityEvent
 from domain.evolve import evolve
@@ -18,7 +20,8 @@ _NONE: Final = b""
 
 
 class RecentWorld:
-    """A World whose documents are all good ones of their formats, and where no Resource stands for another.
+    """A World whose documents are all good ones of their formats, where no Resource stands for another, and no Version
+    is ever pruned.
 
     live: how many entities are remembered.
     """
@@ -102,6 +105,10 @@ class RecentWorld:
 
     def document(self, sha256: str) -> bytes:
         raise NotImplementedError("documents are not kept here")
+
+    @property
+    def published(self) -> Publications:
+        return Remembered(())
 
     def secret(self, secret: Secret) -> str | None:
         raise NotImplementedError("there are no secrets here")

@@ -14,6 +14,7 @@ from sqlalchemy import select
 from api.settings import Settings
 from api.wiring import open_registry
 from bench.histories import CALLERS, REGISTRYID, URL, Told, fill, interactions, publish, write_segments
+from bench.stocking import stock
 from commands.log import Store
 from commands.verify import verify as walk
 from commands.verify import verify_rows
@@ -78,6 +79,17 @@ def test_segments_are_the_files_that_would_be_written_from_a_store(sqlite_url: s
     write(sqlite_url, open_folder(str(written)), size)
     assert lying(made) == lying(written)
     assert [*verify(open_folder(str(made)))] == []
+
+
+def test_a_store_that_took_its_log_over_from_segments_is_whole(
+    store_url: str, tmp_path: Path, history: list[Told]
+) -> None:
+    write_segments(tmp_path / "segments", EVENTS, size=Size(700, 200))
+    with closing(Store(store_url, public_url=URL)) as store:
+        stock(store, open_folder(str(tmp_path / "segments")))
+        rebuild(store)
+        assert [*walk(store), *verify_rows(store), *verify_times(store)] == []
+        assert recorded(store.engine) == _rows(history)
 
 
 @pytest.mark.broker

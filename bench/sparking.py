@@ -1,0 +1,173 @@
+"""Rebuilding with Spark from segments, on one core and on two, beside one process: speed, memory, where time goes.
+
+And how fast each source of the log is read. ANNALS_BENCH_EVENTS adds a size, such as 10000000.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
+from typing import Any, Final, NamedTuple
+
+from bench.figures import Figure, Want
+from bench.histories import URL, write_segments
+from bench.memory import proportional
+from bench.places import Place
+from bench.stocking import stock
+from commands.log import Store
+from projections.segments.folder import open_folder
+from tests.serving import environment, serving
+
+SWITCH: Final = "ANNALS_BENCH_EVENTS"
+GIGABYTE: Final = 1 << 30
+CORES: Final = (1, 2)
+#: Events of a log, in stores in which logs grow large and in others.
+LARGE: Final = (100_000, 1_000_000)
+SMALL: Final = (100_000,)
+#: Memory of the driver, in which the tasks of `local[n]` run as well.
+HEAP: Final = "2g"
+#: What a rebuild with Spark is made of, in order. Reading is a part of working out the rows.
+STAGES: Final = ("start", "reading", "rows", "leaves", "loading", "indexes", "proof", "swap")
+#: Seconds between looks at memory.
+_LOOK: Final = 0.5
+
+
+class Run(NamedTuple):
+    """Seconds by stage, and the most bytes that the process had with all its children."""
+
+    seconds: dict[str, float]
+    memory: int
+
+    @property
+    def all(self) -> float:
+        """Seconds of the whole, the start of Spark included."""
+        return self.seconds["all"]
+
+
+def measure(place: Place, quick: bool) -> Iterator[Figure]:
+    """Rebuilds at each size, then what the last of them is made of and how it grew, then sources."""
+    sizes = _sizes(place, quick)
+    costs: list[tuple[float, float]] = []
+    for events in sizes:
+        with place.fresh() as (database, _):
+            segments = _segments(events)
+            with closing(Store(database, public_url=URL)) as store:
+                stock(store, open_folder(str(segments)))
+            alone = _run("process", database)
+            wanted = CORES[-1:] if quick else CORES
+            with_spark = {cores: _run("spark", database, segments, cores=cores) for cores in wanted}
+            for cores, run in with_spark.items():
+                yield from _compared(place, events, cores, run, alone)
+            widest = with_spark[CORES[-1]]
+            costs.append((alone.all / events, (widest.all - widest.seconds["start"]) / events))
+            if events == sizes[-1]:
+                yield from _stages(place, events, widest)
+            if events == sizes[0]:
+                yield from _sources(place, database, segments, events)
+    if len(sizes) > 1:
+        yield _growth("one process", place, sizes, [cost for cost, _ in costs])
+        yield _growth(f"Spark on {CORES[-1]} cores, without its start", place, sizes, [cost for _, cost in costs])
+
+
+def _sizes(place: Place, quick: bool) -> list[int]:
+    if quick:
+        return [5000]
+    if place.name != "PostgreSQL":
+        return [*SMALL]
+    return [*LARGE, *([int(os.environ[SWITCH])] if SWITCH in os.environ else [])]
+
+
+def _compared(place: Place, events: int, cores: int, run: Run, alone: Run) -> Iterator[Figure]:
+    size, on = f"{events:,} events", f"Spark on {cores} core{'s' * (cores > 1)}"
+    # It is there for large logs: what starting it costs counts less there.
+    bound = 1.0 if cores > 1 and events >= 1_000_000 else None
+    measured, floor = f"{events / run.all:,.0f}/s", f"{events / alone.all:,.0f}/s in one process"
+    yield Figure(f"Rebuild: {on}", place.name, size, measured, floor, alone.all / run.all, Want.AT_LEAST, bound, " x")
+    measured, floor = (f"{each.memory / GIGABYTE:.2f} GB" for each in (run, alone))
+    ratio = run.memory / alone.memory
+    yield Figure(f"Memory: {on}", place.name, size, measured, floor, ratio, Want.AT_MOST, None, " x")
+
+
+def _stages(place: Place, events: int, run: Run) -> Iterator[Figure]:
+    for stage in STAGES:
+        seconds = run.seconds.get(stage, 0.0)
+        measured, floor = f"{seconds:.1f} s", f"{run.all:.1f} s"
+        what = f"Spark on {CORES[-1]} cores: {stage}" + " (part of rows)" * (stage == "reading")
+        yield Figure(
+            what, place.name, f"{events:,} events", measured, floor, 100 * seconds / run.all, Want.AT_MOST, None, " %"
+        )
+
+
+def _growth(what: str, place: Place, sizes: list[int], costs: list[float]) -> Figure:
+    first, last = (f"{1e6 * cost:.0f} µs an event" for cost in (costs[0], costs[-1]))
+    size = f"{sizes[0]:,} to {sizes[-1]:,}"
+    return Figure(f"Growth: {what}", place.name, size, last, first, costs[-1] / costs[0], Want.AT_MOST, 1.5, " x")
+
+
+def _sources(place: Place, database: str, segments: Path, events: int) -> Iterator[Figure]:
+    """How fast the log is read on two cores, from segments, from the registry and from PostgreSQL."""
+    jdbc = ["postgres", database] if database.startswith("postgresql") else []
+    with TemporaryDirectory(prefix="annals-bench-") as folder, serving(database, Path(folder)) as served:
+        seconds = _run("read", "segments", segments, "annals", served.url, *jdbc).seconds
+    floor = seconds.pop("segments")
+    beside = f"{events / floor:,.0f} rows/s from segments"
+    for name, own in seconds.items():
+        measured, ratio = f"{events / own:,.0f} rows/s", 100 * floor / own
+        yield Figure(
+            f"Source: {name}", place.name, f"{events:,} events", measured, beside, ratio, Want.AT_LEAST, None, " %"
+        )
+
+
+@lru_cache
+def _segments(events: int) -> Path:
+    """A folder of segments with so many events, for all stores."""
+    folder = Path(mkdtemp(prefix="annals-bench-segments-"))
+    write_segments(folder, events)
+    return folder
+
+
+def _run(*arguments: str | Path, cores: int = CORES[-1]) -> Run:
+    """What a process of its own says of itself. Raises: RuntimeError when it fails."""
+    command = [sys.executable, "-m", "bench.stages", *map(str, arguments)]
+    conf = json.dumps({"spark.ui.enabled": "false", "spark.log.level": "OFF"})
+    settings = {"ANNALS_SPARK_MASTER": f"local[{cores}]", "ANNALS_SPARK_MEMORY": HEAP, "ANNALS_SPARK_CONF": conf}
+    piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with (
+        TemporaryDirectory(prefix="annals-bench-") as folder,
+        subprocess.Popen(command, cwd=folder, env=environment(**settings), **piped) as child,
+        _Watch(child.pid) as watch,
+    ):
+        said, complaint = child.communicate()
+    if child.returncode:
+        raise RuntimeError(complaint[-2000:])
+    return Run(json.loads(said.splitlines()[-1]), watch.peak)
+
+
+class _Watch(threading.Thread):
+    """Looks at the memory of a process and its children until it is left. peak: in bytes."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self.peak = 0
+        self._pid = pid
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        while not self._over.wait(_LOOK):
+            self.peak = max(self.peak, proportional(self._pid))
+
+    def __enter__(self) -> _Watch:
+        self.start()
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self._over.set()
+        self.join()

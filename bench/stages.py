@@ -1,0 +1,124 @@
+"""What one process of the Spark figures does; its last line is a JSON object with seconds by stage.
+
+python -m bench.stages process DATABASE
+python -m bench.stages spark DATABASE FOLDER
+python -m bench.stages read segments|annals|postgres PLACE
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from commands.log import Store
+from projections.entities.rebuild import Rebuild, rebuild
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Seconds = dict[str, float]
+
+#: Steps of a rebuild by the stage that they belong to.
+_STEPS: Final = {
+    "load": "loading",
+    "fill": "rows and leaves",
+    "index": "indexes",
+    "check": "proof",
+    "swap": "swap",
+}
+#: What the columns are that rows are made of: others need not be read.
+_READ: Final = ("position", "stream", "revision", "topic", "state")
+
+
+@contextmanager
+def _timed(seconds: Seconds, stage: str) -> Iterator[None]:
+    began = time.perf_counter()
+    try:
+        yield
+    finally:
+        seconds[stage] = seconds.get(stage, 0.0) + time.perf_counter() - began
+
+
+def _measured(seconds: Seconds, stage: Callable[..., str], act: Callable[..., Any]) -> Callable[..., Any]:
+    """The same method, whose time counts. stage: named by its arguments."""
+
+    def measured(*given: Any, **named: Any) -> Any:
+        with _timed(seconds, stage(*given)):
+            return act(*given, **named)
+
+    return measured
+
+
+def _watched(seconds: Seconds) -> None:
+    for step, stage in _STEPS.items():
+        setattr(Rebuild, step, _measured(seconds, lambda *given, stage=stage: stage, getattr(Rebuild, step)))
+
+
+def process(database: str) -> Seconds:
+    """A rebuild by one process."""
+    seconds: Seconds = {}
+    _watched(seconds)
+    with closing(Store(database)) as store, _timed(seconds, "all"):
+        rebuild(store)
+    return seconds
+
+
+def spark(database: str, folder: str) -> Seconds:
+    """A rebuild by Spark from segments: the start of Spark and, as part of `rows`, reading them, are told as well."""
+    from pyspark.sql import DataFrameWriter
+
+    from spark_projections import rebuild as sparks
+    from spark_projections.session import session
+    from spark_projections.sources import segments
+
+    seconds: Seconds = {}
+    _watched(seconds)
+    # Each is written to a folder of its name.
+    named = _measured(seconds, lambda writer, path, *more: path.rpartition("/")[2], DataFrameWriter.parquet)
+    setattr(DataFrameWriter, "parquet", named)  # noqa: B010 - a method is no variable for mypy
+    with closing(Store(database)) as store, _timed(seconds, "all"):
+        with _timed(seconds, "start"):
+            found = session(connectors=())
+        sparks.rebuild(segments.read(found, folder), partial(rebuild, store, None))
+    with _timed(seconds, "reading"):
+        _taken(segments.read(found, folder).select(*_READ))
+    return seconds
+
+
+def read(*places: str) -> Seconds:
+    """A whole log taken from sources, every column of it; the second time, when all is warm. Seconds by source.
+
+    places: pairs of a source and where it is.
+    """
+    from spark_projections.jars import CONNECTORS
+    from spark_projections.session import session
+    from spark_projections.sources import annals, postgres, segments
+
+    opening = {"segments": segments.read, "annals": annals.read, "postgres": postgres.read}
+    kinds, seconds = places[::2], Seconds()
+    found = session(connectors=[kind for kind in kinds if kind in CONNECTORS])
+    for kind, place in zip(kinds, places[1::2], strict=True):
+        open = cast("Callable[..., DataFrame]", opening[kind])
+        _taken(open(found, place))
+        with _timed(seconds, kind):
+            _taken(open(found, place))
+    return seconds
+
+
+def _taken(log: DataFrame) -> None:
+    log.write.format("noop").mode("overwrite").save()
+
+
+def main() -> None:
+    what, *given = sys.argv[1:]
+    acts: dict[str, Callable[..., Seconds]] = {"process": process, "spark": spark, "read": read}
+    print(json.dumps(acts[what](*given)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""A store that takes its log over from segments: rows as they lie there, without deciding anything again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Final, TypeVar
+
+import orjson
+
+from commands import proof, sql, tables
+from commands.log import Store
+from commands.mapper import image_in
+from domain import xid as xids
+from domain.events import EntityDeleted
+from projections.logrows import TableRow, interaction_of, log_row
+from projections.segments import read
+from projections.segments.folder import Folder
+
+T = TypeVar("T")
+
+#: Rows of one transaction.
+_TOGETHER: Final = 10_000
+_MOVE: Final = (
+    "ON CONFLICT (tree_key) DO UPDATE SET position = excluded.position, revision = excluded.revision,"
+    " xid = excluded.xid, live = excluded.live, hash = excluded.hash"
+)
+
+
+def stock(store: Store, folder: Folder) -> None:
+    """Puts the log of segments, with its documents, into an empty store. No Resource in it may stand for another.
+
+    The read model is left alone; `projections.entities.rebuild.rebuild` makes it.
+    """
+    store.create()
+    for some in _batches(read.documents(folder)):
+        with store.writing() as tx:
+            sql.insert(tx.connection, tables.document, some)
+    for rows in _batches(read.rows(folder)):
+        ended = [interaction_of(row) for row in rows if row.position == row.last]
+        with store.writing() as tx:
+            sql.insert(tx.connection, tables.log, list(map(log_row, rows)))
+            sql.insert(tx.connection, tables.interaction, ended)
+            sql.insert(tx.connection, tables.head, list(_heads(rows)), _MOVE)
+
+
+def _heads(rows: Iterable[TableRow]) -> Iterator[tuple[Any, ...]]:
+    """Where the streams of some rows stand behind them."""
+    for row in {row.stream: row for row in rows}.values():
+        state = row.state.encode()
+        told = orjson.loads(state)
+        live = row.topic != EntityDeleted.TOPIC
+        hash, owner = proof.entity_hash(image_in(state)) if live else b"", xids.parent(told["xid"])
+        parent = xids.tree_key(owner) if owner else ""
+        key = xids.tree_key(row.stream)
+        yield key, row.position, row.revision, told["xid"], told["type"], parent, live, hash, None
+
+
+def _batches(items: Iterable[T]) -> Iterator[list[T]]:
+    left = iter(items)
+    while some := list(islice(left, _TOGETHER)):
+        yield some
