@@ -10,6 +10,7 @@ from typing import Final
 from starlette.applications import Starlette
 
 from api.callers import Everybody, Gate, Tokens, fixed_tokens
+from api.compat.description import DESCRIPTIONS, Descriptions
 from api.compat.mounts import Mounts
 from api.cors import Cors
 from api.feeds.delivery import Feeds
@@ -57,7 +58,7 @@ from projections.xregistry_events import UNCONFIGURED
 #: Names below `/-/` that are answered, and those of them that the root has as well while the model leaves them free.
 OWN: Final = frozenset(
     (LIVEZ, READYZ, METRICS, OPENAPI, DOCS, SHORT, EVENTS, LOG, DOCUMENTS, HISTORY, INTERACTIONS, DIFF, RESTORE)
-) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS}
+) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, DESCRIPTIONS}
 ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
 
 
@@ -140,6 +141,7 @@ def _own_places(registry: Registry, metrics: Metrics) -> Mapping[str, Place]:
         METRICS: Place(Measured(metrics), leaf=True),
         OPENAPI: Place(described, leaf=True),
         DOCS: Place(described, leaf=True),
+        DESCRIPTIONS: Place(Descriptions()),
         SHORT: Place(Shortened(registry)),
     }
 

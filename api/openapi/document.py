@@ -25,7 +25,8 @@ DESCRIPTION: Final = (
     "Made from the model and the capabilities in force; a change of either changes this document. "
     "Every path answers HEAD and OPTIONS as well. Paths may end with a slash. "
     "Values of `xRegistry-` headers are percent-encoded UTF-8; a map of texts travels as one header "
-    "`xRegistry-<map>.<key>` for each of its keys."
+    "`xRegistry-<map>.<key>` for each of its keys. The two older APIs, below `/compat`, have documents of their own: "
+    "`/-/openapi/schemaregistry.json` and `/-/openapi/messagecatalog.json`."
 )
 _WHO: Final = "Needed where the server has tokens; without them everybody may read and write."
 _ID: Final[Schema] = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._~:@-]{0,127}$"}

@@ -8,6 +8,7 @@ from api.openapi import audit, checking, feeds, findings, messages, restoring, s
 from api.openapi.parts import Schema, headers
 from api.openapi.parts import own as operation
 from api.openapi.problems import refusals
+from domain.compat.family import FAMILIES
 
 #: Statuses with which these paths refuse a request.
 _REFUSED: Final = (401, 403, 404, 405, 500)
@@ -65,6 +66,16 @@ OWN_PATHS: Final[dict[str, Schema]] = {
         "Read this document",
         {"200": _gives("It.", "application/json", {"type": "object"})},
     ),
+    "/-/openapi/{name}.json": {
+        "parameters": [
+            {"name": "name", "in": "path", "required": True, "schema": {"enum": [family.name for family in FAMILIES]}}
+        ],
+        **_get(
+            "openapi-of-older-apis",
+            "Read the document of one of the two older APIs",
+            {"200": _gives("It.", "application/json", {"type": "object"})},
+        ),
+    },
     "/-/docs": _get(
         "docs",
         "Read this document as a page",
