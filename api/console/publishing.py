@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import signal
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from threading import Event
 from typing import Annotated, Final, Literal
 
@@ -16,6 +14,7 @@ from api.console.kafka import cluster
 from api.console.options import Database, existing, settings_with
 from api.console.outcome import Misused, Refused, StoreFault
 from api.console.progress import ERRORS, bar
+from api.console.stopping import stopping
 from commands.log import Store
 from projections.publishing.agreement import Disagreement
 from projections.publishing.producing import Failed
@@ -57,7 +56,7 @@ def publish(
     if not _TOPIC.match(prefix):
         raise Misused("--prefix: letters, digits, dots, dashes and underscores are needed, 200 at most.")
     to, settings = cluster(brokers), existing(settings_with(database=database))
-    with closing(Store(settings.database)) as store, bar("Publishing") as report, _stopping() as stop:
+    with closing(Store(settings.database)) as store, bar("Publishing") as report, stopping() as stop:
         progress = Progress(store, Records(XRegistryEvents(settings.event_changes), contentmode), prefix)
         publisher = Publisher(progress, to, prefix, partitions=partitions or -1, report=report, tell=_tell)
         _published(publisher, once, stop)
@@ -88,18 +87,6 @@ def _failure(error: Exception, place: str = "") -> Exception:
     if found.result is Result.UNAUTHORIZED:
         return Misused(f"{said}. Look at ANNALS_KAFKA_USERNAME and its neighbours, and at the rights of that user.")
     return StoreFault(f"{said}. Look at the brokers, and at --kafka.")
-
-
-@contextmanager
-def _stopping() -> Iterator[Event]:
-    """Is set by Ctrl-C and SIGTERM."""
-    stop = Event()
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _tell(line: str) -> None:

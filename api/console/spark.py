@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import code
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
 from api.console.options import settings_with
-from api.console.outcome import Misused, Refused
+from api.console.sparking import Place, log, opened, place_at, stream
+from api.console.stopping import stopping
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,8 +36,15 @@ Token = Annotated[str | None, typer.Option(envvar="ANNALS_TOKEN", help="A bearer
 Rows = Annotated[int, typer.Option(min=1, help="Rows that a table shows at most.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, all rows; null is left out.")]
 
-#: As Python's traces end.
-_OURS: Final = re.compile(r"^(?:spark_projections|projections|commands)\.[\w.]+: (.+)$", re.MULTILINE)
+LiveSource = Annotated[Literal["annals", "kafka"], typer.Option("--from", help="Where the log comes from.")]
+To = Annotated[str, typer.Option("--to", metavar="URI", help="The folder of the tables.")]
+Checkpoint = Annotated[str, typer.Option("--checkpoint", metavar="URI", help="The folder that says how far it is.")]
+Registry = Annotated[str | None, typer.Option("--registry", metavar="URL", help="The registry of --from annals.")]
+Brokers = Annotated[str | None, typer.Option("--kafka", metavar="HOST:PORT,...", help="Brokers of --from kafka.")]
+Prefix = Annotated[str, typer.Option("--prefix", help="What the topic's name begins with.")]
+Once = Annotated[bool, typer.Option("--once", help="End at the end of the log, instead of following it.")]
+Seconds = Annotated[float, typer.Option("--seconds", min=0, help="Between two looks at the log.")]
+
 _BANNER: Final = "spark is the session, log the log, and spark.sql(...) knows: {}"
 
 
@@ -62,61 +69,54 @@ def shell(source: Source = None, token: Token = None) -> None:
 
     Example: annals spark shell --from /var/lib/annals/segments
     """
-    with _analyst(source, token) as (session, log):
+    with _analyst(source, token) as (session, whole):
         from spark_projections.analysis import TABLES
 
-        code.interact(_BANNER.format(", ".join(TABLES)), local={"spark": session, "log": log}, exitmsg="")
+        code.interact(_BANNER.format(", ".join(TABLES)), local={"spark": session, "log": whole}, exitmsg="")
+
+
+@spark.command()
+def live(
+    source: LiveSource,
+    to: To,
+    checkpoint: Checkpoint,
+    registry: Registry = None,
+    token: Token = None,
+    brokers: Brokers = None,
+    prefix: Prefix = "annals",
+    once: Once = False,
+    seconds: Seconds = 10,
+) -> None:
+    """Keep the tables `entities` and `changes` in a folder while the log grows, until Ctrl-C or SIGTERM.
+
+    It goes on where it was, whatever stopped it; readers see whole positions of the log.
+
+    Example: annals spark live --from kafka --kafka 127.0.0.1:9092 --to s3a://lake/live --checkpoint s3a://lake/place
+    """
+    place = Place(source, brokers=brokers, prefix=prefix, registry=registry, token=token)
+    with opened(place) as session, stopping() as stop:
+        from spark_projections import live as tables
+
+        coming = stream(session, place)
+        query = tables.follow(coming, to, checkpoint, whole=source == "annals", once=once, seconds=seconds)
+        while not query.awaitTermination(1):
+            if stop.is_set():
+                query.stop()
+        typer.echo(f"position {tables.position(session, to)}")
 
 
 @contextmanager
 def _analyst(source: str | None, token: str | None) -> Iterator[tuple[SparkSession, DataFrame]]:
-    """A session with the tables, the log that they are made of, and errors about both as the console tells them."""
-    try:
-        from pyspark.errors import PySparkException
-        from pyspark.logger import PySparkLogger
-
+    """A session with the tables, and the log that they are made of."""
+    settings = settings_with()
+    place = place_at(source or settings.database, token)
+    with opened(place) as session:
         from spark_projections import analysis
-        from spark_projections.jars import NoJars
-        from spark_projections.java import NoJava
-        from spark_projections.session import session as session_of
-    except ImportError as error:
-        raise Misused(f"{error}; Spark needs the extra annals[spark].") from None
-    place = source or settings_with().database
-    if place.startswith("sqlite"):
-        raise Misused("Spark reads no SQLite file: use --from with the URL of the registry that serves it.")
-    try:
-        session = session_of(connectors=["postgres"] if _is_postgres(place) else [])
-        # What goes wrong is told once, and by us.
-        session.sparkContext.setLogLevel("OFF")
-        PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
-        log = _log(session, place, token)
-        analysis.register(session, log, settings_with().event_changes)
-        yield session, log
-    except (NoJava, NoJars) as error:
-        raise Misused(f"{error}.") from None
-    except (PySparkException, OSError, ValueError) as error:
-        raise Refused(_line(error)) from error
+        from spark_projections.analysis import deliveries
 
-
-def _log(session: SparkSession, place: str, token: str | None) -> DataFrame:
-    if place.startswith(("http:", "https:")):
-        reader = session.read.format("annals")
-        # Read once: each table would ask the registry for all of it again.
-        return (reader.option("token", token) if token else reader).load(place).cache()
-    if _is_postgres(place):
-        from spark_projections.sources import postgres
-
-        return postgres.read(session, place)
-    from spark_projections.sources import segments
-
-    return segments.read(session, place)
-
-
-def _is_postgres(place: str) -> bool:
-    return place.startswith("postgresql")
-
-
-def _line(error: Exception) -> str:
-    """What was wrong; where an error of ours comes inside of Spark's, with two traces around it, what ours says."""
-    ours = _OURS.findall(str(error))
-    return str(ours[-1]) if ours else str(error).strip().partition("\n")[0]
+        # Read once: each table would ask a registry for all of it again.
+        whole = log(session, place).cache() if place.source == "annals" else log(session, place)
+        analysis.register(session, whole, settings.event_changes)
+        if place.source == "postgres":
+            deliveries.register(session, place.database)
+        yield session, whole

@@ -1,7 +1,8 @@
-"""A rebuild by Spark: its session, and the log from where the options say."""
+"""Spark for the console: its session, the log from where the options say, and what goes wrong as one line."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -17,17 +18,21 @@ if TYPE_CHECKING:
 Source = Literal["segments", "postgres", "kafka"]
 
 #: The connector that a source needs, where it needs one.
-_CONNECTORS: Final = {"segments": (), "postgres": ("postgres",), "kafka": ("kafka",)}
+_CONNECTORS: Final = {"annals": (), "segments": (), "postgres": ("postgres",), "kafka": ("kafka",)}
+#: As Python's traces end.
+_OURS: Final = re.compile(r"^(?:spark_projections|projections|commands)\.[\w.]+: (.+)$", re.MULTILINE)
 
 
 class Place(NamedTuple):
-    """Where the log is read. folder: of segments. brokers, prefix: of topics."""
+    """Where the log is read. folder: of segments. brokers, prefix: of topics. registry: URL, with a token."""
 
-    source: Source
-    database: str
-    folder: str | None
-    brokers: str | None
-    prefix: str
+    source: Literal[Source, "annals"]
+    database: str = ""
+    folder: str | None = None
+    brokers: str | None = None
+    prefix: str = "annals"
+    registry: str | None = None
+    token: str | None = None
 
 
 class Events(NamedTuple):
@@ -37,42 +42,56 @@ class Events(NamedTuple):
     changed: bool
 
 
-def rebuilt(
-    place: Place, replace: Callable[[Computed], Report], asof: int | None, stage: str | None, events: Events | None
-) -> Report:
-    """What `replace` makes of the rows that Spark worked out, see `spark_projections.rebuild`.
-
-    Raises: Misused where something is missing, with what to do; Refused for events that are there already.
-    """
-    with _session(place) as spark:
-        from spark_projections.events import Destination
-        from spark_projections.rebuild import rebuild
-
-        try:
-            return rebuild(_log(spark, place), replace, asof, stage, Destination(*events) if events else None)
-        except FileExistsError as error:
-            raise Refused(f"{error}; events that were written stay as they are.") from None
+def place_at(url: str, token: str | None) -> Place:
+    """The place that a URL leads to: of a registry, of a database, or a folder of segments."""
+    if url.startswith(("http:", "https:")):
+        return Place("annals", registry=url, token=token)
+    if url.startswith("postgresql"):
+        return Place("postgres", url)
+    if url.startswith("sqlite"):
+        raise Misused("Spark reads no SQLite file: use --from with the URL of the registry that serves it.")
+    return Place("segments", folder=url)
 
 
 @contextmanager
-def _session(place: Place) -> Iterator[SparkSession]:
+def opened(place: Place) -> Iterator[SparkSession]:
+    """A session that can read a place; one that was there before stays.
+
+    Raises: Misused where something is missing, with what to do; Refused for what Spark cannot do.
+    """
     try:
+        from pyspark.errors import PySparkException
+        from pyspark.logger import PySparkLogger
+        from pyspark.sql import SparkSession
+
         from spark_projections.jars import NoJars
         from spark_projections.java import NoJava
         from spark_projections.session import session
     except ImportError as error:
         raise Misused(f"this needs Spark ({error.name} is missing): pip install 'annals[spark]'.") from None
+    there = SparkSession.getActiveSession() is not None
     try:
         spark = session(connectors=_CONNECTORS[place.source])
     except (NoJava, NoJars) as error:
-        raise Misused(str(error)) from None
+        raise Misused(f"{error}.") from None
+    # What goes wrong is told once, and by us.
+    spark.sparkContext.setLogLevel("OFF")
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     try:
         yield spark
+    except (PySparkException, OSError, ValueError) as error:
+        raise Refused(_line(error)) from error
     finally:
-        spark.stop()
+        if not there:
+            spark.stop()
 
 
-def _log(spark: SparkSession, place: Place) -> DataFrame:
+def log(spark: SparkSession, place: Place) -> DataFrame:
+    """The log of a place, up to its end. Raises: Misused."""
+    if place.source == "annals":
+        from spark_projections.sources import annals
+
+        return annals.read(spark, _given(place.registry, "--registry", "annals"), place.token)
     if place.source == "segments":
         from spark_projections.sources import segments
 
@@ -88,7 +107,42 @@ def _log(spark: SparkSession, place: Place) -> DataFrame:
     return postgres.read(spark, place.database)
 
 
+def stream(spark: SparkSession, place: Place) -> DataFrame:
+    """The log of a registry or of a topic, as it comes. Raises: Misused."""
+    if place.source == "kafka":
+        from spark_projections.sources import kafka
+
+        return kafka.stream(spark, _given(place.brokers, "--kafka", "kafka"), f"{place.prefix}.log")
+    reader = spark.readStream.format("annals").options(**({"token": place.token} if place.token else {}))
+    return reader.load(_given(place.registry, "--registry", "annals"))
+
+
+def rebuilt(
+    place: Place, replace: Callable[[Computed], Report], asof: int | None, stage: str | None, events: Events | None
+) -> Report:
+    """What `replace` makes of the rows that Spark worked out, see `spark_projections.rebuild`.
+
+    Raises: Misused where something is missing, with what to do; Refused for events that are there already.
+    """
+    with opened(place) as spark:
+        from spark_projections.events import Destination
+        from spark_projections.rebuild import rebuild
+
+        if stage is None and not (spark.sparkContext.master or "").startswith("local"):
+            raise Misused("--stage is needed: a folder that this machine and the workers of the cluster reach.")
+        try:
+            return rebuild(log(spark, place), replace, asof, stage, Destination(*events) if events else None)
+        except FileExistsError as error:
+            raise Refused(f"{error}; events that were written stay as they are.") from None
+
+
 def _given(value: str | None, option: str, source: str) -> str:
     if value is None:
         raise Misused(f"--from {source} needs {option}.")
     return value
+
+
+def _line(error: Exception) -> str:
+    """What was wrong; where an error of ours comes inside of Spark's, with two traces around it, what ours says."""
+    ours = _OURS.findall(str(error))
+    return str(ours[-1]) if ours else str(error).strip().partition("\n")[0]

@@ -25,7 +25,7 @@ def read(spark: SparkSession, servers: str, topic: str, options: Mapping[str, st
     """
     loaded = spark.read.format("kafka").options(**_options(servers, topic, options)).load()
     log = _rows(loaded).dropDuplicates(["position"])
-    end = _first_missing(log)
+    end = first_missing(log)
     return log if end is None else log.where(f.col("last") < end)
 
 
@@ -53,11 +53,14 @@ def _rows(records: DataFrame) -> DataFrame:
     return records.select(known.alias("row")).select("row.*")
 
 
-def _first_missing(log: DataFrame) -> int | None:
-    """The first position of what follows a gap, or of an interaction with one; None where there is no gap."""
+def first_missing(log: DataFrame, after: int = 0) -> int | None:
+    """The first position of what follows a gap, or of an interaction with one; None where there is no gap.
+
+    after: the position behind which the log should begin.
+    """
     found = log.groupBy("first", "last").agg(f.count("*").alias("events"))
     # Over all interactions at once, because each is three numbers; a join would read the topic a second time.
-    before = f.lag("last", 1, 0).over(Window.orderBy("last"))
+    before = f.lag("last", 1, after).over(Window.orderBy("last"))
     follows, whole = f.col("first") == before + 1, f.col("events") == f.col("last") - f.col("first") + 1
     gaps = found.withColumn("goes on", follows & whole).where(~f.col("goes on"))
     missing: Any = gaps.agg(f.min("first")).collect()[0][0]

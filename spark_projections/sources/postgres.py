@@ -46,11 +46,16 @@ def read(spark: SparkSession, database: str, asof: int | None = None, partition:
     return _reader(spark, database).options(**ranges).load().select(*LOG_SCHEMA.names)
 
 
+def query(spark: SparkSession, database: str, sql: str) -> DataFrame:
+    """What the database answers to one SELECT, asked anew whenever rows are."""
+    return _reader(spark, database).option("query", sql).load()
+
+
 def _reader(spark: SparkSession, database: str) -> DataFrameReader:
     url = make_url(database)
-    query = urlencode({name: value if isinstance(value, str) else value[-1] for name, value in url.query.items()})
+    parameters = urlencode({name: value if isinstance(value, str) else value[-1] for name, value in url.query.items()})
     told = {
-        "url": f"jdbc:postgresql://{url.host or 'localhost'}:{url.port or _PORT}/{url.database or ''}?{query}",
+        "url": f"jdbc:postgresql://{url.host or 'localhost'}:{url.port or _PORT}/{url.database or ''}?{parameters}",
         "driver": "org.postgresql.Driver",
         "user": url.username,
         "password": url.password,

@@ -1,0 +1,20 @@
+"""How verbs that go on until somebody stops them are stopped."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
+
+
+@contextmanager
+def stopping() -> Iterator[Event]:
+    """Is set by Ctrl-C and SIGTERM."""
+    stop = Event()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

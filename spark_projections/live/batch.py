@@ -1,0 +1,136 @@
+"""One micro-batch of the log, taken into the tables once, however often it comes."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pyspark.sql import functions as f
+
+from spark_projections.analysis.changes import changes
+from spark_projections.live.folder import CHANGES, ENTITIES, HELD, STATES, Folder
+from spark_projections.live.manifest import Manifest, Refused, Run
+from spark_projections.live.runs import LARGE, absorbed, living, newest, rows_of, states_of
+from spark_projections.sources.kafka import first_missing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: Seconds for which readers may go on with files that no longer count.
+KEEP: Final = 3600.0
+
+
+class Batch(NamedTuple):
+    """A micro-batch. query: id of the stream, which its checkpoint keeps. number: of the batch in it."""
+
+    rows: DataFrame
+    query: str
+    number: int
+
+
+def take(folder: Folder, batch: Batch, whole: bool, keep: float = KEEP) -> Manifest:
+    """The manifest that is in force once the batch is in the tables.
+
+    What the tables have is known by its position, so a batch that comes again, whole or in part, adds nothing. whole:
+    the batch ends interactions; otherwise what follows a gap is held back until it closes.
+    Raises: Refused.
+    """
+    before = folder.newest()
+    if _taken(folder, before, batch):
+        return before
+    held = folder.read(before.held, batch.rows)
+    had = batch.rows.where(f.col("position") >= before.position).unionByName(held)
+    seen = had.dropDuplicates(["position"]).persist()
+    try:
+        _same_log(seen, before)
+        new = seen.where(f.col("position") > before.position)
+        gap = None if whole else first_missing(new, before.position)
+        ready = new if gap is None else new.where(f.col("last") < gap)
+        late = () if gap is None else folder.write(HELD, new.where(f.col("last") >= gap), 1, "position")
+        after = _moved(folder, before.model_copy(update={"held": late}), ready)
+    finally:
+        seen.unpersist()
+    after = after.model_copy(update={"query": batch.query, "batch": batch.number})
+    after = after.after(before, time.time(), keep)
+    folder.commit(after)
+    folder.clear(before, after)
+    return after
+
+
+def _taken(folder: Folder, before: Manifest, batch: Batch) -> bool:
+    """Whether the batch is in the tables. Raises: Refused where batches before it are not, or another stream writes."""
+    if before.query == batch.query:
+        if batch.number > before.batch + 1:
+            raise Refused(
+                f"{folder.uri} ends with batch {before.batch} and the checkpoint goes on with {batch.number}: what"
+                " is between is lost; begin with a new checkpoint"
+            )
+        return batch.number <= before.batch
+    if batch.number:
+        raise Refused(
+            f"{folder.uri} is not written by the stream of this checkpoint, which is at batch {batch.number};"
+            " begin with a new checkpoint"
+        )
+    return False
+
+
+def _same_log(seen: DataFrame, before: Manifest) -> None:
+    end = seen.where((f.col("position") == before.position) & (f.col("chain") != f.unhex(f.lit(before.chain))))
+    if end.count():
+        raise Refused(f"this log is not the one that the tables have up to position {before.position}")
+
+
+def _moved(folder: Folder, before: Manifest, ready: DataFrame) -> Manifest:
+    """What is in force after whole interactions."""
+    end = ready.agg(f.count("*"), f.max("last"), f.max_by(f.hex("chain"), "last")).collect()[0]
+    if not end[0]:
+        return before
+    known = folder.read(before.states, ready).unionByName(ready)
+    told = changes(ready, known)
+    last = states_of(ready).persist()
+    try:
+        return before.model_copy(
+            update={
+                "position": end[1],
+                "chain": end[2].lower(),
+                "states": _states(folder, before.states, last),
+                "entities": _entities(folder, before.entities, rows_of(last)),
+                "changes": _changes(folder, before.changes, told),
+            }
+        )
+    finally:
+        last.unpersist()
+
+
+def _states(folder: Folder, runs: tuple[Run, ...], last: DataFrame) -> tuple[Run, ...]:
+    count = last.count()
+    stay, taken = absorbed(runs, count)
+    merged = states_of(folder.read(taken, last).unionByName(last), whole=not stay)
+    return stay + folder.write(STATES, merged, count + _rows(taken), "stream")
+
+
+def _entities(folder: Folder, runs: tuple[Run, ...], rows: DataFrame) -> tuple[Run, ...]:
+    rows = rows.persist()
+    try:
+        count = rows.count()
+        stay, taken = absorbed(runs, count)
+        merged = newest(folder.read(taken, rows).unionByName(rows))
+        return stay + folder.write(ENTITIES, merged if stay else living(merged), count + _rows(taken), "xid")
+    finally:
+        rows.unpersist()
+
+
+def _changes(folder: Folder, runs: tuple[Run, ...], told: DataFrame) -> tuple[Run, ...]:
+    told = told.persist()
+    try:
+        count = told.count()
+        stay, taken = absorbed(runs, count, LARGE)
+        return stay + folder.write(
+            CHANGES, folder.read(taken, told).unionByName(told), count + _rows(taken), "position"
+        )
+    finally:
+        told.unpersist()
+
+
+def _rows(runs: tuple[Run, ...]) -> int:
+    return sum(run.rows for run in runs)

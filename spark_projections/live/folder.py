@@ -1,0 +1,112 @@
+"""A folder of live tables on any filesystem that Spark writes to, reached through Spark and with its credentials."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+
+from spark_projections.live.manifest import NONE, Manifest, Run, manifest_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Kinds of runs.
+STATES: Final = "states"
+ENTITIES: Final = "entities"
+CHANGES: Final = "changes"
+HELD: Final = "held"
+
+_MANIFEST: Final = "manifest"
+_KINDS: Final = (STATES, ENTITIES, CHANGES, HELD)
+#: Manifests that stay, for readers that have just listed them.
+_KEPT: Final = 20
+#: Rows of one file of a run.
+_ROWS: Final = 250_000
+
+
+class Folder:
+    """See the module. uri: of a folder that is made with the first run."""
+
+    def __init__(self, spark: SparkSession, uri: str) -> None:
+        self.spark = spark
+        jvm: Any = spark.sparkContext._jvm
+        self._path_of = jvm.org.apache.hadoop.fs.Path
+        root = self._path_of(uri)
+        self._files = root.getFileSystem(spark._jsc.hadoopConfiguration())
+        self.uri = str(self._files.makeQualified(root).toString())
+
+    def newest(self) -> Manifest:
+        """The manifest in force, `NONE` where there is none. Raises: Refused."""
+        while names := self._names(_MANIFEST):
+            path = f"{_MANIFEST}/{max(names)}"
+            try:
+                stream = self._files.open(self._path(path))
+            except Py4JJavaError:
+                if max(self._names(_MANIFEST)) == max(names):
+                    raise
+                continue  # the writer went on and has cleared it away
+            try:
+                return manifest_in(bytes(stream.readAllBytes()), f"{self.uri}/{path}")
+            finally:
+                stream.close()
+        return NONE
+
+    def commit(self, manifest: Manifest) -> None:
+        """Puts a manifest in force: its file is there whole or not at all."""
+        name = f"{_MANIFEST}/{manifest.number:020}.json"
+        part = self._path(f"_{uuid4().hex}.part")
+        stream = self._files.create(part, True)
+        stream.write(bytearray(manifest.model_dump_json(indent=1).encode()))
+        stream.close()
+        self._files.mkdirs(self._path(_MANIFEST))
+        if not self._files.rename(part, self._path(name)):
+            raise OSError(f"{self.uri}/{name} cannot be written")
+
+    def write(self, kind: str, rows: DataFrame, expected: int, order: str) -> tuple[Run, ...]:
+        """A new run, none where there are no rows. expected: about how many; order: column that files are sorted by."""
+        folder = f"{kind}/{uuid4().hex}"
+        spread = rows.repartitionByRange(expected // _ROWS + 1, order).sortWithinPartitions(order)
+        spread.write.parquet(f"{self.uri}/{folder}")
+        count = self.spark.read.schema(rows.schema).parquet(f"{self.uri}/{folder}").count()
+        if count:
+            return (Run(folder, count),)
+        self._remove(folder)
+        return ()
+
+    def read(self, runs: tuple[Run, ...], like: DataFrame) -> DataFrame:
+        """The rows of runs. like: has their columns."""
+        if not runs:
+            return like.limit(0)
+        return self.spark.read.schema(like.schema).parquet(*(f"{self.uri}/{run.folder}" for run in runs))
+
+    def clear(self, before: Manifest, after: Manifest) -> None:
+        """Removes what has been retired for long enough, and manifests that nobody reads any more."""
+        for folder in set(before.retired) - set(after.retired):
+            self._remove(folder)
+        for name in sorted(self._names(_MANIFEST))[:-_KEPT]:
+            self._remove(f"{_MANIFEST}/{name}")
+
+    def sweep(self) -> None:
+        """Removes what a stream that was killed left unfinished; nobody may write meanwhile."""
+        known = self.newest()
+        for kind in _KINDS:
+            for name in self._names(kind):
+                if (folder := f"{kind}/{name}") not in known.folders() | set(known.retired):
+                    self._remove(folder)
+        for name in self._names(""):
+            if name.endswith(".part"):
+                self._remove(name)
+
+    def _names(self, below: str) -> list[str]:
+        path = self._path(below) if below else self._path_of(self.uri)
+        if not self._files.exists(path):
+            return []
+        return [str(status.getPath().getName()) for status in self._files.listStatus(path)]
+
+    def _remove(self, below: str) -> None:
+        self._files.delete(self._path(below), True)
+
+    def _path(self, below: str) -> Any:
+        return self._path_of(f"{self.uri}/{below}")

@@ -1,0 +1,51 @@
+"""A stream of the log that keeps the live tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from spark_projections.live.batch import KEEP, Batch, take
+from spark_projections.live.folder import Folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+#: Where Spark says which stream a micro-batch is of.
+_QUERY: Final = "sql.streaming.queryId"
+
+
+def follow(
+    log: DataFrame,
+    folder: str,
+    checkpoint: str,
+    *,
+    whole: bool,
+    once: bool = False,
+    seconds: float = 10,
+    keep: float = KEEP,
+) -> StreamingQuery:
+    """The running stream from which `entities` and `changes` in a folder are kept.
+
+    log: a stream of `schema.LOG_SCHEMA` from its beginning. folder, checkpoint: URIs that Spark and all its executors
+    reach; both belong to this stream alone. whole: micro-batches end interactions, as those of the source `annals` do;
+    those of Kafka do not. once: it ends with what there is now. seconds: between two micro-batches. keep: seconds for
+    which readers may go on with files that no longer count.
+    Raises: Refused, OSError; what goes wrong later is in the query.
+    """
+    spark = log.sparkSession
+    place = Folder(spark, folder)
+    place.sweep()
+
+    def each(rows: DataFrame, number: int) -> None:
+        take(Folder(rows.sparkSession, folder), Batch(rows, _query(rows), number), whole, keep)
+
+    writing = log.writeStream.foreachBatch(each).option("checkpointLocation", checkpoint)
+    trigger = writing.trigger(availableNow=True) if once else writing.trigger(processingTime=f"{seconds} seconds")
+    return trigger.start()
+
+
+def _query(rows: DataFrame) -> str:
+    found = rows.sparkSession.sparkContext.getLocalProperty(_QUERY)
+    assert found is not None, "Spark sets it for every micro-batch"
+    return found

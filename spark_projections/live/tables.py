@@ -1,0 +1,61 @@
+"""The live tables for who asks: each as of the position that its folder has when this is called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from spark_projections.analysis.changes import changes as changes_of
+from spark_projections.analysis.states import entities as entities_of
+from spark_projections.live.folder import Folder
+from spark_projections.live.manifest import Manifest
+from spark_projections.live.runs import living, newest
+from spark_projections.schema import LOG_SCHEMA
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def position(spark: SparkSession, folder: str) -> int:
+    """The position of the log that the tables are at, 0 for none."""
+    return Folder(spark, folder).newest().position
+
+
+def entities(spark: SparkSession, folder: str) -> DataFrame:
+    """`analysis.entities` as of the newest position. Raises: Refused."""
+    place = Folder(spark, folder)
+    return _entities(place, place.newest())
+
+
+def changes(spark: SparkSession, folder: str) -> DataFrame:
+    """`analysis.changes` up to the newest position. Raises: Refused."""
+    place = Folder(spark, folder)
+    return _changes(place, place.newest())
+
+
+def register(spark: SparkSession, folder: str) -> int:
+    """Makes both tables temporary views, of one position, which it returns; called again, they move on.
+
+    The days and months of the session's queries become those of UTC. Raises: Refused.
+    """
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    place = Folder(spark, folder)
+    manifest = place.newest()
+    for table in _TABLES:
+        table(place, manifest).createOrReplaceTempView(table.__name__.removeprefix("_"))
+    return manifest.position
+
+
+def _entities(place: Folder, manifest: Manifest) -> DataFrame:
+    rows = place.read(manifest.entities, entities_of(_no_log(place.spark)))
+    return rows if len(manifest.entities) == 1 else living(newest(rows))
+
+
+def _changes(place: Folder, manifest: Manifest) -> DataFrame:
+    return place.read(manifest.changes, changes_of(_no_log(place.spark)))
+
+
+def _no_log(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([], LOG_SCHEMA)
+
+
+_TABLES: Final = (_entities, _changes)
