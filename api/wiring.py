@@ -16,6 +16,7 @@ from domain.commands import CreateRegistry
 from domain.model.builtin import default_source
 from domain.world import DomainValidation
 from projections.entities.apply import Entities
+from projections.entities.published import Inline
 from projections.entities.query import Readers
 from projections.entities.rebuild import catch_up
 
@@ -75,6 +76,7 @@ def open_registry(
         public_url=settings.public_url or "",
         domainvalidation=settings.domain_validation,
         vault=Vault(settings.master_keys),
+        published=Inline,
     )
     entities = Entities()
     store.create()

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
-from domain.compat.family import Family
-from domain.jsontext import Json
+from domain import xid as xids
+from domain.compat.family import FACADE, Family, family_of, number_of
+from domain.compat.uris import Located, located, normalised, path_to, readings
+from domain.events import BORN
+from domain.jsontext import Json, dumps, loads, loads_own
+from projections.entities import xref
 from projections.entities.query import View
 from projections.entities.rows import Row
+from projections.xregistry_events import UNCONFIGURED
+
+#: Members of what a façade knows that a pointer's Version does not share with that of its target.
+_OWN: Final = ("number", "id", "uri")
+#: What is in the text of private members that have a façade's.
+_FACADE: Final = f'"{FACADE}":'
 
 
 class Shown(NamedTuple):
     """A Version as the older APIs show it.
 
     row: as the read model has it, or had it when it was pruned (`kept`). facade: what only the older APIs know of it.
-    uri: its own; relative to the family's base, which the caller puts before it, where it has the default one
-    (`/schemagroups/g/schemas/s/versions/1`). id: as given, or that default.
+    uri: absolute; a default one is made of the registry's URL of the day on which the Version was created (LEG-604).
+    id: as it was given, or the path below the base of the older API.
     """
 
     row: Row
@@ -28,26 +38,137 @@ class Shown(NamedTuple):
 
 
 class Published:
-    """A reader over a view of the read model, of now or of then."""
+    """A reader over a view of the read model, of now or of then.
+
+    What stands for another definition shows that one's Versions under its own name (LEG-1207).
+    """
 
     def __init__(self, view: View) -> None:
         self._view = view
 
+    def numbers(self, xid: str) -> list[int]:
+        """The numbers of a Resource's Versions, living and kept, ascending. O(Versions), without their images."""
+        definition = self._definition(xid)
+        if definition is None:
+            return []
+        return sorted([*self._living(definition).values(), *self._view.published.numbers(definition)])
+
     def versions(self, xid: str) -> list[Shown]:
         """The Versions of a Resource, living and kept, by ascending number; none where there is no such Resource."""
-        raise NotImplementedError
+        definition = self._definition(xid)
+        if definition is None:
+            return []
+        living = self._view.subtree(f"{definition}/versions", [f"{xids.type_of(definition)}.versions"])
+        found = [(row, False) for row in living]
+        found += [(row, True) for _, row in self._view.published.rows(definition)]
+        return sorted((self._shown(xid, *one) for one in found), key=lambda shown: shown.number)
 
     def version(self, xid: str, number: int) -> Shown | None:
-        """The Version of a Resource that has a number."""
-        raise NotImplementedError
+        """The Version of a Resource that has a number. Look-ups by key, unless its id is another."""
+        row = self._view.entity(f"{xid}/versions/{number}")
+        if row is not None and _number(row) == number:
+            return self._shown(xid, row, False)
+        definition = self._definition(xid)
+        if definition is None:
+            return None
+        kept = self._view.published.row(definition, number)
+        if kept is not None:
+            return self._shown(xid, kept, True)
+        versionid = next((id for id, one in self._living(definition).items() if one == number), None)
+        row = self._view.entity(f"{definition}/versions/{versionid}") if versionid is not None else None
+        return self._shown(xid, row, False) if row is not None else None
 
     def latest(self, xid: str) -> Shown | None:
         """The Version of a Resource with the highest number (LEG-407)."""
-        raise NotImplementedError
+        numbers = self.numbers(xid)
+        return self.version(xid, numbers[-1]) if numbers else None
 
     def by_uri(self, family: Family, uri: str, bases: Sequence[str]) -> Shown | None:
         """The Version that a URI means: its own, its path or its place in the registry (LEG-608, 609, 610).
 
         bases: absolute URLs that paths of the family may stand behind.
         """
-        raise NotImplementedError
+        for reading in readings(uri):
+            if (found := self._view.published.by_uri(family, reading)) is not None:
+                publication, kept = found
+                row = kept or self._view.entity(publication.xid)
+                if row is not None:
+                    return self._shown(row.xid.rpartition("/versions/")[0], row, kept is not None)
+        place = located(family, uri, bases)
+        if place is not None:
+            return self._at(family, place)
+        return self._of_another_day(family, uri)
+
+    # --- finding -----------------------------------------------------------------------------------------------------
+
+    def _definition(self, xid: str) -> str | None:
+        """The Resource whose Versions a Resource shows: itself, or the one that it stands for; None for nothing."""
+        row = self._view.entity(xid)
+        target = xref.xref_of(row)
+        if target is None:
+            return xid if row is not None else None
+        found = self._view.entity(target)
+        return target if found is not None and xref.xref_of(found) is None else None
+
+    def _living(self, definition: str) -> dict[str, int]:
+        """The numbers of the Versions that the registry shows, by versionid."""
+        found = self._view.privates(f"{definition}/versions")
+        return {id: number_of(id, loads_own(private) if _FACADE in private else {}) for id, private in found}
+
+    def _at(self, family: Family, place: Located) -> Shown | None:
+        definition = xids.join(family.groups, place.groupid, family.resources, place.id)
+        found = self.version(definition, place.version) if isinstance(place.version, int) else None
+        if found is not None:
+            return found
+        origin = self._definition(definition)
+        row = self._view.entity(f"{origin}/versions/{place.version}") if origin is not None else None
+        return self._shown(definition, row, False) if row is not None else None
+
+    def _of_another_day(self, family: Family, uri: str) -> Shown | None:
+        """The Version whose default URI begins with a URL that the registry had once (LEG-604)."""
+        for reading in readings(uri):
+            root, base, _ = reading.partition(f"{family.base}/")
+            place = located(family, reading, (root + base.rstrip("/"),)) if base else None
+            found = self._at(family, place) if place is not None else None
+            if found is not None and normalised(found.uri) == reading:
+                return found
+        return None
+
+    # --- showing -----------------------------------------------------------------------------------------------------
+
+    def _shown(self, xid: str, row: Row, kept: bool) -> Shown:
+        """A row as a Version of the definition that was asked for."""
+        number = _number(row)
+        private = loads_own(row.private)
+        facade: dict[str, Any] = private.get(FACADE, {})
+        if not row.xid.startswith(f"{xid}/"):
+            row = _renamed(row, xid)
+            facade = {name: value for name, value in facade.items() if name not in _OWN}
+        path = path_to(xid, number)
+        uri = facade.get("uri") or self._base(xid, private.get(BORN, row.since)) + path
+        return Shown(row, number, facade, kept, uri, facade.get("id") or path)
+
+    def _base(self, xid: str, born: int) -> str:
+        family = family_of(xid)
+        assert family is not None, "an older API shows it"
+        (interaction,) = self._view.log.interactions(born - 1, 1)
+        return (interaction.registry_url.rstrip("/") or UNCONFIGURED) + family.base
+
+
+def _number(row: Row) -> int:
+    return number_of(row.id, loads_own(row.private))
+
+
+def _renamed(row: Row, definition: str) -> Row:
+    """The row of a target's Version under the name of what stands for the target."""
+    xid = f"{definition}/versions/{row.id}"
+    attributes: dict[str, Json] = loads(row.attributes)
+    name = next(iter(attributes))  # the id of the Resource comes first
+    return row._replace(
+        tree_key=xids.tree_key(xid),
+        xid=xid,
+        type=xids.type_of(xid),
+        parent=xids.parent(xid),
+        attributes=dumps({**attributes, name: xids.entity_id(definition)}).decode(),
+        private=xref.POINTED,
+    )

@@ -14,10 +14,12 @@ from sqlalchemy import Connection
 
 from domain import jsontext
 from domain import xid as xids
+from domain.compat.published import Image, Publication, follow, matters
 from domain.events import EntityCreated, EntityDeleted, EntityEvent
 from projections import database
 from projections.database import Database, Values
 from projections.entities.leaves import Leaf, leaves
+from projections.entities.published import kept_of, values_of
 from projections.entities.rows import Row, row
 from projections.entities.tables import Tables, tables
 from projections.positions import forget, move
@@ -58,9 +60,16 @@ class Entities:
 
     def _apply(self, db: Database, recorded: Recorded) -> None:
         work = Work()
-        before = self._before(db, recorded)
-        for key, events in _by_stream(recorded).items():
+        before, streams = self._before(db, recorded), _by_stream(recorded)
+        for key, events in streams.items():
             work.add(before.get(key), events)
+        published = {key: events for key, events in streams.items() if any(matters(event) for _, event in events)}
+        if published:
+            # What is not there and had an event before is a Version that was kept, or one that is gone for good.
+            dead = [key for key, events in published.items() if key not in before and events[0][1].revision > 1]
+            kept = kept_of(db, self._tables.published.name, dead)
+            for key, events in published.items():
+                work.publish(before.get(key), kept.get(key), events)
         self._write(db, work)
 
     def _before(self, db: Database, recorded: Recorded) -> dict[str, Row]:
@@ -85,6 +94,7 @@ class Entities:
             (db.upsert, own.entity, work.moved),
             (db.insert, own.attribute, work.first_leaves),
             (db.upsert, own.attribute, work.moved_leaves),
+            (db.upsert, own.published, work.published),
         ):
             if rows:
                 write(table, rows)
@@ -101,6 +111,7 @@ class Work:
         self.first_leaves: list[Values] = []
         self.moved_leaves: list[Values] = []
         self.lost_leaves: list[Values] = []
+        self.published: list[Values] = []
 
     def add(self, before: Row | None, events: Recorded) -> None:
         """Adds the events of one stream. before: the row that is there."""
@@ -117,6 +128,11 @@ class Work:
         elif before is not None:
             self.gone.append((before.tree_key,))
             self.lost_leaves += [(before.tree_key, path) for path in _stored_leaves(before)]
+
+    def publish(self, before: Row | None, kept: Publication | None, events: Recorded) -> None:
+        """Adds what the events of a Version's stream come to for the older APIs. kept: what is kept of it."""
+        living = Image(before.since, jsontext.loads_own(before.private)) if before else None
+        self.published += map(values_of, follow(events, living, kept))
 
     def _add_changes(self, after: Row, old: dict[str, Leaf], new: dict[str, Leaf]) -> None:
         self.lost_leaves += [(after.tree_key, path) for path in old if path not in new]

@@ -25,6 +25,7 @@ from projections.entities.by_index import Moment
 from projections.entities.pages import Members, moment_of
 from projections.entities.past import Past
 from projections.entities.presence import Presence
+from projections.entities.published import Kept
 from projections.entities.rows import Row
 from projections.entities.scan import Scan, Scanned
 from projections.entities.selection import Selection
@@ -49,6 +50,7 @@ _SUBTREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key > ? AND tree_ke
 _TEXTS: Final = (
     "SELECT xid, id, attributes, meta FROM entity WHERE tree_key > ? AND tree_key < ? AND type = ? ORDER BY tree_key"
 )
+_PRIVATES: Final = "SELECT id, private FROM entity WHERE tree_key > ? AND tree_key < ? AND type = ? ORDER BY tree_key"
 _LOCKED: Final = tuple(table.name for table in tables())
 _DOCUMENT: Final = "SELECT bytes FROM document WHERE sha256 = ?"
 
@@ -82,6 +84,11 @@ class View:
     def subscriptions(self) -> Stored:
         """The subscriptions, through the same connection."""
         return Stored(self._db)
+
+    @property
+    def published(self) -> Kept:
+        """What the older APIs have beside the registry itself, through the same connection."""
+        return Kept(self._db)
 
     def comparison(self, before: int, after: int) -> Comparison:
         """Two positions of the log compared, through the same connection."""
@@ -150,6 +157,10 @@ class View:
         """
         return self._db.stream_alone(_TEXTS, (*subtree(collection), type_of(collection)))
 
+    def privates(self, collection: str) -> list[tuple[str, str]]:
+        """id and private members, as text, of each member of a collection, in order."""
+        return self._db.all(_PRIVATES, (*subtree(collection), type_of(collection)))
+
     def tree(self, xid: str, types: Iterable[str]) -> Subtree:
         """`subtree` of what is below a path as readers see it, pointers followed. types: of the Resources there."""
         moment = self.moment(xid, types)
@@ -213,6 +224,10 @@ class ViewThen(View):
     @property
     def subscriptions(self) -> Stored:
         return Stored(self._now, self._position)
+
+    @property
+    def published(self) -> Kept:
+        return Kept(self._now, self._position)
 
     def as_of(self, position: int, definitions: tuple[int, int] | None = None) -> View:
         return ViewThen(self._now, position, definitions)

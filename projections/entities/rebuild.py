@@ -41,7 +41,7 @@ PATIENCE: Final = "200ms"
 #: Called with the position reached and the one to reach.
 Progress = Callable[[int, int], None]
 
-_LEFT_OVER: Final = re.compile(r"(?:entity|entity_history|attribute)_r[0-9a-f]{8}(?:_old)?\Z")
+_LEFT_OVER: Final = re.compile(r"(?:entity|entity_history|attribute|published)_r[0-9a-f]{8}(?:_old)?\Z")
 # The number of the log's table is the write lock.
 _REBUILDING: Final = "-('log'::regclass::oid::bigint)"
 _IMAGES: Final = "SELECT xid, type, epoch, attributes, private FROM {}"
@@ -56,7 +56,8 @@ class Diverged(RuntimeError):
 class Computed:
     """The read model as of the end of an interaction, worked out elsewhere.
 
-    batches: names of tables (`entity`, `history`, `attribute`), each with some rows of it, all columns in their order.
+    batches: names of tables (`entity`, `history`, `attribute`, `published`), each with some rows of it, all columns in
+    their order.
     """
 
     position: int

@@ -1,7 +1,8 @@
 """The tables of the REST read model.
 
 `entity` has one row for each living entity, `entity_history` one for each image that was replaced, with the position
-that replaced it; `attribute` one for each leaf of a living entity. A suffix names a second set, which a rebuild fills
+that replaced it; `attribute` one for each leaf of a living entity; `published` one for each Version that was pruned and
+is kept for the older APIs, or that has a URI of its own. A suffix names a second set, which a rebuild fills
 and renames; indexes keep the name they were made under, because SQLite renames none.
 """
 
@@ -34,15 +35,16 @@ KEY = Text().with_variant(Text(collation="C"), "postgresql")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tables:
-    """One set of the three tables."""
+    """One set of the four tables."""
 
     metadata: MetaData
     entity: Table
     history: Table
     attribute: Table
+    published: Table
 
     def exist(self, connection: Connection) -> bool:
-        """Whether all three are there, with the columns that this program gives them."""
+        """Whether all are there, with the columns that this program gives them."""
         found = inspect(connection)
         return all(
             found.has_table(table.name)
@@ -66,7 +68,7 @@ class Tables:
             yield from sorted(table.indexes, key=lambda index: str(index.name))
 
     def __iter__(self) -> Iterator[Table]:
-        return iter((self.entity, self.history, self.attribute))
+        return iter((self.entity, self.history, self.attribute, self.published))
 
 
 @lru_cache(maxsize=8)
@@ -78,6 +80,7 @@ def tables(suffix: str = "") -> Tables:
         entity=_entity(f"entity{suffix}", metadata),
         history=_history(f"entity_history{suffix}", metadata),
         attribute=_attribute(f"attribute{suffix}", metadata),
+        published=_published(f"published{suffix}", metadata),
     )
 
 
@@ -119,6 +122,27 @@ def _attribute(name: str, metadata: MetaData) -> Table:
     )
     _partial(f"{name}_by_text", table, "text", table.c.text.is_not(None))
     _partial(f"{name}_by_number", table, "number", table.c.text.is_(None))
+    return table
+
+
+def _published(name: str, metadata: MetaData) -> Table:
+    table = Table(
+        name,
+        metadata,
+        Column("tree_key", KEY, nullable=False),
+        Column("born", BigInteger, nullable=False),
+        Column("xid", Text, nullable=False),
+        Column("number", BigInteger, nullable=False),
+        Column("id", KEY),
+        Column("uri", KEY),
+        Column("since", BigInteger),
+        Column("pruned", BigInteger),
+        Column("gone", BigInteger),
+        PrimaryKeyConstraint("tree_key", "born"),
+    )
+    for key in ("id", "uri"):
+        where = table.c[key].is_not(None)
+        Index(f"{name}_by_{key}", key, "tree_key", sqlite_where=where, postgresql_where=where)
     return table
 
 

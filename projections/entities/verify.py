@@ -17,6 +17,7 @@ from domain import xid as xids
 from domain.events import EntityDeleted
 from projections.entities.rows import Row, row
 from projections.entities.tables import tables
+from projections.entities.verify_published import verify_published
 
 _COLUMNS: Final = ", ".join(f"r.{name}" for name in Row._fields)
 _EVENT: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
@@ -55,6 +56,7 @@ def verify_times(store: Store) -> Iterator[Finding]:
                     yield Finding(_position(found, last), f"the row of {found[0]!r} is not what the log makes of it")
         if events != rows:
             yield Finding(last, f"the read model has {rows} rows of present and past, the log asks for {events}")
+        yield from verify_published(connection, store.mapper, last)
     for said in unreadable:
         yield Finding(last, f"the database cannot read the read model's rows: {said}")
 

@@ -58,10 +58,12 @@ class Registry:
         return recorded.position
 
     def tables(self) -> tuple[Rows, Rows, Rows]:
-        """Everything in the three tables, sorted."""
+        """Everything in the three tables of entities, sorted."""
+        own = tables()
         with self.store.engine.connect() as connection:
             entity, history, attribute = (
-                sorted(map(tuple, connection.execute(select(table))), key=str) for table in tables()
+                sorted(map(tuple, connection.execute(select(table))), key=str)
+                for table in (own.entity, own.history, own.attribute)
             )
         return entity, history, attribute
 

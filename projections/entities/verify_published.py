@@ -1,0 +1,81 @@
+"""Shows that what the older APIs find beside the registry itself is what the log makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from commands import sql
+from commands.damaged import members
+from commands.mapper import EventMapper
+from commands.proof import LogRow
+from commands.verify import Finding
+from domain import xid as xids
+from domain.compat.family import FACADE, FAMILIES
+from domain.compat.published import follow
+from domain.events import EntityDeleted
+from projections.entities.published import values_of
+
+_EVENT: Final = ", ".join(LogRow._fields)
+_EVENTS: Final = (
+    f"SELECT {_EVENT} FROM log WHERE (stream, revision) > (?, ?) AND stream < ? ORDER BY stream, revision LIMIT ?"
+)
+_ROWS: Final = (
+    "SELECT tree_key, born, xid, number, id, uri, since, pruned, gone FROM published WHERE tree_key = ? ORDER BY born"
+)
+_COUNT: Final = "SELECT count(*) FROM published"
+#: Slashes in the stream of a Version.
+_VERSION: Final = 6
+_DELETED: Final = EntityDeleted.TOPIC.partition(":")[0]
+_FACADE: Final = b'"%b":' % FACADE.encode()
+
+
+def verify_published(connection: Connection, mapper: EventMapper, last: int) -> Iterator[Finding]:
+    """Each stream whose rows are others than its events come to, and rows of none. last: position of the log's end.
+
+    Reads every event of what the older APIs show once, in pages.
+    """
+    wanted = 0
+    for stream, rows in _streams(connection):
+        expected = _expected(rows, mapper)
+        wanted += len(expected)
+        if [*map(tuple, sql.run(connection, _ROWS, (xids.tree_key(stream),)))] != expected:
+            yield Finding(last, f"what is published of {stream} is not what the log makes of it")
+    stored = sql.value(connection, _COUNT)
+    if stored != wanted:
+        yield Finding(last, f"the read model has {stored} rows of what is published, the log asks for {wanted}")
+
+
+def _streams(connection: Connection) -> Iterator[tuple[str, list[LogRow]]]:
+    """The streams of Versions with their events, as far as publications can follow from them."""
+    for stream, rows in groupby(_rows(connection), key=lambda row: row.stream):
+        of = list(rows)
+        if any(_may_matter(row) for row in of):
+            yield stream, of
+
+
+def _rows(connection: Connection) -> Iterator[LogRow]:
+    for family in FAMILIES:
+        stream, revision = f"/{family.groups}/", 0
+        while page := sql.run(connection, _EVENTS, (stream, revision, f"/{family.groups}0", sql.CHUNK)).fetchall():
+            rows = [members(LogRow, row) for row in page]
+            yield from (row for row in rows if row.stream.count("/") == _VERSION)
+            if (rows[-1].stream, rows[-1].revision) <= (stream, revision):
+                return  # a damaged key may sort before itself, for ever
+            stream, revision = rows[-1].stream, rows[-1].revision
+
+
+def _may_matter(row: LogRow) -> bool:
+    return row.topic.partition(":")[0] == _DELETED or _FACADE in row.state
+
+
+def _expected(rows: Sequence[LogRow], mapper: EventMapper) -> list[tuple[Any, ...]]:
+    """The rows of a stream; none where an event cannot be read, which is found elsewhere."""
+    try:
+        events = [(row.position, mapper.of_row(row)) for row in rows]
+    except (ValueError, KeyError, TypeError):
+        return []
+    return sorted((tuple(values_of(one)) for one in follow(events)), key=lambda values: int(values[1]))
