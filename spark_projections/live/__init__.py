@@ -4,7 +4,7 @@
     live.register(spark, to)
 
 Both lie in one folder, as Parquet files that are never changed; the newest file in `manifest` names those that count.
-Readers so see a whole position of the log or the next one, never what is between. docs/spark-live.md says more.
+Readers so see a whole position of the log or the next one, never what is between. docs/analysts.md says more.
 """
 
 from __future__ import annotations
