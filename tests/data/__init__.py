@@ -38,6 +38,9 @@ def _stores() -> dict[str, tuple[Path, Path]]:
 #: Models of Resources with documents, one of them with a type called `format`, and data for each.
 STORES: Final = _stores()
 
+#: A definition of a message in each format that Message Catalog 0.1 has rules for, by the names of the formats.
+DEFINITIONS: Final = {path.stem: path for path in sorted((OURS / "definitions").glob("*.json"))}
+
 #: A small model and what it expands to: ours as rows, the published one as a whole.
 EXPANSIONS: Final = {"letters": (MODELS / "letters-model.json", MODELS / "letters-full.json")}
 if SPEC is not None:

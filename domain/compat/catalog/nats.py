@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain.compat.catalog.holding import as_media_type, as_template, as_text, fits, is_plain, noted
+from domain.compat.catalog.holding import as_media_type, as_template, as_text, fits, is_held, is_plain, noted
 from domain.compat.catalog.metaschema import Sections
 from domain.findings import names
 from domain.findings.values import mapping, sequence
@@ -31,7 +31,7 @@ def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:
         own: held for name, own in _MESSAGE.items() if (held := as_template(own, message.get(name))) is not None
     }
     headers = [
-        _header(name, value) for name, value in mapping(sections.get("headers")).items() if _is_held(name, value)
+        _header(name, value) for name, value in mapping(sections.get("headers")).items() if _has_place(name, value)
     ]
     if headers:
         options["headers"] = headers
@@ -53,7 +53,7 @@ def to_document(attributes: Mapping[str, Json], left: Sections) -> Sections:
     }
     done = dict(left)
     if isinstance(left.get("headers"), dict):
-        done["headers"] = {name: value for name, value in left["headers"].items() if not _is_held(name, value)}
+        done["headers"] = {name: value for name, value in left["headers"].items() if not _has_place(name, value)}
     for section, members in held.items():
         if members:
             done[section] = {**noted(done, section), **members}
@@ -64,7 +64,9 @@ def _rest(sections: Sections, options: Mapping[str, Json], type: str | None) -> 
     """The sections without what attributes hold, and without the reference to a schema."""
     held: dict[str, set[str]] = {
         "message": {name for name, own in _MESSAGE.items() if own in options},
-        "headers": {row["name"] for row in options.get("headers", ()) if "value" in row},
+        "headers": {
+            row["name"] for row in options.get("headers", ()) if is_held(row, sections["headers"][row["name"]])
+        },
         "payload": {"dataschema", *(() if type is None else ("contenttype",))},
     }
     done = dict(sections)
@@ -87,6 +89,6 @@ def _stated(headers: Any, rest: Mapping[str, Json]) -> dict[str, Json]:
     return {name: row.get("value", rest.get(name, "")) for row in rows if isinstance(name := row.get("name"), str)}
 
 
-def _is_held(name: str, value: Json) -> bool:
+def _has_place(name: str, value: Json) -> bool:
     """Whether the registry can have a header at all; its value may be left."""
     return isinstance(value, str) and is_plain(name) and fits("name", name)

@@ -1,0 +1,84 @@
+"""Documents of message definitions: the table in catalog_documents.yaml, and what is too deep or is no type's id."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from domain.compat.catalog.documents import DEEPEST, Definition, Malformed, check_id, parse
+from domain.jsontext import dumps
+from tests.data import DEFINITIONS, read
+
+ROWS = yaml.load(Path(__file__).with_name("catalog_documents.yaml").read_text(), yaml.CSafeLoader)
+
+
+def body(row: dict[str, Any]) -> bytes:
+    return row["text"].encode() if "text" in row else dumps(row["document"])
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[f"{row['format']} {row['rule']}" for row in ROWS])
+def test_row(row: dict[str, Any]) -> None:
+    # LEG-801, LEG-802, LEG-803, LEG-806
+    refused = row.get("refused")
+    if refused is not None:
+        with pytest.raises(Malformed) as raised:
+            parse(row["format"], body(row))
+        assert raised.value.pointer == refused
+        return
+    found = parse(row["format"], body(row))
+    told = row.get("is") or {"document": found.document if "text" in row else row["document"], "description": None}
+    assert found == Definition(row["format"], **told)
+
+
+@pytest.mark.parametrize("format", ["CloudEvents", "NATS"])
+def test_depth(format: str) -> None:
+    # LEG-1107: objects and arrays are 200 deep at most
+    def deep(levels: int) -> bytes:
+        inside = b'{"a":' * (levels - 2) + b"1" + b"}" * (levels - 2)
+        return b'{"attributes":{"type":"t","x":' + inside + b"}}"
+
+    with pytest.raises(Malformed) as raised:
+        parse(format, deep(DEEPEST + 1))
+    assert str(raised.value) == "objects and arrays are more than 200 deep in each other"
+    with pytest.raises(Malformed, match="too deep"):
+        parse(format, b"[" * 100_000)
+    if format == "NATS":
+        assert parse(format, deep(DEEPEST)).document
+    else:
+        with pytest.raises(Malformed, match="/attributes/x"):
+            parse(format, deep(DEEPEST))
+
+
+@pytest.mark.parametrize(
+    ("format", "id", "authority", "taken"),
+    [
+        ("CloudEvents", "a.b", None, True),
+        ("CloudEvents", None, None, True),
+        ("CloudEvents", "", None, True),
+        ("CloudEvents", "a.c", None, False),
+        ("CloudEvents", "https://other.example/a.c", None, False),
+        ("CloudEvents", "https://other.example/a.c", "https://other.example", True),
+        ("CloudEvents", "/a.c", "https://other.example", False),
+        ("NATS", "a.c", None, True),
+    ],
+)
+def test_the_id_of_a_version(format: str, id: str | None, authority: str | None, taken: bool) -> None:
+    # LEG-804: an explicit id of a CloudEvent is its type, but for imported ones
+    definition = parse(format, b'{"attributes":{"type":"a.b"}}')
+    if taken:
+        check_id(definition, id, authority)
+    else:
+        with pytest.raises(ValueError, match="type"):
+            check_id(definition, id, authority)
+
+
+@pytest.mark.parametrize("format", DEFINITIONS)
+def test_samples(format: str) -> None:
+    # LEG-801: what is realistic is taken
+    found, given = parse(format, DEFINITIONS[format].read_bytes()), read(DEFINITIONS[format])
+    about = ("id", "description", "format", "version")
+    assert found.document == {name: value for name, value in given.items() if name not in about}
+    assert found.description == given["description"]

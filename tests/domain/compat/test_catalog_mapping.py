@@ -1,0 +1,120 @@
+"""Documents of message definitions and attributes of messages, formats of Groups, and messages without a document.
+
+The tables are catalog_mapping.yaml and catalog_changed.yaml.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from domain.compat.catalog import groups
+from domain.compat.catalog.attributes import Mapped, Schema, same_kind, says_otherwise, to_attributes, to_document
+from domain.compat.catalog.documents import parse
+from domain.jsontext import dumps
+
+
+def table(name: str) -> Any:
+    return yaml.load(Path(__file__).with_name(name).read_text(), yaml.CSafeLoader)
+
+
+MAPPED, CHANGED = table("catalog_mapping.yaml"), table("catalog_changed.yaml")
+
+
+def find(uri: str) -> Schema | None:
+    """The one schema of this registry."""
+    return Schema("/schemagroups/g/schemas/s", "Avro/1.11.0") if uri == "https://here/s" else None
+
+
+@pytest.mark.parametrize("row", MAPPED, ids=[row["rule"] for row in MAPPED])
+def test_there_and_back(row: dict[str, Any]) -> None:
+    # LEG-1203
+    document = parse(row["format"], dumps(row["document"])).document
+    mapped = to_attributes(row["format"], document, find)
+    assert mapped == Mapped({**row["as"], **row["attributes"]}, row["left"])
+    assert to_document(row["format"], *mapped) == row.get("back", row["document"])
+
+
+@pytest.mark.parametrize("row", CHANGED, ids=[row["rule"] for row in CHANGED])
+def test_changed(row: dict[str, Any]) -> None:
+    # LEG-1203: what a client of the registry writes is right, and only what attributes cannot hold stays beside it
+    attributes, left = to_attributes(row["format"], parse(row["format"], dumps(row["document"])).document)
+    changed = deepcopy(attributes)
+    for path, value in row["changed"].items():
+        *above, name = path.split(".")
+        place = changed
+        for each in above:
+            place = place[each]
+        place[name] = value
+        if value is None:
+            del place[name]
+    assert to_document(row["format"], changed, left) == row["again"]
+    assert says_otherwise(row["format"], attributes, changed)
+    assert not says_otherwise(row["format"], attributes, {**attributes, "description": "other"})
+
+
+@pytest.mark.parametrize(
+    ("format", "attributes"),
+    [
+        ("CloudEvents", {"envelope": "CloudEvents/1.0"}),
+        ("AMQP", {"protocol": "AMQP/1.0"}),
+        ("NATS", {"protocol": "NATS"}),
+        ("MQTT", {}),
+        ("amqp", {}),
+        ("Custom", {}),
+    ],
+)
+def test_formats_of_groups(format: str, attributes: dict[str, str]) -> None:
+    # § 12, LEG-304: a Group shows the format that it was given
+    assert groups.to_attributes(format) == attributes
+    assert groups.format_of(attributes, format) == format
+
+
+@pytest.mark.parametrize(
+    ("attributes", "stored", "format"),
+    [
+        ({"envelope": "CloudEvents/1.0", "protocol": "KAFKA"}, None, "CloudEvents"),
+        ({"protocol": "Kafka/2.0"}, None, "KAFKA"),
+        ({"protocol": "mqtt/5.0"}, None, "MQTT"),
+        ({}, None, "xRegistry"),
+        ({"protocol": "AMQP/1.0"}, "MQTT", "AMQP"),
+        ({"protocol": "NATS"}, "Custom", "NATS"),
+        ({}, "CloudEvents", "xRegistry"),
+        ({"protocol": "MQTT/3.1.1"}, "MQTT", "MQTT"),
+    ],
+)
+def test_formats_of_groups_of_the_registry(attributes: dict[str, str], stored: str | None, format: str) -> None:
+    # § 12: what attributes say is right; a name that they have no word for holds until they say something else
+    assert groups.format_of(attributes, stored) == format
+
+
+def test_a_format_without_metaschema() -> None:
+    # LEG-803: nothing is mapped; a message that has no document is shown by its attributes
+    assert to_attributes("Custom", parse("Custom", b"\0").document) == Mapped({}, {})
+    message = {"messageid": "m", "protocol": "KAFKA", "protocoloptions": {"topic": "t"}, "dataschemaformat": "Avro/1.9"}
+    shown = {name: value for name, value in message.items() if name != "messageid"}
+    assert to_document("KAFKA", message, {}) == shown
+    assert not says_otherwise("Custom", {}, message)
+
+
+def test_messages_that_the_registry_wrote() -> None:
+    # LEG-1201: attributes alone make a document, whether they are all there or none
+    assert to_document("CloudEvents", {"protocol": "KAFKA"}, {}) == {"attributes": {}}
+    assert to_document("AMQP", {}, {}) == {}
+    assert to_document("NATS", {"datacontenttype": "a/b"}, {}) == {"payload": {"contenttype": "a/b"}}
+    declared = {"type": {"value": "a"}, "subject": {"required": False}}
+    message = {"envelope": "CloudEvents/1.0", "envelopemetadata": declared, "protocol": "NATS"}
+    assert to_document("CloudEvents", message, {}) == {"attributes": {"type": "a", "subject": ""}}
+
+
+def test_what_stays_the_same_in_all_versions() -> None:
+    # LEG-805: the type of CloudEvents, and of other formats nothing
+    one, other = (to_attributes("CloudEvents", {"attributes": {"type": name}}).attributes for name in "ab")
+    assert not same_kind("CloudEvents", one, other)
+    assert same_kind("CloudEvents", one, one)
+    assert same_kind("CloudEvents", {}, other)
+    assert same_kind("AMQP", {}, {"protocoloptions": {"properties": {}}})

@@ -1,0 +1,101 @@
+"""Every valid document of a message definition is mapped without loss, and the registry takes what it is mapped to."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from domain.commands import Method, WriteTree
+from domain.compat.catalog.attributes import Schema, to_attributes, to_document
+from domain.compat.catalog.documents import parse
+from domain.decide import decide
+from domain.jsontext import dumps, loads
+from domain.model.builtin import default_source
+from domain.world import Context
+from tests.data import DEFINITIONS
+from tests.domain.compat.definitions import DOCUMENTS, HERE, said, text_of
+from tests.domain.registry import START, MemoryRegistry
+
+MESSAGE = "/messagegroups/g/messages/m"
+SOME = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+FORMATS = pytest.mark.parametrize("format", DOCUMENTS)
+
+
+def find(uri: str) -> Schema | None:
+    """The schema of this registry that one of the generated URIs names."""
+    return Schema("/schemagroups/g/schemas/s", "Avro/1.11.0") if uri == HERE else None
+
+
+def stored(attributes: dict[str, Any]) -> dict[str, Any]:
+    """What the registry has of a message with these attributes, which none of its rules refuses."""
+    strict = Context(START + timedelta(days=1), "strict", domainvalidation="strict")
+    decision = decide(WriteTree(MESSAGE, loads(dumps(attributes)), Method.PUT), empty().world, strict)
+    (version,) = (event for event in decision.events if event.xid == f"{MESSAGE}/versions/1")
+    return version.attributes
+
+
+@cache
+def empty() -> MemoryRegistry:
+    """A registry of the built-in models, in which nothing is."""
+    return MemoryRegistry(default_source())
+
+
+@FORMATS
+@SOME
+@given(data=st.data())
+def test_nothing_is_lost(format: str, data: st.DataObject) -> None:
+    # LEG-1203: a document that is made again from attributes and what is left says what the first one said
+    text = text_of(data.draw(DOCUMENTS[format]))
+    document = parse(format, text).document
+    assert document is not None
+    attributes, left = to_attributes(format, document, find)
+    assert said(format, to_document(format, attributes, left)) == said(format, loads(text))
+    kept = loads(dumps(left))
+    again = to_document(format, stored(attributes), kept)
+    assert said(format, again) == said(format, loads(text))
+    assert dumps(kept) == dumps(left)
+
+
+@FORMATS
+@SOME
+@given(data=st.data())
+def test_what_is_made_again_is_valid(format: str, data: st.DataObject) -> None:
+    # LEG-802, LEG-1203: it can be published as it is, and then comes to the same attributes
+    document = parse(format, text_of(data.draw(DOCUMENTS[format]))).document
+    mapped = to_attributes(format, document, find)
+    again = parse(format, dumps(to_document(format, *mapped))).document
+    assert to_attributes(format, again, find).attributes == mapped.attributes
+
+
+@pytest.mark.parametrize("format", DEFINITIONS)
+def test_samples(format: str) -> None:
+    # LEG-1203: so it is with realistic ones, of which all but a few members are attributes
+    document = parse(format, DEFINITIONS[format].read_bytes()).document
+    assert document is not None
+    attributes, left = to_attributes(format, document)
+    assert said(format, to_document(format, stored(attributes), left)) == said(format, document)
+    assert left == LEFT[format]
+
+
+LEFT: dict[str, Any] = {
+    "CloudEvents": {},
+    "AMQP": {
+        "applicationproperties": {"customerName": "{name}"},
+        "applicationdata": {"dataschema": "urn:example:parcels:pickup", "amqpencoding": "Data"},
+    },
+    "MQTT": {
+        "publish": {"contenttype": "application/json; charset=utf-8"},
+        "userproperty": {"path": "/beds{/bed*}"},
+        "payload": {"dataschema": "/schemagroups/Glasshouse/schemas/Moisture/versions/3"},
+    },
+    "NATS": {
+        "message": {"queue": "stations"},
+        "payload": {"dataschema": "https://registry.example.org/schemagroups/Tides/schemas/Level/versions/2"},
+        "jetstream": {"stream": "TIDE", "maxage": 86400},
+    },
+}
