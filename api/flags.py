@@ -27,7 +27,7 @@ KNOWN: Final = frozenset(
 #: Parameters of pagination, which are no flags: the `pagination` capability says whether they count (PAG-8).
 PAGING: Final = frozenset(("limit", "cursor"))
 #: Flags of this registry's own: no capability lists them, and none switches them off (FLAG-84).
-OWN: Final = frozenset(("asof", "dryrun"))
+OWN: Final = frozenset(("asof", "dryrun", "stated"))
 #: Flags with one value, which therefore appear once.
 SINGLE: Final = ("asof", "epoch", "setdefaultversionid", "sort", "specversion", "limit", "cursor")
 #: Flags that only mean something to a write.
@@ -50,7 +50,8 @@ class Flags:
     """The flags of one request. inline: paths as given, None when absent. epoch: the raw value.
 
     filter: expressions by AND within, by OR without; None when absent. sort: the raw value. limit, cursor: of a page.
-    dryrun: the events are wanted, and nothing is to be done. asof: the moment that a read is about.
+    dryrun: the events are wanted, and nothing is to be done. asof: the moment that a read is about. stated: an export
+    is to have what clients stated, and no defaults.
     """
 
     doc: bool = False
@@ -66,6 +67,7 @@ class Flags:
     cursor: str | None = None
     dryrun: bool = False
     asof: str | None = None
+    stated: bool = False
 
 
 NO_FLAGS: Final = Flags()
@@ -99,6 +101,7 @@ def parse_flags(query: bytes, target: Target, method: str, capabilities: Capabil
         cursor=_one(given, "cursor"),
         dryrun="dryrun" in given,
         asof=_one(given, "asof"),
+        stated="stated" in given and target.kind is Kind.EXPORT,
     )
 
 

@@ -23,6 +23,7 @@ from api.render import CHUNK, chunks, configuration
 from api.request import Request
 from api.rules import check_request
 from api.shown import Shown, document_answer, json_answer, json_headers, json_pieces
+from api.statements import statements
 from api.streaming import Streams
 from domain import problems
 from domain import xid as xids
@@ -204,6 +205,8 @@ def found(request: Request, view: View, definitions: Definitions, pagelimit: int
     narrowing = narrowed(view, request, target, flags, definitions, row)
     below_it = nested(tree(view, target, flags, definitions), row, inline, definitions, narrowing)
     rows = chain((row,), without_pointed(below_it) if flags.doc else below_it)
+    if flags.stated:
+        rows = statements(rows)
     return Shown(target, definitions, flags, inline, rows, texts, narrowing=narrowing), row
 
 

@@ -39,7 +39,8 @@ class Look:
 
     root: what xids lose in the pointers of a document view: the xid that the answer is about, empty for the registry.
     binary: documents are in base64. narrowing: what a filter does to collections. short: entities show short URLs.
-    asof: what URLs end with so that they lead into the same past, see `asof.parameter`.
+    asof: what URLs end with so that they lead into the same past, see `asof.parameter`. stated: entities have no xids,
+    which only answers have.
     """
 
     base: str
@@ -49,6 +50,7 @@ class Look:
     narrowing: Narrowing | None = None
     short: bool = False
     asof: str = ""
+    stated: bool = False
 
     @property
     def general(self) -> bool:
@@ -273,7 +275,8 @@ class Renderer:
         """The members of a row's entity, or of what is `below` it, with its URLs and xid where answers have them."""
         xid = row.xid + below
         short = {"shortself": f'"{shortself(self._look.base, row, below)}"'} if self._look.short else {}
-        return {**ids, "self": self._look.reference(xid, suffix), **short, "xid": f'"{xid}"', **own}
+        named = {} if self._look.stated else {"xid": f'"{xid}"'}
+        return {**ids, "self": self._look.reference(xid, suffix), **short, **named, **own}
 
     def _add_document(self, shown: Members, row: Row, type: ResourceType, inline: Inline) -> None:
         if type.singular in inline and type.hasdocument and f"{type.singular}url" not in shown:

@@ -71,7 +71,9 @@ class Shown:
         """How this answer writes URLs."""
         xid = self.target.xid
         root = "" if self.target.kind in _ROOTS else xid
-        return Look(base, self.flags.doc, root, self.flags.binary, self.narrowing, self.short, self.asof)
+        return Look(
+            base, self.flags.doc, root, self.flags.binary, self.narrowing, self.short, self.asof, self.flags.stated
+        )
 
     @property
     def asof(self) -> str:

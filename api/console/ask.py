@@ -17,7 +17,7 @@ from domain.roles import CONSOLE
 async def answer(settings: Settings, path: str) -> AsyncIterator[bytes]:
     """The body of a GET as it comes; memory stays flat whatever its size.
 
-    Raises: StoreFault when the answer is no success.
+    path: with a query, if there is one. Raises: StoreFault when the answer is no success.
     """
     app = create_app(settings, caller=CONSOLE)
     async with app.router.lifespan_context(app):
@@ -46,8 +46,9 @@ async def _ask(app: ASGIApp, scope: Scope, messages: asyncio.Queue[Message | Non
         await messages.put(None)
 
 
-def _scope(settings: Settings, path: str) -> Scope:
+def _scope(settings: Settings, target: str) -> Scope:
     """What a server on the configured address would hand on."""
+    path, _, query = target.partition("?")
     root = urlsplit(settings.public_url or f"http://{settings.host}:{settings.port}")
     return {
         "type": "http",
@@ -57,7 +58,7 @@ def _scope(settings: Settings, path: str) -> Scope:
         "scheme": root.scheme,
         "path": path,
         "raw_path": path.encode(),
-        "query_string": b"",
+        "query_string": query.encode(),
         "root_path": "",
         "headers": [(b"host", root.netloc.encode())],
         "server": (settings.host, settings.port),

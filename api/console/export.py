@@ -19,31 +19,37 @@ from api.settings import Settings
 Output = Annotated[Path | None, typer.Option("--output", "-o", dir_okay=False, help="File to write; else stdout.")]
 
 
-def export(output: Output = None, database: Database = None, public_url: PublicUrl = None) -> None:
-    """Write the registry as one document, the same bytes as GET /export.
+Stated = Annotated[bool, typer.Option("--stated", help="Leave out values that nobody stated: those of defaults.")]
+
+
+def export(
+    output: Output = None, stated: Stated = False, database: Database = None, public_url: PublicUrl = None
+) -> None:
+    """Write the registry as one document, the same bytes as GET /export, or with `--stated` GET /export?stated.
 
     `annals import` takes it into another registry. A file appears under its name only once it is complete.
     """
     settings = existing(settings_with(database=database, public_url=public_url))
+    path = "/export?stated" if stated else "/export"
     try:
         if output is None:
-            asyncio.run(_copy(settings, sys.stdout.buffer, lambda done, total: None))
+            asyncio.run(_copy(settings, path, sys.stdout.buffer, lambda done, total: None))
         else:
-            _write(settings, output)
+            _write(settings, path, output)
     except BrokenPipeError:
         raise  # whoever read has enough
     except OSError as error:
         raise Misused(f"cannot write {output or 'to stdout'}: {error.strerror or error}.") from None
 
 
-def _write(settings: Settings, output: Path) -> None:
+def _write(settings: Settings, path: str, output: Path) -> None:
     # A device or a pipe takes bytes; a file of that name would take its place.
     aside = output.is_file() or not output.exists()
     output = output.resolve() if aside else output  # a link stays, and what it leads to is replaced
     part = output.with_name(output.name + ".part") if aside else output
     try:
         with part.open("wb") as file, bar("Exporting (bytes)") as report:
-            asyncio.run(_copy(settings, file, report))
+            asyncio.run(_copy(settings, path, file, report))
             if aside:
                 os.fsync(file.fileno())
         if aside:
@@ -54,9 +60,9 @@ def _write(settings: Settings, output: Path) -> None:
         raise
 
 
-async def _copy(settings: Settings, file: BinaryIO, report: Report) -> None:
+async def _copy(settings: Settings, path: str, file: BinaryIO, report: Report) -> None:
     done = 0
-    async for chunk in answer(settings, "/export"):
+    async for chunk in answer(settings, path):
         file.write(chunk)
         done += len(chunk)
         report(done, 0)

@@ -36,6 +36,10 @@ def _has_collections(kind: Kind, method: str) -> bool:
     return method != "DELETE" and kind in (Kind.REGISTRY, Kind.GROUP, Kind.EXPORT)
 
 
+def _exports(kind: Kind, method: str) -> bool:
+    return method == "GET" and kind is Kind.EXPORT
+
+
 def _deletes_one(kind: Kind, method: str) -> bool:
     return method == "DELETE" and kind not in COLLECTIONS
 
@@ -88,6 +92,7 @@ FLAGS: Final[dict[str, Flag]] = {
         _TEXT,
     ),
     "sort": Flag("Orders a collection by an attribute: `name`, `name=desc`.", _reads_many, _TEXT),
+    "stated": Flag("Leaves out defaults and xids: what clients stated, to be taken in elsewhere.", _exports, _SWITCH),
     "specversion": Flag("Asks for a version of the specification.", _anywhere, _TEXT),
 }
 

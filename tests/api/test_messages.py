@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,6 +81,36 @@ def test_explicit_values_of_a_base_win_over_defaults(api: Api) -> None:
         assert resolved(api, M)["message"]["envelopemetadata"]["subject"] == subject
     api.done("PATCH", M, {"envelopemetadata": {"subject": {"required": False}}})
     assert resolved(api, M)["message"]["envelopemetadata"]["subject"] == {"required": False, "type": "string"}
+
+
+def test_what_was_stated_resolves_the_same_elsewhere(api: Api, tmp_path: Path) -> None:
+    # MS-16: a default that somebody states hides what a base says, here and where the export of statements goes
+    api.done("PATCH", B, {"envelopemetadata": {"subject": {"required": True, "type": "string"}}})
+    subjects = {"silent": {"description": "d"}, "says": {"required": False}}
+    for id, subject in subjects.items():
+        given = {"basemessageuri": B, **CE, "envelopemetadata": {"subject": subject}}
+        api.done("PUT", f"/messagegroups/g/messages/{id}", given)
+    before = api.get("/-/log/head")["position"]
+    exported = api.get("/export?stated")
+    assert {id: shown_of(exported, id) for id in subjects} == subjects
+    assert shown_of(api.get("/export"), "silent") == {"type": "uritemplate", "description": "d", "required": False}
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    create(other, default_source())
+    with serving(other) as target:
+        target.done("PUT", "/?ignore=epoch", exported)
+        for id, required in {"silent": True, "says": False}.items():
+            place = f"/messagegroups/g/messages/{id}"
+            found = resolved(target, place)["message"]["envelopemetadata"]
+            assert found == resolved(api, place)["message"]["envelopemetadata"]
+            assert found["subject"]["required"] is required
+    api.done("DELETE", "/messagegroups/g/messages/says")
+    assert api.get(f"/export?stated&asof={before}")["messagegroups"]["g"] == exported["messagegroups"]["g"]
+    assert api.get("/messagegroups/g?stated")["xid"] == "/messagegroups/g"
+
+
+def shown_of(exported: Any, id: str) -> Any:
+    """The subject of a message in an export."""
+    return exported["messagegroups"]["g"]["messages"][id]["versions"]["1"]["envelopemetadata"]["subject"]
 
 
 def test_a_message_means_its_default_version(api: Api) -> None:

@@ -71,6 +71,17 @@ def test_ids_that_clients_may_not_choose_come_along(annals: Annals, folder: Path
         assert httpx.post(f"{base}/dirs/d/files/g", json={}).json()["versionid"] == "1"
 
 
+def test_an_export_of_what_was_stated_has_no_defaults(annals: Annals, folder: Path) -> None:
+    # MS-16: the same bytes as the path with that flag gives
+    message = {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": "t"}}}
+    data = written(folder, "data.json", {"messagegroups": {"g": {"messages": {"m": message}}}})
+    annals("import", data)
+    annals("export", "--stated", "--output", "stated.json")
+    shown = json.loads((folder / "stated.json").read_text())["messagegroups"]["g"]["messages"]["m"]["versions"]["1"]
+    assert shown["envelopemetadata"] == message["envelopemetadata"]
+    assert "xid" not in shown
+
+
 def test_an_imported_model_leaves_other_types_alone(annals: Annals, samples: list[Path], sqlite_url: str) -> None:
     # ENT-151: nothing is deleted by omission; a type that is left out would take all its entities with it.
     annals("import", *samples, "--database", sqlite_url)

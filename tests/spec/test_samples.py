@@ -111,6 +111,15 @@ def test_exports_keep_defaults_as_defaults(document: Json, registry: Api, sqlite
     exported, marked = registry.get("/export"), _marked(sqlite_url)
     collections = {plural: exported[plural] for plural in PLURALS if plural in exported}
     ways = [("PUT", "/?ignore=epoch", exported), ("PATCH", "/?ignore=id,epoch", exported)]
+    # what is exported as stated is as much stated there, too
+    stated = registry.get("/export?stated")
+    other = f"sqlite:///{tmp_path / 'stated.db'}"
+    create(other, default_source())
+    with serving(other) as target:
+        target.done("PUT", "/?ignore=epoch", stated)
+        assert _marked(other) == marked
+        assert _still(target.get("/export")) == _still(exported)
+        assert target.get("/export?stated") | {"epoch": 0} == stated | {"epoch": 0}
     for number, (method, path, body) in enumerate([*ways, ("POST", "/?ignore=epoch", collections)]):
         other = f"sqlite:///{tmp_path / f'other{number}.db'}"
         create(other, default_source())
