@@ -11,6 +11,7 @@ from pyarrow import fs
 from projections.database import Values
 from projections.entities.rebuild import Computed
 from spark_projections import readmodel
+from spark_projections.published import published
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,6 +30,7 @@ def computed(log: DataFrame, position: int, folder: str) -> Computed:
     # In the order of the primary keys, which halves the work of the database.
     readmodel.ordered_rows(log.where(log.position <= position)).write.parquet(f"{folder}/rows")
     readmodel.attributes(spark.read.parquet(f"{folder}/rows")).write.parquet(f"{folder}/leaves")
+    published(log.where(log.position <= position)).write.parquet(f"{folder}/published")
     return Computed(position, _batches(folder))
 
 
@@ -37,6 +39,7 @@ def _batches(folder: str) -> Iterator[tuple[str, Sequence[Values]]]:
         yield "entity", [row[:-1] for row in rows if row[-1] is None]
         yield "history", [row for row in rows if row[-1] is not None]
     yield from (("attribute", rows) for rows in _files(f"{folder}/leaves"))
+    yield from (("published", rows) for rows in _files(f"{folder}/published"))
 
 
 def _files(folder: str) -> Iterator[list[Values]]:

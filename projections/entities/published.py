@@ -19,6 +19,8 @@ from projections import database
 from projections.database import Database, Values
 from projections.entities.rows import Row
 
+#: Those of the table, in their order.
+COLUMNS: Final = ("tree_key", "born", "xid", "number", "id", "uri", "since", "pruned", "gone")
 _NAMES: Final = ", ".join(f"p.{name}" for name in Publication._fields)
 _ROW: Final = ", ".join(f"h.{name}" for name in Row._fields)
 _FROM: Final = f"SELECT {_NAMES} FROM published p WHERE "

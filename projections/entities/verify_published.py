@@ -17,15 +17,13 @@ from domain import xid as xids
 from domain.compat.family import FACADE, FAMILIES
 from domain.compat.published import follow
 from domain.events import EntityDeleted
-from projections.entities.published import values_of
+from projections.entities.published import COLUMNS, values_of
 
 _EVENT: Final = ", ".join(LogRow._fields)
 _EVENTS: Final = (
     f"SELECT {_EVENT} FROM log WHERE (stream, revision) > (?, ?) AND stream < ? ORDER BY stream, revision LIMIT ?"
 )
-_ROWS: Final = (
-    "SELECT tree_key, born, xid, number, id, uri, since, pruned, gone FROM published WHERE tree_key = ? ORDER BY born"
-)
+_ROWS: Final = f"SELECT {', '.join(COLUMNS)} FROM published WHERE tree_key = ? ORDER BY born"
 _COUNT: Final = "SELECT count(*) FROM published"
 #: Slashes in the stream of a Version.
 _VERSION: Final = 6

@@ -1,0 +1,62 @@
+"""What the older APIs have beside the registry itself, worked out from the whole log at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from itertools import groupby
+from operator import or_
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+
+from domain.compat.family import FACADE, FAMILIES
+from domain.compat.published import follow
+from domain.events import EntityDeleted, EntityEvent
+from projections.entities.published import COLUMNS, values_of
+from projections.logrows import event_of
+from spark_projections.current import current
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_TEXTS: Final = ("tree_key", "xid", "id", "uri")
+_SCHEMA: Final = pa.schema([pa.field(name, pa.string() if name in _TEXTS else pa.int64()) for name in COLUMNS])
+_COLUMNS: Final = ", ".join(f"{name} {'string' if name in _TEXTS else 'bigint'}" for name in COLUMNS)
+#: Parts of the stream of a Version, with the empty one before its first slash.
+_PARTS: Final = 7
+
+Batches = Iterable[pa.RecordBatch]
+
+
+def published(log: DataFrame) -> DataFrame:
+    """Every row of `published` at the end of a log.
+
+    log: rows of `projections.logrows`, from the first position on without a gap, whole interactions. Only streams of
+    Versions that were deleted, or of which the older APIs know more than the registry, are brought together.
+    """
+    events = current(log).select("position", "stream", "revision", "topic", "state").where(_are_of_versions())
+    told = (f.col("topic") == EntityDeleted.TOPIC) | f.col("state").contains(f'"{FACADE}":')
+    whole = events.join(events.where(told).select("stream").distinct(), "stream", "left_semi")
+    return whole.repartition("stream").sortWithinPartitions("stream", "revision").mapInArrow(_to_rows, _COLUMNS)
+
+
+def _are_of_versions() -> Column:
+    below = (f.col("stream").startswith(f"/{family.groups}/") for family in FAMILIES)
+    return reduce(or_, below) & (f.size(f.split("stream", "/")) == _PARTS)
+
+
+def _to_rows(batches: Batches) -> Batches:
+    for _, events in groupby(_events(batches), key=lambda found: found[1].stream):
+        if made := [values_of(one) for one in follow(events)]:
+            columns = zip(*made, strict=True)
+            arrays = [pa.array(column, each.type) for column, each in zip(columns, _SCHEMA, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+
+
+def _events(batches: Batches) -> Iterator[tuple[int, EntityEvent]]:
+    for batch in batches:
+        columns = [batch.column(name).to_pylist() for name in ("topic", "revision", "state", "position")]
+        for topic, revision, state, position in zip(*columns, strict=True):
+            yield position, event_of(topic, revision, state)
