@@ -65,7 +65,7 @@ def created_answer(definition: Definition, request: Request, headers: Headers) -
 def attribute_headers(definition: Definition, root: str, moment: str) -> Headers:
     """The headers that carry attributes, those that are set; values percent-encoded (LEG-503)."""
     family, shown = definition.family, definition.shown
-    lookup = lookup_url(root, family, definition.uri, moment)
+    lookup = lookup_url(root, family, shown.uri, moment)
     values = {
         "Id": shown.id,
         "Version": str(shown.number),

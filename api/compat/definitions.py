@@ -20,7 +20,6 @@ from domain.jsontext import dumps, loads_own
 from projections.compat import Published, Shown
 from projections.entities.query import View
 from projections.entities.rows import Row
-from projections.xregistry_events import UNCONFIGURED
 
 _JSON: Final = "application/json"
 
@@ -29,7 +28,7 @@ _JSON: Final = "application/json"
 class Definition:
     """One Version of a schema or message definition, and all that an answer tells of it.
 
-    group, child: decoded ids. uri: its URI. about: the description of the schema or definition. format: as its clients
+    group, child: decoded ids. about: the description of the schema or definition. format: as its clients
     spell it. createdat, modifiedat, epoch: of the schema or definition. content, contenttype: the document and its
     media type. elsewhere: URL of a document that is not stored here. None for what is not set.
     """
@@ -38,7 +37,6 @@ class Definition:
     group: str
     child: str
     shown: Shown
-    uri: str
     format: str | None
     authority: str | None
     about: str | None
@@ -109,7 +107,6 @@ def definition(view: View, family: Family, xid: str, shown: Shown) -> Definition
         group=groupid,
         child=id,
         shown=shown,
-        uri=_uri(view, family, shown),
         format=_format(family, group, facade, version),
         authority=facade.get("authority"),
         about=facade.get("description", _latest_description(view, xid, shown, version)),
@@ -124,17 +121,8 @@ def definition(view: View, family: Family, xid: str, shown: Shown) -> Definition
 
 
 def found_by(view: View, family: Family, uri: str, roots: tuple[str, ...]) -> Shown | None:
-    """The Version that a URI means, None for none.
-
-    roots: URLs of the registry as it is now. A default URI that was given under another one is found by its path.
-    """
-    published = Published(view)
-    found = published.by_uri(family, uri, [*roots, *(root + family.base for root in roots)])
-    before, base, _ = uri.partition(family.base + "/")
-    if found is not None or not base or before in roots:
-        return found
-    found = published.by_uri(family, uri, [before + family.base])
-    return found if found is not None and _root_of(view, found) == before else None
+    """The Version that a URI means, None for none. roots: URLs of the registry."""
+    return Published(view).by_uri(family, uri, [*roots, *(root + family.base for root in roots)])
 
 
 def schema_of(view: View, uri: str, roots: tuple[str, ...], reads: Callable[[str], bool]) -> catalog.Schema | None:
@@ -153,18 +141,6 @@ def _schema_at(view: View, uri: str, roots: tuple[str, ...]) -> Row | None:
     root = next((root for root in roots if uri.startswith(f"{root}/")), "")
     xid = uri.removeprefix(root)
     return view.entity(xid) if xids.type_of(xid) == SCHEMAREGISTRY.type and xid.count("/") == 4 else None
-
-
-def _uri(view: View, family: Family, shown: Shown) -> str:
-    """The URI of a Version: its own, or what its path was below the registry's URL when it was made (LEG-604)."""
-    return shown.uri if ":" in shown.uri else _root_of(view, shown) + family.base + shown.uri
-
-
-def _root_of(view: View, shown: Shown) -> str:
-    """The URL of the registry when a Version was made."""
-    born = shown.row.born
-    made = view.log.interactions(born - 1, 1) if born is not None else []
-    return (made[0].registry_url.rstrip("/") if made else "") or UNCONFIGURED
 
 
 def _latest_description(view: View, xid: str, shown: Shown, version: Mapping[str, Any]) -> str | None:

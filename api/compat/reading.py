@@ -108,7 +108,7 @@ def _versions(look: Look) -> Answer:
     _check_group(look)
     if look.view.entity(look.target.xid) is None:
         raise missing(look.request)
-    return _listed(look, [shown.number for shown in Published(look.view).versions(look.target.xid)])
+    return _listed(look, Published(look.view).numbers(look.target.xid))
 
 
 def _latest(look: Look) -> Answer:
