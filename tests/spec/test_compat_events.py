@@ -1,0 +1,82 @@
+"""Runs compat_events.yaml as requests to real stores: the events of the older APIs that each request comes to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from domain.compat.family import FAMILIES
+from projections import families
+from projections.compat_events import CompatEvents
+from projections.connect import connect
+from projections.log import Log
+from tests.spec.harness import BASE, Registry, Request, serving
+from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
+
+__all__ = ["postgres_server", "postgres_url", "sqlite_url", "store_url"]
+
+#: Headers of a document, for the registry and for an older API.
+DOCUMENT = {"Content-Type": "text/plain", "xRegistry-format": "Own/1", "Schema-Format": "Own/1"}
+ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("compat_events.yaml").read_text())
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[f"{row['rule']}: {row['says']}" for row in ROWS])
+def test_what_a_request_is_told_as(row: dict[str, Any], store_url: str) -> None:
+    async def run() -> None:
+        async with serving(store_url) as registry:
+            for write in (*row.get("given", ()), row["when"]):
+                answer = await registry.ask(request(*write))
+                assert 200 <= answer.status < 300, (write, answer)
+            everything = told(store_url)
+            id = f"c{registry.moment.number}"
+            found = [each for each in map(json.loads, everything) if each["xregcorrelationid"] == id]
+            assert found == [event(line, id, registry) for line in row["then"]]
+            assert told(store_url) == everything  # LEG-1006: made again from the log, all of them are the same
+
+    asyncio.run(run())
+
+
+def request(method: str, path: str, body: Any = None) -> Request:
+    """A body that is text is a document."""
+    return Request(method, path, body, DOCUMENT if isinstance(body, str) else {})
+
+
+def told(url: str) -> list[bytes]:
+    """All events of both older APIs that the log of a store comes to."""
+    both = [CompatEvents(family) for family in FAMILIES]
+    with closing(connect(url)) as reader:
+        log = Log(reader)
+        return [
+            message.json()
+            for interaction in log.interactions(0, 1_000)
+            for _, message in families.told(both, interaction, log.events(interaction.first, interaction.last))
+        ]
+
+
+def event(line: str, id: str, registry: Registry) -> Mapping[str, Any]:
+    """The event, whole, that a line of the table stands for."""
+    index, action, subject, *time = line.split()
+    family = next(family for family in FAMILIES if subject.startswith(f"/{family.path}/"))
+    type = f"{family.events}.{action}.v1"
+    return {
+        "specversion": "1.0",
+        "id": f"{id}.{index}.{type.removeprefix('io.')}",
+        "source": BASE + family.base,
+        "type": type,
+        "subject": subject,
+        "time": time[0] if time else moment(action, registry),
+        "xregcorrelationid": id,
+    }
+
+
+def moment(action: str, registry: Registry) -> str:
+    """The time of the last request: as entities have it, and as the log does."""
+    digits = "microseconds" if action == "deleted" else "auto"
+    return registry.moment.clock().isoformat(timespec=digits).replace("+00:00", "Z")
