@@ -204,7 +204,7 @@ def found(request: Request, view: View, definitions: Definitions, pagelimit: int
     texts = configured(view, inline) if target.kind in (Kind.REGISTRY, Kind.EXPORT) else {}
     narrowing = narrowed(view, request, target, flags, definitions, row)
     below_it = nested(tree(view, target, flags, definitions), row, inline, definitions, narrowing)
-    rows = chain((row,), without_pointed(below_it) if flags.doc else below_it)
+    rows: Iterator[Row] = chain((row,), without_pointed(below_it) if flags.doc else below_it)
     if flags.stated:
         rows = statements(rows)
     return Shown(target, definitions, flags, inline, rows, texts, narrowing=narrowing), row

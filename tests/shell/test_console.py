@@ -57,7 +57,7 @@ def test_ids_that_clients_may_not_choose_come_along(annals: Annals, folder: Path
     # ENT-77: an export says what its registry's server has chosen; the server of the copy goes on from there
     files = {"singular": "file", "hasdocument": False, "setversionid": False}
     model = {"groups": {"dirs": {"singular": "dir", "resources": {"files": files}}}}
-    given = {"dirs": {"d": {"files": {"f": {"versions": {"2": {}, "1": {}}}, "g": {"versions": {"7": {}}}}}}}
+    given: Any = {"dirs": {"d": {"files": {"f": {"versions": {"2": {}, "1": {}}}, "g": {"versions": {"7": {}}}}}}}
     ways = [written(folder, "model.json", model), written(folder, "data.json", given)]
     annals("import", *ways, "--database", "sqlite:///one.db")
     annals("export", "--output", "all.json", "--database", "sqlite:///one.db")
