@@ -1,0 +1,117 @@
+"""The console's Spark verbs on a standalone cluster, whose workers share nothing with the driver but files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import httpx
+import pytest
+from pyspark.sql import SparkSession
+from sqlalchemy import make_url
+
+from tests.serving import environment, serving
+from tests.spark.cluster import standalone
+from tests.spark.conftest import needs
+from tests.spark.living import are_those_of
+from tests.spark.registry import rows
+from tests.spark.test_console import COUNTED, QUERY
+
+pytestmark = pytest.mark.timeout(1200)
+
+PASSWORD: Final = "pass-of-the-database"
+_QUICK: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+TOKEN: Final = "token-of-a-reader"
+CALLERS: Final = {TOKEN: {"name": "reader", "role": "reader"}, "w": {"name": "writer", "role": "admin"}}
+
+
+class Cluster(NamedTuple):
+    """home: with the logs of all processes, and the events that Spark's web pages are made of."""
+
+    home: Path
+    master: str
+
+    def annals(self, *arguments: str, **settings: str) -> str:
+        """What the console command prints."""
+        conf = {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.extraJavaOptions": _QUICK,
+            "spark.executor.extraJavaOptions": _QUICK,
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.dir": (self.home / "events").as_uri(),
+        }
+        told = {"MASTER": self.master, "MEMORY": "600m", "CONF": json.dumps(conf)}
+        env = environment(**{f"ANNALS_SPARK_{name}": value for name, value in told.items()}, **settings)
+        command = [sys.executable, "-m", "api.cli", *arguments]
+        done = subprocess.run(command, cwd=self.home, env=env, capture_output=True, text=True, timeout=500)
+        with (self.home / "driver.log").open("a") as said:
+            said.write(done.stdout + done.stderr)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def executors(self) -> list[set[str]]:
+        """Which executors had tasks, for each application."""
+        return [
+            {event["Task Info"]["Executor ID"] for line in log.open() if (event := json.loads(line)).get("Task Info")}
+            for log in (self.home / "events").rglob("*")
+            if log.is_file() and not log.name.startswith(".") and "appstatus" not in log.name
+        ]
+
+
+@pytest.fixture(scope="module")
+def cluster(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    home = tmp_path_factory.mktemp("cluster")
+    (home / "events").mkdir()
+    with standalone(home / "spark") as master:
+        yield Cluster(home, master)
+
+
+# P-14: the read model, the tables and the source are the same wherever the work is done; no secret is told on the way
+def test_the_verbs_on_a_cluster(
+    cluster: Cluster, spark: SparkSession, connectors: list[str], postgres_url: str, tmp_path: Path
+) -> None:
+    needs(connectors, "postgres")
+    database = make_url(postgres_url).set(password=PASSWORD).render_as_string(hide_password=False)
+    with serving(database, tmp_path, ANNALS_TOKENS=json.dumps(CALLERS)) as served:
+        schema = {"format": "JsonSchema/draft-07", "schema": {"type": "object"}}
+        for method, body in (("PUT", schema), ("PATCH", {"name": "n"}), ("DELETE", None)):
+            write(served.url, method, "/schemagroups/g/schemas/s" + ("" if body is None else "$details"), body)
+        for place in (database, served.url):
+            answer = cluster.annals("spark", "sql", QUERY, "--json", "--from", place, ANNALS_TOKEN=TOKEN)
+            assert [json.loads(line) for line in answer.splitlines()] == COUNTED
+        live = ("--to", (tmp_path / "tables").as_uri(), "--checkpoint", (tmp_path / "checkpoint").as_uri())
+        cluster.annals("spark", "live", "--once", "--from", "annals", "--registry", served.url, *live, ANNALS_TOKEN="w")
+        assert are_those_of(spark, tmp_path / "tables", rows(database)) == rows(database)[-1].position
+        stage = (tmp_path / "stage").as_uri()
+        rebuilt = cluster.annals("rebuild", "--engine", "spark", "--stage", stage, ANNALS_DATABASE=database)
+        assert "events in" in rebuilt
+    assert len(cluster.executors()) == 4
+    assert all(found and "driver" not in found for found in cluster.executors())
+    said = [path for path in cluster.home.rglob("*") if path.is_file()]
+    assert len(said) > 8
+    assert [path for path in said if any(secret.encode() in path.read_bytes() for secret in (PASSWORD, TOKEN))] == []
+
+
+def test_a_stage_that_workers_do_not_reach(cluster: Cluster, postgres_url: str, tmp_path: Path) -> None:
+    # a folder of the driver's own would hold nothing of what executors elsewhere write
+    settings = {"ANNALS_SPARK_MASTER": cluster.master, "ANNALS_DATABASE": postgres_url}
+    command = [sys.executable, "-m", "api.cli", "rebuild", "--engine", "spark"]
+    (tmp_path / "model.json").write_text('{"groups": {}}')
+    made = subprocess.run([*command[:3], "import", "model.json"], cwd=tmp_path, env=environment(**settings))
+    assert made.returncode == 0
+    done = subprocess.run(command, cwd=tmp_path, env=environment(**settings), capture_output=True, text=True)
+    assert (done.returncode, "--stage is needed" in done.stderr) == (2, True), done.stderr
+
+
+def write(url: str, method: str, path: str, body: object) -> None:
+    """One interaction of a writer."""
+    answer = httpx.request(method, url + path, json=body, headers={"authorization": "Bearer w"}, timeout=30)
+    assert answer.is_success, answer.text
