@@ -1,0 +1,57 @@
+"""Commands as the older APIs send them."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from domain.commands import DeleteEntities, Method, WriteTree
+from domain.compat.facade import Facade, FacadeDeletion
+from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY, Family
+from domain.model.builtin import default_source
+
+URL = "https://registry.example"
+#: A schema format that nobody checks.
+FORMAT = "Text/1"
+G, S = "/schemagroups/g", "/schemagroups/g/schemas/s"
+C, M = "/messagegroups/c", "/messagegroups/c/messages/m"
+
+
+def family_at(xid: str) -> Family:
+    return SCHEMAREGISTRY if xid.startswith("/schemagroups") else MESSAGECATALOG
+
+
+def put_group(xid: str, format: str | None = None, **attributes: Any) -> WriteTree:
+    """A PUT of a Group."""
+    family = family_at(xid)
+    if family == MESSAGECATALOG and format == "CloudEvents":
+        attributes["envelope"] = "CloudEvents/1.0"
+    return WriteTree(xid, attributes, Method.PUT, facade=Facade(family, URL + family.base, format=format))
+
+
+def post(
+    xid: str, content: bytes, contenttype: str | None = None, *, description: str | None = None, **said: Any
+) -> WriteTree:
+    """A POST of a document; `said`: members of Facade. That of a message definition is its CloudEvents type."""
+    family = family_at(xid)
+    tree: dict[str, Any] = {"description": description} if description is not None else {}
+    facade = {"family": family, "base": URL + family.base, **said}
+    if family == SCHEMAREGISTRY:
+        tree["contenttype"] = contenttype
+        return WriteTree(xid, tree, Method.POST, document=content, facade=Facade(**facade))
+    tree |= {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": content.decode().partition(" ")[0]}}}
+    return WriteTree(xid, tree, Method.POST, facade=Facade(content=content, contenttype=contenttype, **facade))
+
+
+def delete(xid: str, number: int | None = None) -> DeleteEntities:
+    """A DELETE of what is at an xid, or of the Version of a Resource that has a number."""
+    path = xid if number is None else f"{xid}/versions"
+    return DeleteEntities(path, facade=FacadeDeletion(family_at(xid), number))
+
+
+def source(maxversions: int = 0) -> dict[str, Any]:
+    """The model, with a limit for the Versions of schemas and messages."""
+    found = deepcopy(default_source())
+    for group, resource in (("schemagroups", "schemas"), ("messagegroups", "messages")):
+        found["groups"][group]["resources"][resource]["maxversions"] = maxversions
+    return found
