@@ -18,7 +18,6 @@ from domain.model.shape import KEY
 
 PROTOCOL: Final = "AMQP/1.0"
 DATASCHEMA: Final = ("applicationdata", "dataschema")
-MAPPED: Final = frozenset({"protocol", "protocoloptions", "dataschemauri"})
 
 #: Members of the header and the defaults with which the model fills them in, so that those say nothing by themselves.
 _HEADER: Final[Mapping[str, Json]] = {"durable": False, "priority": 4, "ttl": None}
@@ -125,7 +124,7 @@ def _properties(members: Mapping[str, Json], left: Sections) -> dict[str, Json]:
     held: dict[str, Json] = {}
     for name, value in members.items():
         own, slot = _PROPERTIES[name]
-        held[own] = declared(str(int(value)) if _is_short(value) else value, slot)
+        held[own] = declared(value, slot)
         if not is_held(held[own], value):
             leave(left, "properties", name, value)
     return held
@@ -157,8 +156,3 @@ def _stated_open(properties: Mapping[str, Any], rest: Mapping[str, Json]) -> dic
         for name, property in properties.items()
     }
     return held | {name: value for name, value in rest.items() if not KEY.match(name)}
-
-
-def _is_short(value: Json) -> bool:
-    """Whether a value is an integer that a group-sequence may have."""
-    return as_scalar(value) is not None and not isinstance(value, bool)

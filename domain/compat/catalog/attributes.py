@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from domain.compat.catalog import METASCHEMAS, cloudevents
 from domain.compat.catalog.holding import as_reference, leave, noted
-from domain.compat.catalog.metaschema import Metaschema, Sections
+from domain.compat.catalog.metaschema import Sections
 from domain.findings.values import mapping
 from domain.jsontext import Json
 
@@ -72,17 +72,3 @@ def to_document(format: str, attributes: Mapping[str, Json], left: Mapping[str, 
     if uri is not None and room is not cloudevents:
         leave(done, section, member, uri)
     return done
-
-
-def says_otherwise(format: str, before: Mapping[str, Json], after: Mapping[str, Json]) -> bool:
-    """Whether an attribute that a document of the format says has changed, so that the document holds no longer."""
-    room: Metaschema | None = METASCHEMAS.get(format)
-    return room is not None and any(before.get(name) != after.get(name) for name in room.MAPPED)
-
-
-def same_kind(format: str, before: Mapping[str, Json], after: Mapping[str, Json]) -> bool:
-    """Whether two Versions of a message are about the same messages: CloudEvents of one type (LEG-805)."""
-    if METASCHEMAS.get(format) is not cloudevents:
-        return True
-    types = {cloudevents.type_of(before), cloudevents.type_of(after)} - {None}
-    return len(types) < 2

@@ -1,6 +1,6 @@
 """Definitions of CloudEvents: one section, `attributes`, whose `type` says which events are meant.
 
-Spec: CloudEvents 1.0, "Context Attributes", "Type System". Rules LEG-804, LEG-805, § 8.1, § 12.
+Spec: CloudEvents 1.0, "Context Attributes", "Type System". Rules § 8.1, § 12.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from domain.jsontext import Json
 
 ENVELOPE: Final = "CloudEvents/1.0"
 DATASCHEMA: Final = ("attributes", "dataschema")
-MAPPED: Final = frozenset({"envelope", "envelopemetadata", "dataschemauri", "datacontenttype"})
 
 _NAME: Final = re.compile(r"[a-z0-9]+\Z")
 _LARGEST: Final = 2**31
@@ -80,22 +79,6 @@ def check(sections: Sections) -> None:
         raise Malformed("a CloudEvent has a type, which is not empty", "attributes", "type")
     if metaschema.has_braces(type):
         raise Malformed("it is constant, and has no placeholders", "attributes", "type")
-
-
-def check_id(type: str, id: str | None, authority: str | None) -> None:
-    """An id that a Version is given is its type, unless it came from elsewhere (LEG-804).
-
-    authority: the explicit one of the definition. Raises: ValueError.
-    """
-    imported = authority and id and uris.is_absolute(id)
-    if id and id != type and not imported:
-        raise ValueError("it is not the type of the CloudEvents that are defined")
-
-
-def type_of(attributes: Mapping[str, Json]) -> str | None:
-    """The type by which the events of a message are known, which is the same in all its Versions (LEG-805)."""
-    value = mapping(mapping(attributes.get("envelopemetadata")).get("type")).get("value")
-    return value if isinstance(value, str) and value else None
 
 
 def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:

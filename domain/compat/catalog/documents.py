@@ -1,6 +1,6 @@
 """Documents of message definitions: read, and refused where they are none of their Group's format.
 
-Rules LEG-801 to 804, LEG-806, LEG-1107.
+Rules LEG-801 to 803, LEG-806, LEG-1107.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from domain import jsontext
-from domain.compat.catalog import METASCHEMAS, cloudevents
+from domain.compat.catalog import METASCHEMAS
 from domain.compat.catalog.metaschema import Malformed, Sections, check, without_nulls
 from domain.jsontext import InvalidJson, Json
 
-__all__ = ["DEEPEST", "Definition", "Malformed", "check_id", "parse"]
+__all__ = ["DEEPEST", "Definition", "Malformed", "parse"]
 
 #: How deep objects and arrays may be in each other (LEG-1107).
 DEEPEST: Final = 200
@@ -58,16 +58,6 @@ def parse(format: str, body: bytes) -> Definition:
     if format == _CLOUDEVENTS and given.get("id") not in (None, "", sections["attributes"]["type"]):
         raise Malformed("it is not the type of the CloudEvents that are defined", "id")
     return Definition(format, sections, description if isinstance(description, str) else None)
-
-
-def check_id(definition: Definition, id: str | None, authority: str | None) -> None:
-    """Whether a Version with this document may have an id: one of CloudEvents has their type, unless it is imported.
-
-    id: as a request gives it beside the document. authority: the explicit one of the definition, if there is one.
-    Raises: ValueError. Rule LEG-804.
-    """
-    if definition.format == _CLOUDEVENTS and definition.document is not None:
-        cloudevents.check_id(definition.document["attributes"]["type"], id, authority)
 
 
 def _object(body: bytes) -> Mapping[str, Json]:

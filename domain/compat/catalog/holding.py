@@ -32,8 +32,10 @@ _PARSERS: Final[Mapping[str, Callable[[str], str]]] = {
     "timestamp": timestamps.utc,
     "uri": lambda value: uris.template(uris.reference(value)),
 }
-#: Beyond this many digits of an integer only its text keeps them all.
+#: From here on a float does not have all digits of an integer, and not all readers of JSON have them.
 _SAFE: Final = 2**53
+#: Integers from here on are not written out.
+_LARGE: Final = 10**40
 
 
 def declared(value: Json, slot: Slot = STRING) -> dict[str, Json]:
@@ -125,11 +127,19 @@ def _typed(value: Json, slot: Slot) -> tuple[str, str | None]:
         case bool():
             return "boolean", "true" if value else "false"
         case int() | float() | Decimal():
-            whole = as_scalar(value)
-            return ("number", text_of(value)) if whole is None else ("integer", str(whole))
+            digits = _digits(value)
+            return ("number", text_of(value)) if digits is None and slot.constant != "integer" else ("integer", digits)
     if has_braces(value):
         return _templated(value, slot)
     return slot.constant, value if _is_constant(value, slot.constant) else None
+
+
+def _digits(value: float | Decimal) -> str | None:
+    """The digits of an integer; None where there are too many, or the number is none or does not have them all."""
+    most = _SAFE if isinstance(value, float) else _LARGE
+    if not is_integer(value) or not -most < value < most:
+        return None
+    return str(int(value))
 
 
 def _templated(value: str, slot: Slot) -> tuple[str, str | None]:

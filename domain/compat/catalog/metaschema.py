@@ -64,10 +64,6 @@ class Metaschema(Protocol):
     def DATASCHEMA(self) -> tuple[str, str]:  # noqa: N802
         """The section and the member that refer to the schema of the data."""
 
-    @property
-    def MAPPED(self) -> frozenset[str]:  # noqa: N802
-        """The attributes of a message that say what a document of this format does."""
-
     def check(self, sections: Sections, /) -> None:
         """What holds beyond SECTIONS, which has been looked at. Raises: Malformed."""
 

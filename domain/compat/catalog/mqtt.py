@@ -18,7 +18,6 @@ from domain.findings.values import mapping, sequence
 from domain.jsontext import Json
 
 DATASCHEMA: Final = ("payload", "dataschema")
-MAPPED: Final = frozenset({"protocol", "protocoloptions", "dataschemauri"})
 
 #: Members of a PUBLISH packet by the names that the registry has for them.
 _PUBLISH: Final = {

@@ -16,7 +16,6 @@ from domain.jsontext import Json
 
 SECTIONS: Final = None
 DATASCHEMA: Final = ("payload", "dataschema")
-MAPPED: Final = frozenset({"protocol", "protocoloptions", "dataschemauri", "datacontenttype"})
 
 _MESSAGE: Final = {"subject": "subject", "replyto": "reply"}
 

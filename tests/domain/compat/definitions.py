@@ -85,7 +85,7 @@ AMQP = document(
             "userid": BINARY,
             "absoluteexpirytime": TIMES,
             "creationtime": TIMES,
-            "groupsequence": LITERALS | st.integers(),
+            "groupsequence": LITERALS | st.integers(-(10**50), 10**50),
         }
     ),
     applicationdata=section({"dataschema": REFERENCES, "amqpencoding": st.sampled_from(["Data", "Value", "Sequence"])}),
@@ -130,6 +130,21 @@ NATS = st.builds(
 )
 DOCUMENTS = {"CloudEvents": CLOUDEVENTS, "AMQP": AMQP, "MQTT": MQTT, "NATS": NATS}
 
+KNOWN = ("message", "headers", "payload")
+SECTIONS = (
+    *("attributes", "header", "properties", "applicationproperties", "messageannotations", "deliveryannotations"),
+    *("footer", "applicationdata", "publish", "userproperty", *KNOWN),
+)
+#: Objects with names that mean something, and anything under them.
+GARBLED = st.dictionaries(
+    st.sampled_from(["id", "format", "description", *SECTIONS]),
+    JSON
+    | st.dictionaries(
+        st.sampled_from(["type", "time", "to", "ttl", "qos", "topicname", "subject", "dataschema"]), JSON
+    ),
+    max_size=4,
+)
+
 
 def said(format: str, document: dict[str, Any]) -> Any:
     """What a document says, in one form for all that say the same: null is not listed, and neither is nothing.
@@ -143,13 +158,6 @@ def said(format: str, document: dict[str, Any]) -> Any:
     if format == "MQTT":
         done["publish"] = {"mqttversion": "5.0", **done.get("publish", {})}
     return told_apart({name: section for name, section in done.items() if section != {} or name not in SECTIONS})
-
-
-KNOWN = ("message", "headers", "payload")
-SECTIONS = (
-    *("attributes", "header", "properties", "applicationproperties", "messageannotations", "deliveryannotations"),
-    *("footer", "applicationdata", "publish", "userproperty", *KNOWN),
-)
 
 
 def _listed(section: Any, whole: bool) -> Any:

@@ -1,4 +1,4 @@
-"""Documents of message definitions: the table in catalog_documents.yaml, and what is too deep or is no type's id."""
+"""Documents of message definitions: the table in catalog_documents.yaml, what is too deep, and samples."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.compat.catalog.documents import DEEPEST, Definition, Malformed, check_id, parse
+from domain.compat.catalog.documents import DEEPEST, Definition, Malformed, parse
 from domain.jsontext import dumps
 from tests.data import DEFINITIONS, read
 
@@ -50,29 +50,6 @@ def test_depth(format: str) -> None:
     else:
         with pytest.raises(Malformed, match="/attributes/x"):
             parse(format, deep(DEEPEST))
-
-
-@pytest.mark.parametrize(
-    ("format", "id", "authority", "taken"),
-    [
-        ("CloudEvents", "a.b", None, True),
-        ("CloudEvents", None, None, True),
-        ("CloudEvents", "", None, True),
-        ("CloudEvents", "a.c", None, False),
-        ("CloudEvents", "https://other.example/a.c", None, False),
-        ("CloudEvents", "https://other.example/a.c", "https://other.example", True),
-        ("CloudEvents", "/a.c", "https://other.example", False),
-        ("NATS", "a.c", None, True),
-    ],
-)
-def test_the_id_of_a_version(format: str, id: str | None, authority: str | None, taken: bool) -> None:
-    # LEG-804: an explicit id of a CloudEvent is its type, but for imported ones
-    definition = parse(format, b'{"attributes":{"type":"a.b"}}')
-    if taken:
-        check_id(definition, id, authority)
-    else:
-        with pytest.raises(ValueError, match="type"):
-            check_id(definition, id, authority)
 
 
 @pytest.mark.parametrize("format", DEFINITIONS)

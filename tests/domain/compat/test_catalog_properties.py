@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from domain.commands import Method, WriteTree
 from domain.compat.catalog.attributes import Schema, to_attributes, to_document
-from domain.compat.catalog.documents import parse
+from domain.compat.catalog.documents import Malformed, parse
 from domain.decide import decide
 from domain.jsontext import dumps, loads
 from domain.model.builtin import default_source
 from domain.world import Context
 from tests.data import DEFINITIONS
-from tests.domain.compat.definitions import DOCUMENTS, HERE, said, text_of
+from tests.domain.compat.definitions import DOCUMENTS, GARBLED, HERE, said, text_of
 from tests.domain.registry import START, MemoryRegistry
 
 MESSAGE = "/messagegroups/g/messages/m"
@@ -70,6 +70,20 @@ def test_what_is_made_again_is_valid(format: str, data: st.DataObject) -> None:
     mapped = to_attributes(format, document, find)
     again = parse(format, dumps(to_document(format, *mapped))).document
     assert to_attributes(format, again, find).attributes == mapped.attributes
+
+
+@FORMATS
+@SOME
+@given(document=GARBLED)
+def test_what_is_refused_says_where(format: str, document: dict[str, Any]) -> None:
+    # LEG-802, LEG-803: whatever a section holds, it is taken or refused with a place in the document
+    try:
+        found = parse(format, text_of(document)).document
+    except Malformed as error:
+        names = error.pointer.split("/")
+        assert names == [""] or names[1] in (*document, "attributes")
+    else:
+        assert to_document(format, *to_attributes(format, found)) is not None
 
 
 @pytest.mark.parametrize("format", DEFINITIONS)
