@@ -1,0 +1,105 @@
+"""Events of the older APIs on their way to real webhooks: each sink gets the families that it asked for, whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from domain.compat.family import FAMILIES, MESSAGECATALOG, SCHEMAREGISTRY
+from domain.model.builtin import default_source
+from tests.api.conftest import BASE, Api, create
+from tests.api.test_subscription_deliveries import delivering, sinks, subscribed
+from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
+from tests.webhooks import Webhooks, until
+
+__all__ = ["postgres_server", "postgres_url", "sinks", "sqlite_url", "store_url"]
+
+pytestmark = pytest.mark.broker
+
+SCHEMAS, MESSAGES = "/compat/schemaregistry/v0.2", "/compat/messagecatalog/v0.1"
+#: What was long before any of this.
+OLD = "2020-01-01T00:00:00.5Z"
+
+
+@pytest.fixture
+def api(store_url: str) -> Iterator[Api]:
+    create(store_url, default_source())
+    with delivering(store_url) as api:
+        yield api
+
+
+def change(api: Api) -> None:
+    """A schema by its older API, messages by both doors, of which one is kept; then the Group of messages goes."""
+    api.done("PUT", f"{SCHEMAS}/schemagroups/a%2Fb", {}, content_type="application/json")
+    api.done("POST", f"{SCHEMAS}/schemagroups/a%2Fb/schemas/s", b"text", schema_format="Own/1")
+    api.done("PUT", f"{MESSAGES}/messagecatalog/g", {"format": "Own"}, content_type="application/json")
+    api.done("PUT", "/messagegroups/g/messages/m", {"createdat": OLD})
+    api.done("POST", f"{MESSAGES}/messagecatalog/g/messagedefinitions/m", b"two", content_type="text/plain")
+    api.done("DELETE", "/messagegroups/g")
+
+
+def feed(api: Api, family: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = api.get(f"/-/events?family={family}")
+    return found
+
+
+def without_sequence(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in event.items() if name != "sequence"} for event in events]
+
+
+def test_each_family_is_delivered(api: Api, sinks: Webhooks) -> None:
+    # SUB-111, LEG-1008: by source, by types, by name, and the registry's own for those who say nothing
+    # SUB-114: what arrives is what the feed has, its times included
+    asked: dict[str, dict[str, Any]] = {
+        "/none": {},
+        "/source": {"source": BASE + SCHEMAREGISTRY.base},
+        "/types": {"types": [f"{MESSAGECATALOG.events}.updated.v1", f"{MESSAGECATALOG.events}.deleted.v1"]},
+        "/both": {"config": {"families": ["schemaregistry", "messagecatalog"]}},
+        "/prefix": {"source": BASE + MESSAGECATALOG.base, "filter": {"prefix": {"subject": "/messagecatalog/g/"}}},
+    }
+    for path, members in asked.items():
+        subscribed(api, sinks.url + path, **members)
+    change(api)
+    own, schemas, messages = (feed(api, name) for name in ("xregistry", "schemaregistry", "messagecatalog"))
+    both = feed(api, "schemaregistry,messagecatalog")
+    below = [event for event in messages if event["subject"].startswith("/messagecatalog/g/")]
+    wanted = {"/none": own, "/source": schemas, "/types": messages, "/both": both, "/prefix": below}
+    until(lambda: all(len(sinks.told[path]) >= len(events) for path, events in wanted.items()))
+    for path, events in wanted.items():
+        arrived = sorted(sinks.events(path), key=lambda event: event["sequence"])
+        assert without_sequence(arrived) == events, path
+    # a client's own time, as it was stored, and each object of the Group, the kept Version among them
+    assert next(event["time"] for event in messages if event["subject"].endswith("/versions/1")) == OLD
+    assert [event["subject"] for event in messages if event["type"].endswith(".deleted.v1")] == [
+        "/messagecatalog/g",
+        "/messagecatalog/g/messagedefinitions/m",
+        "/messagecatalog/g/messagedefinitions/m/versions/1",
+        "/messagecatalog/g/messagedefinitions/m/versions/2",
+    ]
+    assert [event["subject"] for event in schemas][-1] == "/schemagroups/a%2Fb/schemas/s/versions/1"
+
+
+def test_binary_mode(api: Api, sinks: Webhooks) -> None:
+    # SUB-114: without data there is nothing for a body, so all of it goes there as one JSON object
+    subscribed(api, f"{sinks.url}/s", source=BASE + SCHEMAREGISTRY.base, protocolsettings={"contentmode": "binary"})
+    api.done("PUT", "/schemagroups/g", {"modifiedat": OLD})
+    until(lambda: sinks.told["/s"])
+    assert without_sequence(sinks.events("/s")) == feed(api, "schemaregistry")
+    assert sinks.told["/s"][0].headers["content-type"].startswith("application/cloudevents+json")
+    assert sinks.events("/s")[0]["time"] == OLD
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_a_start_in_time_is_about_when_it_was_recorded(api: Api, sinks: Webhooks, family: Any) -> None:
+    # Section 1.1, `starttime`: a Version of long ago that changes now is news, though its event says when it was made
+    subscribed(api, f"{sinks.url}/s", source=BASE + family.base, config={"starttime": "2026-01-01T00:00:00Z"})
+    path = f"/{family.groups}/g/{family.resources}/s"
+    if family is SCHEMAREGISTRY:
+        api.done("PUT", f"{path}$details", {"format": "Own/1", "createdat": OLD, "schema": "x"})
+    else:
+        api.done("PUT", path, {"createdat": OLD})
+    until(lambda: len(sinks.told["/s"]) >= 3)
+    times = {event["subject"].rpartition("/")[0].rpartition("/")[2]: event["time"] for event in sinks.events("/s")}
+    assert times["versions"] == OLD
