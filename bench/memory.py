@@ -1,7 +1,8 @@
-"""How much memory processes take, read where Linux tells."""
+"""How much memory processes take, and how long they work, read where Linux tells."""
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -29,15 +30,32 @@ def forget_peak(pid: int) -> None:
 
 def proportional(pid: int) -> int:
     """Bytes in memory now of a process and all its descendants; what several of them share counts once."""
-    total, left = 0, [pid]
-    while left:
-        each = left.pop()
+    total = 0
+    for each in family(pid):
         with suppress(OSError):  # it has ended meanwhile
             found = re.search(r"^Pss:\s+(\d+) kB", Path(f"/proc/{each}/smaps_rollup").read_text(), re.MULTILINE)
             total += int(found[1]) * 1024 if found else 0
-            for task in Path(f"/proc/{each}/task").iterdir():
-                left += map(int, (task / "children").read_text().split())
     return total
+
+
+def busy(pid: int) -> float:
+    """Seconds that processors have worked for a process and all its descendants, those that it waited for included."""
+    ticks = 0
+    for each in family(pid):
+        with suppress(OSError):
+            # Behind the name, which may have spaces: user and system time, then those of children that have ended.
+            ticks += sum(map(int, Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def family(pid: int) -> list[int]:
+    """A process and its descendants that run now."""
+    found = [pid]
+    for each in found:
+        with suppress(OSError):
+            for task in Path(f"/proc/{each}/task").iterdir():
+                found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def _status(pid: int, name: str) -> int:
