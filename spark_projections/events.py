@@ -102,5 +102,5 @@ def _told(events: XRegistryEvents, rows: Iterable[TableRow]) -> Iterator[EventRo
             # Of one position there are two at most.
             sequence = 2 * (message.position - first) + (message.position == before)
             before = message.position
-            named = (getattr(message, name) for name in _ATTRIBUTES)
-            yield EventRow(message.position, sequence, *named, message.json().decode())
+            named = [getattr(message, name) for name in _ATTRIBUTES]
+            yield EventRow._make((message.position, sequence, *named, message.json().decode()))

@@ -47,12 +47,19 @@ def rebuild(
 
 
 def _end(log: DataFrame) -> int:
-    """The position that a log goes up to. Raises: Diverged for one with gaps, which the state hash alone would miss."""
-    last, found = log.agg(f.max("last"), f.count("*")).collect()[0]
-    end = int(last or 0)
-    if found != end:
-        raise Diverged(f"the source has {found} events up to position {end}")
-    return end
+    """The position that a log goes up to.
+
+    Raises: Diverged for one that lacks a revision of a stream, or has one twice, which the state hash would not show.
+    """
+    # By stream, as who may not see subscriptions has a whole log without their positions.
+    streams = log.groupBy("stream").agg(
+        f.max("last").alias("last"), f.max("revision").alias("revision"), f.count("*").alias("events")
+    )
+    broken = f.when(f.col("revision") != f.col("events"), f.col("stream"))
+    last, stream = streams.agg(f.max("last"), f.min(broken)).collect()[0]
+    if stream is not None:
+        raise Diverged(f"the source does not have every event of {stream} once")
+    return int(last or 0)
 
 
 @contextmanager

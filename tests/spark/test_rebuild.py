@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from projections.entities.rebuild import Diverged, rebuild
 from projections.log import Log
 from projections.logrows import table_rows
 from spark_projections.load import computed
+from spark_projections.rebuild import rebuild as rebuild_from
 from spark_projections.schema import LOG_SCHEMA
 from tests.projections.entities.test_rebuild import INTERACTIONS, record
 from tests.projections.registry import Registry
@@ -70,6 +72,18 @@ def test_any_history(spark: SparkSession, interactions: list[dict[str, dict[str,
         folder = (Path(directory) / "staged").as_uri()
         rebuild(registry.store, None, computed(log_of(spark, registry.store), position, folder))
         assert registry.tables() == before
+
+
+@pytest.mark.parametrize("fault", ["lost", "twice"])
+def test_a_log_with_a_fault_in_the_past_is_refused(spark: SparkSession, filled: Registry, fault: str) -> None:
+    # P-14: what lives would come out right, and what lived would not
+    before, log = filled.tables(), log_of(spark, filled.store)
+    own = (log.stream == "/") & (log.revision == 3)
+    with pytest.raises(Diverged, match="every event of / once"):
+        rebuild_from(
+            log.where(~own) if fault == "lost" else log.union(log.where(own)), partial(rebuild, filled.store, None)
+        )
+    assert filled.tables() == before
 
 
 def test_rows_of_another_log_are_not_served(spark: SparkSession, filled: Registry, tmp_path: Path) -> None:
