@@ -1,0 +1,178 @@
+"""Which number each Version of a definition has (LEG-405 to 409, LEG-210)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.commands import DeleteEntities, Method, ReplaceModel, Restore, WriteTree
+from domain.compat.family import FACADE, family_of, is_number, number_of
+from domain.compat.spans import Spans
+from domain.problems import Problem
+from tests.domain.compat.facade import C, G, M, S, delete, post, put_group, source
+from tests.domain.registry import MemoryRegistry
+
+
+@pytest.fixture
+def registry() -> MemoryRegistry:
+    found = MemoryRegistry(source())
+    found.do(put_group(G, "Text/1"))
+    found.do(put_group(C, "CloudEvents"))
+    return found
+
+
+def numbers(registry: MemoryRegistry, xid: str) -> dict[str, int]:
+    """The number of each Version that lives, and of each that is kept."""
+    kept = {one.xid.rpartition("/")[2]: one.number for one in registry.world.published.kept(xid)}
+    return kept | {id: number_of(id, entity.private) for id, entity in registry.versions(xid).items()}
+
+
+def versions(*ids: str, **more: Any) -> WriteTree:
+    return WriteTree(f"{S}/versions", {id: {"format": "Text/1", **more} for id in ids}, Method.POST)
+
+
+#: Commands one after the other, and the numbers of the schema's Versions in the end.
+GIVEN: list[tuple[str, list[Any], dict[str, int]]] = [
+    ("ids are numbers", [versions("1", "3", "10")], {"1": 1, "3": 3, "10": 10}),
+    ("names come after the highest", [versions("b", "7", "a")], {"7": 7, "a": 8, "b": 9}),
+    ("no number is 0, has zeros before it or a sign", [versions("0", "02", "5")], {"5": 5, "0": 6, "02": 7}),
+    ("a number may be a name's already", [versions("a"), versions("1")], {"a": 1, "1": 2}),
+    ("names are in the order of their creation", [versions("z"), versions("a")], {"z": 1, "a": 2}),
+    ("what was deleted is not given again", [versions("1", "2", "a"), delete(S, 3), versions("b")],
+     {"1": 1, "2": 2, "b": 4}),
+    ("nor to its own id", [versions("1", "2"), DeleteEntities(f"{S}/versions/2"), versions("2")], {"1": 1, "2": 3}),
+    ("after all of them, it begins again", [versions("1", "2"), DeleteEntities(S), versions("2", "a")],
+     {"2": 2, "a": 3}),
+    ("so it does after the last", [versions("a"), DeleteEntities(f"{S}/versions/a"), versions("b")], {"b": 1}),
+    ("a façade's id is its number", [post(S, b"1"), post(S, b"2")], {"1": 1, "2": 2}),
+    ("and skips numbers of names", [versions("a", "b"), post(S, b"1")], {"a": 1, "b": 2, "3": 3}),
+    ("and ids", [post(S, b"1"), versions("2"), post(S, b"2")], {"1": 1, "2": 2, "3": 3}),
+    ("and numbers that are gone", [post(S, b"1"), post(S, b"2"), delete(S, 2), post(S, b"3")], {"1": 1, "3": 3}),
+    ("pruned ones keep theirs", [ReplaceModel(source(1)), post(S, b"1"), post(S, b"2"), versions("a")],
+     {"1": 1, "2": 2, "a": 3}),
+    ("also when their id is written again", [ReplaceModel(source(1)), versions("a"), versions("b"), versions("a")],
+     {"a": 1, "b": 2}),
+    ("created and pruned at once, there was none", [ReplaceModel(source(1)), versions("a", "b")], {"b": 1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("commands", "expected"), [row[1:] for row in GIVEN], ids=[row[0] for row in GIVEN])
+def test_each_version_has_a_number(registry: MemoryRegistry, commands: list[Any], expected: dict[str, int]) -> None:
+    # LEG-405, LEG-406, LEG-409, LEG-210: the id where it can be, else one more than the highest that ever was
+    for command in commands:
+        registry.do(command)
+    assert numbers(registry, S) == expected
+
+
+def test_ordinary_versions_say_nothing_of_numbers(registry: MemoryRegistry) -> None:
+    # LEG-405: what an id says by itself takes no room
+    decision = registry.do(versions("1", "2", "30"))
+    assert {event.xid for event in decision.events if FACADE in event.private} == {G}
+
+
+def test_a_deletion_says_which_number_went(registry: MemoryRegistry) -> None:
+    # LEG-405, LEG-1001: events of what is gone are made of the deletion alone
+    registry.do(versions("1", "a"))
+    found = {event.xid: event.private for event in registry.do(DeleteEntities(G)).events if "versions" in event.xid}
+    assert found == {f"{S}/versions/1": {}, f"{S}/versions/a": {"number": 2}}
+
+
+def test_the_newest_semantic_version_is_the_latest() -> None:
+    # LEG-407: of several at once the order of the type counts, in which 1.10.0 is newer than 1.9.0
+    model = source()
+    model["groups"]["schemagroups"]["resources"]["schemas"] |= {"versionmode": "semver", "singleversionroot": True}
+    registry = MemoryRegistry(model)
+    registry.do(versions("1.9.0", "1.10.0", "1.0.0"))
+    assert numbers(registry, S) == {"1.0.0": 1, "1.9.0": 2, "1.10.0": 3}
+
+
+def test_restored_versions_have_their_numbers_again(registry: MemoryRegistry) -> None:
+    # LEG-210: what comes back is the same Version, as long as the schema was there all the time
+    registry.do(versions("1", "a", "b"))
+    then = len(registry.log)
+    registry.do(delete(S, 2))
+    registry.do(versions("c"))
+    registry.do(Restore(S, then))
+    assert numbers(registry, S) == {"1": 1, "a": 2, "b": 3}
+    registry.do(versions("d"))
+    assert numbers(registry, S) == {"1": 1, "a": 2, "b": 3, "d": 5}
+
+
+def test_another_life_has_numbers_of_its_own(registry: MemoryRegistry) -> None:
+    # LEG-409, LEG-210: in a schema that was made anew, a number of before may be another's
+    registry.do(versions("1", "a"))
+    then = len(registry.log)
+    registry.do(DeleteEntities(S))
+    registry.do(versions("1", "x"))
+    registry.do(Restore(f"{S}/versions/a", then))
+    assert numbers(registry, S) == {"1": 1, "x": 2, "a": 3}
+    registry.do(DeleteEntities(S))
+    registry.do(Restore(S, then))
+    assert numbers(registry, S) == {"1": 1, "a": 2}
+
+
+def test_restoring_forgets_what_came_later() -> None:
+    # LEG-707, FLAG-81: the latest is again what it was then
+    registry = MemoryRegistry(source(1))
+    registry.do(put_group(C, "CloudEvents"))
+    registry.do(post(M, b"t 1"))
+    then = len(registry.log)
+    registry.do(post(M, b"t 2"))
+    registry.do(post(M, b"t 3"))
+    decision = registry.do(Restore(M, then))
+    gone = {event.xid: event.reason for event in decision.events if hasattr(event, "reason")}
+    assert gone == {f"{M}/versions/2": "forgotten", f"{M}/versions/3": "deleted"}
+    assert numbers(registry, M) == {"1": 1}
+
+
+@given(st.sets(st.integers(1, 40)), st.sets(st.integers(1, 40)), st.sets(st.integers(1, 40)))
+def test_spans_are_sets(first: set[int], more: set[int], less: set[int]) -> None:
+    # LEG-210: however they are put together, they are written in one way and read back
+    found = Spans().plus(first).plus(more).minus(less)
+    expected = (first | more) - less
+    assert {number for number in range(42) if found.has(number)} == expected
+    assert found.highest == max(expected, default=0)
+    assert Spans.parse(found.text) == found == Spans().plus(expected)
+
+
+def test_spans_are_short() -> None:
+    assert Spans().plus((*range(1, 42), 44)).text == "1-41,44"
+
+
+@pytest.mark.parametrize("text", ["0", "01", "", "-1", "+1", "1.0", "٣", "1 ", "²"])
+def test_what_is_no_number(text: str) -> None:
+    # LEG-209: decimal, from 1 on, without leading zeros
+    assert not is_number(text)
+
+
+@pytest.mark.parametrize(
+    ("xid", "name"),
+    [
+        (G, "schemaregistry"),
+        (S, "schemaregistry"),
+        (f"{S}/versions/1", "schemaregistry"),
+        (C, "messagecatalog"),
+        (M, "messagecatalog"),
+        ("/endpoints/e/messages/m", None),
+        ("/schemagroups", None),
+        (f"{G}/schemas", None),
+        (f"{S}/versions", None),
+        (f"{S}/meta", None),
+        ("/schemagroups/g/messages/m", None),
+        ("/", None),
+    ],
+)
+def test_families(xid: str, name: str | None) -> None:
+    # LEG-1205: messages of endpoints are not in the catalog
+    family = family_of(xid)
+    assert (family.name if family else None) == name
+
+
+def test_a_stuck_number_is_refused(registry: MemoryRegistry) -> None:
+    # LEG-606: the default URI of a new Version may be another's by then
+    registry.do(post(S, b"1", id="/schemagroups/g/schemas/s/versions/2"))
+    with pytest.raises(Problem, match="URI already"):
+        registry.do(post(S, b"2"))

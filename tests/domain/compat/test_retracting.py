@@ -1,0 +1,141 @@
+"""Deletions by number, and what is kept until then (LEG-210, LEG-213, LEG-707)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from domain.commands import DeleteEntities, Method, ReplaceModel, WriteTree
+from domain.compat.refusals import Conflict, NoSuchVersion
+from domain.decide import decide
+from domain.events import EntityDeleted
+from domain.problems import NotFound
+from domain.roles import Role
+from domain.world import Context, Decision
+from tests.domain.compat.facade import C, G, M, S, delete, post, put_group, source
+from tests.domain.registry import START, MemoryRegistry
+
+
+@pytest.fixture
+def registry() -> MemoryRegistry:
+    """A message definition of which 1 and 2 were pruned, and 3 is shown; and a group of schemas."""
+    found = MemoryRegistry(source(1))
+    found.do(put_group(G, "Text/1"))
+    found.do(put_group(C, "CloudEvents"))
+    for number in range(1, 4):
+        found.do(post(M, f"t {number}".encode(), description=f"the {number}."))
+    return found
+
+
+def told(decision: Decision, below: str) -> dict[str, str]:
+    """What became of what is below an xid: the reason of a deletion, else the kind of event."""
+    return {
+        event.xid.removeprefix(f"{below}/versions/"): getattr(event, "reason", type(event).__name__)
+        for event in decision.events
+        if event.xid.startswith(below)
+    }
+
+
+def kept(registry: MemoryRegistry, xid: str) -> list[int]:
+    return [one.number for one in registry.world.published.kept(xid)]
+
+
+def test_pruned_ones_are_kept(registry: MemoryRegistry) -> None:
+    # LEG-707: with what they were when they were pruned
+    assert kept(registry, M) == [1, 2]
+    first, _ = registry.world.published.kept(M)
+    assert registry.world.published.image(first).attributes["description"] == "the 1."
+    assert list(registry.versions(M)) == ["3"]
+
+
+def test_a_kept_one_is_forgotten(registry: MemoryRegistry) -> None:
+    # LEG-707: that is recorded by itself, and nothing else changes
+    decision = registry.do(delete(M, 1))
+    [event] = decision.events
+    assert isinstance(event, EntityDeleted)
+    assert (event.xid, event.reason, event.private) == (f"{M}/versions/1", "forgotten", {"number": 1})
+    assert kept(registry, M) == [2]
+    with pytest.raises(NoSuchVersion):
+        registry.do(delete(M, 1))
+
+
+def test_the_shown_one_gives_way_to_the_highest_that_is_kept(registry: MemoryRegistry) -> None:
+    # LEG-213: as it was, but for the time of the change
+    before = registry.world.published.image(registry.world.published.kept(M)[1])
+    decision = registry.do(delete(M, 3))
+    assert told(decision, M) == {"2": "EntityCreated", "3": "deleted", M: "EntityUpdated"}
+    [entity] = registry.versions(M).values()
+    assert entity.attributes | {"modifiedat": ""} == before.attributes | {"modifiedat": ""}
+    assert (entity.private["facade"], kept(registry, M)) == (before.private["facade"], [1])
+
+
+def test_with_the_last_one_the_definition_goes(registry: MemoryRegistry) -> None:
+    # LEG-210: kept ones count
+    for number in (3, 2):
+        registry.do(delete(M, number))
+        assert registry.find(M)
+    assert told(registry.do(delete(M, 1)), M) == {M: "deleted", "1": "deleted"}
+
+
+def test_others_that_live_stay_shown() -> None:
+    # LEG-213: nothing comes back while the registry shows another
+    registry = MemoryRegistry(source(2))
+    registry.do(put_group(C, "CloudEvents"))
+    for number in range(1, 5):
+        registry.do(post(M, f"t {number}".encode()))
+    registry.do(delete(M, 4))
+    assert (list(registry.versions(M)), kept(registry, M)) == (["3"], [1, 2])
+
+
+@pytest.mark.parametrize(
+    "command", [delete(M), delete(C), DeleteEntities(M), DeleteEntities(C), DeleteEntities(f"{C}/messages")]
+)
+def test_kept_ones_go_with_what_they_are_of(registry: MemoryRegistry, command: DeleteEntities) -> None:
+    # LEG-707: whoever deletes it
+    decision = registry.do(command)
+    found = {event.xid[-1]: event.reason for event in decision.events if isinstance(event, EntityDeleted)}
+    assert {id: found[id] for id in "123"} == {"1": "forgotten", "2": "forgotten", "3": "deleted"}
+    assert kept(registry, C) == []
+
+
+def test_the_registry_itself_deletes_the_last_one_with_its_definition(registry: MemoryRegistry) -> None:
+    # ENT-108, LEG-707: its clients see no other Version, so none comes back
+    decision = registry.do(DeleteEntities(f"{M}/versions/3"))
+    assert told(decision, M) == {M: "deleted", "1": "forgotten", "2": "forgotten", "3": "deleted"}
+
+
+def test_a_pointer_has_no_versions_of_its_own(registry: MemoryRegistry) -> None:
+    # ENT-132, LEG-1207: not even kept ones; and a façade does not write to it
+    decision = registry.do(WriteTree(f"{M}/meta", {"xref": f"{C}/messages/other"}, Method.PUT))
+    assert told(decision, M) == {M: "EntityUpdated", "1": "forgotten", "2": "forgotten", "3": "deleted"}
+    for command in (delete(M, 3), post(M, b"t 4")):
+        with pytest.raises(Conflict):
+            registry.do(command)
+
+
+def test_a_higher_limit_brings_nothing_back(registry: MemoryRegistry) -> None:
+    # LEG-1204: from now on both show all
+    registry.do(ReplaceModel(source(0)))
+    registry.do(post(M, b"t 4"))
+    assert (list(registry.versions(M)), kept(registry, M)) == (["3", "4"], [1, 2])
+
+
+@pytest.mark.parametrize(("command", "problem"), [(delete(S, 1), NotFound), (delete(M, 4), NoSuchVersion)])
+def test_what_is_not_there(registry: MemoryRegistry, command: DeleteEntities, problem: type[Exception]) -> None:
+    # LEG-200 (S12, M12): 404
+    with pytest.raises(problem):
+        registry.do(command)
+
+
+@pytest.mark.parametrize("meta", [{"readonly": True}, {"deprecated": {"removal": "2999-01-01T00:00:00Z"}}])
+@pytest.mark.parametrize("command", [delete(M), delete(C)])
+def test_what_protects_a_definition_is_a_conflict(
+    registry: MemoryRegistry, meta: dict[str, Any], command: DeleteEntities
+) -> None:
+    # LEG-211: what the registry refuses with 400 because of its state
+    write = WriteTree(f"{M}/meta", meta, Method.PATCH)
+    decision = decide(write, registry.world, Context(START, "admin", role=Role.ADMIN))
+    registry.world.extend(decision.events)
+    with pytest.raises(Conflict):
+        registry.do(command)
