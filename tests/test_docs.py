@@ -12,7 +12,7 @@ from tests.test_readme import Step, pattern, run
 
 _BLOCK = re.compile(r"```sh\n(?P<commands>.*?)```\n```text\n(?P<output>.*?)```\n", re.DOTALL)
 #: Guides whose commands go one after the other, with the least number of their blocks.
-GUIDES = {"formats.md": 8, "messages.md": 6, "subscriptions.md": 4}
+GUIDES = {"compat.md": 11, "formats.md": 8, "messages.md": 6, "subscriptions.md": 4}
 
 
 @pytest.mark.parametrize("name", GUIDES)
