@@ -58,7 +58,11 @@ def logged(history: list[Step]) -> tuple[MemoryRegistry, list[Logged]]:
             rows.append(LogRow(position, each.stream, each.revision, stored.topic, stored.state))
         if rows:
             time = json.loads(rows[0].state)["time"]
-            facts = {"first": rows[0].position, "last": position, "xregcorrelationid": events[0].xregcorrelationid}
+            facts: dict[str, Any] = {
+                "first": rows[0].position,
+                "last": position,
+                "xregcorrelationid": events[0].xregcorrelationid,
+            }
             found.append((START._replace(time=time, registry_url="https://r.example", **facts), rows, events))
     return registry, found
 
