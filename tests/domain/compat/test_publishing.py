@@ -1,0 +1,307 @@
+"""Groups and documents as the older APIs write them (LEG-205 to 208, 402, 502, 521 to 534, 601 to 606, 701 to 705)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from domain.commands import Command, DeleteEntities, Method, ReplaceModel, WriteTree
+from domain.compat.family import FACADE
+from domain.compat.refusals import Conflict, Invalid
+from domain.events import EntityUpdated
+from domain.problems import NotFound
+from domain.world import Decision
+from tests.domain.compat.facade import URL, C, G, M, S, delete, post, put_group, source
+from tests.domain.registry import MemoryRegistry
+
+#: A Group without a format, so that its schemas have their own.
+OPEN = "/schemagroups/open"
+OF = f"{OPEN}/schemas/o"
+
+
+@pytest.fixture
+def registry() -> MemoryRegistry:
+    found = MemoryRegistry(source())
+    for group in (put_group(G, "Text/1"), put_group(OPEN), put_group(C, "CloudEvents")):
+        found.do(group)
+    return found
+
+
+def facade(registry: MemoryRegistry, xid: str) -> dict[str, Any]:
+    """What only the older APIs know of an entity."""
+    found: dict[str, Any] = registry.get(xid).private.get(FACADE, {})
+    return found
+
+
+def answer(decision: Decision) -> tuple[str, int | None, bool]:
+    """The Version that is answered with, its number, and whether anything was recorded."""
+    [xid] = decision.processed
+    return xid.rpartition("/")[2], decision.number, bool(decision.events)
+
+
+# --- Groups ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_group_is_put(registry: MemoryRegistry) -> None:
+    # LEG-205, LEG-701: the registry has its own name of the format, the façade the client's
+    registry.do(put_group("/schemagroups/n", "xsd", description="d", labels={"a": "b"}))
+    shown = registry.get("/schemagroups/n").attributes
+    assert {name: shown[name] for name in ("format", "description", "labels")} == {
+        "format": "XSD/1.1",
+        "description": "d",
+        "labels": {"a": "b"},
+    }
+    assert facade(registry, "/schemagroups/n") == {"format": "xsd"}
+
+
+def test_a_group_that_is_so_is_not_written(registry: MemoryRegistry) -> None:
+    # LEG-206, LEG-1007
+    registry.do(put_group(G, "Text/1", description="d"))
+    assert not registry.do(put_group(G, "Text/1", description="d")).events
+
+
+def test_what_a_group_has_beyond_the_older_api_stays(registry: MemoryRegistry) -> None:
+    # LEG-205: of its own attributes those that are left out are cleared
+    registry.patch(G, {"name": "n", "description": "d", "documentation": "https://d.example"})
+    registry.do(put_group(G, "Text/1"))
+    shown = registry.get(G).attributes
+    assert (shown["name"], shown["documentation"], shown.get("description")) == ("n", "https://d.example", None)
+
+
+FORMATS: list[tuple[str, list[Command], Command, bool]] = [
+    ("of an empty group, changes", [], put_group(G, "avro"), True),
+    ("of an empty group, goes", [], put_group(G), True),
+    ("of a group with schemas, stays", [post(S, b"1")], put_group(G, "avro"), False),
+    ("and does not go", [post(S, b"1")], put_group(G), False),
+    ("nor come", [post(OF, b"1", format="Text/1")], put_group(OPEN, "Text/1"), False),
+    ("in other letters, is the same", [post(S, b"1")], put_group(G, "text/1"), True),
+    ("of an emptied group, changes", [post(S, b"1"), delete(S)], put_group(G, "avro"), True),
+    ("of an empty catalog, changes", [], put_group(C, "custom"), True),
+    ("of a catalog with definitions, stays", [post(M, b"t")], put_group(C, "custom"), False),
+    ("of a catalog, has letters", [post(M, b"t")], put_group(C, "cloudevents"), False),
+]
+
+
+@pytest.mark.parametrize(
+    ("before", "command", "accepted"), [row[1:] for row in FORMATS], ids=[row[0] for row in FORMATS]
+)
+def test_the_format_of_a_group(
+    registry: MemoryRegistry, before: list[Command], command: WriteTree, accepted: bool
+) -> None:
+    # LEG-303, LEG-304
+    for each in before:
+        registry.do(each)
+    if not accepted:
+        with pytest.raises(Conflict, match="LEG-303"):
+            registry.do(command)
+        return
+    registry.do(command)
+    assert command.facade is not None
+    assert facade(registry, command.xid).get("format") == command.facade.format
+
+
+def test_a_format_that_the_registry_changes_is_its_own(registry: MemoryRegistry) -> None:
+    # LEG-701: the client's spelling goes with what it spelled
+    registry.do(put_group(G, "xsd11"))
+    registry.patch(G, {"description": "d"})
+    assert facade(registry, G) == {"format": "xsd11"}
+    registry.patch(G, {"format": "Avro/1.11.0"})
+    assert facade(registry, G) == {}
+
+
+# --- documents -------------------------------------------------------------------------------------------------------
+
+
+def test_a_document_becomes_a_version(registry: MemoryRegistry) -> None:
+    # LEG-521, LEG-1208: in the registry as well
+    decision = registry.do(post(S, b"one", "text/plain; x=1", description="first"))
+    assert answer(decision) == ("1", 1, True)
+    entity = registry.get(f"{S}/versions/1")
+    shown = {name: entity.attributes[name] for name in ("format", "contenttype", "description")}
+    assert shown == {"format": "Text/1", "contenttype": "text/plain; x=1", "description": "first"}
+    assert registry.world.document(str(entity.document)) == b"one"
+    assert facade(registry, entity.xid) == {}
+
+
+def test_the_first_description_is_the_schema_s(registry: MemoryRegistry) -> None:
+    # LEG-502
+    registry.do(post(S, b"one", description="first"))
+    assert facade(registry, S) == {"description": "first"}
+    registry.do(post(S, b"two", description="second"))
+    assert facade(registry, S) == {"description": "first"}
+    decision = registry.do(replace(post(S, b"three"), facade=replace(_said(post(S, b"")), description="all")))
+    assert facade(registry, S) == {"description": "all"}
+    assert isinstance(next(event for event in decision.events if event.xid == S), EntityUpdated)
+
+
+def _said(command: WriteTree) -> Any:
+    return command.facade
+
+
+#: What is there, what is sent, and the Version that is answered with, its number, whether it is new.
+SENT: list[tuple[str, list[Command], Command, tuple[str, int, bool]]] = [
+    ("known bytes", [post(S, b"a"), post(S, b"b")], post(S, b"a", description="other"), ("1", 1, False)),
+    ("known bytes of another media type", [post(S, b"a", "text/a")], post(S, b"a", "text/b"), ("2", 2, True)),
+    ("no media type is another one", [post(S, b"a", "text/a")], post(S, b"a"), ("2", 2, True)),
+    ("the latest of those that match", [post(S, b"a"), post(S, b"a", id="i"), post(S, b"b")], post(S, b"a"),
+     ("2", 2, False)),
+    ("those that the registry wrote count", [WriteTree(f"{S}/versions/x", {"format": "Text/1", "schemabase64": "YQ==",
+     "contenttype": "text/a"}, Method.PUT)], post(S, b"a", "text/a"), ("x", 1, False)),
+    ("kept ones as well", [ReplaceModel(source(1)), post(S, b"a"), post(S, b"b")], post(S, b"a"), ("1", 1, False)),
+    ("deleted ones do not", [post(S, b"a"), post(S, b"b"), delete(S, 1)], post(S, b"a"), ("3", 3, True)),
+    ("a catalog has every document", [post(M, b"t")], post(M, b"t"), ("2", 2, True)),
+    ("a new id makes a version", [post(S, b"a")], post(S, b"a", id="i"), ("2", 2, True)),
+    ("a known id with its bytes", [post(S, b"a", id="i"), post(S, b"b")], post(S, b"a", id="i"), ("1", 1, False)),
+    ("in the catalog too", [post(M, b"t", id="t")], post(M, b"t", id="t"), ("1", 1, False)),
+    ("an id that is a path", [post(S, b"a")], post(S, b"a", id="/schemagroups/g/schemas/s/versions/1"),
+     ("1", 1, False)),
+    ("an id of the other façade", [post(S, b"a", id="t")], post(M, b"t", id="t"), ("1", 1, True)),
+    ("one that was deleted", [post(S, b"a", id="i"), post(S, b"b"), delete(S, 1)], post(S, b"c", id="i"),
+     ("3", 3, True)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "command", "expected"), [row[1:] for row in SENT], ids=[row[0] for row in SENT])
+def test_what_a_document_comes_to(
+    registry: MemoryRegistry, before: list[Command], command: WriteTree, expected: tuple[str, int, bool]
+) -> None:
+    # LEG-531 to 533, LEG-606, LEG-1007
+    for each in before:
+        registry.do(each)
+    assert answer(registry.do(command)) == expected
+
+
+#: What is there, what is sent, and how it is refused.
+REFUSED: list[tuple[str, list[Command], Command, type[Exception], str]] = [
+    ("no group", [], post("/schemagroups/x/schemas/s", b"a"), NotFound, ""),
+    ("a group in other letters", [], post("/schemagroups/G/schemas/s", b"a"), NotFound, ""),
+    ("an id in other letters", [post(S, b"a")], post(f"{G}/schemas/S", b"a"), Conflict, "LEG-402"),
+    ("a group's id in other letters", [], put_group("/schemagroups/G"), Conflict, "LEG-402"),
+    ("a known id, other bytes", [post(S, b"a", id="i")], post(S, b"b", id="i"), Conflict, "LEG-606"),
+    ("another schema's id", [post(S, b"a", id="i")], post(f"{S}2", b"a", id="i"), Conflict, "LEG-606"),
+    ("of another authority", [post(S, b"a", id="i")], post(f"{S}2", b"a", id="i", authority="urn:x"), Conflict, "606"),
+    ("a known URI", [post(S, b"a", id="i", authority="https://x.example/")],
+     post(f"{S}2", b"b", id="HTTPS://X.example/%69"), Conflict, "LEG-606"),
+    ("a kept one's id", [ReplaceModel(source(1)), post(S, b"a", id="i"), post(S, b"b")], post(f"{S}2", b"a", id="i"),
+     Conflict, "LEG-606"),
+    ("a path that is another's", [post(S, b"a")], post(f"{S}2", b"a", id="/schemagroups/g/schemas/s/versions/1"),
+     Conflict, "LEG-606"),
+    ("another authority", [post(S, b"a", authority="urn:x")], post(S, b"b", authority="urn:y"), Conflict, "LEG-605"),
+    ("a first one later", [post(S, b"a")], post(S, b"b", authority="urn:y"), Conflict, "LEG-605"),
+    ("a format that is not the group's", [], post(S, b"a", format="avro"), Invalid, "LEG-702"),
+    ("no format at all", [], post(OF, b"a"), Invalid, "LEG-702"),
+    ("another format than before", [post(OF, b"a", format="Text/1")], post(OF, b"b", format="Text/2"), Conflict,
+     "LEG-702"),
+    ("a catalog's other format", [], post(M, b"t", format="MQTT"), Invalid, "LEG-702"),
+    ("an id that is no type", [], post(M, b"t", id="i"), Invalid, "LEG-804"),
+    ("an absolute one without an authority", [], post(M, b"t", id="urn:i"), Invalid, "LEG-804"),
+    ("another type", [post(M, b"t")], post(M, b"u"), Conflict, "LEG-805"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "command", "problem", "rule"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+)
+def test_what_is_refused(
+    registry: MemoryRegistry, before: list[Command], command: WriteTree, problem: type[Exception], rule: str
+) -> None:
+    # LEG-208, 402, 533, 605, 606, 702, 804, 805
+    for each in before:
+        registry.do(each)
+    with pytest.raises(problem, match=rule):
+        registry.do(command)
+
+
+#: What is sent, and what the façade knows of its Version and its definition.
+KNOWN: list[tuple[str, Command, dict[str, Any], dict[str, Any]]] = [
+    ("an id", post(S, b"a", id="i"), {"id": "i", "uri": f"{URL}/compat/schemaregistry/v0.2/i"}, {}),
+    ("an authority", post(S, b"a", authority="urn:x"), {"uri": "urn:x:schemagroups/g/schemas/s/versions/1"},
+     {"authority": "urn:x"}),
+    ("both", post(S, b"a", authority="https://x.example/", id="i"), {"id": "i", "uri": "https://x.example/i"},
+     {"authority": "https://x.example/"}),
+    ("a format", post(OF, b"a", format="TEXT/1"), {}, {"format": "TEXT/1"}),
+    ("one that the group has", post(S, b"a", format="TEXT/1"), {}, {}),
+    ("an imported type", post(M, b"t", authority="urn:x", id="urn:i"), {"id": "urn:i", "uri": "urn:i"},
+     {"authority": "urn:x"}),
+    ("media type and rest", post(M, b"t", "text/x", left={"a": 1}), {"contenttype": "text/x", "left": {"a": 1}}, {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "version", "definition"), [row[1:] for row in KNOWN], ids=[row[0] for row in KNOWN]
+)
+def test_what_the_facade_knows(
+    registry: MemoryRegistry, command: WriteTree, version: dict[str, Any], definition: dict[str, Any]
+) -> None:
+    # LEG-601, LEG-604, LEG-701, LEG-703, LEG-1202: only what the registry does not say itself
+    registry.do(command)
+    known = facade(registry, f"{command.xid}/versions/1")
+    assert {name: value for name, value in known.items() if name != "document"} == version
+    assert facade(registry, command.xid) == definition
+
+
+def test_a_document_of_the_catalog_is_served_until_its_attributes_change(registry: MemoryRegistry) -> None:
+    # LEG-1203: what is not made of it may change
+    registry.do(post(M, b"t bytes", "application/json"))
+    version = f"{M}/versions/1"
+    assert registry.world.document(facade(registry, version)["document"]) == b"t bytes"
+    registry.patch(version, {"description": "d", "name": "n"})
+    assert facade(registry, version).keys() == {"document", "contenttype"}
+    registry.patch(version, {"envelopemetadata": {"type": {"value": "u"}}})
+    assert facade(registry, version) == {}
+
+
+def test_a_spelling_goes_with_its_format(registry: MemoryRegistry) -> None:
+    # LEG-701
+    registry.do(post(OF, b"a", format="TEXT/1"))
+    registry.patch(f"{OF}/versions/1", {"description": "d"})
+    assert facade(registry, OF) == {"format": "TEXT/1"}
+    registry.patch(f"{OF}/versions/1", {"format": "Text/2"})
+    assert facade(registry, OF) == {}
+
+
+def test_models_may_show_what_the_facade_knows() -> None:
+    # LEG-1202: in read-only attributes of these names, and nowhere else
+    model = source()
+    shown = {name: {"type": "uri", "readonly": True} for name in ("authority", "versionuri")}
+    model["groups"]["schemagroups"]["resources"]["schemas"]["attributes"] |= shown
+    registry = MemoryRegistry(model)
+    registry.do(put_group(G, "Text/1"))
+    registry.do(post(S, b"a", authority="https://x.example", id="i"))
+    registry.patch(f"{S}/versions/1", {"description": "d"})
+    registry.put(f"{S}/versions/1", {"format": "Text/1"})
+    found = registry.get(S).attributes
+    assert (found["authority"], found["versionuri"]) == ("https://x.example", "https://x.example/i")
+
+
+def test_the_same_change_by_the_registry_is_the_same_event(registry: MemoryRegistry) -> None:
+    # LEG-1202: but for what only the façade knows
+    other = MemoryRegistry(source())
+    for group in (put_group(G, "Text/1"), put_group(OPEN), put_group(C, "CloudEvents")):
+        other.do(group)
+    one = registry.do(post(S, b"a", "text/a", id="i", description="d")).events
+    tree = {"format": "Text/1", "contenttype": "text/a", "description": "d"}
+    two = other.do(WriteTree(S, tree, Method.POST, document=b"a")).events
+
+    def plain(events: Any) -> list[Any]:
+        return [
+            event.model_dump() | {"private": {n: v for n, v in event.private.items() if n != FACADE}}
+            for event in events
+        ]
+
+    assert plain(one) == plain(two)
+
+
+def test_a_deleted_group_takes_all(registry: MemoryRegistry) -> None:
+    # LEG-200 (S4, S6), LEG-1208
+    registry.do(post(S, b"a"))
+    registry.do(delete(f"{G}/schemas"))
+    assert (registry.find(S), registry.find(G) is not None) == (None, True)
+    registry.do(post(S, b"a"))
+    assert not registry.do(delete(f"{C}/messages")).events
+    registry.do(delete(G))
+    assert registry.find(G) is None
+    with pytest.raises(NotFound):
+        registry.do(DeleteEntities(f"{G}/schemas", facade=delete(G).facade))
