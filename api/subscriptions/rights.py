@@ -32,11 +32,11 @@ class Rights:
         self._clock = clock
         self._known: dict[str, tuple[float, Sequence[Caller]]] = {}
 
-    def __call__(self, owner: str, subject: str) -> bool:
-        """Whether an owner may read a subject."""
+    def __call__(self, owner: str, xid: str) -> bool:
+        """Whether an owner may read an entity."""
         if self._named is None and not self._issued:
             return True
-        return any(caller.reads(subject) for caller in self._callers(owner))
+        return any(caller.reads(xid) for caller in self._callers(owner))
 
     def _callers(self, owner: str) -> Sequence[Caller]:
         since, found = self._known.get(owner, (0.0, None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 
 from domain.compat.family import FAMILIES, MESSAGECATALOG, SCHEMAREGISTRY
 from domain.model.builtin import default_source
-from tests.api.conftest import BASE, Api, create
+from projections.subscriptions.guard import Guard
+from tests.api.conftest import BASE, Api, create, serving
+from tests.api.subscribing import KEY
 from tests.api.test_subscription_deliveries import delivering, sinks, subscribed
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
 from tests.webhooks import Webhooks, until
@@ -103,3 +106,23 @@ def test_a_start_in_time_is_about_when_it_was_recorded(api: Api, sinks: Webhooks
     until(lambda: len(sinks.told["/s"]) >= 3)
     times = {event["subject"].rpartition("/")[0].rpartition("/")[2]: event["time"] for event in sinks.events("/s")}
     assert times["versions"] == OLD
+
+
+def test_owners_are_told_of_groups_that_they_may_read(store_url: str, sinks: Webhooks) -> None:
+    # LEG-1105, SUB-911: by the Group in the registry, whatever the older API calls it
+    create(store_url, default_source())
+    tokens = {
+        "gina": {"name": "gina", "groups": {"/messagegroups/g:1": "writer"}},
+        "root": {"name": "root", "role": "admin"},
+    }
+    ports = {"delivers": True, "resolver": Guard("127.0.0.1", plaintext=True)}
+    settings = {"sinks_validation": "off", "sinks_plaintext": True, "master_key": KEY, "tokens": json.dumps(tokens)}
+    with serving(store_url, ports=ports, **settings) as api:
+        for name in tokens:
+            wish = {"protocol": "HTTP", "sink": f"{sinks.url}/{name}", "source": BASE + MESSAGECATALOG.base}
+            api.done("POST", "/subscriptions", wish, authorization=f"Bearer {name}", content_type="application/json")
+        for group in ("other", "g:1", "last"):
+            api.done("PUT", f"/messagegroups/{group}", {}, authorization="Bearer root")
+        until(lambda: "/messagecatalog/last" in sinks.subjects("/root") and sinks.told["/gina"])
+    assert sorted(sinks.subjects("/root")) == [f"/messagecatalog/{id}" for id in ("g%3A1", "last", "other")]
+    assert sinks.subjects("/gina") == ["/messagecatalog/g%3A1"]
