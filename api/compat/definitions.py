@@ -91,16 +91,16 @@ def facade_of(row: Row) -> Mapping[str, Any]:
     return found
 
 
-def definition(view: View, family: Family, xid: str, shown: Shown) -> Definition | None:
+def definition(view: View, family: Family, xid: str, shown: Shown, root: str) -> Definition | None:
     """All that an answer tells of one Version; None where its Resource or Group is not there.
 
-    xid: of the Resource. Raises: MissingDocument.
+    xid: of the Resource. root: URL of the registry. Raises: MissingDocument.
     """
     resource, group = view.shown(xid), view.entity(xids.join(*xids.segments(xid)[:2]))
     if resource is None or group is None:
         return None
     version, facade = loads_own(shown.row.attributes), facade_of(resource)
-    content, contenttype = _document(view, family, group, shown, version)
+    content, contenttype = _document(view, family, group, shown, version, root)
     groupid, id = (from_xid(part) for part in xids.segments(xid)[1:4:2])
     return Definition(
         family=family,
@@ -164,7 +164,7 @@ def _format(family: Family, group: Row, facade: Mapping[str, Any], version: Mapp
 
 
 def _document(
-    view: View, family: Family, group: Row, shown: Shown, version: Mapping[str, Any]
+    view: View, family: Family, group: Row, shown: Shown, version: Mapping[str, Any], root: str
 ) -> tuple[bytes, str | None]:
     """The bytes of a document and its media type. Raises: MissingDocument."""
     if family is SCHEMAREGISTRY:
@@ -173,5 +173,7 @@ def _document(
     digest = shown.facade.get("document")
     if digest is not None:
         return view.document(digest), shown.facade.get("contenttype")
-    format = group_format(group, family) or groups.NEITHER
-    return dumps(catalog.to_document(format, version, shown.facade.get("left", {}))), _JSON
+    format, uri = group_format(group, family) or groups.NEITHER, version.get("dataschemauri")
+    # The registry takes references relative to its root, where the catalog wants URIs.
+    absolute = {"dataschemauri": root + uri} if uri is not None and uri.startswith("/") else {}
+    return dumps(catalog.to_document(format, {**version, **absolute}, shown.facade.get("left", {}))), _JSON

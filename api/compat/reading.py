@@ -35,7 +35,10 @@ _MOST: Final = 10_000
 
 
 class Look(NamedTuple):
-    """A request and the moment that it sees. moment: what URLs in its answer end with."""
+    """A request and the moment that it sees.
+
+    roots: URLs of the registry, first the one that what is kept starts from. moment: what URLs in its answer end with.
+    """
 
     request: Request
     target: Target
@@ -134,7 +137,7 @@ def _looked_up(look: Look) -> Answer:
 
 
 def _document(look: Look, xid: str, shown: Shown | None) -> Answer:
-    found = definition(look.view, look.target.family, xid, shown) if shown is not None else None
+    found = definition(look.view, look.target.family, xid, shown, look.roots[0]) if shown is not None else None
     if found is None:
         raise missing(look.request)
     if found.elsewhere is None:

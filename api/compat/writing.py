@@ -82,7 +82,7 @@ class Writing:
             row = View.over(transaction.connection).entity(target.groupxid)
             return (group_object(row, target.family), group_tag(row)) if row is not None else None
 
-        recorded = await self._submitted(request, made, shown, partial(_group_tag, target), dryrun)
+        recorded = await self._submitted(request, made, shown, partial(_group_tag, self._root, target), dryrun)
         if isinstance(recorded, Answer):
             return recorded
         found, tag = recorded.answer
@@ -108,9 +108,11 @@ class Writing:
             made = partial(message_command, target, base, told, content, contenttype, format, self._find(request))
 
         def shown(transaction: Transaction, recorded: Recorded) -> Definition | None:
-            return _processed(View.over(transaction.connection), target, recorded)
+            return _processed(View.over(transaction.connection), target, recorded, self._root)
 
-        recorded = await self._submitted(request, made, shown, partial(_latest_tag, target), DRYRUN in given)
+        recorded = await self._submitted(
+            request, made, shown, partial(_latest_tag, self._root, target), DRYRUN in given
+        )
         if isinstance(recorded, Answer):
             return recorded
         return created_answer(recorded.answer, request, _recorded(recorded))
@@ -121,7 +123,7 @@ class Writing:
         current = _TAGS.get(target.kind)
         command = _deletion(target)
         recorded = await self._submitted(
-            request, lambda: command, None, partial(current, target) if current else None, dryrun
+            request, lambda: command, None, partial(current, self._root, target) if current else None, dryrun
         )
         return recorded if isinstance(recorded, Answer) else done(request, _recorded(recorded))
 
@@ -197,29 +199,29 @@ def _is_new(recorded: Recorded, xid: str) -> bool:
     return any(isinstance(event, EntityCreated) and event.xid == xid for _, event in recorded.events)
 
 
-def _processed(view: View, target: Target, recorded: Recorded) -> Definition:
+def _processed(view: View, target: Target, recorded: Recorded, root: str) -> Definition:
     """The Version that a POST made or found."""
     shown = Published(view).version(target.xid, recorded.number) if recorded.number is not None else None
-    told = definition(view, target.family, target.xid, shown) if shown is not None else None
+    told = definition(view, target.family, target.xid, shown, root) if shown is not None else None
     assert told is not None, "a POST that succeeds has a Version"
     return told
 
 
-def _group_tag(target: Target, view: View) -> bytes | None:
+def _group_tag(root: str, target: Target, view: View) -> bytes | None:
     row = view.entity(target.groupxid)
     return group_tag(row) if row is not None else None
 
 
-def _latest_tag(target: Target, view: View) -> bytes | None:
-    return _tag(target, view, Published(view).latest(target.xid))
+def _latest_tag(root: str, target: Target, view: View) -> bytes | None:
+    return _tag(root, target, view, Published(view).latest(target.xid))
 
 
-def _version_tag(target: Target, view: View) -> bytes | None:
-    return _tag(target, view, Published(view).version(target.xid, target.number))
+def _version_tag(root: str, target: Target, view: View) -> bytes | None:
+    return _tag(root, target, view, Published(view).version(target.xid, target.number))
 
 
-def _tag(target: Target, view: View, shown: Shown | None) -> bytes | None:
-    found = definition(view, target.family, target.xid, shown) if shown is not None else None
+def _tag(root: str, target: Target, view: View, shown: Shown | None) -> bytes | None:
+    found = definition(view, target.family, target.xid, shown, root) if shown is not None else None
     return found.tag if found is not None else None
 
 
