@@ -239,3 +239,46 @@ def assert_told(view: View, xid: str, told: Told) -> None:
 def dump(store: Store) -> dict[str, list[tuple[Any, ...]]]:
     with store.engine.connect() as connection:
         return {table.name: sorted(map(tuple, connection.execute(select(table))), key=str) for table in tables()}
+
+
+#: Versions that are pruned, live again, are forgotten, come back and go with their definition, on either database.
+STORY: list[Command] = [
+    ReplaceModel(source(1)),
+    put_group(G, "Text/1"),
+    put_group(C, "CloudEvents"),
+    *(post(M, f"a {n}".encode(), authority="urn:x", id=f"urn:{n}") for n in range(4)),
+    *(post(S, f"a {n}".encode()) for n in range(4)),
+    delete(M, 2),
+    WriteTree(f"{M}/versions/1", _version(M, "again"), Method.PUT),
+    delete(S, 4),
+    delete(S, 1),
+    WriteTree(f"{S}/versions", {"x": _version(S, "x")}, Method.POST),
+    Restore(S, 30),
+    DeleteEntities(C),
+    Restore("/", 45),
+    post(M, b"a 9", id="urn:" + "y" * 3000),
+    post(M, b"a 10"),
+]
+
+
+def test_a_story_on_either_database(store_url: str) -> None:
+    # LEG-707, LEG-1201
+    check(store_url, STORY)
+
+
+def test_damage_is_found(store_url: str) -> None:
+    # LEG-606, LEG-707: what look-ups rely on is what the log makes of it
+    check(store_url, STORY)
+    with closing(Store(store_url)) as store:
+        own = tables().published
+        for change in (
+            own.update().where(own.c.number == 2).values(number=5),
+            own.update().where(own.c.uri.is_not(None)).values(uri="urn:other"),
+            own.update().where(own.c.pruned.is_not(None)).values(gone=1),
+            own.delete(),
+        ):
+            with store.engine.begin() as connection:
+                assert connection.execute(change).rowcount
+            assert [finding for finding in verify_times(store) if "published" in str(finding)], change
+            rebuild(store)
+            assert not list(verify_times(store))
