@@ -1,7 +1,8 @@
-"""How `annals publish` reaches Kafka: settings of its own, `ANNALS_KAFKA_...`, from the environment and `.env`."""
+"""How `annals publish` and Spark reach Kafka: settings `ANNALS_KAFKA_...`, from the environment and `.env`."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
@@ -16,6 +17,8 @@ from projections.subscriptions.contract import Credential
 
 #: What stands before brokers that are named without a scheme: no TLS.
 _OPEN: Final = "kafka://"
+#: What Java's client shows a name and a password with.
+_PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 def _authorities(path: str | None) -> str | None:
@@ -55,6 +58,32 @@ def cluster(brokers: str) -> Cluster:
         raise Misused(f"--kafka {brokers}: {error.arguments['error_detail']}") from None
     except Insecure as error:
         raise Misused(f"--kafka {brokers}: {error}") from None
+
+
+def for_spark(brokers: str) -> tuple[str, dict[str, str]]:
+    """The brokers of a command line as Spark takes them, and the options of its source by the settings in force.
+
+    Raises: Misused, as `cluster` does, and for a token, which Java's client shows with a program of one's own only.
+    """
+    cluster(brokers)
+    settings, (scheme, _, servers) = KafkaSettings(), brokers.rpartition("://")
+    credential, tls = _credential(settings), "SSL" in scheme.upper()
+    if credential is not None and credential.token:
+        raise Misused("Spark shows brokers no ANNALS_KAFKA_TOKEN; set ANNALS_KAFKA_USERNAME and ANNALS_KAFKA_PASSWORD.")
+    told = {"kafka.security.protocol": ("SASL_" if credential else "") + ("SSL" if tls else "PLAINTEXT")}
+    if credential is not None:
+        name, password = (_quoted(each) for each in (credential.identifier, credential.secret))
+        told["kafka.sasl.mechanism"] = "PLAIN"
+        told["kafka.sasl.jaas.config"] = f"{_PLAIN} required username={name} password={password};"
+    if tls and settings.kafka_ca:
+        # As text, because executors need not have the file. These authorities are then the only ones.
+        told["kafka.ssl.truststore.type"] = "PEM"
+        told["kafka.ssl.truststore.certificates"] = Path(settings.kafka_ca).read_text()
+    return servers, told
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _credential(settings: KafkaSettings) -> Credential | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from sqlalchemy import make_url
 
+from api.console.kafka import for_spark
 from api.console.outcome import Misused, Refused
 from projections.entities.rebuild import Computed, Report
 
@@ -99,7 +100,8 @@ def log(spark: SparkSession, place: Place) -> DataFrame:
     if place.source == "kafka":
         from spark_projections.sources import kafka
 
-        return kafka.read(spark, _given(place.brokers, "--kafka", "kafka"), f"{place.prefix}.log")
+        servers, options = for_spark(_given(place.brokers, "--kafka", "kafka"))
+        return kafka.read(spark, servers, f"{place.prefix}.log", options)
     if make_url(place.database).get_backend_name() != "postgresql":
         raise Misused("--from postgres needs a PostgreSQL store. Of a SQLite one, write segments first.")
     from spark_projections.sources import postgres
@@ -112,7 +114,8 @@ def stream(spark: SparkSession, place: Place) -> DataFrame:
     if place.source == "kafka":
         from spark_projections.sources import kafka
 
-        return kafka.stream(spark, _given(place.brokers, "--kafka", "kafka"), f"{place.prefix}.log")
+        servers, options = for_spark(_given(place.brokers, "--kafka", "kafka"))
+        return kafka.stream(spark, servers, f"{place.prefix}.log", options)
     reader = spark.readStream.format("annals").options(**({"token": place.token} if place.token else {}))
     return reader.load(_given(place.registry, "--registry", "annals"))
 

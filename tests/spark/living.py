@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -28,25 +28,23 @@ _CONF: Final = {
     "spark.sql.shuffle.partitions": "1",
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
 }
-_SETTINGS: Final = {
-    "ANNALS_SPARK_MASTER": "local[2]",
-    "ANNALS_SPARK_MEMORY": "700m",
-    "ANNALS_SPARK_CONF": json.dumps(_CONF),
-}
+_SETTINGS: Final = {"ANNALS_SPARK_MASTER": "local[2]", "ANNALS_SPARK_MEMORY": "700m"}
 
 
-def started(home: Path, *options: str) -> subprocess.Popen[str]:
-    """`annals spark live --once` with its tables and its checkpoint below a folder."""
+def started(
+    home: Path, *options: str, once: bool = True, conf: Mapping[str, str] = {}, **settings: str
+) -> subprocess.Popen[str]:
+    """`annals spark live` with its tables and its checkpoint below a folder. conf: more settings of Spark."""
     places = ("--to", str(home / "tables"), "--checkpoint", str(home / "checkpoint"))
-    command = [sys.executable, "-m", "api.cli", "spark", "live", "--once", *places, *options]
+    command = [sys.executable, "-m", "api.cli", "spark", "live", *places, *(("--once",) if once else ()), *options]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    env = environment(**_SETTINGS)
+    env = environment(**_SETTINGS, ANNALS_SPARK_CONF=json.dumps({**_CONF, **conf}), **settings)
     return subprocess.Popen(command, cwd=home, env=env, text=True, start_new_session=True, **pipes)
 
 
-def followed(home: Path, *options: str) -> str:
+def followed(home: Path, *options: str, conf: Mapping[str, str] = {}, **settings: str) -> str:
     """What it prints when it has come to the end of the log."""
-    out, err = (process := started(home, *options)).communicate(timeout=200)
+    out, err = (process := started(home, *options, conf=conf, **settings)).communicate(timeout=300)
     assert process.returncode == 0, err
     return out.strip()
 

@@ -11,6 +11,7 @@ from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 
 from spark_projections.live.folder import Folder
+from tests.brokers.suite import HOST, PASSWORD, USER
 from tests.spark.living import MOMENTS, are_those_of, followed, killed, nothing_stray
 from tests.spark.registry import Past
 from tests.spark.test_kafka import Published, published
@@ -18,6 +19,33 @@ from tests.spark.test_kafka import Published, published
 __all__ = ["published"]
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
+
+
+def test_brokers_that_want_a_password(
+    spark: SparkSession, registry: Past, published: Published, tmp_path: Path
+) -> None:
+    # the settings of `annals publish` are those of Spark as well, and no secret is told
+    (tmp_path / "hosts").write_text(f"127.0.0.1 {HOST}\n")
+    (tmp_path / "events").mkdir()
+    conf = {
+        "spark.driver.extraJavaOptions": f"-Djdk.net.hosts.file={tmp_path / 'hosts'}",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": (tmp_path / "events").as_uri(),
+    }
+    options = ("--from", "kafka", "--kafka", published.broker.own("SASL"))
+    with pytest.raises(AssertionError, match=r"SaslAuthenticationException|Authentication failed"):
+        followed(tmp_path, *options, conf=conf, ANNALS_KAFKA_USERNAME=USER, ANNALS_KAFKA_PASSWORD="wrong")
+    said = followed(tmp_path, *options, conf=conf, ANNALS_KAFKA_USERNAME=USER, ANNALS_KAFKA_PASSWORD=PASSWORD)
+    assert said == f"position {are_those_of(spark, tmp_path / 'tables', registry.rows())}"
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(b"jaas" in path.read_bytes() or b"KafkaV2" in path.read_bytes() for path in written)
+    assert [path for path in written if PASSWORD.encode() in path.read_bytes()] == []
+
+
+def position(record: Any) -> int:
+    """Of its event in the log."""
+    return int(dict(record.headers)["annals_position"])
 
 
 def send(published: Published, records: list[Any]) -> None:
@@ -29,17 +57,14 @@ def send(published: Published, records: list[Any]) -> None:
 
 
 def test_processes_that_are_killed(spark: SparkSession, registry: Past, published: Published, tmp_path: Path) -> None:
-    # EV-78, EV-79: each event once, in whole interactions, while one partition lags behind the others
+    # EV-78, EV-79: each event once, in whole interactions, while one partition is ahead of the others
     published.broker.make("live.log", 3)
     options, tables = ("--from", "kafka", "--kafka", published.broker.own(), "--prefix", "live"), tmp_path / "tables"
     rows, step = registry.rows(), len(published.records) // len(MOMENTS)
-    lagging, left = published.records[0].partition, list(published.records)
+    left = list(published.records)
+    ahead = max(left, key=position).partition
     for number, moment in enumerate(MOMENTS, 1):
-        sent = [
-            record
-            for record in left
-            if int(dict(record.headers)["annals_position"]) <= number * step - (record.partition == lagging) * 20
-        ]
+        sent = [each for each in left if position(each) <= number * step - (each.partition != ahead) * 40]
         left = [record for record in left if record not in sent]
         send(published, [*sent, *sent[-5:]])
         killed(tmp_path, moment, *options)
