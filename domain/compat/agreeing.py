@@ -10,6 +10,7 @@ from typing import Any, Final
 from domain.changes import ChangeSet
 from domain.compat import formats
 from domain.compat.family import FACADE, MESSAGECATALOG, SCHEMAREGISTRY, family_of
+from domain.compat.refusals import Conflict
 from domain.drafts import GroupDraft, ResourceDraft, VersionDraft
 
 #: The attributes that are made of a message definition's document.
@@ -30,7 +31,12 @@ _OF_FORMAT: Final = ("format", "envelope", "protocol")
 
 
 def facades_agree(changes: ChangeSet) -> None:
-    """Lets go of spellings and documents that are not those of the registry's own attributes any more."""
+    """Lets go of spellings and documents that are not those of the registry's own attributes any more.
+
+    Raises: Conflict where a Version that an older API adds would be pruned at once.
+    """
+    if changes.number is not None and any(changes.leaves(xid) for xid in changes.processed):
+        raise Conflict(error_detail="it would be older than all versions that the registry has room for")
     for group in changes.groups.values():
         if group.facade and _is_outdated(group):
             group.facade = _without(group.facade, "format")

@@ -294,6 +294,17 @@ def test_the_same_change_by_the_registry_is_the_same_event(registry: MemoryRegis
     assert plain(one) == plain(two)
 
 
+def test_a_version_that_would_not_last_is_refused() -> None:
+    # LEG-521, LEG-707: what is answered with has to be there
+    model = source(1)
+    model["groups"]["schemagroups"]["resources"]["schemas"] |= {"versionmode": "createdat", "singleversionroot": True}
+    registry = MemoryRegistry(model)
+    registry.do(put_group(G, "Text/1"))
+    registry.put(f"{S}/versions/x", {"format": "Text/1", "createdat": "2999-01-01T00:00:00Z"})
+    with pytest.raises(Conflict, match="older than all"):
+        registry.do(post(S, b"a"))
+
+
 def test_a_deleted_group_takes_all(registry: MemoryRegistry) -> None:
     # LEG-200 (S4, S6), LEG-1208
     registry.do(post(S, b"a"))
