@@ -28,6 +28,7 @@ from api.routes.docs import DOCS, OPENAPI, Described
 from api.routes.documents import DOCUMENTS, Documents
 from api.routes.events import EVENTS, EventFeed
 from api.routes.findings import FINDINGS, Findings
+from api.routes.hash import HASH, Hash
 from api.routes.health import LIVEZ, READYZ, Health
 from api.routes.history import HISTORY, History
 from api.routes.imports import IMPORT, Imports
@@ -58,7 +59,7 @@ from projections.xregistry_events import UNCONFIGURED
 #: Names below `/-/` that are answered, and those of them that the root has as well while the model leaves them free.
 OWN: Final = frozenset(
     (LIVEZ, READYZ, METRICS, OPENAPI, DOCS, SHORT, EVENTS, LOG, DOCUMENTS, HISTORY, INTERACTIONS, DIFF, RESTORE)
-) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, DESCRIPTIONS}
+) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, DESCRIPTIONS, HASH}
 ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
 
 
@@ -155,6 +156,7 @@ def _history(registry: Registry, feeds: Feeds, families: Sequence[Family]) -> Ma
         HISTORY: Place(History(registry)),
         INTERACTIONS: Place(Interactions(registry)),
         DIFF: Place(Diff(registry)),
+        HASH: Place(Hash(registry)),
         FINDINGS: Place(Findings(registry)),
         RESTORE: Place(Restore(registry)),
     }

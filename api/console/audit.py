@@ -72,8 +72,8 @@ def history(
     Example: annals log history /schemagroups/weather --below --from 2026-01-31T00:00:00Z
     """
     wanted = _asked(below=_word(below), order="desc" if newest_first else "asc", until=until, **{"from": after})
-    with _looking(database) as (view, store):
-        positions = looks.history(view, _xid(path), wanted, store.clock())
+    with looking(database) as (view, store):
+        positions = looks.history(view, named(path), wanted, store.clock())
         found = view.trail.revisions(_first(positions, limit), before=as_json)
         _print_revisions(found, as_json)
 
@@ -89,7 +89,7 @@ def interaction(
 
     Example: annals log interaction 01kd3yh5rz9m4t7c2x8v6b1nqw
     """
-    with _looking(database) as (view, _):
+    with looking(database) as (view, _):
         found = looks.interaction(view, xregcorrelationid, Asked(images=("before", "after") if as_json else ()))
         if found is None:
             raise Refused(f"no interaction has the id {xregcorrelationid}.")
@@ -117,8 +117,8 @@ def diff(
     Example: annals log diff /schemagroups/weather --from 2026-01-31T00:00:00Z --to 2026-02-01T00:00:00Z
     """
     wanted = _asked(below=_word(below), to=end, **{"from": start})
-    with _looking(database) as (view, store):
-        found = looks.difference(view, _xid(path), wanted, store.clock()).differences
+    with looking(database) as (view, store):
+        found = looks.difference(view, named(path), wanted, store.clock()).differences
         if as_json:
             _print(Format.NDJSON, DIFFERENCES, found)
         else:
@@ -126,7 +126,7 @@ def diff(
 
 
 @contextmanager
-def _looking(database: str | None) -> Iterator[tuple[View, Store]]:
+def looking(database: str | None) -> Iterator[tuple[View, Store]]:
     """One moment of the store that the settings name."""
     with closing(Store(existing(settings_with(database=database)).database)) as store:
         engine = store.engine
@@ -146,7 +146,7 @@ def _word(flag: bool) -> str:
     return "true" if flag else "false"
 
 
-def _xid(path: str) -> str:
+def named(path: str) -> str:
     """The xid of a path, which may begin and end with a slash, and end with `$details`."""
     whole = path.removesuffix("$details").strip("/")
     return looks.xid_of(whole.split("/") if whole else ())

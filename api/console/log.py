@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from api.console.audit import CHANGES, diff, history, interaction
+from api.console.hashes import hash_
 from api.console.lines import Column, show_json
 from api.console.lines import show as show_lines
 from api.console.options import Database, existing, settings_with
@@ -26,6 +27,7 @@ from projections.entities.verify_index import verify_index
 log: Final = typer.Typer(no_args_is_help=True, help="Look at the log: every change, in order, for ever.")
 for _verb in (history, interaction, diff):
     log.command()(_verb)
+log.command("hash")(hash_)
 
 Lines = Annotated[int, typer.Option("--lines", "-n", min=0, help="How many events to begin with.")]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on with new events until Ctrl-C.")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.openapi import audit, checking, feeds, findings, messages, restoring, subscriptions
+from api.openapi import audit, checking, feeds, findings, hashing, messages, restoring, subscriptions
 from api.openapi.parts import Schema, headers
 from api.openapi.parts import own as operation
 from api.openapi.problems import refusals
@@ -43,6 +43,7 @@ def _gives(says: str, media_type: str, schema: Schema) -> Schema:
 OWN_PATHS: Final[dict[str, Schema]] = {
     **feeds.PATHS,
     **audit.PATHS,
+    **hashing.PATHS,
     **restoring.PATHS,
     **findings.PATHS,
     **messages.PATHS,

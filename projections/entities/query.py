@@ -30,6 +30,7 @@ from projections.entities.rows import Row
 from projections.entities.scan import Scan, Scanned
 from projections.entities.selection import Selection
 from projections.entities.tables import tables
+from projections.hashes import Hashes
 from projections.log import Log
 from projections.positions import position
 from projections.subscriptions.stored import Stored
@@ -93,6 +94,10 @@ class View:
     def comparison(self, before: int, after: int) -> Comparison:
         """Two positions of the log compared, through the same connection."""
         return Comparison(self._db, before, after)
+
+    def hashes(self, position: int) -> Hashes:
+        """Hashes of parts of the tree as it was at a position of the log, through the same connection."""
+        return Hashes(self._db, position)
 
     def as_of(self, position: int, definitions: tuple[int, int] | None = None) -> View:
         """The view of a position of the log, through the same connection. definitions: those of then, where known."""

@@ -1,0 +1,137 @@
+"""Hashes of parts of the registry's tree, as of a position: by them two registries find where they differ.
+
+The hash of a part is a sum like the state hash (`commands.proof`), over what lives in a range of tree keys; so hashes
+of neighbouring parts add up, and the whole tree's is the state hash. `head` has the hash of each entity that has not
+changed since the position; those of the others are worked out from their images of then. The cost is that of the range
+and of what has changed in it since: the log is not looked at.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import Any, Final, NamedTuple
+
+from commands import proof
+from commands.mapper import image_of
+from domain import xid as xids
+from projections.audit.trail import batches
+from projections.database import Database
+from projections.log import Log
+
+_APART: Final = "".join(
+    " AND NOT (h.tree_key >= '{}' AND h.tree_key < '{}')".format(*xids.subtree(start[:-1])) for start in xids.APART
+)
+_RANGE: Final = f"h.tree_key >= ? AND h.tree_key < ?{_APART}"
+_HASHED: Final = "SELECT h.tree_key, h.xid, h.hash"
+_LIVING: Final = f" FROM head h WHERE {_RANGE} AND h.live"
+# The image of then is looked up alone: an entity that changes with everything below it has many others.
+_REPLACED: Final = (
+    " FROM head h CROSS JOIN entity_history e"
+    f" WHERE {_RANGE} AND h.position > ? AND e.tree_key = h.tree_key AND e.since ="
+    " (SELECT max(s.since) FROM entity_history s WHERE s.tree_key = h.tree_key AND s.since <= ?) AND e.until > ?"
+)
+NOW: Final = f"{_HASHED}{_LIVING} ORDER BY h.tree_key"
+THEN: Final = (
+    f"{_HASHED}, NULL AS type, 0 AS epoch, NULL AS attributes, NULL AS private{_LIVING} AND h.position <= ? UNION ALL"
+    f" SELECT e.tree_key, e.xid, NULL, e.type, e.epoch, e.attributes, e.private{_REPLACED} ORDER BY 1"
+)
+COUNT_NOW: Final = f"SELECT count(*){_LIVING}"
+COUNT_THEN: Final = (
+    f"SELECT (SELECT count(*){_LIVING} AND h.position <= ?) + (SELECT count(*){_REPLACED})"  # the values of THEN
+)
+
+
+class Keys(NamedTuple):
+    """Tree keys from one on and below another."""
+
+    low: str
+    high: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What lives in a range. first, last: xids of its ends in tree order, None where nothing lives."""
+
+    first: str | None
+    last: str | None
+    count: int
+    hash: bytes
+
+
+#: A part where nothing lives.
+EMPTY: Final = Part(None, None, 0, proof.NOTHING)
+
+
+class _Entity(NamedTuple):
+    key: str
+    xid: str
+    hash: bytes
+
+
+def keys_of(xid: str) -> Keys:
+    """Where an entity or collection is, with all that is below it."""
+    return Keys(xids.tree_key(xid), xids.subtree(xid)[1])
+
+
+class Hashes:
+    """The entities that live at a position of the log, what is apart from the tree left out, as numbers to compare."""
+
+    def __init__(self, db: Database, position: int) -> None:
+        self._db = db
+        self._position = position
+        self._is_now = Log(db).head().last == position
+
+    def cut(self, keys: Keys, parts: int) -> list[Part]:
+        """A range as parts of nearly the same size, at most as many as are asked for and none of them empty."""
+        count = self._db.one(COUNT_NOW if self._is_now else COUNT_THEN, self._values(keys))[0]
+        size, rest = divmod(count, parts)
+        entities = self._entities(keys)
+        sizes = (size + (number < rest) for number in range(min(parts, count)))
+        return [_summed(islice(entities, size)) for size in sizes]
+
+    def split(self, keys: Keys, places: Sequence[str]) -> list[Part]:
+        """A range as the parts between given tree keys, one more than those; each begins with its key.
+
+        places: in order, inside the range.
+        """
+        groups = groupby(self._entities(keys), lambda entity: bisect_right(places, entity.key))
+        found = {number: _summed(group) for number, group in groups}
+        return [found.get(number, EMPTY) for number in range(len(places) + 1)]
+
+    def _entities(self, keys: Keys) -> Iterator[_Entity]:
+        """In tree order, streamed."""
+        found = self._db.stream(NOW if self._is_now else THEN, self._values(keys))
+        return map(_entity, found)
+
+    def _values(self, keys: Keys) -> Sequence[Any]:
+        at = self._position
+        return keys if self._is_now else (*keys, at, *keys, at, at, at)
+
+
+def together(parts: Sequence[Part]) -> Part:
+    """The part that neighbouring parts are of."""
+    filled = [part for part in parts if part.count]
+    if not filled:
+        return EMPTY
+    hash = proof.moved(proof.NOTHING, (), (part.hash for part in filled))
+    return Part(filled[0].first, filled[-1].last, sum(part.count for part in filled), hash)
+
+
+def _entity(row: Sequence[Any]) -> _Entity:
+    key, xid, hash, *image = row
+    return _Entity(key, xid, bytes(hash) if hash is not None else _hashed(xid, *image))
+
+
+def _hashed(xid: str, type: str, epoch: int, attributes: str, private: str) -> bytes:
+    return proof.entity_hash(image_of(xid, type, epoch, attributes.encode(), private.encode()))
+
+
+def _summed(entities: Iterable[_Entity]) -> Part:
+    found = EMPTY
+    for batch in batches(entities):
+        hash = proof.moved(found.hash, (), (entity.hash for entity in batch))
+        found = Part(found.first or batch[0].xid, batch[-1].xid, found.count + len(batch), hash)
+    return found
