@@ -22,7 +22,7 @@ def upcasts() -> dict[str, Upcast]:
 
     # Inside, so that they travel to Spark's workers as code: those import the program as it is.
     def entity(content: State) -> State:
-        image = content.pop("image")
+        image: State = content.pop("image")
         return image | content
 
     def gone(content: State) -> State:
@@ -61,7 +61,7 @@ def test_an_old_event_reads_as_it_would_be_written_today(
 ) -> None:
     # P-14: stored bytes never change, what reads them does
     for topic, upcast in upcasts().items():
-        monkeypatch.setitem(UPCASTS, topic, upcast)  # type: ignore[arg-type]
+        monkeypatch.setitem(UPCASTS, topic, upcast)
     before = [older(row) for row in told]
     assert {row.topic for row in before} > {"Entity:1", "Gone:1", "EntityUpdated:1"}
     table = readmodel.rows if name == "rows" else analysis.TABLES[name]

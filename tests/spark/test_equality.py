@@ -42,7 +42,7 @@ from tests.spec.histories import Step, histories
 from tests.spec.test_properties_http import asked
 from tests.stores import schema_of
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(1800)]
 
 #: Several in a row, because one is short.
 HISTORIES = st.lists(histories(documents=True, most=60), min_size=6, max_size=9).map(lambda some: [*chain(*some)])
