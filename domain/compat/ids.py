@@ -24,7 +24,7 @@ _LONGEST: Final = 128
 _SUBDELIMS: Final = "!$&'()*+,;="
 _SEGMENT: Final = re.compile(rf"(?:[A-Za-z0-9\-._~@{_SUBDELIMS}]|%[0-9A-Fa-f]{{2}})+\Z")
 #: What no String of CloudEvents has: control characters and code points that are no characters.
-_REFUSED: Final = re.compile(
+NO_TEXT: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
     + "".join(chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
     + "]"
@@ -82,6 +82,6 @@ def _checked(id: str) -> str:
         raise ValueError("it is empty")
     if id in (".", ".."):
         raise ValueError("a path means something else by it")
-    if found := _REFUSED.search(id):
+    if found := NO_TEXT.search(id):
         raise ValueError(f"it has the code point U+{ord(found[0]):04X}, which is no character of a text")
     return id

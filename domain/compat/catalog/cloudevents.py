@@ -14,6 +14,7 @@ from domain.compat import uris
 from domain.compat.catalog import metaschema
 from domain.compat.catalog.holding import STRING, Slot, as_media_type, declared, is_held, leave, noted, stated
 from domain.compat.catalog.metaschema import Malformed, Section, Sections, one_of, parsed_by
+from domain.compat.ids import NO_TEXT
 from domain.findings.values import mapping
 from domain.jsontext import Json
 
@@ -22,8 +23,6 @@ DATASCHEMA: Final = ("attributes", "dataschema")
 
 _NAME: Final = re.compile(r"[a-z0-9]+\Z")
 _LARGEST: Final = 2**31
-#: What a String of CloudEvents does not have.
-_REFUSED: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 _SLOTS: Final = {
     "specversion": Slot("string"),
     "type": Slot("string"),
@@ -36,7 +35,7 @@ _KNOWN: Final = ("specversion", "id", "type", "source", "subject", "time", "data
 def _string(value: Json) -> str | None:
     if not isinstance(value, str):
         return "it is no string"
-    return "it has a character that no String of CloudEvents has" if _REFUSED.search(value) else None
+    return "it has a character that no String of CloudEvents has" if NO_TEXT.search(value) else None
 
 
 def _value(value: Json) -> str | None:
