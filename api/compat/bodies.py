@@ -67,6 +67,8 @@ def message_command(
 
     Raises: Invalid, with the place in the document that breaks a rule.
     """
+    if attributes.format not in (None, format):
+        raise refused("format", f'the format of the group is "{format}"')
     try:
         definition = documents.parse(format, content)
     except documents.Malformed as error:
@@ -75,7 +77,7 @@ def message_command(
     said = attributes.description if attributes.description is not None else definition.description
     tree = {**mapped.attributes, **({"description": said} if said is not None else {})}
     facade = _facade(target, base, attributes)
-    facade = replace(facade, content=content, contenttype=contenttype, left=mapped.left)
+    facade = replace(facade, format=format, content=content, contenttype=contenttype, left=mapped.left)
     return WriteTree(target.xid, tree, Method.POST, facade=facade)
 
 

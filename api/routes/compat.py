@@ -31,7 +31,8 @@ class Compat:
     """
 
     def __init__(self, registry: Registry, public_url: str | None, most: int) -> None:
-        latest = Latest(registry.readers.quick())
+        self._quick = registry.readers.quick
+        self._latest = latest = Latest(registry.readers.quick())
         root = public_url or UNCONFIGURED
         self._reading = Reading(registry, Moments(registry.readers, latest, registry.store.clock), root)
         self._writing = Writing(registry, latest, root, most)
@@ -47,6 +48,8 @@ class Compat:
             raise NotAllowed(problems.ActionNotSupported(action=request.method), _allow(target))
         if target.kind is Kind.DESCRIPTION:
             return description(request, target.family)
+        if "entities" not in self._latest.current(self._quick()).capabilities.available:
+            raise problems.NotAvailable("/entities")
         if request.reads:
             return await self._reading.answer(request, target)
         return await self._writing.answer(request, target, receive)
