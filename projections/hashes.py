@@ -36,7 +36,7 @@ _REPLACED: Final = (
 NOW: Final = f"{_HASHED}{_LIVING} ORDER BY h.tree_key"
 THEN: Final = (
     f"{_HASHED}, NULL AS type, 0 AS epoch, NULL AS attributes, NULL AS private{_LIVING} AND h.position <= ? UNION ALL"
-    f" SELECT e.tree_key, e.xid, NULL, e.type, e.epoch, e.attributes, e.private{_REPLACED} ORDER BY 1"
+    f" SELECT h.tree_key, e.xid, NULL, e.type, e.epoch, e.attributes, e.private{_REPLACED} ORDER BY 1"
 )
 COUNT_NOW: Final = f"SELECT count(*){_LIVING}"
 COUNT_THEN: Final = (
