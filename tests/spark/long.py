@@ -1,0 +1,168 @@
+"""A log of any length, made in a moment: what a busy registry would have written, without the requests behind it.
+
+Most interactions add a Version to a schema or change one, as real ones do; some make or delete schemas, and now and
+then one brings thousands. Events follow from each other as a registry's do: revisions, epochs, births, both hashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any, Final, NamedTuple
+
+from commands import proof
+from commands.clock import text_of
+from commands.mapper import image, state
+from commands.proof import START, Chain, Interaction, LogRow
+from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+
+GROUPS: Final = 50
+#: Schemas that an import brings, and how many interactions there are for one import.
+IMPORT: Final = 2000
+RARE: Final = 10_000
+
+_BEGAN: Final = datetime(2024, 1, 1, tzinfo=UTC)
+_GROUP: Final = "schemagroups"
+_SCHEMA: Final = "schemagroups.schemas"
+_VERSION: Final = "schemagroups.schemas.versions"
+_AGAIN: Final = {"changed": ("epoch", "modifiedat", "name")}
+
+
+class Change(NamedTuple):
+    """What one interaction does to one entity. further: members of its event."""
+
+    kind: type[EntityEvent]
+    xid: str
+    type: str
+    attributes: dict[str, Any]
+    further: dict[str, Any] = {}
+
+
+class _Stream(NamedTuple):
+    """How an entity stands. hash: of its image, as a number; 0 once it is gone."""
+
+    revision: int = 0
+    epoch: int = 0
+    born: int = 0
+    hash: int = 0
+
+
+class Log:
+    """The log so far. end: its last interaction. living, replaced: rows that a read model has of it."""
+
+    def __init__(self) -> None:
+        self.end = START
+        self.living = self.replaced = 0
+        self._streams: dict[str, _Stream] = {}
+        self._sum = 0
+
+    def record(self, *changes: Change) -> tuple[Interaction, list[LogRow]]:
+        """One more interaction."""
+        before = self.end.last
+        now, id = _BEGAN + timedelta(seconds=before), f"{before:032x}"
+        rows = [self._row(position, change, now, id) for position, change in enumerate(changes, before + 1)]
+        facts = START._replace(
+            last=before + len(rows),
+            first=before + 1,
+            xregcorrelationid=id,
+            folded=id,
+            time=text_of(now),
+            caller=f"caller{before % 7}",
+            command="WriteTree POST /schemagroups",
+            registry_url="https://registry.example.com",
+        )
+        chain, statehash = Chain(self.end.chain, facts), (self._sum % (1 << 256)).to_bytes(32)
+        for row in rows:
+            chain.add(row)
+        self.end = facts._replace(chain=chain.digest(statehash), state=statehash)
+        return self.end, rows
+
+    def _row(self, position: int, change: Change, now: datetime, id: str) -> LogRow:
+        old = self._streams.get(change.xid, _Stream())
+        fresh, gone = change.kind is EntityCreated, change.kind is EntityDeleted
+        born, epoch = (position, 1) if fresh else (old.born, old.epoch + (change.kind is EntityUpdated))
+        private = {} if gone else {BORN: born}
+        own = {"xid": change.xid, "type": change.type, "attributes": change.attributes, "private": private}
+        event = change.kind(
+            **own, revision=old.revision + 1, epoch=epoch, xregcorrelationid=id, time=now, **change.further
+        )
+        whole = image(event)
+        hash = 0 if gone else int.from_bytes(proof.entity_hash(whole))
+        self._sum += hash - old.hash
+        self.living += bool(hash) - bool(old.hash)
+        self.replaced += bool(old.hash)
+        self._streams[change.xid] = _Stream(event.revision, epoch, born, hash)
+        return LogRow(position, change.xid, event.revision, event.TOPIC, state(event, whole))
+
+
+def interactions(log: Log, events: int, seed: int = 1) -> Iterator[tuple[Interaction, list[LogRow]]]:
+    """A history of so many events, or a few more, in a log that is empty."""
+    chance, schemas, versions = Random(seed), list[str](), dict[str, int]()
+    yield log.record(Change(EntityCreated, "/", "/", {"registryid": "long"}), *map(_group, range(GROUPS)))
+    for count in range(events):
+        draw = chance.random()
+        if count % RARE == 0 or draw < 0.1:
+            made = range(len(schemas), len(schemas) + (1 if count % RARE else IMPORT))
+            new = [f"/schemagroups/g{chance.randrange(GROUPS)}/schemas/s{number}" for number in made]
+            schemas += new
+            versions |= dict.fromkeys(new, 1)
+            yield log.record(*(change for xid in new for change in _created(xid)))
+        elif (xid := schemas[int(len(schemas) * draw * chance.random())]) not in versions:
+            versions[xid] = 1  # one that was deleted comes back
+            yield log.record(*_created(xid))
+        elif draw < 0.13:
+            yield log.record(*_deleted(xid, versions.pop(xid)))
+        elif draw < 0.4:
+            version = chance.randint(1, versions[xid])
+            yield log.record(_version(EntityUpdated, xid, version, f"n{count}", _AGAIN))
+        else:
+            versions[xid] += 1
+            yield log.record(*_added(xid, versions[xid]))
+        if log.end.last >= events:
+            return
+
+
+def _group(number: int) -> Change:
+    id = f"g{number}"
+    return Change(EntityCreated, f"/schemagroups/{id}", _GROUP, {"schemagroupid": id, "name": f"Group {number}"})
+
+
+def _created(xid: str) -> tuple[Change, ...]:
+    return _schema(EntityCreated, xid, 1), _version(EntityCreated, xid, 1)
+
+
+def _added(xid: str, number: int) -> tuple[Change, ...]:
+    """The newest Version is the default one, which the one before it is no longer."""
+    again = _schema(EntityUpdated, xid, number, _AGAIN)
+    return again, _version(EntityRefreshed, xid, number - 1), _version(EntityCreated, xid, number)
+
+
+def _deleted(xid: str, count: int) -> Iterable[Change]:
+    yield Change(EntityDeleted, xid, _SCHEMA, {})
+    for number in range(1, count + 1):
+        yield Change(EntityDeleted, f"{xid}/versions/{number}", _VERSION, {})
+
+
+def _schema(kind: type[EntityEvent], xid: str, number: int, further: dict[str, Any] | None = None) -> Change:
+    meta = {"schemaid": xid.rpartition("/")[2], "createdat": "2024-01-01T00:00:00Z", "defaultversionid": str(number)}
+    attributes = _told(xid, number) | {"meta": meta, "versionscount": number}
+    return Change(kind, xid, _SCHEMA, attributes, further or {})
+
+
+def _version(
+    kind: type[EntityEvent], xid: str, number: int, name: str = "", further: dict[str, Any] | None = None
+) -> Change:
+    attributes = _told(xid, number) | {"isdefault": kind is EntityCreated, "name": name or f"Version {number}"}
+    return Change(kind, f"{xid}/versions/{number}", _VERSION, attributes, further or {})
+
+
+def _told(xid: str, number: int) -> dict[str, Any]:
+    return {
+        "schemaid": xid.rpartition("/")[2],
+        "versionid": str(number),
+        "name": f"Schema of {xid}",
+        "labels": {"team": f"team{number % 9}"},
+        "ancestorid": str(max(1, number - 1)),
+        "format": "JsonSchema/draft-07",
+    }
