@@ -110,7 +110,8 @@ def create_app(
             **_history(registry, feeds, families),
             PREVIEWS: Place(Previews(parts, gate, families), open=True),
         }
-        compat = Place(Compat(registry, settings.public_url, settings.compat_body))
+        most = min(settings.compat_body, settings.max_body)
+        compat = Place(Compat(registry, settings.public_url, most))
         trees = {SUBSCRIPTIONS: Place(Subscriptions(parts)), COMPAT: compat}
         mounts = Mounts(settings.compat_hosts, xregistry.is_free)
         app.router.default = Front(xregistry, own, ALIASES, fixed, manners, trees, mounts.mounted)

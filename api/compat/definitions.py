@@ -109,7 +109,7 @@ def definition(view: View, family: Family, xid: str, shown: Shown, root: str) ->
         shown=shown,
         format=_format(family, group, facade, version),
         authority=facade.get("authority"),
-        about=facade.get("description", _latest_description(view, xid, shown, version)),
+        about=facade["description"] if "description" in facade else _latest_description(view, xid, shown, version),
         description=version.get("description"),
         createdat=resource.createdat,
         modifiedat=resource.modifiedat,

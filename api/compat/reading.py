@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from api import conditional
 from api.answer import Answer
-from api.asof import linked, parameter
+from api.asof import linked, parameter, reference
 from api.compat.access import check_read
 from api.compat.answers import document_answer, json_answer
 from api.compat.asked import AFTER, ASOF, LIMIT, URI, parameters, refused
@@ -193,4 +193,4 @@ def _size(limit: str) -> int:
 def _next(look: Look, limit: str, last: str) -> tuple[bytes, bytes]:
     path = look.request.raw.rstrip("/")
     url = linked(f"{look.request.base}{path}?limit={limit}&after={quote(last, safe='')}", look.moment)
-    return b"link", f"<{url}>;rel=next".encode("latin-1", "replace")
+    return b"link", f"<{reference(url)}>;rel=next".encode("latin-1", "replace")

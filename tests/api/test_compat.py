@@ -147,6 +147,16 @@ def test_a_body_is_bounded_in_either_form(sqlite_url: str) -> None:
         for body in (broken[:-1], broken + b"x", b"", broken[:4]):
             assert api.send("POST", SCHEMA, body, content_encoding="gzip").status_code == 400, body
         assert api.get(f"{SCHEMA}/versions") == [1]
+    with serving(sqlite_url, max_body=10) as api:
+        assert api.send("POST", SCHEMA, b"a" * 11).status_code == 413
+
+
+def test_requests_are_counted_by_themselves(api: Api) -> None:
+    # metrics tell requests to the older APIs, by whatever path, from those to the registry's own
+    api.get("/messagecatalog")
+    text = api.send("GET", "/-/metrics").text
+    assert 'annals_http_requests_total{method="GET",route="compat",status="200"} 1.0' in text
+    assert 'annals_http_requests_total{method="PUT",route="compat",status="201"} 2.0' in text
 
 
 @pytest.mark.parametrize(
