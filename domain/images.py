@@ -138,7 +138,8 @@ def _resource_image(resource: ResourceDraft, default: VersionDraft | None) -> tu
         private = {"document": before.document}
     count = len(resource.living()) if resource.complete or before is None else before.attributes["versionscount"]
     image = {**shown, "meta": resource.meta.image(readonly=resource.readonly), "versionscount": count}
-    private |= {"counter": resource.counter or None, FACADE: resource.facade or None}
+    private["counter"] = resource.counter or None
+    private[FACADE] = resource.facade or None
     return image, {name: value for name, value in private.items() if value is not None}
 
 

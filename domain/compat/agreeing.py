@@ -42,7 +42,8 @@ def facades_agree(changes: ChangeSet) -> None:
             group.facade = _without(group.facade, "format")
     for resource in changes.resources.values():
         if resource.type.hasdocument:
-            _check_format(resource)
+            if resource.facade:
+                _check_format(resource)
         elif family_of(resource.xid) == MESSAGECATALOG:
             for version in resource.living():
                 if version.written and _is_other(version):

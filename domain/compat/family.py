@@ -79,7 +79,7 @@ def family_of_type(type: str) -> Family | None:
 
 def is_number(text: str) -> bool:
     """Whether a text is how a number is written: decimal, from 1 on, without leading zeros (LEG-209)."""
-    return text.isascii() and text.isdecimal() and text[0] != "0"
+    return text.isdecimal() and text.isascii() and text[0] != "0"
 
 
 def number_of(versionid: str, private: Mapping[str, Any]) -> int:

@@ -23,7 +23,10 @@ USED: Final = "used"
 def versions_are_numbered(changes: ChangeSet) -> None:
     """Gives each new Version its number, and remembers those of Versions that go."""
     for resource in changes.resources.values():
-        if resource.membership_changed and not resource.deleted and family_of(resource.xid):
+        # An import is thousands of Resources about which there is nothing to say.
+        if not resource.membership_changed or resource.deleted or _says_itself(resource):
+            continue
+        if family_of(resource.xid) is not None:
             _number(changes, resource)
 
 
@@ -49,8 +52,6 @@ def _number(changes: ChangeSet, resource: ResourceDraft) -> None:
     fresh = [version for version in resource.living() if version.entity is None]
     gone = {version.number for version in old if version.gone is not None} - {0}
     before = used(resource)
-    if not before and not gone and all(map(_is_plain, old)) and all(map(_is_plain, fresh)):
-        return
     taken = {version.number for version in old}
     left = [version for version in fresh if not _takes_its_own(changes, version, before, taken)]
     highest = max(before.highest, *taken, 0)
@@ -61,9 +62,14 @@ def _number(changes: ChangeSet, resource: ResourceDraft) -> None:
     resource.facade = {**others, USED: after.text} if after.ranges else others
 
 
-def _is_plain(version: VersionDraft) -> bool:
-    """Whether a Version's id is its number, and nothing says otherwise."""
-    return is_number(version.id) and "number" not in version.facade
+def _says_itself(resource: ResourceDraft) -> bool:
+    """Whether the id of each Version is its number, and none was ever another's."""
+    if USED in resource.facade:
+        return False
+    for version in resource.versions.values():
+        if version.gone is not None or version.facade or not is_number(version.id):
+            return False
+    return True
 
 
 def _takes_its_own(changes: ChangeSet, version: VersionDraft, before: Spans, taken: set[int]) -> bool:

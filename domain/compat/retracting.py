@@ -43,7 +43,7 @@ def kept_ones_go_with_their_owners(changes: ChangeSet) -> None:
         if group.deleted and family_of(group.xid):
             changes.forget(changes.world.published.kept(group.xid))
     for resource in changes.resources.values():
-        if _loses_all(resource) and family_of(resource.xid):
+        if resource.entity is not None and _loses_all(resource) and family_of(resource.xid):
             changes.forget(changes.world.published.kept(resource.xid))
 
 

@@ -175,8 +175,8 @@ def test_what_a_document_comes_to(
 
 #: What is there, what is sent, and how it is refused.
 REFUSED: list[tuple[str, list[Command], Command, type[Exception], str]] = [
-    ("no group", [], post("/schemagroups/x/schemas/s", b"a"), NotFound, ""),
-    ("a group in other letters", [], post("/schemagroups/G/schemas/s", b"a"), NotFound, ""),
+    ("no group", [], post("/schemagroups/x/schemas/s", b"a"), NotFound, "cannot be found"),
+    ("a group in other letters", [], post("/schemagroups/G/schemas/s", b"a"), NotFound, "cannot be found"),
     ("an id in other letters", [post(S, b"a")], post(f"{G}/schemas/S", b"a"), Conflict, "LEG-402"),
     ("a group's id in other letters", [], put_group("/schemagroups/G"), Conflict, "LEG-402"),
     ("a known id, other bytes", [post(S, b"a", id="i")], post(S, b"b", id="i"), Conflict, "LEG-606"),
