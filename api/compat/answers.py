@@ -5,6 +5,7 @@ Rules LEG-203, LEG-301, LEG-302, LEG-503, LEG-511, LEG-521 to LEG-525, LEG-1106,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from domain.jsontext import dumps
 
 #: What browsers would run as a page of this server.
 _ACTIVE: Final = frozenset(("text/html", "application/xhtml+xml", "image/svg+xml"))
+#: What a header can hold, a character for each byte.
+_HEADER: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*\Z")
 _UNTYPED: Final = b"application/octet-stream"
 #: What came from a client is never run, whatever it says that it is (LEG-525).
 _HARMLESS: Final = ((b"x-content-type-options", b"nosniff"), (b"content-security-policy", b"sandbox"))
@@ -94,12 +97,7 @@ def media_type(contenttype: str | None) -> bytes:
     """The Content-Type that was stored, byte for byte as far as a header can hold it (LEG-511, LEG-512)."""
     if not contenttype:
         return _UNTYPED
-    if contenttype.isprintable():
-        try:
-            return contenttype.encode("latin-1")
-        except UnicodeEncodeError:
-            pass
-    return encode_text(contenttype).encode()
+    return contenttype.encode("latin-1") if _HEADER.match(contenttype) else encode_text(contenttype).encode()
 
 
 def _attached(contenttype: str | None) -> Iterator[tuple[bytes, bytes]]:

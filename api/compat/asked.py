@@ -87,15 +87,15 @@ def names_of(family: Family) -> Mapping[str, tuple[str, str]]:
 
 
 def attributes(request: Request, family: Family, given: Mapping[str, str]) -> Attributes:
-    """The attributes of a POST. given: its parameters. Raises: BadRequest where places differ (LEG-501, LEG-504)."""
+    """The attributes of a POST. given: its parameters. Raises: Invalid where places differ (LEG-501, LEG-504)."""
     found: dict[str, str] = {}
     for name, (parameter, header) in names_of(family).items():
         values = {*([given[parameter]] if parameter in given else []), *_headers(request, header)}
         if len(values) > 1:
             raise refused(parameter, f"the query and the header {header} give it different values")
-        given_value = next(iter(values), None)
-        if given_value or (given_value is not None and name in _TEXTS):
-            found[name] = given_value
+        value = values.pop() if values else None
+        if value or (value is not None and name in _TEXTS):
+            found[name] = value
     return Attributes(**_with_format_of(request, found))
 
 
