@@ -26,6 +26,8 @@ _APART: Final = "".join(
 )
 _RANGE: Final = f"h.tree_key >= ? AND h.tree_key < ?{_APART}"
 _HASHED: Final = "SELECT h.tree_key, h.xid, h.hash"
+# Without types of their own, PostgreSQL would sort both halves of a union together instead of merging them.
+_NONE: Final = ", ".join(f"CAST(NULL AS {type})" for type in ("text", "bigint", "text", "text"))
 _LIVING: Final = f" FROM head h WHERE {_RANGE} AND h.live"
 # The image of then is looked up alone: an entity that changes with everything below it has many others.
 _REPLACED: Final = (
@@ -35,8 +37,8 @@ _REPLACED: Final = (
 )
 NOW: Final = f"{_HASHED}{_LIVING} ORDER BY h.tree_key"
 THEN: Final = (
-    f"{_HASHED}, NULL AS type, 0 AS epoch, NULL AS attributes, NULL AS private{_LIVING} AND h.position <= ? UNION ALL"
-    f" SELECT h.tree_key, e.xid, NULL, e.type, e.epoch, e.attributes, e.private{_REPLACED} ORDER BY 1"
+    f"{_HASHED}, {_NONE}{_LIVING} AND h.position <= ? UNION ALL"
+    f" SELECT h.tree_key, e.xid, CAST(NULL AS bytea), e.type, e.epoch, e.attributes, e.private{_REPLACED} ORDER BY 1"
 )
 COUNT_NOW: Final = f"SELECT count(*){_LIVING}"
 COUNT_THEN: Final = (

@@ -74,6 +74,7 @@ def test_it_has_every_path_and_method(api: Api, described: Json) -> None:
         "notes": 5,
         "our own": 7,
         "audit": 4,
+        "hashes": 1,
         "findings": 1,
         "feeds": 4,
         "messages": 3,
