@@ -66,9 +66,10 @@ def parameters(request: Request, known: Collection[str] = ()) -> Mapping[str, st
         if name == other:
             raise problems.BadFlag(flag=name)
         if name != flag and name not in known:
-            raise refused(name, f"there is no such parameter here, only {', '.join(sorted({flag, *known}))}")
+            reason = f"there is no such parameter here, only {', '.join(sorted({flag, *known}))}"
+            raise refused(name, reason, "LEG-501")
         if name in found:
-            raise refused(name, "it may appear once only")
+            raise refused(name, "it may appear once only", "LEG-212" if name == URI else "LEG-501")
         found[name] = _decoded(value, f'the parameter "{name}"')
     return found
 
@@ -92,16 +93,16 @@ def attributes(request: Request, family: Family, given: Mapping[str, str]) -> At
     for name, (parameter, header) in names_of(family).items():
         values = {*([given[parameter]] if parameter in given else []), *_headers(request, header)}
         if len(values) > 1:
-            raise refused(parameter, f"the query and the header {header} give it different values")
+            raise refused(parameter, f"the query and the header {header} give it different values", "LEG-501")
         value = values.pop() if values else None
         if value or (value is not None and name in _TEXTS):
             found[name] = value
     return Attributes(**_with_format_of(request, found))
 
 
-def refused(name: str, reason: str) -> Problem:
-    """The refusal of one attribute or parameter."""
-    return Invalid(name=name, error_detail=reason)
+def refused(name: str, reason: str, rule: str) -> Problem:
+    """The refusal of one attribute or parameter, which names the rule that it breaks (LEG-211)."""
+    return Invalid(name=name, error_detail=f"{reason} ({rule})")
 
 
 def contenttype_of(request: Request) -> str | None:
@@ -137,7 +138,7 @@ async def object_of(request: Request, receive: Receive, most: int) -> dict[str, 
     except InvalidJson as error:
         raise problems.ParsingData(error_detail=str(error)) from None
     if not isinstance(found, dict):
-        raise refused("body", "a JSON object is needed")
+        raise refused("body", "a JSON object is needed", "LEG-204")
     return found
 
 
@@ -154,12 +155,12 @@ def _with_format_of(request: Request, found: dict[str, str]) -> dict[str, str]:
     try:
         named = formats.of_media_type(contenttype_of(request) or "")
     except ValueError as error:
-        raise refused("format", str(error)) from None
+        raise refused("format", str(error), "LEG-504") from None
     if named is None:
         return found
     stated = found.setdefault("format", named)
     if not formats.same(stated, named):
-        raise refused("format", f"the media type says {named!r}, the request {stated!r}")
+        raise refused("format", f"the media type says {named!r}, the request {stated!r}", "LEG-504")
     return found
 
 

@@ -32,7 +32,7 @@ def group_command(target: Target, base: str, body: Mapping[str, Any]) -> WriteTr
     _check_id(target, given.pop("id", None))
     format = given.get("format")
     if format == "" or (format is None and not schemas):
-        raise refused("format", "a format is needed" if format is None else "it may be left out, but not be empty")
+        raise refused("format", "it is needed" if not schemas else "it may be left out, but not be empty", "LEG-204")
     tree: dict[str, Any] = {"description": given["description"]} if "description" in given else {}
     if "groupProperties" in given:
         tree["labels"] = given["groupProperties"]
@@ -68,11 +68,11 @@ def message_command(
     Raises: Invalid, with the place in the document that breaks a rule.
     """
     if attributes.format not in (None, format):
-        raise refused("format", f'the format of the group is "{format}"')
+        raise refused("format", f'the format of the group is "{format}"', "LEG-801")
     try:
         definition = documents.parse(format, content)
     except documents.Malformed as error:
-        raise refused(error.pointer or "document", str(error)) from None
+        raise refused(error.pointer or "document", error.text, "LEG-801 to LEG-804") from None
     mapped = catalog.to_attributes(format, definition.document, find)
     said = attributes.description if attributes.description is not None else definition.description
     tree = {**mapped.attributes, **({"description": said} if said is not None else {})}
@@ -93,7 +93,7 @@ def _checked(name: str, value: str | None, check: Callable[[str], str]) -> None:
         if value is not None:
             check(value)
     except ValueError as error:
-        raise refused(name, str(error)) from None
+        raise refused(name, str(error), "LEG-603") from None
 
 
 def _check_id(target: Target, id: str | None) -> None:
@@ -105,22 +105,22 @@ def _check_id(target: Target, id: str | None) -> None:
     except ValueError:
         same = id == target.group
     if not same:
-        raise refused("id", "the path has another one")
+        raise refused("id", "the path has another one", "LEG-204")
 
 
 def _member(known: Mapping[str, Callable[[str, Any], Any]], name: str, value: Any) -> Any:
     if name not in known:
-        raise refused(name, f"there is no such member, only {', '.join((*known, *sorted(_SERVED)))}")
+        raise refused(name, f"there is no such member, only {', '.join((*known, *sorted(_SERVED)))}", "LEG-204")
     return None if value is None else known[name](name, value)
 
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise refused(name, "a text is needed")
+        raise refused(name, "a text is needed", "LEG-204")
     return value
 
 
 def _texts(name: str, value: Any) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
-        raise refused(name, "an object of texts is needed")
+        raise refused(name, "an object of texts is needed", "LEG-204")
     return value

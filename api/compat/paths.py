@@ -126,7 +126,7 @@ def _id(segment: str) -> str:
         id = ids.decoded(segment)
         ids.to_xid(id)  # so that it has one wherever it is asked for
     except ValueError as error:
-        raise problems.BadRequest(error_detail=f'the id "{segment}" cannot be: {error}') from None
+        raise problems.BadRequest(error_detail=f'the id "{segment}" cannot be: {error} (LEG-401)') from None
     return id
 
 

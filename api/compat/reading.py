@@ -129,7 +129,7 @@ def _looked_up(look: Look) -> Answer:
     """The Version of a URI; one that the caller may not read is not found, so that nobody can try URIs (LEG-1104)."""
     uri = look.given.get(URI)
     if not uri:
-        raise refused(URI, "the URI of a version is needed, once")
+        raise refused(URI, "the URI of a version is needed, once", "LEG-212")
     shown = found_by(look.view, look.target.family, uri, look.roots)
     if shown is None or not look.request.caller.reads(shown.row.xid):
         raise missing(look.request)
@@ -180,13 +180,13 @@ def _position(members: Sequence[Any], after: str) -> Any:
     if not members or isinstance(members[0], str):
         return after
     if not (after.isascii() and after.isdecimal() and len(after) < 19):
-        raise refused(AFTER, f"{after!r} is no number")
+        raise refused(AFTER, f"{after!r} is no number", "LEG-203")
     return int(after)
 
 
 def _size(limit: str) -> int:
     if not (limit.isascii() and limit.isdecimal() and len(limit) < 10 and 0 < int(limit) <= _MOST):
-        raise refused(LIMIT, f"{limit!r} is no number from 1 to {_MOST}")
+        raise refused(LIMIT, f"{limit!r} is no number from 1 to {_MOST}", "LEG-203")
     return int(limit)
 
 

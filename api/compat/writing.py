@@ -99,7 +99,7 @@ class Writing:
         told, contenttype = attributes(request, family, given), contenttype_of(request)
         content = await content_of(request, receive, self._most)
         if not content:
-            raise refused("document", "the body is empty")
+            raise refused("document", "the body is empty", "LEG-512")
         base = self._root + family.base
         if family is SCHEMAREGISTRY:
             made = partial(schema_command, target, base, told, content, contenttype)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -130,7 +131,9 @@ def _refusal(answer: Answer) -> dict[str, Any]:
     assert body.pop("detail") and body.pop("title")
     for told in ("violations", "incompatibilities"):
         body.pop(told, None)
-    body.get("args", {}).pop("error_detail", None)
+    reason = body.get("args", {}).pop("error_detail", "")
+    if body["type"].endswith("#invalid_definition"):
+        assert re.search(r"\(LEG-\d+", reason), reason
     return body
 
 
