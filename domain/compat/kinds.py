@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from domain.compat import formats
+from domain.compat.catalog import groups
 from domain.compat.facade import Facade
 from domain.compat.family import FACADE, SCHEMAREGISTRY, Family
 from domain.compat.refusals import Conflict, Invalid
@@ -17,9 +18,7 @@ from domain.drafts import ResourceDraft
 from domain.entities import Entity
 from domain.jsontext import Json
 
-CLOUDEVENTS: Final = "CloudEvents"
-#: Of a message group that says neither of envelopes nor of a protocol.
-_PLAIN: Final = "xRegistry"
+_CLOUDEVENTS: Final = "CloudEvents"
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
@@ -38,15 +37,10 @@ def are_same(family: Family, one: str | None, other: str | None) -> bool:
 def of_group(family: Family, group: Entity) -> str | None:
     """The format of a Group, as the older API spells it; None for a schema group without one."""
     own: str | None = group.private.get(FACADE, {}).get("format")
-    if own is not None:
-        return own
-    shown = group.attributes
-    if family == SCHEMAREGISTRY:
-        return formats.spelled(shown["format"]) if shown.get("format") else None
-    if shown.get("envelope"):
-        return CLOUDEVENTS
-    protocol = shown.get("protocol")
-    return str(protocol).partition("/")[0].upper() if protocol else _PLAIN
+    if family != SCHEMAREGISTRY:
+        return groups.format_of(group.attributes, own)
+    shown = group.attributes.get("format")
+    return own or (formats.spelled(shown) if shown else None)
 
 
 def of_definition(group: Entity, resource: ResourceDraft, facade: Facade) -> str | None:
@@ -72,7 +66,7 @@ def check_criteria(
     group: Entity, resource: ResourceDraft, facade: Facade, tree: Mapping[str, Json], authority: str | None
 ) -> None:
     """What identifies a message definition of CloudEvents. Raises: Invalid (LEG-804), Conflict (LEG-805)."""
-    if facade.family == SCHEMAREGISTRY or of_group(facade.family, group) != CLOUDEVENTS:
+    if facade.family == SCHEMAREGISTRY or of_group(facade.family, group) != _CLOUDEVENTS:
         return
     type = _type_of(tree)
     imported = authority is not None and facade.id is not None and _ABSOLUTE.match(facade.id)
