@@ -39,21 +39,11 @@ def rebuild(
         refuse_existing(log.sparkSession, events.folder)
     if asof is not None:
         log = log.where(log.last <= asof)
-    with _kept(log), _staged(stage) as folder:
+    with _staged(stage) as folder:
         report = replace(computed(log, _end(log), folder))
-        if events is not None:
-            write(log, events)
+    if events is not None:
+        write(log, events)
     return report
-
-
-@contextmanager
-def _kept(log: DataFrame) -> Iterator[None]:
-    """Reads a log from where it comes once: each table goes through it, and a topic would be decoded every time."""
-    log.persist()
-    try:
-        yield
-    finally:
-        log.unpersist()
 
 
 def _end(log: DataFrame) -> int:
