@@ -221,7 +221,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("large") / "annals.db"
     create(f"sqlite:///{file}")
     with serving(f"sqlite:///{file}") as api:
-        files = {"files": {"f": {}, "f-1": {}}}
+        files: Json = {"files": {"f": {}, "f-1": {}}}
         api.done("POST", "/dirs", {f"d{n:03}": files if n % 10 == 0 else {} for n in range(ENTITIES)})
     return file
 
