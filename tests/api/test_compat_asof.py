@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from commands.log import Store
+from commands.verify import verify, verify_rows
 from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY
 from domain.model.builtin import default_source
 from tests.api.conftest import Api, create, postgres_server, postgres_url, serving, sqlite_url, store_url
@@ -38,7 +41,7 @@ BESIDES = ("link", "memento-datetime", "cache-control", "vary")
 
 def writes(chance: random.Random) -> Iterator[tuple[str, str, Any]]:
     """Writes by all three APIs, on few ids, so that most of them meet what others left."""
-    kinds = [
+    kinds: list[Callable[[str, bytes], tuple[str, str, Any]]] = [
         lambda id, text: ("POST", f"{SCHEMAS}/{id}?format=own", text),
         lambda id, text: ("POST", f"{SCHEMAS}/{id}?format=own&description=d{text.decode()}", text),
         lambda id, text: ("POST", f"{SCHEMAS}/{id}?format=own&id=urn:s:1", text),
@@ -90,3 +93,5 @@ def test_the_past_stays_as_it_was(store_url: str, seed: int) -> None:
         for moment, then in moments.items():
             for read, wanted in zip(READS, then, strict=True):
                 assert said(api, read, moment) == wanted, (moment, read)
+    with closing(Store(store_url)) as store:
+        assert [*verify(store), *verify_rows(store)] == []
