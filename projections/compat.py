@@ -40,7 +40,8 @@ class Shown(NamedTuple):
 class Published:
     """A reader over a view of the read model, of now or of then.
 
-    What stands for another definition shows that one's Versions under its own name (LEG-1207).
+    What stands for another definition shows that one's Versions under its own name (LEG-1207). Versions that have no
+    number, as they are from before there were any, are shown once their definition has another Version (LEG-405).
     """
 
     def __init__(self, view: View) -> None:
@@ -51,7 +52,8 @@ class Published:
         definition = self._definition(xid)
         if definition is None:
             return []
-        return sorted([*self._living(definition).values(), *self._view.published.numbers(definition)])
+        found = [*self._living(definition).values(), *self._view.published.numbers(definition)]
+        return sorted(number for number in found if number)
 
     def versions(self, xid: str) -> list[Shown]:
         """The Versions of a Resource, living and kept, by ascending number; none where there is no such Resource."""
@@ -61,7 +63,8 @@ class Published:
         living = self._view.subtree(f"{definition}/versions", [f"{xids.type_of(definition)}.versions"])
         found = [(row, False) for row in living]
         found += [(row, True) for _, row in self._view.published.rows(definition)]
-        return sorted((self._shown(xid, *one) for one in found), key=lambda shown: shown.number)
+        versions = (self._shown(xid, *one) for one in found)
+        return sorted((shown for shown in versions if shown.number), key=lambda shown: shown.number)
 
     def version(self, xid: str, number: int) -> Shown | None:
         """The Version of a Resource that has a number. Look-ups by key, unless its id is another."""

@@ -8,9 +8,10 @@ from typing import NamedTuple
 from domain import xid as xids
 from domain.changes import ChangeSet
 from domain.compat.facade import Facade
-from domain.compat.family import number_of
+from domain.compat.numbers import USED
 from domain.compat.published import Publication
 from domain.compat.uris import Located, located, normalised
+from domain.drafts import ResourceDraft
 from domain.entities import Entity
 
 
@@ -37,12 +38,14 @@ def holder(changes: ChangeSet, facade: Facade, uri: str, *, default: bool) -> Ho
     return _at(changes, facade, place) if place is not None else None
 
 
-def versions_of(changes: ChangeSet, definition: str) -> Iterator[Holder]:
-    """All Versions of a definition, living ones first. O(Versions)."""
-    for entity in changes.world.members(f"{definition}/versions"):
-        yield Holder(definition, number_of(entity.id, entity.private), entity)
-    for kept in changes.world.published.kept(definition):
-        yield _held(changes, kept)
+def versions_of(changes: ChangeSet, resource: ResourceDraft) -> Iterator[Holder]:
+    """The Versions that a definition had before this change, living ones first, which are all at hand. O(Versions)."""
+    for version in resource.versions.values():
+        if version.entity is not None:
+            yield Holder(resource.xid, version.number, version.entity)
+    if USED in resource.facade:
+        for kept in changes.world.published.kept(resource.xid):
+            yield _held(changes, kept)
 
 
 def _held(changes: ChangeSet, found: Publication) -> Holder:
@@ -54,7 +57,9 @@ def _at(changes: ChangeSet, facade: Facade, place: Located) -> Holder | None:
     definition = xids.join(facade.family.groups, place.groupid, facade.family.resources, place.id)
     if changes.find(definition) is None:
         return None
-    for found in versions_of(changes, definition):
+    resource = changes.resource(definition)
+    changes.load_versions(resource)
+    for found in versions_of(changes, resource):
         if place.version in (found.number, found.image.id):
             return found
     return None

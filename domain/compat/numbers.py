@@ -54,6 +54,7 @@ def _number(changes: ChangeSet, resource: ResourceDraft) -> None:
     before = used(resource)
     taken = {version.number for version in old}
     left = [version for version in fresh if not _takes_its_own(changes, version, before, taken)]
+    left += [version for version in old if version.gone is None and not version.number]  # from before there were any
     highest = max(before.highest, *taken, 0)
     for number, version in enumerate(_by_age(resource, left), highest + 1):
         _set(version, number)

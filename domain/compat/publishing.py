@@ -108,7 +108,7 @@ def _publish_version(changes: ChangeSet, command: WriteTree, facade: Facade) -> 
     if found is not None:
         _answer(changes, _same(command, facade, found))
         return
-    if facade.id is None and (known := _repeated(changes, command, facade)):
+    if facade.id is None and (known := _repeated(changes, resource, command, facade)):
         _answer(changes, known)
         return
     kinds.check_criteria(group, resource, facade, command.tree, authority)
@@ -142,14 +142,14 @@ def _same(command: WriteTree, facade: Facade, found: Holder) -> Holder:
     raise Conflict(error_detail=f'"{found.image.xid}" has this {taken} already (LEG-606)')
 
 
-def _repeated(changes: ChangeSet, command: WriteTree, facade: Facade) -> Holder | None:
+def _repeated(changes: ChangeSet, resource: ResourceDraft, command: WriteTree, facade: Facade) -> Holder | None:
     """The latest Version with the document and the media type that are sent; schemas only (LEG-531)."""
-    if facade.family != SCHEMAREGISTRY or changes.find(command.xid) is None:
+    if facade.family != SCHEMAREGISTRY:
         return None
     sent, contenttype = _sent(command), command.tree.get("contenttype")
     alike = [
         found
-        for found in versions_of(changes, command.xid)
+        for found in versions_of(changes, resource)
         if found.image.document == sent and found.image.attributes.get("contenttype") == contenttype
     ]
     return max(alike, key=lambda found: found.number, default=None)

@@ -171,6 +171,17 @@ def test_families(xid: str, name: str | None) -> None:
     assert (family.name if family else None) == name
 
 
+def test_versions_from_before_there_were_numbers(registry: MemoryRegistry) -> None:
+    # LEG-405: they get theirs with the next change to the Versions of their schema, which is no update of them
+    registry.do(versions("a", "b"))
+    for entity in registry.versions(S).values():
+        entity.private.pop(FACADE)
+    decision = registry.do(versions("5"))
+    assert numbers(registry, S) == {"5": 5, "a": 6, "b": 7}
+    kinds = {event.xid.rpartition("/")[2]: type(event).__name__ for event in decision.events}
+    assert (kinds["a"], kinds["b"]) == ("EntityRefreshed", "EntityRefreshed")
+
+
 def test_a_stuck_number_is_refused(registry: MemoryRegistry) -> None:
     # LEG-606: the default URI of a new Version may be another's by then
     registry.do(post(S, b"1", id="/schemagroups/g/schemas/s/versions/2"))

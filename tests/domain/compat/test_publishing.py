@@ -294,6 +294,13 @@ def test_the_same_change_by_the_registry_is_the_same_event(registry: MemoryRegis
     assert plain(one) == plain(two)
 
 
+def test_an_id_that_is_a_path_of_nothing(registry: MemoryRegistry) -> None:
+    # LEG-603, LEG-606: it is free, and looking for it leaves no trace at the schema that it would be of
+    registry.do(post(S, b"a"))
+    decision = registry.do(post(f"{S}2", b"a", id="/schemagroups/g/schemas/s/versions/9"))
+    assert {event.xid for event in decision.events} == {G, f"{S}2", f"{S}2/versions/1"}
+
+
 def test_a_version_that_would_not_last_is_refused() -> None:
     # LEG-521, LEG-707: what is answered with has to be there
     model = source(1)
