@@ -93,7 +93,10 @@ def test_without_a_public_url_answers_follow_the_host(sqlite_url: str) -> None:
 def test_hosts_of_their_own(sqlite_url: str) -> None:
     # LEG-104: a host serves one of the two at its root, and nothing else; its canonical URLs work there
     create(sqlite_url, default_source())
-    hosts = {"compat_schemaregistry_hosts": "schemas.example, old.example", "compat_messagecatalog_hosts": "m.example"}
+    hosts: dict[str, Any] = {
+        "compat_schemaregistry_hosts": "schemas.example, old.example",
+        "compat_messagecatalog_hosts": "m.example",
+    }
     with serving(sqlite_url, public_url=None, **hosts) as api:
         at = {"host": "Schemas.example:8080"}
         made = api.done("PUT", "/schemagroups/g", {"format": "own"}, **at)
