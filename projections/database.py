@@ -147,8 +147,8 @@ class Postgres:
         return self._connection.execute(_format(sql), values, prepare=True).fetchall()
 
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
-        if self._connection.info.transaction_status is TransactionStatus.IDLE:
-            yield from self.all(sql, values)
+        if self._connection.autocommit and self._connection.info.transaction_status is TransactionStatus.IDLE:
+            yield from self.all(sql, values)  # a cursor lives in a transaction
             return
         with self._connection.cursor(name=f"stream_{next(_CURSORS)}") as cursor:
             cursor.itersize = CHUNK
