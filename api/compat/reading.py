@@ -17,7 +17,7 @@ from api.compat.asked import AFTER, ASOF, LIMIT, URI, parameters, refused
 from api.compat.definitions import definition, found_by, group_object, ids_in
 from api.compat.paths import Kind, Target
 from api.compat.tags import check, group_tag
-from api.moments import Moments
+from api.moments import Moments, Then
 from api.request import Request
 from api.wiring import Registry
 from domain import problems
@@ -72,16 +72,22 @@ class Reading:
     async def answer(self, request: Request, target: Target) -> Answer:
         """The answer. Raises: Problem, Unchanged."""
         given = parameters(request, _PARAMETERS.get(target.kind, ()))
-        then = await self._moments.find(given[ASOF]) if ASOF in given else None
+        if ASOF not in given:
+            return await asyncio.to_thread(self._made, request, target, given)
+        then = await self._moments.find(given[ASOF])
+        if then.position == 0:  # there was no registry yet
+            raise missing(request)
+        try:
+            answer = await asyncio.to_thread(self._made, request, target, given, then)
+        except conditional.Unchanged as unchanged:
+            answer = conditional.not_modified(request, unchanged)
+        return then.told(answer, request)
 
-        def made() -> Answer:
-            roots = tuple(dict.fromkeys((self._root, request.base)))
-            with self._readers.view() as view:
-                seen = then.seen(view) if then else view
-                return self._handlers[target.kind](Look(request, target, given, seen, roots))
-
-        answer = await asyncio.to_thread(made)
-        return then.told(answer, request) if then else answer
+    def _made(self, request: Request, target: Target, given: Mapping[str, str], then: Then | None = None) -> Answer:
+        roots = tuple(dict.fromkeys((self._root, request.base)))
+        with self._readers.view() as view:
+            seen = then.seen(view) if then else view
+            return self._handlers[target.kind](Look(request, target, given, seen, roots))
 
 
 def _groups(look: Look) -> Answer:
