@@ -1,7 +1,8 @@
 """Ids of the older APIs, which are any text in percent-encoding, and the ids under which the registry keeps them.
 
 An id is the text that its percent-encoding stands for, so `a%2Db` is `a-b`, and an encoded slash is a character like
-any other. One that the registry cannot have as it is gets a name that begins with `_~`.
+any other. One that the registry cannot have as it is gets a name that begins with `_~`, and so does one that is such a
+name already. So each id of either side has exactly one on the other, whoever chose it.
 Spec: RFC 3986, section 3.3, `segment-nz-nc`; CloudEvents 1.0, "Type System". Rules LEG-401, LEG-403, LEG-404, LEG-1109.
 """
 
@@ -37,7 +38,7 @@ def to_xid(id: str) -> str:
     Different ids have different ones. Raises: ValueError for what is no id, and for one that gets too long.
     """
     _checked(id)
-    if xids.ID.match(id) and not id.startswith(_MADE):
+    if xids.ID.match(id) and _meant(id) is None:
         return id
     made = _MADE + "".join(chr(byte) if byte in _PLAIN else f"~{byte:02X}" for byte in id.encode())
     if len(made) > _LONGEST:
@@ -46,18 +47,9 @@ def to_xid(id: str) -> str:
 
 
 def from_xid(id: str) -> str:
-    """The id by which an older API calls what the registry keeps under this one.
-
-    A name with `_~` that `to_xid` would not make stands for itself. An older API can list it, but asking for it finds
-    nothing: `to_xid(from_xid(id)) == id` holds for all others.
-    """
-    if not id.startswith(_MADE) or not _BYTES.match(id, len(_MADE)):
-        return id
-    try:
-        meant = unquote_to_bytes(id[len(_MADE) :].replace("~", "%")).decode()
-        return meant if to_xid(meant) == id else id
-    except ValueError:
-        return id
+    """The id by which an older API calls what the registry keeps under this one: `to_xid(from_xid(id)) == id`."""
+    meant = _meant(id)
+    return id if meant is None else meant
 
 
 def segment(id: str) -> str:
@@ -75,6 +67,17 @@ def decoded(segment: str) -> str:
         return _checked(unquote_to_bytes(segment).decode())
     except UnicodeDecodeError:
         raise ValueError("what it encodes is not UTF-8") from None
+
+
+def _meant(id: str) -> str | None:
+    """The id that this one of the registry was made for; None for one that `to_xid` would not make."""
+    if not id.startswith(_MADE) or not _BYTES.match(id, len(_MADE)):
+        return None
+    try:
+        meant = unquote_to_bytes(id[len(_MADE) :].replace("~", "%")).decode()
+        return meant if to_xid(meant) == id else None
+    except ValueError:
+        return None
 
 
 def _checked(id: str) -> str:
