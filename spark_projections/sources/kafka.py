@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
 from pyspark.sql import functions as f
 
 from projections.logrows import SCHEMA_VERSION
@@ -25,8 +24,9 @@ def read(spark: SparkSession, servers: str, topic: str, options: Mapping[str, st
     """
     loaded = spark.read.format("kafka").options(**_options(servers, topic, options)).load()
     log = _rows(loaded).dropDuplicates(["position"])
-    end = first_missing(log)
-    return log if end is None else log.where(f.col("last") < end)
+    missing, last = _ends(log, 0)
+    # Bound in either case: each query that reads the rows asks the topic anew, which has more by then.
+    return log.where(f.col("last") <= (last or 0) if missing is None else f.col("last") < missing)
 
 
 def stream(spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:
@@ -58,10 +58,21 @@ def first_missing(log: DataFrame, after: int = 0) -> int | None:
 
     after: the position behind which the log should begin.
     """
+    return _ends(log, after)[0]
+
+
+def _ends(log: DataFrame, after: int) -> tuple[int | None, int | None]:
+    """See `first_missing`; and the last position of all, None where there is none."""
     found = log.groupBy("first", "last").agg(f.count("*").alias("events"))
-    # Over all interactions at once, because each is three numbers; a join would read the topic a second time.
-    before = f.lag("last", 1, after).over(Window.orderBy("last"))
-    follows, whole = f.col("first") == before + 1, f.col("events") == f.col("last") - f.col("first") + 1
-    gaps = found.withColumn("goes on", follows & whole).where(~f.col("goes on"))
-    missing: Any = gaps.agg(f.min("first")).collect()[0][0]
-    return None if missing is None else int(missing)
+    # Each interaction meets the one before it where that ends, which takes neither a second look at the topic nor one
+    # place for all of them.
+    begins = f.struct((f.col("first") - 1).alias("at"), f.col("first").alias("begins"))
+    ends = f.struct(f.col("last").alias("at"), f.lit(None).cast("bigint").alias("begins"))
+    broken = f.when(f.col("events") != f.col("last") - f.col("first") + 1, f.col("first")).alias("broken")
+    met = found.select(broken, f.inline(f.array(begins, ends))).groupBy("at")
+    sides = met.agg(
+        f.min("begins").alias("begins"), f.count_if(f.col("begins").isNull()).alias("ends"), f.min("broken")
+    )
+    alone = f.when((f.col("ends") == 0) & (f.col("at") != after), f.col("begins"))
+    missing, last = sides.agg(f.min(f.least(alone, f.col("min(broken)"))), f.max("at")).collect()[0]
+    return missing, last

@@ -31,11 +31,15 @@ class Published(NamedTuple):
     def copy(self, topic: str, records: Iterable[Any]) -> str:
         """Another topic with the records given; its name."""
         self.broker.make(topic, 2)
+        self.add(topic, records)
+        return topic
+
+    def add(self, topic: str, records: Iterable[Any]) -> None:
+        """More records on a topic."""
         with closing(KafkaProducer(bootstrap_servers=self.broker.own())) as producer:
             for record in records:
                 producer.send(topic, record.value, record.key, [*record.headers])
             producer.flush()
-        return topic
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +78,30 @@ def test_whole_interactions_before_a_gap(
         lacking, rows[-1]
     )
     gone = range(row.first, row.last + 1) if lacking == "whole" else [row.position]
-    kept = [record for record in published.records if int(dict(record.headers)["annals_position"]) not in gone]
+    kept = [record for record in published.records if place(record) not in gone]
     topic = published.copy(lacking, kept)
     assert collected(source.read(spark, published.broker.own(), topic)) == [
         each for each in rows if each.last < row.first
     ]
+
+
+def test_what_is_published_meanwhile_is_left_out(spark: SparkSession, registry: Past, published: Published) -> None:
+    # FLAG-80: the end is the one that the topic had when the source was asked for, in every query that reads the rows
+    rows, records = registry.rows(), sorted(published.records, key=place)
+    end = next(row.first for row in rows[60:] if row.first < row.position) - 1
+    topic = published.copy("meanwhile", records[:end])
+    log = source.read(spark, published.broker.own(), topic)
+    assert log.count() == end
+    published.add(topic, records[end : end + 1])
+    assert collected(log) == rows[:end]
+    published.add(topic, records[end + 1 :])
+    assert collected(log) == rows[:end]
+    assert collected(source.read(spark, published.broker.own(), topic)) == rows
+
+
+def place(record: Any) -> int:
+    """Position of a record's event in the log."""
+    return int(dict(record.headers)["annals_position"])
 
 
 def test_other_columns_are_refused(spark: SparkSession, published: Published) -> None:
