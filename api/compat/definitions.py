@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from domain import xid as xids
-from domain.compat import formats
+from domain.compat import formats, kinds
 from domain.compat.catalog import attributes as catalog
 from domain.compat.catalog import groups
 from domain.compat.family import FACADE, SCHEMAREGISTRY, Family
@@ -77,12 +77,7 @@ def group_object(row: Row, family: Family) -> dict[str, Any]:
 
 def group_format(row: Row, family: Family) -> str | None:
     """The format of a Group as its clients spell it, None for none."""
-    own, spelled = loads_own(row.attributes), facade_of(row).get("format")
-    if family is not SCHEMAREGISTRY:
-        return groups.format_of(own, spelled)
-    if spelled is not None:
-        return str(spelled)
-    return formats.spelled(own["format"]) if own.get("format") else None
+    return kinds.format_of(family, loads_own(row.attributes), facade_of(row))
 
 
 def facade_of(row: Row) -> Mapping[str, Any]:
@@ -154,13 +149,10 @@ def _latest_description(view: View, xid: str, shown: Shown, version: Mapping[str
 
 def _format(family: Family, group: Row, facade: Mapping[str, Any], version: Mapping[str, Any]) -> str | None:
     """The format that is in force, as a client spelled it where one did (LEG-701, LEG-703)."""
-    if family is not SCHEMAREGISTRY:
-        return group_format(group, family)
-    actual = version.get("format")
-    for spelled in (facade.get("format"), group_format(group, family)):
-        if spelled is not None and (actual is None or formats.same(spelled, actual)):
-            return str(spelled)
-    return formats.spelled(actual) if actual else None
+    of_group, actual = group_format(group, family), version.get("format")
+    if family is not SCHEMAREGISTRY or not actual:
+        return of_group
+    return formats.shown(actual, facade.get("format"), of_group)
 
 
 def _document(

@@ -35,6 +35,11 @@ def spelled(name: str) -> str:
     return _SPELLED.get(name.casefold(), name)
 
 
+def shown(name: str, *spellings: str | None) -> str:
+    """How the older API shows a format of the registry: in the first of the spellings that still means it."""
+    return next((each for each in spellings if each is not None and same(each, name)), spelled(name))
+
+
 def same(one: str, other: str) -> bool:
     """Whether two spellings mean one format; the registry's names have no case (CM-14)."""
     return mapped(one).casefold() == mapped(other).casefold()

@@ -34,13 +34,21 @@ def are_same(family: Family, one: str | None, other: str | None) -> bool:
     return formats.same(one, other)
 
 
-def of_group(family: Family, group: Entity) -> str | None:
-    """The format of a Group, as the older API spells it; None for a schema group without one."""
-    own: str | None = group.private.get(FACADE, {}).get("format")
+def format_of(family: Family, attributes: Mapping[str, Any], facade: Mapping[str, Any]) -> str | None:
+    """The format of a Group, as the older API spells it; None for a schema group without one.
+
+    facade: what only the older APIs know of the Group.
+    """
+    own: str | None = facade.get("format")
     if family != SCHEMAREGISTRY:
-        return groups.format_of(group.attributes, own)
-    shown = group.attributes.get("format")
-    return own or (formats.spelled(shown) if shown else None)
+        return groups.format_of(attributes, own)
+    name = attributes.get("format")
+    return formats.shown(name, own) if name else None
+
+
+def of_group(family: Family, group: Entity) -> str | None:
+    """The same of a Group as the registry has it."""
+    return format_of(family, group.attributes, group.private.get(FACADE, {}))
 
 
 def of_definition(group: Entity, resource: ResourceDraft, facade: Facade) -> str | None:
@@ -79,9 +87,8 @@ def check_criteria(
 
 def _before(resource: ResourceDraft) -> str | None:
     """The format that a schema has; that of its Versions counts, as the registry's own API may have changed it."""
-    shown = resource.entity.attributes.get("format") if resource.entity is not None else None
-    own: str | None = resource.facade.get("format")
-    return own if own is not None and shown is not None and formats.same(own, shown) else shown
+    name = resource.entity.attributes.get("format") if resource.entity is not None else None
+    return formats.shown(name, resource.facade.get("format")) if name else None
 
 
 def _type_of(attributes: Mapping[str, Any]) -> str | None:

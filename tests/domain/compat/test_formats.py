@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.compat.formats import mapped, of_media_type, same, spelled
+from domain.compat.formats import mapped, of_media_type, same, shown, spelled
 
 TABLE = yaml.load(Path(__file__).with_name("formats.yaml").read_text(), yaml.CSafeLoader)
 
@@ -22,6 +22,8 @@ def test_name(row: dict[str, Any]) -> None:
     # LEG-701, LEG-702
     assert (mapped(row["name"]), spelled(row["mapped"])) == (row["mapped"], row["back"])
     assert same(spelled(row["mapped"]), row["name"])
+    assert shown(row["mapped"], None, "other", row["name"]) == row["name"]
+    assert shown(row["mapped"], "other") == row["back"]
 
 
 @rows("pairs")
