@@ -7,25 +7,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from domain import xid as xids
 from domain.changes import ChangeSet
-from domain.compat import formats
+from domain.compat import formats, kinds
+from domain.compat.catalog import METASCHEMAS
+from domain.compat.catalog.attributes import to_document
+from domain.compat.catalog.groups import NEITHER
 from domain.compat.family import FACADE, MESSAGECATALOG, SCHEMAREGISTRY, family_of
 from domain.compat.refusals import Conflict
 from domain.drafts import GroupDraft, ResourceDraft, VersionDraft
 
-#: The attributes that are made of a message definition's document.
-_OF_DOCUMENT: Final = (
-    "envelope",
-    "envelopemetadata",
-    "envelopeoptions",
-    "protocol",
-    "protocoloptions",
-    "dataschemaformat",
-    "dataschema",
-    "dataschemauri",
-    "dataschemaxid",
-    "datacontenttype",
-)
 #: The attributes of a Group that its format is made of.
 _OF_FORMAT: Final = ("format", "envelope", "protocol")
 
@@ -46,7 +37,7 @@ def facades_agree(changes: ChangeSet) -> None:
                 _check_format(resource)
         elif family_of(resource.xid) == MESSAGECATALOG:
             for version in resource.living():
-                if version.written and _is_other(version):
+                if version.written and _is_other(changes, version):
                     version.facade = _without(version.facade, "document", "contenttype")
 
 
@@ -66,12 +57,20 @@ def _check_format(resource: ResourceDraft) -> None:
         resource.facade = _without(resource.facade, "format")
 
 
-def _is_other(version: VersionDraft) -> bool:
-    """Whether the attributes of a message definition have changed, but its document has not."""
+def _is_other(changes: ChangeSet, version: VersionDraft) -> bool:
+    """Whether a message definition says something else than its document, which has not changed.
+
+    What no attribute holds, such as a document of a format without rules, cannot be otherwise.
+    """
     before, document = version.entity, version.facade.get("document")
     if before is None or document is None or document != before.private.get(FACADE, {}).get("document"):
         return False
-    return any(before.attributes.get(name) != version.attributes.get(name) for name in _OF_DOCUMENT)
+    group = changes.existing(xids.join(*xids.segments(version.xid)[:2]))
+    format = kinds.of_group(MESSAGECATALOG, group)
+    if format is None or not (format in METASCHEMAS or format == NEITHER):
+        return False
+    left = version.facade.get("left", {})
+    return to_document(format, before.attributes, left) != to_document(format, version.attributes, left)
 
 
 def _without(facade: dict[str, Any], *names: str) -> dict[str, Any]:

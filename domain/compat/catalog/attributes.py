@@ -70,5 +70,5 @@ def to_document(format: str, attributes: Mapping[str, Json], left: Mapping[str, 
     section, member = room.DATASCHEMA
     uri = attributes.get("dataschemauri", noted(left, section).get(member))
     if uri is not None and room is not cloudevents:
-        leave(done, section, member, uri)
+        done[section] = {**mapping(done.get(section)), member: uri}
     return done

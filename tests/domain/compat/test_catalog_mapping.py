@@ -53,7 +53,9 @@ def test_changed(row: dict[str, Any]) -> None:
         place[name] = value
         if value is None:
             del place[name]
+    kept = deepcopy(left)
     assert to_document(row["format"], changed, left) == row["again"]
+    assert left == kept
 
 
 @pytest.mark.parametrize(
