@@ -5,7 +5,6 @@ Spec: Schema Registry 0.2 and Message Catalog 0.1, "Path hierarchy".
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -14,7 +13,7 @@ from urllib.parse import unquote
 from domain import problems
 from domain import xid as xids
 from domain.compat import ids
-from domain.compat.family import FAMILIES, MESSAGECATALOG, SCHEMAREGISTRY, Family
+from domain.compat.family import FAMILIES, MESSAGECATALOG, SCHEMAREGISTRY, Family, is_number
 
 OPENAPI: Final = "openapi.json"
 
@@ -49,7 +48,6 @@ LOOKUPS: Final = {SCHEMAREGISTRY: "schema", MESSAGECATALOG: "messagedefinition"}
 #: What the Message Catalog's own text calls it, which is understood in any letter case (LEG-201).
 _SPACED: Final = "message definition"
 _FAMILIES: Final = {tuple(family.base.split("/")[2:]): family for family in FAMILIES}
-_NUMBER: Final = re.compile(r"[1-9][0-9]{0,17}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +130,6 @@ def _id(segment: str) -> str:
 
 def _number(segment: str, raw: str) -> int:
     """Raises: NotFound for what is no number of a Version (LEG-209)."""
-    if not _NUMBER.match(segment):
+    if not is_number(segment):
         raise problems.NotFound(raw)
     return int(segment)

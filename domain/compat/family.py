@@ -14,6 +14,9 @@ from domain import xid as xids
 
 #: The private member of an entity with what only the older APIs know of it; absent where that is nothing.
 FACADE: Final = "facade"
+#: Digits of a number, and of an id that is taken for one: readers of JSON have all digits of so many.
+_LONGEST: Final = 18
+_LONGEST_ID: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,16 @@ def family_of_type(type: str) -> Family | None:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is how a number is written: decimal, from 1 on, without leading zeros (LEG-209)."""
-    return text.isdecimal() and text.isascii() and text[0] != "0"
+    """Whether a text is how a number is written: decimal, from 1 on, without leading zeros (LEG-209).
+
+    It is one of 64 bits, as databases and clients have no others.
+    """
+    return len(text) <= _LONGEST and text.isdecimal() and text.isascii() and text[0] != "0"
+
+
+def own_number(versionid: str) -> int:
+    """The number that an id is by itself, 0 for none. A longer one is a name, or numbers could not go on behind it."""
+    return int(versionid) if is_number(versionid) and len(versionid) <= _LONGEST_ID else 0
 
 
 def number_of(versionid: str, private: Mapping[str, Any]) -> int:

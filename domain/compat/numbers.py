@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from domain.changes import ChangeSet
-from domain.compat.family import FACADE, family_of, is_number
+from domain.compat.family import FACADE, family_of, own_number
 from domain.compat.published import Publication
 from domain.compat.spans import Spans
 from domain.compat.uris import normalised
@@ -68,7 +68,7 @@ def _says_itself(resource: ResourceDraft) -> bool:
     if USED in resource.facade:
         return False
     for version in resource.versions.values():
-        if version.gone is not None or version.facade or not is_number(version.id):
+        if version.gone is not None or version.facade or not own_number(version.id):
             return False
     return True
 
@@ -78,7 +78,7 @@ def _takes_its_own(changes: ChangeSet, version: VersionDraft, before: Spans, tak
     if version.facade:
         _leave_to_others(changes, version)
     kept = changes.world.published.kept(version.xid) if before.ranges and changes.world.revision(version.xid) else ()
-    number = int(version.id) if is_number(version.id) else 0
+    number = own_number(version.id)
     if kept:
         _live_again(changes, version, kept[0])
     elif version.returning is not None:
