@@ -9,15 +9,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from api.compat.asked import Attributes, refused
+from api.compat.asked import Attributes, names_of, refused
 from api.compat.paths import Target
 from domain.commands import Method, WriteTree
 from domain.compat import formats, uris
 from domain.compat.catalog import attributes as catalog
 from domain.compat.catalog import documents, groups
+from domain.compat.catalog.holding import fits
 from domain.compat.facade import Facade
 from domain.compat.family import SCHEMAREGISTRY
 from domain.compat.ids import decoded
+from domain.model.values import ROOM
 
 #: Members of a Group's body that the server sets, so that whatever they say means nothing.
 _SERVED: Final = frozenset(("createdtimeutc", "updatedtimeutc"))
@@ -33,6 +35,7 @@ def group_command(target: Target, base: str, body: Mapping[str, Any]) -> WriteTr
     format = given.get("format")
     if format == "" or (format is None and not schemas):
         raise refused("format", "it is needed" if not schemas else "it may be left out, but not be empty", "LEG-204")
+    _check_room("format", format)
     tree: dict[str, Any] = {"description": given["description"]} if "description" in given else {}
     if "groupProperties" in given:
         tree["labels"] = given["groupProperties"]
@@ -73,6 +76,7 @@ def message_command(
         definition = documents.parse(format, content)
     except documents.Malformed as error:
         raise refused(error.pointer or "document", error.text, "LEG-801 to LEG-804") from None
+    _check_room("contenttype", contenttype)
     mapped = catalog.to_attributes(format, definition.document, find)
     said = attributes.description if attributes.description is not None else definition.description
     tree = {**mapped.attributes, **({"description": said} if said is not None else {})}
@@ -82,7 +86,9 @@ def message_command(
 
 
 def _facade(target: Target, base: str, given: Attributes) -> Facade:
-    """Raises: Invalid for an authority or id that is no URI (LEG-603)."""
+    """Raises: Invalid for an authority or id that is no URI (LEG-603), and for what a header cannot hold."""
+    for name, (parameter, _) in names_of(target.family).items():
+        _check_room(parameter, getattr(given, name))
     _checked("authority", given.authority, uris.check_uri)
     _checked("id", given.id, uris.check_reference)
     return Facade(target.family, base, given.authority, given.id, given.format, given.about)
@@ -94,6 +100,12 @@ def _checked(name: str, value: str | None, check: Callable[[str], str]) -> None:
             check(value)
     except ValueError as error:
         raise refused(name, str(error), "LEG-603") from None
+
+
+def _check_room(name: str, value: str | None) -> None:
+    """Raises: Invalid for what would not fit in a header of an answer, as attributes of the registry have to."""
+    if value is not None and not fits(name, value):
+        raise refused(name, f"its name and value take more than {ROOM} bytes", "LEG-503, LEG-522")
 
 
 def _check_id(target: Target, id: str | None) -> None:
