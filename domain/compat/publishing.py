@@ -139,7 +139,8 @@ def _same(command: WriteTree, facade: Facade, found: Holder) -> Holder:
     if facade.id is not None and found.definition == command.xid and _document(facade, found.image) == _sent(command):
         return found
     taken = "id" if facade.id is not None else "URI"
-    raise Conflict(error_detail=f'"{found.image.xid}" has this {taken} already (LEG-606)')
+    # Which definition it is of is not told: the caller may have no right to know of it (LEG-1104).
+    raise Conflict(error_detail=f"a version with another document or of another name has this {taken} (LEG-606)")
 
 
 def _repeated(changes: ChangeSet, resource: ResourceDraft, command: WriteTree, facade: Facade) -> Holder | None:

@@ -107,6 +107,42 @@ def test_uris_cannot_be_tried(api: Api, family: Family) -> None:
     assert statuses(api, "reader", *asked) == [200, 200, 404]
 
 
+def test_a_clash_names_nobody(api: Api, family: Family) -> None:
+    # LEG-1104, LEG-606: that a URI is taken has to be told, but not by what
+    root = f"{family.base}/{family.path}"
+    api.done("POST", f"{root}/shut/{family.children}/hidden?id=urn:x:1", b"a", **by("admin"))
+    for clash in (
+        "id=urn:x:1",
+        f"authority=http://h/r{family.base}&id={family.path}/shut/{family.children}/s/versions/1",
+    ):
+        answer = api.send("POST", f"{root}/open/{family.children}/t?{clash}", b"b", **by("author"))
+        assert answer.status_code == 409
+        told = answer.json()["title"] + answer.json()["detail"]
+        assert "shut" not in told and "hidden" not in told
+
+
+def test_a_read_only_definition_stays(api: Api, family: Family) -> None:
+    # LEG-211: what the registry keeps from being written is a conflict here, whatever is asked of it
+    child = f"{family.base}/{family.path}/open/{family.children}/s"
+    meta = f"/{family.groups}/open/{family.resources}/s/meta"
+    assert api.done("PATCH", meta, {"readonly": True}, **by("admin")).json()["readonly"]
+    before = api.done("GET", child, **by("author"))
+    writes = [
+        ("POST", child, b"b"),
+        ("POST", f"{child}?id=urn:x:1", b"a"),
+        ("DELETE", child, None),
+        ("DELETE", f"{child}/versions/1", None),
+        ("DELETE", f"{family.base}/{family.path}/open/{family.children}", None),
+        ("DELETE", f"{family.base}/{family.path}/open", None),
+    ]
+    for token in ("author", "admin"):
+        for method, path, body in writes:
+            answer = api.send(method, path, body, **by(token))
+            assert (answer.status_code, answer.json()["type"].partition("#")[2]) == (409, "conflict"), (method, path)
+    after = api.done("GET", child, **by("author"))
+    assert (after.content, after.headers["etag"]) == (before.content, before.headers["etag"])
+
+
 def test_a_token_is_needed(api: Api, family: Family) -> None:
     # Callers: nobody known is challenged, in the words of these paths, by aliases too
     for path in (f"{family.base}/{family.path}", "/messagecatalog", "/schema?uri=a", "/messagecatalog/%ff"):
