@@ -17,6 +17,7 @@ from pyspark.sql import functions as f
 from projections.logrows import TableRow, interaction_of, log_row
 from projections.xregistry_events import XRegistryEvents
 from spark_projections.current import current
+from spark_projections.places import spelt_for_spark
 from spark_projections.schema import LOG_SCHEMA
 
 if TYPE_CHECKING:
@@ -75,13 +76,13 @@ def write(log: DataFrame, destination: Destination) -> None:
     """
     refuse_existing(log.sparkSession, destination.folder)
     ordered = xregistry_events(log, destination.changed).sortWithinPartitions("position", "sequence")
-    ordered.write.mode("errorifexists").parquet(destination.folder)
+    ordered.write.mode("errorifexists").parquet(spelt_for_spark(destination.folder))
 
 
 def refuse_existing(spark: SparkSession, folder: str) -> None:
     """Raises: FileExistsError for a folder that is there: what was once written stays as it is."""
     # Hadoop's eyes are those that Spark writes with; it knows schemes that Arrow does not.
-    path = spark._jvm.org.apache.hadoop.fs.Path(folder)  # type: ignore[union-attr]
+    path = spark._jvm.org.apache.hadoop.fs.Path(spelt_for_spark(folder))  # type: ignore[union-attr]
     if path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path):
         raise FileExistsError(f"{folder} is there already")
 

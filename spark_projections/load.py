@@ -10,7 +10,9 @@ from pyarrow import fs
 
 from projections.database import Values
 from projections.entities.rebuild import Computed
+from projections.segments.folder import filesystem_at
 from spark_projections import readmodel
+from spark_projections.places import for_spark
 from spark_projections.published import published
 
 if TYPE_CHECKING:
@@ -25,27 +27,27 @@ def computed(log: DataFrame, position: int, folder: str) -> Computed:
 
     log: rows of `projections.logrows` up to that position at least. folder: a URI that Spark and this process both
     reach, empty or not there; whoever calls removes it afterwards.
+    Raises: ValueError for a URI of no filesystem.
     """
-    spark = log.sparkSession
+    spark, staged, (files, root) = log.sparkSession, for_spark(folder), filesystem_at(folder)
     # In the order of the primary keys, which halves the work of the database.
-    readmodel.ordered_rows(log.where(log.position <= position)).write.parquet(f"{folder}/rows")
-    readmodel.attributes(spark.read.parquet(f"{folder}/rows")).write.parquet(f"{folder}/leaves")
-    published(log.where(log.position <= position)).write.parquet(f"{folder}/published")
-    return Computed(position, _batches(folder))
+    readmodel.ordered_rows(log.where(log.position <= position)).write.parquet(f"{staged}/rows")
+    readmodel.attributes(spark.read.parquet(f"{staged}/rows")).write.parquet(f"{staged}/leaves")
+    published(log.where(log.position <= position)).write.parquet(f"{staged}/published")
+    return Computed(position, _batches(files, root.rstrip("/")))
 
 
-def _batches(folder: str) -> Iterator[tuple[str, Sequence[Values]]]:
-    for rows in _files(f"{folder}/rows"):
+def _batches(files: fs.FileSystem, root: str) -> Iterator[tuple[str, Sequence[Values]]]:
+    for rows in _read(files, f"{root}/rows"):
         yield "entity", [row[:-1] for row in rows if row[-1] is None]
         yield "history", [row for row in rows if row[-1] is not None]
-    yield from (("attribute", rows) for rows in _files(f"{folder}/leaves"))
-    yield from (("published", rows) for rows in _files(f"{folder}/published"))
+    yield from (("attribute", rows) for rows in _read(files, f"{root}/leaves"))
+    yield from (("published", rows) for rows in _read(files, f"{root}/published"))
 
 
-def _files(folder: str) -> Iterator[list[Values]]:
-    where, path = fs.FileSystem.from_uri(folder)
-    for each in sorted(where.get_file_info(fs.FileSelector(path)), key=lambda each: str(each.path)):
+def _read(files: fs.FileSystem, folder: str) -> Iterator[list[Values]]:
+    for each in sorted(files.get_file_info(fs.FileSelector(folder)), key=lambda each: str(each.path)):
         if each.path.endswith(".parquet"):
-            with where.open_input_file(each.path) as file:
+            with files.open_input_file(each.path) as file:
                 for batch in pq.ParquetFile(file).iter_batches(BATCH):
                     yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
 from projections.entities.rebuild import Computed, Diverged, Report
+from projections.segments.folder import filesystem_at
 from spark_projections.events import Destination, refuse_existing, write
 from spark_projections.load import computed
+from spark_projections.stage import staged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,13 +31,15 @@ def rebuild(
     part ends at or before this position. stage: URI of a folder that is not there yet, which Spark's workers and this
     process reach; a local one, which is removed again, unless given. events: where the xRegistry events of Spark's part
     go as well, once that is proved.
-    Raises: Diverged, FileExistsError for events that are there already.
+    Raises: Diverged, FileExistsError for events that are there already, ValueError for a stage on no filesystem.
     """
+    if stage is not None:
+        filesystem_at(stage)
     if events is not None:
         refuse_existing(log.sparkSession, events.folder)
     if asof is not None:
         log = log.where(log.last <= asof)
-    with _staged(stage) as folder:
+    with staged(stage) as folder:
         report = replace(computed(log, _end(log), folder))
     if events is not None:
         write(log, events)
@@ -60,15 +60,3 @@ def _end(log: DataFrame) -> int:
     if stream is not None:
         raise Diverged(f"the source does not have every event of {stream} once")
     return int(last or 0)
-
-
-@contextmanager
-def _staged(stage: str | None) -> Iterator[str]:
-    if stage is not None:
-        yield stage.rstrip("/")
-        return
-    folder = tempfile.mkdtemp(prefix="annals-rebuild-")
-    try:
-        yield (Path(folder) / "stage").as_uri()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

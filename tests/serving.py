@@ -33,7 +33,7 @@ def environment(**settings: str) -> dict[str, str]:
 def annals(*arguments: str | Path, cwd: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     """What the console command ended with."""
     command = [sys.executable, "-m", "api.cli", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, env=environment(**settings), capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=cwd, env=environment(**settings), capture_output=True, text=True, timeout=300)
 
 
 @contextmanager

@@ -153,12 +153,20 @@ def open_folder(uri: str) -> Folder:
 
     Raises: ValueError for a URI of no filesystem; OSError when that does not answer.
     """
+    files, root = filesystem_at(uri)
     parts = urlsplit(uri)
-    if len(parts.scheme) < 2:  # one letter is a drive
-        return Folder(fs.LocalFileSystem(), Path(uri).absolute().as_posix(), uri)
-    known = f"s3{uri[3:]}" if parts.scheme == "s3a" else uri
-    files, root = fs.FileSystem.from_uri(known)
+    if len(parts.scheme) < 2:
+        return Folder(files, root, uri)
     return Folder(files, root, parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl())
+
+
+def filesystem_at(uri: str) -> tuple[fs.FileSystem, str]:
+    """The filesystem of a path or a URI, and the path in it. Raises: as `open_folder`."""
+    scheme = urlsplit(uri).scheme
+    if len(scheme) < 2:  # one letter is a drive
+        return fs.LocalFileSystem(), Path(uri).absolute().as_posix()
+    files, root = fs.FileSystem.from_uri(f"s3{uri[3:]}" if scheme == "s3a" else uri)
+    return files, str(root)
 
 
 def _entry_path(range: Range) -> str:

@@ -8,6 +8,7 @@ from uuid import uuid4
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 
 from spark_projections.live.manifest import NONE, Manifest, Run, manifest_in
+from spark_projections.places import spelt_for_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +34,7 @@ class Folder:
         self.spark = spark
         jvm: Any = spark.sparkContext._jvm
         self._path_of = jvm.org.apache.hadoop.fs.Path
-        root = self._path_of(uri)
+        root = self._path_of(spelt_for_spark(uri))
         self._files = root.getFileSystem(spark._jsc.hadoopConfiguration())
         self.uri = str(self._files.makeQualified(root).toString())
 

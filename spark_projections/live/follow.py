@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from spark_projections.live.batch import KEEP, Batch, take
 from spark_projections.live.folder import Folder
+from spark_projections.places import spelt_for_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,7 +41,7 @@ def follow(
     def each(rows: DataFrame, number: int) -> None:
         take(Folder(rows.sparkSession, folder), Batch(rows, _query(rows), number), whole, keep)
 
-    writing = log.writeStream.foreachBatch(each).option("checkpointLocation", checkpoint)
+    writing = log.writeStream.foreachBatch(each).option("checkpointLocation", spelt_for_spark(checkpoint))
     trigger = writing.trigger(availableNow=True) if once else writing.trigger(processingTime=f"{seconds} seconds")
     return trigger.start()
 

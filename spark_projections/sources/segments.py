@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from projections.segments.folder import open_folder
+from spark_projections.places import for_spark
 from spark_projections.schema import LOG_SCHEMA
 
 if TYPE_CHECKING:
@@ -21,14 +20,5 @@ def read(spark: SparkSession, folder: str) -> DataFrame:
     Raises: ValueError for a URI of no filesystem, UnknownSegment, OSError.
     """
     segments = open_folder(folder)
-    paths = [f"{_root(folder)}/{entry.log.path}" for entry in segments.entries(segments.ranges())]
+    paths = [f"{for_spark(folder)}/{entry.log.path}" for entry in segments.entries(segments.ranges())]
     return spark.read.schema(LOG_SCHEMA).parquet(*paths) if paths else spark.createDataFrame([], LOG_SCHEMA)
-
-
-def _root(folder: str) -> str:
-    """The folder as Spark takes it: with a scheme, as its own default may be another, and nothing escaped."""
-    parts = urlsplit(folder)
-    if len(parts.scheme) < 2:  # one letter is a drive
-        return f"file://{Path(folder).absolute().as_posix()}"
-    scheme = "s3a" if parts.scheme == "s3" else parts.scheme
-    return f"{scheme}://{parts.netloc}{unquote(parts.path)}".rstrip("/")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.serving import annals
+from tests.serving import annals, environment
 from tests.stores import postgres_server, postgres_url
 
 __all__ = ["postgres_server", "postgres_url"]
@@ -36,13 +41,35 @@ def test_spark_makes_the_same_read_model(source: str, request: pytest.FixtureReq
     if source == "segments":
         assert annals("segments", "write", "--folder", "lake", cwd=tmp_path, **settings).returncode == 0
         where += ["--folder", "lake"]
+        # P-14: a rebuild that is killed shows nothing of itself, and the next one removes what it left
+        settings["TMPDIR"] = str(tmp_path)
+        killed(tmp_path, "annals-rebuild-*/stage/leaves", *where, **settings)
+        assert annals("export", cwd=tmp_path, **settings).stdout == before
     ended = annals("rebuild", "--engine", "spark", *where, cwd=tmp_path, **settings)
     if ended.returncode == 2 and "Java" in ended.stderr:
         pytest.skip(ended.stderr)
     assert ended.returncode == 0, ended.stderr
     assert "events in" in ended.stdout
+    assert [*tmp_path.glob("annals-rebuild-*")] == []
     assert annals("export", cwd=tmp_path, **settings).stdout == before
     assert annals("log", "verify", cwd=tmp_path, **settings).returncode == 0
+
+
+def killed(home: Path, moment: str, *where: str, **settings: str) -> None:
+    """A rebuild that is killed, with its Java, as soon as a file is there. Skips the test where there is no Java."""
+    command = [sys.executable, "-m", "api.cli", "rebuild", "--engine", "spark", *where]
+    process = subprocess.Popen(
+        command, cwd=home, env=environment(**settings), stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    while not [*home.glob(moment)]:
+        if process.poll() is not None:
+            said = process.communicate()[1]
+            assert "Java" in said, said
+            pytest.skip(said)
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert [*home.glob(moment)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,79 @@
+"""The folder between Spark and the database: one that is named, or one of the process, which goes with it.
+
+A process that is killed leaves its folder behind. It held a lock on a file in it, which ended with it, so the next one
+knows what nobody uses any more, and removes that.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+_PREFIX: Final = "annals-rebuild-"
+_LOCK: Final = "lock"
+_STAGE: Final = "stage"
+
+
+@contextmanager
+def staged(named: str | None = None) -> Iterator[str]:
+    """The URI of a folder that is not there yet: the one that is named, or one of this process.
+
+    That of this process lies below the system's temporary folder and is removed at the end; so are, at the beginning,
+    those that killed processes left there.
+    """
+    if named is not None:
+        yield named
+        return
+    _sweep(Path(tempfile.gettempdir()))
+    folder, lock = _made()
+    try:
+        yield (folder / _STAGE).as_uri()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _made() -> tuple[Path, int]:
+    """A new folder, and its lock, which this process has."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        if (lock := _locked(folder)) is not None:
+            return folder, lock
+
+
+def _sweep(home: Path) -> None:
+    for folder in home.glob(f"{_PREFIX}*"):
+        if folder.is_symlink() or not _is_ours(folder) or (lock := _locked(folder)) is None:
+            continue
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _is_ours(folder: Path) -> bool:
+    try:
+        return {each.name for each in folder.iterdir()} <= {_LOCK, _STAGE}
+    except OSError:  # another user's, or no folder
+        return False
+
+
+def _locked(folder: Path) -> int | None:
+    """The lock of a folder; None while another process has it, or where one has just removed the folder."""
+    try:
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return None
+    if not os.fstat(lock).st_nlink:
+        os.close(lock)
+        return None
+    return lock

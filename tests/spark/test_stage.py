@@ -1,0 +1,51 @@
+"""Where rows wait for the database: folders that killed processes leave behind, and those that are in use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_projections.stage import staged
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The system's temporary folder, with a blank in its name."""
+    found = tmp_path / "system's own"
+    found.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(found))
+    return found
+
+
+def folder(uri: str) -> Path:
+    """The folder that a URI names, which is made, with a file in it."""
+    found = Path(uri.removeprefix("file://").replace("%20", " ").replace("%27", "'"))
+    found.mkdir()
+    (found / "rows").touch()
+    return found
+
+
+def test_what_is_in_use_stays(home: Path) -> None:
+    # rebuilds of several stores run at once on one machine
+    with staged() as first:
+        own = folder(first)
+        with staged() as second:
+            folder(second)
+            assert own.exists()
+        assert [own.parent] == list(home.iterdir())
+    assert not [*home.iterdir()]
+
+
+def test_what_nobody_uses_goes(home: Path) -> None:
+    # as a killed process, or an older program without locks, leaves it; nothing else of a like name is touched
+    for left in ("annals-rebuild-a/stage/rows", "annals-rebuild-b/stage"):
+        (home / left).mkdir(parents=True)
+    (home / "annals-rebuild-a" / "lock").touch()
+    (home / "annals-rebuild-mine").mkdir()
+    (home / "annals-rebuild-mine" / "notes").touch()
+    (home / "annals-rebuild-linked").symlink_to(home / "annals-rebuild-mine")
+    (home / "annals-rebuild-file").touch()
+    with staged():
+        assert len([*home.iterdir()]) == 4
+    assert {each.name for each in home.iterdir()} == {f"annals-rebuild-{kind}" for kind in ("mine", "linked", "file")}
