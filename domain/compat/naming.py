@@ -10,6 +10,7 @@ from domain.changes import ChangeSet
 from domain.compat.facade import Facade
 from domain.compat.numbers import USED
 from domain.compat.published import Publication
+from domain.compat.refusals import Conflict
 from domain.compat.uris import Located, located, normalised
 from domain.drafts import ResourceDraft
 from domain.entities import Entity
@@ -36,6 +37,19 @@ def holder(changes: ChangeSet, facade: Facade, uri: str, *, default: bool) -> Ho
     root = facade.base.removesuffix(family.base)
     place = None if default else located(family, uri, (facade.base, root))
     return _at(changes, facade, place) if place is not None else None
+
+
+def check_place(facade: Facade, uri: str, xid: str, number: int) -> None:
+    """Raises: Conflict for a URI that is the path of another Version than that of a definition with a number.
+
+    It may be of one that is yet to come: who looks for that one would find this one, and its own POST a clash.
+    """
+    place = located(facade.family, uri, (facade.base, facade.base.removesuffix(facade.family.base)))
+    if place is None:
+        return
+    definition = xids.join(facade.family.groups, place.groupid, facade.family.resources, place.id)
+    if definition != xid or place.version not in (number, str(number)):
+        raise Conflict(error_detail="this URI is the path of another version, now or later (LEG-606)")
 
 
 def versions_of(changes: ChangeSet, resource: ResourceDraft) -> Iterator[Holder]:

@@ -13,7 +13,7 @@ from domain.commands import WriteTree
 from domain.compat import kinds
 from domain.compat.facade import Facade
 from domain.compat.family import FACADE, MESSAGECATALOG, SCHEMAREGISTRY
-from domain.compat.naming import Holder, holder, versions_of
+from domain.compat.naming import Holder, check_place, holder, versions_of
 from domain.compat.numbers import next_number
 from domain.compat.refusals import Conflict
 from domain.compat.uris import compose, normalised, path_to
@@ -111,6 +111,8 @@ def _publish_version(changes: ChangeSet, command: WriteTree, facade: Facade) -> 
     if facade.id is None and (known := _repeated(changes, resource, command, facade)):
         _answer(changes, known)
         return
+    if own:
+        check_place(facade, uri, command.xid, number)
     kinds.check_criteria(group, resource, facade, command.tree, authority)
     version = _write(changes, resource, command, format, number)
     version.facade = _of_version(changes, facade, uri if own else None)

@@ -294,11 +294,13 @@ def test_the_same_change_by_the_registry_is_the_same_event(registry: MemoryRegis
     assert plain(one) == plain(two)
 
 
-def test_an_id_that_is_a_path_of_nothing(registry: MemoryRegistry) -> None:
-    # LEG-603, LEG-606: it is free, and looking for it leaves no trace at the schema that it would be of
+@pytest.mark.parametrize("place", [f"{S}/versions/9", f"{S}2/versions/2", "/schemagroups/none/schemas/s/versions/1"])
+def test_an_id_that_is_the_path_of_nothing_yet(registry: MemoryRegistry, place: str) -> None:
+    # LEG-606, LEG-608: nobody takes the place of what may come
     registry.do(post(S, b"a"))
-    decision = registry.do(post(f"{S}2", b"a", id="/schemagroups/g/schemas/s/versions/9"))
-    assert {event.xid for event in decision.events} == {G, f"{S}2", f"{S}2/versions/1"}
+    with pytest.raises(Conflict, match="path of another"):
+        registry.do(post(f"{S}2", b"a", id=place))
+    registry.do(post(f"{S}2", b"a", id=f"{S}2/versions/1"))
 
 
 def test_a_version_that_would_not_last_is_refused() -> None:
