@@ -20,6 +20,12 @@ Source = Literal["segments", "postgres", "kafka"]
 
 #: The connector that a source needs, where it needs one.
 _CONNECTORS: Final = {"annals": (), "segments": (), "postgres": ("postgres",), "kafka": ("kafka",)}
+#: What of a place a source needs, and the option that gives it.
+_NEEDS: Final = {
+    "annals": ("registry", "--registry"),
+    "segments": ("folder", "--folder"),
+    "kafka": ("brokers", "--kafka"),
+}
 #: As Python's traces end.
 _OURS: Final = re.compile(r"^(?:spark_projections|projections|commands)\.[\w.]+: (.+)$", re.MULTILINE)
 
@@ -60,6 +66,7 @@ def opened(place: Place) -> Iterator[SparkSession]:
 
     Raises: Misused where something is missing, with what to do; Refused for what Spark cannot do.
     """
+    _given(place)  # which is said before Spark has taken its time to start
     try:
         from pyspark.errors import PySparkException
         from pyspark.logger import PySparkLogger
@@ -92,21 +99,19 @@ def log(spark: SparkSession, place: Place) -> DataFrame:
     if place.source == "annals":
         from spark_projections.sources import annals
 
-        return annals.read(spark, _given(place.registry, "--registry", "annals"), place.token)
+        return annals.read(spark, _given(place), place.token)
     if place.source == "segments":
         from spark_projections.sources import segments
 
-        return segments.read(spark, _given(place.folder, "--folder", "segments"))
+        return segments.read(spark, _given(place))
     if place.source == "kafka":
         from spark_projections.sources import kafka
 
-        servers, options = for_spark(_given(place.brokers, "--kafka", "kafka"))
+        servers, options = for_spark(_given(place))
         return kafka.read(spark, servers, f"{place.prefix}.log", options)
-    if make_url(place.database).get_backend_name() != "postgresql":
-        raise Misused("--from postgres needs a PostgreSQL store. Of a SQLite one, write segments first.")
     from spark_projections.sources import postgres
 
-    return postgres.read(spark, place.database)
+    return postgres.read(spark, _given(place))
 
 
 def stream(spark: SparkSession, place: Place) -> DataFrame:
@@ -114,10 +119,10 @@ def stream(spark: SparkSession, place: Place) -> DataFrame:
     if place.source == "kafka":
         from spark_projections.sources import kafka
 
-        servers, options = for_spark(_given(place.brokers, "--kafka", "kafka"))
+        servers, options = for_spark(_given(place))
         return kafka.stream(spark, servers, f"{place.prefix}.log", options)
     reader = spark.readStream.format("annals").options(**({"token": place.token} if place.token else {}))
-    return reader.load(_given(place.registry, "--registry", "annals"))
+    return reader.load(_given(place))
 
 
 def rebuilt(
@@ -139,10 +144,16 @@ def rebuilt(
             raise Refused(f"{error}; events that were written stay as they are.") from None
 
 
-def _given(value: str | None, option: str, source: str) -> str:
-    if value is None:
-        raise Misused(f"--from {source} needs {option}.")
-    return value
+def _given(place: Place) -> str:
+    """Where the log is, as its source takes it. Raises: Misused for a place that does not say so."""
+    if place.source == "postgres":
+        if make_url(place.database).get_backend_name() != "postgresql":
+            raise Misused("--from postgres needs a PostgreSQL store. Of a SQLite one, write segments first.")
+        return place.database
+    name, option = _NEEDS[place.source]
+    if (value := getattr(place, name)) is None:
+        raise Misused(f"--from {place.source} needs {option}.")
+    return str(value)
 
 
 def _line(error: Exception) -> str:
