@@ -181,7 +181,9 @@ def _deletion(target: Target) -> DeleteEntities:
 
 
 def _as_told(problem: Problem, request: Request) -> Problem:
-    """A refusal in the words of the older APIs (LEG-211)."""
+    """A refusal in the words of the older APIs (LEG-211), about the path that was asked for."""
+    if isinstance(problem, problems.NotFound):
+        return missing(request)
     told = as_told(problem)
     # A DELETE says nothing that could be wrong, so what refuses it is what is stored, such as a `removal` to come.
     if (told.status == 400 and request.method == "DELETE") or isinstance(told, _OF_MODEL):
