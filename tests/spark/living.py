@@ -21,7 +21,7 @@ from spark_projections.schema import LOG_SCHEMA
 from tests.serving import environment
 
 #: Files whose appearance a process is killed at: a micro-batch is planned, parts of it are written, it is in force.
-MOMENTS: Final = ("checkpoint/offsets/[0-9]*", "tables/states/*", "tables/changes/*", "tables/manifest/*.json")
+MOMENTS: Final = ("checkpoint/offsets/[0-9]*", "tables/changes/*", "tables/manifest/*.json")
 
 _CONF: Final = {
     "spark.ui.enabled": "false",

@@ -60,10 +60,12 @@ def test_processes_that_are_killed(spark: SparkSession, registry: Past, publishe
     # EV-78, EV-79: each event once, in whole interactions, while one partition is ahead of the others
     published.broker.make("live.log", 3)
     options, tables = ("--from", "kafka", "--kafka", published.broker.own(), "--prefix", "live"), tmp_path / "tables"
-    rows, step = registry.rows(), len(published.records) // len(MOMENTS)
+    # What a plan alone has done is the same for every source.
+    rows, moments = registry.rows(), MOMENTS[1:]
+    step = len(published.records) // len(moments)
     left = list(published.records)
     ahead = max(left, key=position).partition
-    for number, moment in enumerate(MOMENTS, 1):
+    for number, moment in enumerate(moments, 1):
         sent = [each for each in left if position(each) <= number * step - (each.partition != ahead) * 40]
         left = [record for record in left if record not in sent]
         send(published, [*sent, *sent[-5:]])
