@@ -51,6 +51,9 @@ def deadletters(spark: SparkSession, database: str) -> DataFrame:
 
 def register(spark: SparkSession, database: str) -> None:
     """Makes both temporary views of their names; none where the registry never had a subscription."""
-    if query(spark, database, _THERE).collect()[0][0]:
-        for table in (deliveries, deadletters):
+    there = query(spark, database, _THERE).collect()[0][0]
+    for table in (deliveries, deadletters):
+        if there:
             table(spark, database).createOrReplaceTempView(table.__name__)
+        else:
+            spark.catalog.dropTempView(table.__name__)  # that of another registry

@@ -38,6 +38,7 @@ def test_what_the_database_says_is_what_the_registry_says(
     needs(connectors, "postgres")
     with closing(Store(postgres_url)) as store:
         store.create()
+    spark.range(1).createOrReplaceTempView("deliveries")
     deliveries.register(spark, postgres_url)
     assert not spark.catalog.tableExists("deliveries")
     with webhooks() as sink, registry(postgres_url, tmp_path) as client:
