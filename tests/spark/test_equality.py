@@ -66,7 +66,7 @@ def broker(connectors: list[str]) -> Iterator[str]:
 
 
 @settings(
-    max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
+    max_examples=2, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
 )
 @given(steps=HISTORIES, cut=st.integers(20, 200))
 def test_one_log_one_registry(

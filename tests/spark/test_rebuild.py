@@ -59,7 +59,7 @@ def test_a_rebuild_by_spark(spark: SparkSession, filled: Registry, tmp_path: Pat
     assert report.position == filled.store.tip().position
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(interactions=INTERACTIONS.filter(bool), data=st.data())
 def test_any_history(spark: SparkSession, interactions: list[dict[str, dict[str, Any] | None]], data: Any) -> None:
     # P-14: from any position on, over any history
