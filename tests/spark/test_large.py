@@ -1,7 +1,11 @@
-"""A log of a million events: what Spark makes of it, out of files and out of a topic, into both databases."""
+"""A large log: what Spark makes of it, out of files and out of a topic, into both databases.
+
+`ANNALS_TEST_EVENTS=1000000` makes it a million events, which takes many minutes.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
@@ -31,7 +35,7 @@ from tests.stores import schema_of
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(1800)]
 
-EVENTS = 1_000_000
+EVENTS = int(os.environ.get("ANNALS_TEST_EVENTS", "100000"))
 #: Rows that a store takes in together.
 TOGETHER = 20_000
 
