@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -146,7 +147,11 @@ def test_an_interrupted_import_leaves_none_behind(tmp_path: Path) -> None:
     (tmp_path / "all.json").write_text(json.dumps(document))
     command = [sys.executable, "-m", "api.cli", "import", "all.json"]
     settings = environment(ANNALS_CHECK_SECONDS="600")
-    with subprocess.Popen(command, cwd=tmp_path, env=settings, stderr=subprocess.PIPE) as process:
+    # Who runs the tests in the background may ignore interrupts, and its children would inherit that.
+    interruptible = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=settings, stderr=subprocess.PIPE, preexec_fn=interruptible
+    ) as process:
         busy(Served("", process))
         mine = children(process.pid)
         process.send_signal(signal.SIGINT)
