@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY
 from domain.model.builtin import default_source
 from tests.api.conftest import create, serving
 
@@ -58,5 +59,26 @@ def test_no_reference_is_followed(listener: socket.socket, sqlite_url: str) -> N
         assert len(api.done("POST", "/-/match/messagegroups/g", event).json()["matches"]) == 1
         api.send("POST", "/-/check/schemagroups/g/schemas/json", json.dumps({"$ref": at}).encode())
         assert api.get("/export")["messagegroups"]["g"]["messages"]["m"]["versions"]["1"]["basemessageuri"] == at
+    with pytest.raises(BlockingIOError):
+        listener.accept()
+
+
+def test_the_older_apis_pull_nothing(listener: socket.socket, sqlite_url: str) -> None:
+    # LEG-212, LEG-1107, LEG-1108: authorities, ids, URIs and references lead out of the registry, and it goes nowhere
+    at = f"http://127.0.0.1:{listener.getsockname()[1]}/x"
+    schemas, messages = f"{SCHEMAREGISTRY.base}/schemagroups", f"{MESSAGECATALOG.base}/messagecatalog"
+    look_up = f"{SCHEMAREGISTRY.base}/schema?uri"
+    create(sqlite_url, default_source())
+    with serving(sqlite_url) as api:
+        for group in (f"{schemas}/g", f"{messages}/g"):
+            api.done("PUT", group, {"format": "CloudEvents"})
+        for number, document in enumerate((json.dumps({"$ref": at}), XSD.format(at=at))):
+            format, posted = ("json-schema", "xsd11")[number], f"{schemas}/f{number}/schemas/s"
+            api.done("PUT", f"{schemas}/f{number}", {"format": format})
+            api.done("POST", f"{posted}?authority={at}&id={at}/{number}", document.encode())
+            assert api.send("GET", f"{look_up}={at}/{number}").content == document.encode()
+        definition = {"attributes": {"type": "t", "dataschema": at}}
+        api.done("POST", f"{messages}/g/messagedefinitions/m?authority={at}", json.dumps(definition).encode())
+        assert api.send("GET", f"{look_up}={at}/unknown").status_code == 404
     with pytest.raises(BlockingIOError):
         listener.accept()
