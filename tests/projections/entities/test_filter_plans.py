@@ -102,3 +102,16 @@ def test_pages_read_ranges(large: Registry, sort: Sort | None, size: int) -> Non
         if size > FILES and sort:
             values = [plan for plan in db.plans if "attribute_by_" in plan]
             assert values and not any("TEMP B-TREE" in plan or "Sort" in plan for plan in values), values
+
+
+@pytest.mark.parametrize("expression", ["meta.readonly=true", "meta.readonly=false", "name=n7"])
+def test_equal_values_come_in_the_order_of_pages(large: Registry, expression: str) -> None:
+    # FLAG-10, PAG-7: a page of what has one value is read from the index as it lies there, however many have it
+    filter = parse_filter([[expression]], Scope("dirs.files"), MODEL)
+    with explained(large) as db:
+        selection = Selection(db, "/dirs/d7/files", filter)
+        query = selection.keys(selection.state, "dirs.files", selection.low, selection.high)
+        assert query is not None
+        plan = planned(db, query.within("SELECT s.key FROM ({}) AS s ORDER BY s.key LIMIT 10"))
+        assert "attribute_by_text" in plan, plan
+        assert not any(words in plan for words in ("TEMP B-TREE", "Sort")), plan
