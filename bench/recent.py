@@ -12,8 +12,8 @@ from domain.compat.remembered import Remembered
 from domain.entities import Entity
 from domain.events import EntityEvent
 from domain.evolve import evolve
-from domain.model import Model, compile_model
-from domain.world import Difference, Secret
+from domain.model import Model
+from domain.world import Compiled, Difference, Secret
 
 #: What the state hash has of an entity that does not live.
 _NONE: Final = b""
@@ -23,14 +23,15 @@ class RecentWorld:
     """A World whose documents are all good ones of their formats, where no Resource stands for another, and no Version
     is ever pruned.
 
-    live: how many entities are remembered.
+    live: how many entities are remembered. What a history never asks for is refused, because an answer made up would
+    give another log than a registry's.
     """
 
     def __init__(self) -> None:
         self.live = 0
         self._collections: dict[str, dict[str, Entity]] = {}
         self._known: dict[str, tuple[int, bytes]] = {}
-        self._model: tuple[int, Model] | None = None
+        self._model = Compiled()
 
     def take(self, event: EntityEvent, position: int, hash: bytes) -> None:
         """Takes in the next event. hash: of the entity that it leaves, empty for none."""
@@ -60,13 +61,7 @@ class RecentWorld:
 
     @property
     def model(self) -> Model:
-        entity = self.get(xids.MODEL)
-        if entity is None:
-            return compile_model({})
-        if self._model is None or self._model[0] != entity.revision:
-            source, full = entity.attributes["modelsource"], entity.attributes["model"]
-            self._model = entity.revision, Model.load(source, full, entity.private.get("origins"))
-        return self._model[1]
+        return self._model.of(self.get(xids.MODEL))
 
     def prefetch(self, names: Iterable[str]) -> None:
         pass
@@ -101,17 +96,17 @@ class RecentWorld:
         return iter(())  # asked when a model comes, and here that is before all else
 
     def differences(self, xid: str, position: int) -> Iterator[Difference]:
-        raise NotImplementedError("nothing is restored here")
+        raise LookupError("no history restores anything")
 
     def document(self, sha256: str) -> bytes:
-        raise NotImplementedError("documents are not kept here")
+        raise LookupError("no history reads a document")
 
     @property
     def published(self) -> Publications:
         return Remembered(())
 
     def secret(self, secret: Secret) -> str | None:
-        raise NotImplementedError("there are no secrets here")
+        raise LookupError("no history has secrets")
 
 
 def _collection(stream: str) -> str:

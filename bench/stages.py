@@ -44,25 +44,26 @@ def _timed(seconds: Seconds, stage: str) -> Iterator[None]:
         seconds[stage] = seconds.get(stage, 0.0) + time.perf_counter() - began
 
 
-def _measured(seconds: Seconds, stage: Callable[..., str], act: Callable[..., Any]) -> Callable[..., Any]:
-    """The same method, whose time counts. stage: named by its arguments."""
+def _watch(seconds: Seconds, owner: type, method: str, stage: Callable[..., str]) -> None:
+    """Has the time of a method count from now on. stage: its name, from the method's arguments."""
+    act = getattr(owner, method)
 
     def measured(*given: Any, **named: Any) -> Any:
         with _timed(seconds, stage(*given)):
             return act(*given, **named)
 
-    return measured
+    setattr(owner, method, measured)
 
 
-def _watched(seconds: Seconds) -> None:
+def _watch_rebuild(seconds: Seconds) -> None:
     for step, stage in _STEPS.items():
-        setattr(Rebuild, step, _measured(seconds, lambda *given, stage=stage: stage, getattr(Rebuild, step)))
+        _watch(seconds, Rebuild, step, lambda *given, stage=stage: stage)
 
 
 def process(database: str) -> Seconds:
     """A rebuild by one process."""
     seconds: Seconds = {}
-    _watched(seconds)
+    _watch_rebuild(seconds)
     with closing(Store(database)) as store, _timed(seconds, "all"):
         rebuild(store)
     return seconds
@@ -77,10 +78,9 @@ def spark(database: str, folder: str) -> Seconds:
     from spark_projections.sources import segments
 
     seconds: Seconds = {}
-    _watched(seconds)
+    _watch_rebuild(seconds)
     # Each is written to a folder of its name.
-    named = _measured(seconds, lambda writer, path, *more: path.rpartition("/")[2], DataFrameWriter.parquet)
-    setattr(DataFrameWriter, "parquet", named)  # noqa: B010 - a method is no variable for mypy
+    _watch(seconds, DataFrameWriter, "parquet", lambda writer, path, *more: path.rpartition("/")[2])
     with closing(Store(database)) as store, _timed(seconds, "all"):
         with _timed(seconds, "start"):
             found = session(connectors=())

@@ -141,6 +141,22 @@ class World(Protocol):
         """Answers to questions about documents. documents: those not stored yet, by SHA-256. Raises: Unanswered."""
 
 
+class Compiled:
+    """The model in force, compiled again when its entity has moved on."""
+
+    def __init__(self) -> None:
+        self._last: tuple[int, Model] | None = None
+
+    def of(self, entity: Entity | None) -> Model:
+        """The model of the entity that holds it; the empty one where there is none."""
+        if entity is None:
+            return compile_model({})
+        if self._last is None or self._last[0] != entity.revision:
+            source, full = entity.attributes["modelsource"], entity.attributes["model"]
+            self._last = entity.revision, Model.load(source, full, entity.private.get("origins"))
+        return self._last[1]
+
+
 class MemoryWorld:
     """A World over dicts: what tests decide against, and what a fold of events gives."""
 
@@ -149,7 +165,7 @@ class MemoryWorld:
         self._revisions: dict[str, int] = {}
         self._documents: dict[str, bytes] = {}
         self._secrets: dict[str, Secret] = {}
-        self._model: tuple[int, Model] | None = None
+        self._model = Compiled()
         self._log: list[EntityEvent] = []
         self.extend(events)
 
@@ -173,13 +189,7 @@ class MemoryWorld:
 
     @property
     def model(self) -> Model:
-        entity = self._entities.get(xids.MODEL)
-        if entity is None:
-            return compile_model({})
-        if self._model is None or self._model[0] != entity.revision:
-            source, full = entity.attributes["modelsource"], entity.attributes["model"]
-            self._model = entity.revision, Model.load(source, full, entity.private.get("origins"))
-        return self._model[1]
+        return self._model.of(self._entities.get(xids.MODEL))
 
     def prefetch(self, names: Iterable[str]) -> None:
         pass

@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 from projections.logrows import TableRow, interaction_of, log_row
 from projections.xregistry_events import XRegistryEvents
 from spark_projections.current import current
-from spark_projections.places import spelt_for_spark
+from spark_projections.places import place, spelt_for_spark
 from spark_projections.schema import LOG_SCHEMA
 
 if TYPE_CHECKING:
@@ -81,9 +81,8 @@ def write(log: DataFrame, destination: Destination) -> None:
 
 def refuse_existing(spark: SparkSession, folder: str) -> None:
     """Raises: FileExistsError for a folder that is there: what was once written stays as it is."""
-    # Hadoop's eyes are those that Spark writes with; it knows schemes that Arrow does not.
-    path = spark._jvm.org.apache.hadoop.fs.Path(spelt_for_spark(folder))  # type: ignore[union-attr]
-    if path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path):
+    there = place(spark, folder)
+    if there.files.exists(there.root):
         raise FileExistsError(f"{folder} is there already")
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _S3: Final = ("s3", "s3a")
 
@@ -26,3 +29,22 @@ def for_spark(uri: str) -> str:
 def spelt_for_spark(uri: str) -> str:
     """A folder that is Spark's alone, where paths are as its own settings have them: only buckets change."""
     return for_spark(uri) if urlsplit(uri).scheme in _S3 else uri
+
+
+class Place(NamedTuple):
+    """Where Spark writes, through its own eyes: it knows schemes that Arrow does not, and has its own credentials.
+
+    files: Hadoop's filesystem; root: Hadoop's path there; path_of: makes another of a text.
+    """
+
+    files: Any
+    root: Any
+    path_of: Any
+
+
+def place(spark: SparkSession, uri: str) -> Place:
+    """The place of a folder that need not be there."""
+    context: Any = spark.sparkContext
+    path_of = context._jvm.org.apache.hadoop.fs.Path
+    root = path_of(spelt_for_spark(uri))
+    return Place(root.getFileSystem(context._jsc.hadoopConfiguration()), root, path_of)

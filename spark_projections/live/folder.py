@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JJavaError
 
 from spark_projections.live.manifest import NONE, Manifest, Run, manifest_in
-from spark_projections.places import spelt_for_spark
+from spark_projections.places import place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,10 +32,7 @@ class Folder:
 
     def __init__(self, spark: SparkSession, uri: str) -> None:
         self.spark = spark
-        jvm: Any = spark.sparkContext._jvm
-        self._path_of = jvm.org.apache.hadoop.fs.Path
-        root = self._path_of(spelt_for_spark(uri))
-        self._files = root.getFileSystem(spark._jsc.hadoopConfiguration())
+        self._files, root, self._path_of = place(spark, uri)
         self.uri = str(self._files.makeQualified(root).toString())
 
     def newest(self) -> Manifest:

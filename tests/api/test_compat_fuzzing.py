@@ -14,12 +14,13 @@ from urllib.parse import quote
 import httpx
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commands.log import Store
 from commands.verify import verify, verify_rows
 from domain.compat.family import FAMILIES, Family
+from tests.conformance.made_up import cases, repeatable
 from tests.conformance.test_fuzzing import CHECKS, end_of_log
 from tests.serving import serving
 
@@ -64,19 +65,10 @@ def _there(family: Family, group: str) -> Iterator[tuple[str, str, bytes]]:
 
 def run(client: httpx.Client, operation: Any, family: Family) -> None:
     """Sends requests of one operation, the same ones in each run."""
-    valid = operation.as_strategy(generation_mode=schemathesis.GenerationMode.POSITIVE)
-    broken = operation.as_strategy(generation_mode=schemathesis.GenerationMode.NEGATIVE)
 
-    @seed(1)
-    @settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
+    @repeatable(EXAMPLES)
     @given(
-        st.one_of(valid, valid, broken),
+        cases(operation),
         st.lists(st.sampled_from(IDS), min_size=2, max_size=2),
         st.booleans(),
     )

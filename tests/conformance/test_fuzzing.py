@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -24,6 +24,7 @@ from schemathesis.specs.openapi.checks import (
 
 from commands.log import Store
 from commands.verify import verify, verify_rows
+from tests.conformance.made_up import cases, repeatable
 from tests.serving import serving
 
 CHECKS = [
@@ -104,18 +105,9 @@ def checks(answer: Any) -> list[Any]:
 
 def run(client: httpx.Client, operation: Any, examples: int, keep_model: bool = True) -> None:
     """Sends requests of one operation, the same ones in each run."""
-    valid = operation.as_strategy(generation_mode=schemathesis.GenerationMode.POSITIVE)
-    broken = operation.as_strategy(generation_mode=schemathesis.GenerationMode.NEGATIVE)
 
-    @seed(1)
-    @settings(
-        max_examples=examples,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(st.one_of(valid, valid, broken), st.lists(st.sampled_from(IDS), min_size=3, max_size=3))
+    @repeatable(examples)
+    @given(cases(operation), st.lists(st.sampled_from(IDS), min_size=3, max_size=3))
     def ask(case: Any, ids: list[str]) -> None:
         for name, id in zip(case.path_parameters or (), ids, strict=False):
             case.path_parameters[name] = id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -29,7 +30,8 @@ def s3(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
     What Spark takes for S3 itself is half a gigabyte; under its name stands what Hadoop mounts folders with.
     """
-    conf = spark._jsc.hadoopConfiguration()  # type: ignore[union-attr]
+    context: Any = spark.sparkContext
+    conf = context._jsc.hadoopConfiguration()
     with s3_store(tmp_path_factory.mktemp("s3")) as store, pytest.MonkeyPatch.context() as patch:
         for name, value in CLIENT.items():
             patch.setenv(name, value)

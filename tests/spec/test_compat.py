@@ -16,9 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
-from uuid import uuid4
 
-import psycopg
 import pytest
 import yaml
 
@@ -27,6 +25,7 @@ from domain.compat.family import FAMILIES, MESSAGECATALOG, SCHEMAREGISTRY
 from domain.model.builtin import default_source
 from tests.spec.expected import expectation, said
 from tests.spec.harness import BASE, Answer, Registry, Request, Stage, serving
+from tests.spec.stages import DATABASES, staged
 from tests.spec.test_http import MODELS as SMALL
 from tests.spec.test_http import READS, ROW, Loader
 from tests.stores import postgres_server
@@ -41,29 +40,11 @@ MODELS = {**SMALL, "builtin": default_source()}
 ROWS = [row for path in sorted(TABLES.glob("*.yaml")) for row in yaml.load(path.read_text(), Loader)]
 
 
-@pytest.fixture(scope="module")
-def sqlite_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    stage = Stage(f"sqlite:///{tmp_path_factory.mktemp('compat') / 'annals.db'}", MODELS)
-    yield stage
-    stage.close()
-
-
-@pytest.fixture(scope="module")
-def postgresql_stage(postgres_server: str) -> Iterator[Stage]:
-    schema = f"compat{uuid4().hex}"
-    with psycopg.connect(postgres_server, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {schema}")
-        stage = Stage(f"{postgres_server}?options=-csearch_path%3D{schema}", MODELS)
-        yield stage
-        stage.close()
-        connection.execute(f"DROP SCHEMA {schema} CASCADE")
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def stage(request: pytest.FixtureRequest) -> Stage:
+@pytest.fixture(scope="module", params=DATABASES)
+def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Each database in turn."""
-    found: Stage = request.getfixturevalue(f"{request.param}_stage")
-    return found
+    with staged(request, tmp_path_factory, MODELS) as found:
+        yield found
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['id']}: {row['rule']}" for row in ROWS])

@@ -57,11 +57,11 @@ class Metaschema(Protocol):
     """What a module has for its format."""
 
     @property
-    def SECTIONS(self) -> Mapping[str, Section] | None:  # noqa: N802
+    def SECTIONS(self) -> Mapping[str, Section] | None:
         """Every section; None where anything goes."""
 
     @property
-    def DATASCHEMA(self) -> tuple[str, str]:  # noqa: N802
+    def DATASCHEMA(self) -> tuple[str, str]:
         """The section and the member that refer to the schema of the data."""
 
     def check(self, sections: Sections, /) -> None:
