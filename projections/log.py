@@ -12,6 +12,7 @@ from commands.proof import START, Interaction, LogRow
 from domain.model.timestamps import utc
 from domain.problems import BadRequest, Problem
 from projections.database import Database
+from projections.documents import content
 
 _FACTS: Final = ", ".join(Interaction._fields)
 _EVENT: Final = ", ".join(LogRow._fields)
@@ -57,6 +58,10 @@ class Log:
     def revisions(self, stream: str, after: int, until: int, limit: int) -> list[LogRow]:
         """Events of one stream beyond a revision and up to a position, in order."""
         return [_log_row(row) for row in self._db.all(_REVISIONS, (stream, after, until, limit))]
+
+    def document(self, sha256: str) -> bytes | None:
+        """The bytes of a document that events refer to; None where there is none."""
+        return content(self._db, sha256)
 
     def as_of(self, moment: str, now: datetime, name: str = "asof") -> Interaction:
         """The last interaction that had ended at a moment; `START` where none had (FLAG-80).

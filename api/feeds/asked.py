@@ -23,6 +23,7 @@ _AFTER: Final = "after"
 _RESUMED: Final = b"last-event-id"
 _NUMBER: Final = re.compile(r"[0-9]{1,18}\Z")
 _SECONDS: Final = re.compile(r"[0-9]{1,2}(?:\.[0-9]{1,3})?\Z")
+_SWITCH: Final = {"": True, "true": True, "false": False}
 _PAGING: Final = (_AFTER, "limit", "wait")
 
 #: Values by parameter, at least one each.
@@ -77,6 +78,14 @@ def single(given: Given, name: str) -> str | None:
     if len(values) > 1:
         raise refused(name, "it may appear once only")
     return values[0] if values else None
+
+
+def switched(given: Given, name: str) -> bool:
+    """Whether a parameter that needs no value is there. Raises: BadRequest."""
+    value = single(given, name)
+    if value not in (None, *_SWITCH):
+        raise refused(name, f"it takes {' or '.join(filter(None, _SWITCH))}, or no value")
+    return value is not None and _SWITCH[value]
 
 
 def refused(name: str, reason: str) -> Problem:

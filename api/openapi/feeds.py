@@ -29,6 +29,12 @@ _GOING_ON: Final[dict[str, tuple[str, Schema]]] = {
     ),
     "wait": ("Seconds to wait for the first event.", {"type": "number", "minimum": 0, "maximum": LONGEST}),
 }
+_CARRIED: Final[dict[str, tuple[str, Schema]]] = {
+    "documents": (
+        "With it, a document that events refer to comes before the first event of an interaction that does so.",
+        {"enum": ["", "true", "false"]},
+    )
+}
 _CHOOSING: Final[dict[str, tuple[str, Schema]]] = {
     "type": ("Types of events, with commas between them; one with `*` at its end stands for all that begin so.", TEXT),
     "subject": ("The subject of events, such as an xid, for those about it and whatever is below it.", TEXT),
@@ -67,12 +73,18 @@ _STORED: Final[Schema] = {
     "type": "object",
     "description": "An event: what follows `topic` is the stored state without its opening brace, byte for byte.",
     "properties": {
-        **dict.fromkeys(("position", "revision", "epoch"), WHOLE),
+        **dict.fromkeys(("position", "revision", "epoch", "born"), WHOLE),
         **dict.fromkeys(("stream", "topic", "xid", "type", "xregcorrelationid"), TEXT),
         **{"attributes": {"type": "object"}, "private": {"type": "object"}, "time": _TIME},
         "changed": {"type": "array", "items": TEXT},
     },
     "required": ["position", "stream", "revision", "topic"],
+}
+_DOCUMENT: Final[Schema] = {
+    "type": "object",
+    "description": "A document, where the query asks for documents.",
+    "properties": {"document": _HASH, "base64": {"type": "string", "contentEncoding": "base64"}},
+    "required": ["document", "base64"],
 }
 _HEAD: Final[Schema] = {
     "type": "object",
@@ -116,8 +128,8 @@ PATHS: Final[dict[str, dict[str, Any]]] = {
     "/-/log": _get(
         "log",
         "Read or follow the log itself, interaction by interaction",
-        _in_query(_GOING_ON),
-        _fed("application/json", {"anyOf": [_INTERACTION, _STORED]}),
+        _in_query(_GOING_ON, _CARRIED),
+        _fed("application/json", {"anyOf": [_INTERACTION, _DOCUMENT, _STORED]}),
         _FED,
     ),
     "/-/log/head": _get(

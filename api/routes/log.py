@@ -8,7 +8,7 @@ from starlette.types import Receive
 
 from api import conditional
 from api.answer import JSON, Answer
-from api.feeds.asked import asked, parameters, single
+from api.feeds.asked import asked, parameters, single, switched
 from api.feeds.delivery import Feeds
 from api.feeds.forms import FORMS_OF_LOG, choose
 from api.feeds.rights import reads_everything, streams_of
@@ -24,6 +24,7 @@ LOG: Final = "log"
 HEAD: Final = "head"
 
 _ASOF: Final = "asof"
+_DOCUMENTS: Final = "documents"
 
 
 class LogFeed:
@@ -43,8 +44,10 @@ class LogFeed:
         if below:
             return await self._head(request)
         form = choose(request.header(b"accept"), FORMS_OF_LOG)
-        source = LogSource(self._feeds.log, streams_of(request.caller))
-        return await self._feeds.answer(request, receive, asked(request), form, source)
+        wanted = asked(request, (_DOCUMENTS,))
+        documents = switched(wanted.given, _DOCUMENTS)
+        source = LogSource(self._feeds.log, streams_of(request.caller), documents=documents)
+        return await self._feeds.answer(request, receive, wanted, form, source)
 
     async def _head(self, request: Request) -> Answer:
         """How the log stands, or stood. Its position tells all about it, so its tag is made of that."""

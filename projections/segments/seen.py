@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from typing import Final
 
-from commands.mapper import EventMapper
+from projections.documents import referred
 from projections.logrows import TableRow, log_row
-
-_MAPPER: Final = EventMapper()
 
 
 def document_of(row: TableRow) -> str | None:
@@ -17,10 +14,8 @@ def document_of(row: TableRow) -> str | None:
 
     Raises: UnreadableEvent.
     """
-    if '"document":' not in row.state:  # most events; reading all of them costs more than packing them
-        return None
-    document: str | None = _MAPPER.of_row(log_row(row)).private.get("document")
-    return document
+    # Most rows have none, and need not become rows of the log to say so.
+    return referred(log_row(row)) if '"document":' in row.state else None
 
 
 class Seen:
