@@ -30,7 +30,7 @@ from commands.mapper import image, state
 from commands.proof import START, Chain, Interaction, LogRow
 from domain.commands import Command, CreateRegistry, describe
 from domain.decide import decide
-from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent
+from domain.events import EntityDeleted, EntityEvent
 from domain.model.builtin import default_source
 from domain.world import Context, Decision
 from projections.logrows import SCHEMA_VERSION, TableRow, table_rows
@@ -132,8 +132,6 @@ def _recorded(command: Command, context: Context, decision: Decision, tip: Inter
 
 def _row(event: EntityEvent, position: int) -> tuple[LogRow, bytes]:
     """The row of an event, and the hash of the entity that it leaves."""
-    if isinstance(event, EntityCreated):
-        event.private[BORN] = position
     whole = image(event)
     hash = b"" if isinstance(event, EntityDeleted) else proof.entity_hash(whole)
     return LogRow(position, event.stream, event.revision, event.TOPIC, state(event, whole)), hash

@@ -24,7 +24,7 @@ from commands.world import ModelCache, SqlWorld, pointer
 from domain import xid as xids
 from domain.commands import Command, describe
 from domain.compat.published import Publications
-from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent
+from domain.events import EntityDeleted, EntityEvent
 from domain.model import Model
 from domain.roles import Role
 from domain.world import Context, Decision, DomainValidation, everything
@@ -109,7 +109,7 @@ class Store:
     def create(self) -> None:
         """Makes the tables that are not there yet.
 
-        Raises: RuntimeError when a newer program has written the store.
+        Raises: RuntimeError when the store is of another schema, as an older or a newer program writes it.
         """
         with self._writers.begin() as connection:
             if connection.dialect.name == "postgresql":
@@ -118,7 +118,10 @@ class Store:
             sql.insert(connection, tables.store, [("schema", tables.SCHEMA)], "ON CONFLICT DO NOTHING")
             found = sql.value(connection, "SELECT value FROM store WHERE key = ?", ("schema",))
         if found != tables.SCHEMA:
-            raise RuntimeError(f"the store has schema {found}, this program writes schema {tables.SCHEMA}")
+            raise RuntimeError(
+                f"the store has schema {found}, this program reads and writes schema {tables.SCHEMA}: export the"
+                " registry with the program that wrote it, and import it into a new store"
+            )
 
     @contextmanager
     def writing(self) -> Iterator[Writing]:
@@ -208,7 +211,6 @@ class Writing:
         """
         if not decision.events:
             return _recorded((), decision, None, self.tip.position, context)
-        _note_births(decision.events, self.tip.position + 1)
         documents = list(decision.documents.items())
         sql.insert(self.connection, tables.document, documents, "ON CONFLICT DO NOTHING")
         self.store.vault.settle(self.connection, decision.secrets)
@@ -275,13 +277,6 @@ def _recorded(
 ) -> Recorded:
     found, number = decision.findings, decision.number
     return Recorded(events, decision.processed, known, position, context.now, findings=found, number=number)
-
-
-def _note_births(events: Sequence[EntityEvent], first: int) -> None:
-    """Has events that create an entity say where; they are handed over, because copying costs a part of an import."""
-    for position, event in enumerate(events, first):
-        if isinstance(event, EntityCreated):
-            event.private[BORN] = position
 
 
 class _Encoded(NamedTuple):

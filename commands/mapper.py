@@ -23,7 +23,7 @@ Upcast = tuple[str, Callable[[State], State]]
 #: Topics that are no longer written. Stored bytes never change; what reads them does.
 UPCASTS: Final[Mapping[str, Upcast]] = {}
 
-# The first member after the image. No later member holds text with this in it: they are names, an id and a time.
+# The first member after the image. No later member holds text with this in it: names, a position, an id and a time.
 _TAIL: Final = b',"changed":'
 
 
@@ -98,6 +98,8 @@ def state(event: EntityEvent, image: bytes) -> bytes:
         tail["deprecated_changed"] = event.deprecated_changed
     if isinstance(event, EntityDeleted):
         tail["reason"] = event.reason
+    if event.born is not None:
+        tail["born"] = event.born
     tail |= {"xregcorrelationid": event.xregcorrelationid, "time": text_of(event.time)}
     return image[:-1] + b"," + dumps(tail)[1:]
 

@@ -23,8 +23,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 METADATA: Final = MetaData()
-#: Kept in `store` under `schema`; a store written by a newer program is refused.
-SCHEMA: Final = "1"
+#: Kept in `store` under `schema`; a store of another one is refused.
+SCHEMA: Final = "2"
 
 # Only a column declared INTEGER is SQLite's own row number, which saves an index.
 _POSITION = BigInteger().with_variant(Integer, "sqlite")

@@ -15,7 +15,7 @@ from domain.compat.published import NUMBER, Publication
 from domain.documents import digest
 from domain.drafts import GroupDraft, ResourceDraft, VersionDraft
 from domain.entities import Attributes, Entity
-from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.images import Facts, gone_facts, group_facts, registry_facts, resource_facts, version_facts
 from domain.model import GroupType, Level, Model, ResourceType
 from domain.problems import BadRequest, NotFound, Problem, UnknownGroupType, UnknownResourceType
@@ -207,16 +207,17 @@ class ChangeSet:
         kind = EntityCreated if fact.new else EntityUpdated if fact.updated else EntityRefreshed
         return kind(
             attributes=fact.attributes,
-            private=fact.private if fact.new else {**self._birth(fact.xid), **fact.private},
+            private=fact.private,
             changed=fact.changed,
             deprecated_changed=fact.deprecated_changed,
+            born=None if fact.new else self._birth(fact.xid),
             **shared,
         )
 
-    def _birth(self, xid: str) -> dict[str, Any]:
-        """What is known of the creation of an entity that lives on."""
+    def _birth(self, xid: str) -> int | None:
+        """Where an entity that lives on was created, as far as is known."""
         entity = self.world.get(xid)
-        return {BORN: entity.born} if entity is not None and entity.born is not None else {}
+        return entity.born if entity is not None else None
 
     # --- loading -------------------------------------------------------------------------------------------------
 

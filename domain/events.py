@@ -13,9 +13,6 @@ from pydantic import BaseModel, ConfigDict
 
 from domain import xid as xids
 
-#: The private member that says at which position of the log an entity was created; the log adds it.
-BORN: Final = "born"
-
 #: Why an entity went: by itself or with its parent, by `maxversions`, by a façade (LEG-707).
 Reason = Literal["deleted", "pruned", "forgotten"]
 
@@ -27,6 +24,8 @@ class EntityEvent(BaseModel):
     changed: names of the attributes that differ from the state before, as xRegistry events list them: sorted, those of
         a Resource's meta as `meta.<name>` after the others (EV-36, EV-42, EV-46). Empty for created and deleted.
     deprecated_changed: members of `deprecated` that differ (EV-56, EV-62); None where it did not change.
+    born: position of the event that created an entity which lives on; None for created and deleted. It is no part of
+        the image, so that equal registries have equal hashes, whatever else their logs hold.
     time: UTC, the same for the whole interaction.
     """
 
@@ -42,6 +41,7 @@ class EntityEvent(BaseModel):
     private: dict[str, Any] = {}
     changed: tuple[str, ...] = ()
     deprecated_changed: tuple[str, ...] | None = None
+    born: int | None = None
     xregcorrelationid: str
     time: datetime
 
@@ -50,11 +50,18 @@ class EntityEvent(BaseModel):
         """The id of the entity's stream, its lower-cased xid."""
         return xids.stream(self.xid)
 
+    def birth(self, position: int) -> int | None:
+        """Position of the event that created the entity; None where the log does not say. position: of this event."""
+        return self.born
+
 
 class EntityCreated(EntityEvent):
     """The entity is new; after a deletion it may be so again, in the same stream."""
 
     TOPIC: ClassVar[str] = "EntityCreated:1"
+
+    def birth(self, position: int) -> int | None:
+        return position or None
 
 
 class EntityUpdated(EntityEvent):

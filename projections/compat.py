@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 from domain import xid as xids
 from domain.compat.family import FACADE, Family, family_of, number_of
 from domain.compat.uris import Located, located, normalised, path_to, readings
-from domain.events import BORN
 from domain.jsontext import Json, dumps, loads, loads_own
 from projections.entities import xref
 from projections.entities.query import View
@@ -142,13 +141,13 @@ class Published:
     def _shown(self, xid: str, row: Row, kept: bool) -> Shown:
         """A row as a Version of the definition that was asked for."""
         number = _number(row)
-        private = loads_own(row.private)
-        facade: dict[str, Any] = private.get(FACADE, {})
+        born = row.since if row.born is None else row.born
+        facade: dict[str, Any] = loads_own(row.private).get(FACADE, {})
         if not row.xid.startswith(f"{xid}/"):
             row = _renamed(row, xid)
             facade = {name: value for name, value in facade.items() if name not in _OWN}
         path = path_to(xid, number)
-        uri = facade.get("uri") or self._base(xid, private.get(BORN, row.since)) + path
+        uri = facade.get("uri") or self._base(xid, born) + path
         return Shown(row, number, facade, kept, uri, facade.get("id") or path)
 
     def _base(self, xid: str, born: int) -> str:
@@ -174,4 +173,5 @@ def _renamed(row: Row, definition: str) -> Row:
         parent=xids.parent(xid),
         attributes=dumps({**attributes, name: xids.entity_id(definition)}).decode(),
         private=xref.POINTED,
+        born=None,
     )

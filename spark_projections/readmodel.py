@@ -25,10 +25,11 @@ from spark_projections.current import current
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_NUMBERS: Final = ("epoch", "since", "born", "meta")
 #: What `Row` has, and `until`: the position of the event that replaced it, null for what lives.
 _ROWS: Final = pa.schema(
     [
-        *(pa.field(name, pa.int64() if name in ("epoch", "since", "meta") else pa.string()) for name in Row._fields),
+        *(pa.field(name, pa.int64() if name in _NUMBERS else pa.string()) for name in Row._fields),
         pa.field("until", pa.int64()),
     ]
 )

@@ -14,7 +14,7 @@ from domain import xid as xids
 from domain.compat.family import FACADE, Family, family_of, number_of
 from domain.compat.uris import normalised
 from domain.entities import Entity
-from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent
+from domain.events import EntityCreated, EntityDeleted, EntityEvent
 
 #: The private member of a deletion that says which number went, where that is not the Version's id.
 NUMBER: Final = "number"
@@ -76,10 +76,11 @@ class Unpublished:
 
 
 class Image(NamedTuple):
-    """A living Version: position of its last event, and its private members."""
+    """A living Version: position of its last event, its private members, and the position of its creation."""
 
     since: int
     private: Mapping[str, Any]
+    born: int | None
 
 
 def matters(event: EntityEvent) -> bool:
@@ -108,21 +109,19 @@ def follow(
         if isinstance(event, EntityCreated) and standing is not None:
             found[standing.born] = standing._replace(gone=position)
             standing = None
-        born = position if isinstance(event, EntityCreated) or living is None else living.private.get(BORN, 0)
-        own = {BORN: born, **event.private}
-        living = Image(position, own)
-        if isinstance(event, EntityCreated) and _has_own(own):
-            new = publication(event.xid, own)
+        living = Image(position, event.private, event.birth(position))
+        if isinstance(event, EntityCreated) and _has_own(event.private):
+            new = publication(event.xid, living)
             found[new.born] = new
     return list(found.values())
 
 
-def publication(xid: str, private: Mapping[str, Any]) -> Publication:
+def publication(xid: str, living: Image) -> Publication:
     """A living Version as it is published."""
-    facade = private.get(FACADE, {})
+    facade = living.private.get(FACADE, {})
     uri = facade.get("uri")
-    number = number_of(xids.entity_id(xid), private)
-    return Publication(xid, private.get(BORN, 0), number, facade.get("id"), normalised(uri) if uri else None)
+    number = number_of(xids.entity_id(xid), living.private)
+    return Publication(xid, living.born or 0, number, facade.get("id"), normalised(uri) if uri else None)
 
 
 def _ended(
@@ -138,7 +137,7 @@ def _ended(
             found[standing.born] = standing._replace(gone=position)
             return None
         return standing
-    own = publication(event.xid, living.private)
+    own = publication(event.xid, living)
     if event.reason == "pruned":
         found[own.born] = own = own._replace(since=living.since, pruned=position)
         return own

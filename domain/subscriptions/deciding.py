@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from domain.commands import ControlSubscription, DeleteSubscription, SubscriptionCommand, WriteSubscription
 from domain.entities import Entity
-from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.jsontext import Json, dumps
 from domain.problems import NotFound
 from domain.refusals import QuotaExceeded
@@ -98,7 +98,7 @@ def _replace(command: WriteSubscription, world: World, context: Context) -> Deci
     entity = _existing(command.xid, world, context)
     stored = Subscription.of(entity, entity.position)
     secrets = _kept(command, stored, world, context)
-    private = {name: value for name, value in _private(entity).items() if name not in ("secrets", "action")}
+    private = {name: value for name, value in entity.private.items() if name not in ("secrets", "action")}
     if secrets.names:
         private["secrets"] = secrets.names
     if context.caller == stored.owner:
@@ -114,6 +114,7 @@ def _replace(command: WriteSubscription, world: World, context: Context) -> Deci
         attributes=dict(command.attributes),
         private=private,
         changed=changed,
+        born=entity.born,
         **_shared(command.xid, entity.epoch + 1, world, context),
     )
     return _decided(event, secrets)
@@ -136,11 +137,14 @@ def _control(command: ControlSubscription, world: World, context: Context) -> De
     if idle.get(command.name, False):
         return Decision((), {}, (command.xid,))
     arguments = _replayed(command, context) if command.name == "replay" else command.arguments
-    private = _private(entity) | {"action": {"name": command.name, **arguments, "position": context.position + 1}}
+    private = entity.private | {"action": {"name": command.name, **arguments, "position": context.position + 1}}
     if command.name in idle:
         private["paused"] = command.name == "pause"
     event = EntityUpdated(
-        attributes=entity.attributes, private=private, **_shared(command.xid, entity.epoch, world, context)
+        attributes=entity.attributes,
+        private=private,
+        born=entity.born,
+        **_shared(command.xid, entity.epoch, world, context),
     )
     return _decided(event, _Secrets(entity.xid, ""))
 
@@ -252,11 +256,6 @@ def _changed(before: Mapping[str, Any], after: Mapping[str, Any], secrets: _Secr
     """The names of the properties that differ, those included that differ in a secret only."""
     names = {name for name in before.keys() | after.keys() if dumps(before.get(name)) != dumps(after.get(name))}
     return tuple(sorted(names | {secret.name.partition(".")[0] for secret in secrets.settled}))
-
-
-def _private(entity: Entity) -> dict[str, Any]:
-    """What is known of an entity that lives on, its birth included."""
-    return ({BORN: entity.born} if entity.born is not None else {}) | entity.private
 
 
 def _at(attributes: Mapping[str, Any], path: str) -> Any:

@@ -131,7 +131,7 @@ class Work:
 
     def publish(self, before: Row | None, kept: Publication | None, events: Recorded) -> None:
         """Adds what the events of a Version's stream come to for the older APIs. kept: what is kept of it."""
-        living = Image(before.since, jsontext.loads_own(before.private)) if before else None
+        living = Image(before.since, jsontext.loads_own(before.private), before.born) if before else None
         self.published += map(values_of, follow(events, living, kept))
 
     def _add_changes(self, after: Row, old: dict[str, Leaf], new: dict[str, Leaf]) -> None:

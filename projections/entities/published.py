@@ -13,7 +13,6 @@ from domain import xid as xids
 from domain.compat.family import Family
 from domain.compat.published import Publication
 from domain.entities import Entity
-from domain.events import BORN
 from domain.jsontext import loads_own
 from projections import database
 from projections.database import Database, Values
@@ -139,10 +138,8 @@ class Inline:
 
 
 def _entity(row: Row) -> Entity:
-    private = loads_own(row.private)
-    born = private.pop(BORN, None)
-    attributes = loads_own(row.attributes)
-    return Entity(row.xid, row.type, row.epoch, attributes, private, position=row.since, born=born)
+    attributes, private = loads_own(row.attributes), loads_own(row.private)
+    return Entity(row.xid, row.type, row.epoch, attributes, private, position=row.since, born=row.born)
 
 
 def _range(xid: str) -> tuple[str, str]:

@@ -6,8 +6,8 @@ import itertools
 from typing import Final, NamedTuple
 
 from domain import xid as xids
-from domain.events import BORN, EntityEvent
-from domain.jsontext import dumps, loads_own
+from domain.events import EntityEvent
+from domain.jsontext import dumps
 
 
 class Row(NamedTuple):
@@ -16,8 +16,9 @@ class Row(NamedTuple):
     tree_key: `xid.tree_key`; type, parent, id, epoch: see Entity. createdat, modifiedat: RFC 3339 in UTC, empty where
     the entity has none of its own (a Resource's are its meta's). attributes, private: JSON text in serialization order.
     document: SHA-256 in hex of a Version's document, and of the default Version's for a Resource.
-    since: position of the event. meta: where in `attributes` a Resource's member of that name begins, its comma
-    included; 0 for all else and for what stands for another: such texts are not only in need of URLs.
+    since: position of the event. born: that of the event which created the entity; None where the log does not say.
+    meta: where in `attributes` a Resource's member of that name begins, its comma included; 0 for all else and for what
+    stands for another: such texts are not only in need of URLs.
     """
 
     tree_key: str
@@ -32,13 +33,8 @@ class Row(NamedTuple):
     private: str
     document: str | None
     since: int
+    born: int | None
     meta: int
-
-    @property
-    def born(self) -> int | None:
-        """Position of the event that created the entity; None where the log does not say."""
-        found: int | None = loads_own(self.private).get(BORN)
-        return found
 
 
 def row(event: EntityEvent, position: int) -> Row:
@@ -58,6 +54,7 @@ def row(event: EntityEvent, position: int) -> Row:
         private=dumps(event.private).decode(),
         document=event.private.get("document"),
         since=position,
+        born=event.birth(position),
         meta=_meta(event, attributes),
     )
 

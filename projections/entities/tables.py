@@ -160,6 +160,7 @@ def _row_columns() -> list[Column[object]]:
         Column("private", Text, nullable=False),
         Column("document", Text),
         Column("since", BigInteger, nullable=False),
+        Column("born", BigInteger),
         Column("meta", BigInteger, nullable=False),
     ]
 

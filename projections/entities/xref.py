@@ -103,6 +103,7 @@ def _under(pointer: Row, xref: str, tree: list[Row]) -> Iterator[Row]:
             id=xids.entity_id(xid),
             attributes=dumps(attributes).decode(),
             private=pointer.private if row is tree[0] else POINTED,
+            born=pointer.born if row is tree[0] else None,
             meta=0,
         )
 

@@ -26,7 +26,7 @@ def entities_history(log: DataFrame) -> DataFrame:
     next = log.select("stream", (f.col("revision") - 1).alias("revision"), time.alias("until_time"))
     since = log.select("stream", "revision", f.col("position").alias("since"), time.alias("since_time"))
     times = since.join(next, ["stream", "revision"], "left").drop("stream", "revision")
-    rows = readmodel.rows(log).drop("meta", "private").join(times, "since")
+    rows = readmodel.rows(log).drop("born", "meta", "private").join(times, "since")
     return rows.select(
         "xid",
         "type",

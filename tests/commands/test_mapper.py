@@ -21,13 +21,14 @@ values = st.recursive(
     max_leaves=8,
 )
 events = st.builds(
-    lambda kind, attributes, private, changed: kind(
-        **FACTS, attributes=attributes, private=private, changed=changed, time=NOON
+    lambda kind, attributes, private, changed, born: kind(
+        **FACTS, attributes=attributes, private=private, changed=changed, born=born, time=NOON
     ),
     st.sampled_from(list(TOPICS.values())),
     st.dictionaries(texts, values, max_size=4),
     st.dictionaries(texts, values, max_size=2),
     st.lists(st.sampled_from(["epoch", "meta.epoch", "changed", "a_b"]), max_size=3).map(tuple),
+    st.none() | st.integers(1, 2**53),
 )
 
 
@@ -62,6 +63,16 @@ def test_the_state_is_plain_json() -> None:
         "xregcorrelationid": "01j",
         "time": "2026-01-01T12:00:00.120000Z",
     }
+
+
+def test_the_birth_comes_behind_the_image() -> None:
+    event = EntityUpdated(
+        **FACTS, attributes={"name": "n"}, changed=("name",), deprecated_changed=(), born=7, time=NOON
+    )
+    told = loads(state(event, image(event)))
+    assert [*told][5:] == ["changed", "deprecated_changed", "born", "xregcorrelationid", "time"] and told["born"] == 7
+    assert image(event) == image(event.model_copy(update={"born": 8}))
+    assert (event.birth(9), EntityCreated(**FACTS, attributes={}, time=NOON).birth(9)) == (7, 9)
 
 
 def test_an_old_topic_is_read_as_the_newest() -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from domain import xid as xids
-from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.evolve import evolve
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -22,6 +22,7 @@ class History:
         self.ends: list[int] = []
         self.alive: dict[str, EntityEvent] = {}
         self._revisions: dict[str, int] = {}
+        self._born: dict[str, int] = {}
 
     def record(self, *changes: tuple[str, dict[str, Any] | None], refresh: bool = False) -> list[Recorded]:
         """One interaction: an xid with its new attributes, or None to delete it."""
@@ -40,13 +41,6 @@ class History:
                 found[event.stream] = at, event
         return found
 
-    def _private(self, attributes: dict[str, Any] | None, before: EntityEvent | None) -> dict[str, Any]:
-        """What no answer shows; the log itself would add the place of birth."""
-        if attributes is None:
-            return {}
-        born = before.private[BORN] if before else len(self.recorded) + 1
-        return {BORN: born, **({"document": attributes["doc"]} if "doc" in attributes else {})}
-
     def _append(self, xid: str, attributes: dict[str, Any] | None, refresh: bool) -> None:
         stream = xids.stream(xid)
         before = self.alive.get(stream)
@@ -59,11 +53,14 @@ class History:
             revision=revision,
             epoch=before.epoch + (kind is EntityUpdated) if before else 1,
             attributes=attributes or {},
-            private=self._private(attributes, before),
+            private={"document": attributes["doc"]} if attributes and "doc" in attributes else {},
+            born=self._born[stream] if before and attributes is not None else None,
             xregcorrelationid=f"c{len(self.ends)}",
             time=START + timedelta(seconds=len(self.ends)),
         )
         self.recorded.append((len(self.recorded) + 1, event))
+        if before is None:
+            self._born[stream] = len(self.recorded)
         if attributes is None:
             del self.alive[stream]
         else:

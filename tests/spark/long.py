@@ -15,7 +15,7 @@ from commands import proof
 from commands.clock import text_of
 from commands.mapper import image, state
 from commands.proof import START, Chain, Interaction, LogRow
-from domain.events import BORN, EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 
 GROUPS: Final = 50
 #: Schemas that an import brings, and how many interactions there are for one import.
@@ -82,8 +82,8 @@ class Log:
         old = self._streams.get(change.xid, _Stream())
         fresh, gone = change.kind is EntityCreated, change.kind is EntityDeleted
         born, epoch = (position, 1) if fresh else (old.born, old.epoch + (change.kind is EntityUpdated))
-        private = {} if gone else {BORN: born}
-        own = {"xid": change.xid, "type": change.type, "attributes": change.attributes, "private": private}
+        own = {"xid": change.xid, "type": change.type, "attributes": change.attributes}
+        own["born"] = None if fresh or gone else born
         event = change.kind(
             **own, revision=old.revision + 1, epoch=epoch, xregcorrelationid=id, time=now, **change.further
         )
