@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from projections.subscriptions import tables
 from projections.subscriptions.facts import Saved
 from projections.subscriptions.known import Change
-from projections.subscriptions.leases import Held, Leases
+from projections.subscriptions.leases import Held, Leases, LeaseTables
 from projections.subscriptions.line import Line
 from projections.subscriptions.store import FAILURES
 from projections.subscriptions.threads import Worker
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 #: Seconds that attempts have to come to an end when others are to make them, or nobody.
 GRACE: Final = 5.0
+_TABLES: Final = LeaseTables(tables.process, tables.lease)
 
 
 class Holding:
@@ -28,7 +30,7 @@ class Holding:
     def __init__(self, deliverer: Deliverer, url: str, lease: float) -> None:
         self._deliverer = deliverer
         self._worker = Worker("leases")
-        self._leases = Leases(url, lease)
+        self._leases = Leases(url, lease, _TABLES)
         self._pause = min(1.0, lease / 5)
         self._hurry = asyncio.Event()
         self._until = 0.0

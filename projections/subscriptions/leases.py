@@ -1,4 +1,4 @@
-"""Which process delivers for which subscription: one at a time, shared evenly, taken over after a crash (SUB-805).
+"""Which process works on what, such as subscriptions: one each, shared evenly, taken over after a crash (SUB-805).
 
 Each process says again and again that it lives. What a silent one held is given up by the next that speaks, in a
 transaction that runs alone, so no lease has two holders; who comes back late finds its own row gone.
@@ -13,8 +13,9 @@ from hashlib import blake2b
 from typing import Final
 from uuid import uuid4
 
+from sqlalchemy import Table
+
 from projections.database import Database
-from projections.subscriptions import tables
 from projections.subscriptions.store import FAILURES, Books
 
 #: Seconds to wait for another writer of a SQLite file; a long import keeps everybody from writing, and a lease as well.
@@ -27,8 +28,25 @@ _NOW: Final = {
 
 
 @dataclass(frozen=True, slots=True)
+class LeaseTables:
+    """Where processes of one kind, and nobody else, find each other.
+
+    process: `process` and `until`. lease: the id of what is leased, which is its primary key, and `process`.
+    """
+
+    process: Table
+    lease: Table
+
+    @property
+    def id(self) -> str:
+        """The name of the column with the ids of what is leased."""
+        [column] = self.lease.primary_key
+        return column.name
+
+
+@dataclass(frozen=True, slots=True)
 class Held:
-    """held: subscriptions that are this process's. surplus: those of them that it should let another one have.
+    """held: ids of what is this process's. surplus: those of them that it should let another one have.
 
     until: the `time.monotonic()` up to which nobody else can have them. process: under which name; with a new one,
     whatever is held may have been another's in the meantime.
@@ -41,17 +59,18 @@ class Held:
 
 
 class Leases:
-    """The leases of one process. lease: seconds that they last without a word from it."""
+    """The leases of one process. lease: seconds that they last without a word from it. tables: of its kind."""
 
-    def __init__(self, url: str, lease: float) -> None:
+    def __init__(self, url: str, lease: float, tables: LeaseTables) -> None:
         self._books = Books(url, PATIENCE)
+        self._tables = tables
         self._lease = lease
         self._process = uuid4().hex
         self._known = False
         self._held = frozenset[str]()
 
     def beat(self, wanted: Collection[str]) -> Held | None:
-        """Says that the process lives, and takes what is free. wanted: ids of the subscriptions that there are.
+        """Says that the process lives, and takes what is free. wanted: ids of all that there is.
 
         None where that cannot be said now.
         """
@@ -67,17 +86,17 @@ class Leases:
         return Held(self._process, held, surplus, began + self._lease - min(1.0, self._lease / 4))
 
     def release(self, ids: Collection[str]) -> None:
-        """Lets others have subscriptions."""
+        """Lets others have some."""
         with self._books.writing(alone=True) as db:
-            among = db.named("subscription")
-            db.run(f"DELETE FROM delivery_lease WHERE process = ? AND {among}", (self._process, db.listed(ids)))
+            among = db.named(self._tables.id)
+            db.run(f"DELETE FROM {self._tables.lease} WHERE process = ? AND {among}", (self._process, db.listed(ids)))
 
     def end(self) -> None:
-        """Lets others have all of them."""
+        """Lets others have all."""
         try:
             with self._books.writing(alone=True) as db:
-                db.run("DELETE FROM delivery_lease WHERE process = ?", (self._process,))
-                db.run("DELETE FROM delivery_process WHERE process = ?", (self._process,))
+                for table in (self._tables.lease, self._tables.process):
+                    db.run(f"DELETE FROM {table} WHERE process = ?", (self._process,))
         except FAILURES:
             pass  # they run out by themselves
         self.close()
@@ -87,19 +106,20 @@ class Leases:
         self._books.close()
 
     def _taken(self, db: Database, wanted: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
+        process, lease = self._tables.process, self._tables.lease
         now: float = db.one(_NOW[self._books.is_sqlite])[0]
-        if self._known and db.one("SELECT 1 FROM delivery_process WHERE process = ?", (self._process,)) is None:
+        if self._known and not self._missed_by_nobody(db):
             self._process = uuid4().hex
         # First its own row, so that one who is late but whom nobody has missed yet keeps what it has.
-        db.upsert(tables.process, [(self._process, now + self._lease)])
-        db.run("DELETE FROM delivery_process WHERE until <= ?", (now,))
-        db.run("DELETE FROM delivery_lease WHERE process NOT IN (SELECT process FROM delivery_process)")
-        processes = sorted(row[0] for row in db.all("SELECT process FROM delivery_process"))
-        leases = dict(db.all("SELECT subscription, process FROM delivery_lease"))
-        mine = {id for id, process in leases.items() if process == self._process}
+        db.upsert(process, [(self._process, now + self._lease)])
+        db.run(f"DELETE FROM {process} WHERE until <= ?", (now,))
+        db.run(f"DELETE FROM {lease} WHERE process NOT IN (SELECT process FROM {process})")
+        processes = sorted(row[0] for row in db.all(f"SELECT process FROM {process}"))
+        leases = dict(db.all(f"SELECT {self._tables.id}, process FROM {lease}"))
+        mine = {id for id, holder in leases.items() if holder == self._process}
         free = [id for id in wanted if id not in leases and _preferred(id, processes) == self._process]
         if free:
-            db.insert(tables.lease, [(id, self._process) for id in free])
+            db.insert(lease, [(id, self._process) for id in free])
         held = frozenset(mine.union(free))
         return held, frozenset(id for id in mine if _preferred(id, processes) != self._process)
 
@@ -107,15 +127,20 @@ class Leases:
         """What was held is held still, where nobody has taken it and all that is amiss is a long write."""
         try:
             with self._books.reading() as db:
-                known = db.one("SELECT 1 FROM delivery_process WHERE process = ?", (self._process,))
+                known = self._missed_by_nobody(db)
         except FAILURES:
             return None
         # To take leases over is to write, which nobody could since; what begins in a moment is noticed in another.
         return Held(self._process, self._held, frozenset(), began + 2.0) if known and self._books.is_sqlite else None
 
+    def _missed_by_nobody(self, db: Database) -> bool:
+        """Whether the process's own row is still there."""
+        found = db.one(f"SELECT 1 FROM {self._tables.process} WHERE process = ?", (self._process,))
+        return found is not None
+
 
 def _preferred(id: str, processes: Collection[str]) -> str:
-    """The process that should have a subscription: every process finds the same one, and few move when one comes."""
+    """The process that should have something: every process finds the same one, and few move when one comes."""
     if len(processes) == 1:
         return next(iter(processes))
     return max(processes, key=lambda each: blake2b(f"{each} {id}".encode(), digest_size=8).digest())

@@ -1,4 +1,4 @@
-"""Connections for the state of deliveries, and its tables made where there are none."""
+"""Connections for the state of deliveries and of replication, and their tables made where there are none."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sqlalchemy import make_url
 from commands.checkpoints import MOST_PAGES
 from commands.engine import WRITING, open_engine
 from projections.database import Database, Postgres, Sqlite
+from projections.replication import tables as replication
 from projections.subscriptions import tables
 
 #: What the drivers raise when the database cannot be used now.
@@ -127,5 +128,6 @@ def create(url: str) -> None:
             if connection.dialect.name == "postgresql":
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('annals'))")
             tables.METADATA.create_all(connection)
+            replication.METADATA.create_all(connection)
     finally:
         engine.dispose()

@@ -1,0 +1,1 @@
+"""Replication: what this registry remembers of the logs that it follows."""

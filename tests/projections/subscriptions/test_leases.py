@@ -1,0 +1,73 @@
+"""Leases of two kinds in one store: of deliveries and of replication."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from commands.log import Store
+from projections import database
+from projections.replication import tables as replication
+from projections.subscriptions import store, tables
+from projections.subscriptions.leases import Leases, LeaseTables
+
+DELIVERIES = LeaseTables(tables.process, tables.lease)
+REPLICATION = LeaseTables(replication.process, replication.lease)
+WANTED = ("a", "b", "c", "d", "e", "f", "g", "h")
+
+
+@pytest.fixture
+def url(store_url: str) -> Iterator[str]:
+    made = Store(store_url)
+    made.create()
+    made.close()
+    store.create(store_url)
+    yield store_url
+
+
+def held(leases: Leases, wanted: tuple[str, ...] = WANTED) -> set[str]:
+    found = leases.beat(wanted)
+    assert found is not None
+    return set(found.held)
+
+
+def rows(url: str, pair: LeaseTables) -> tuple[int, list[str]]:
+    """How many processes a pair of tables has, and the ids in it."""
+    made = Store(url)
+    try:
+        with made.engine.connect() as connection:
+            db = database.over(connection)
+            count = db.one(f"SELECT count(*) FROM {pair.process}")[0]
+            return count, sorted(row[0] for row in db.all(f"SELECT {pair.id} FROM {pair.lease}"))
+    finally:
+        made.close()
+
+
+def test_kinds_do_not_see_each_other(url: str) -> None:
+    """SUB-805: what one kind leases is free for the other, whatever its ids; neither lets the other's go."""
+    assert (DELIVERIES.id, REPLICATION.id) == ("subscription", "link")
+    delivering, following = Leases(url, 60, DELIVERIES), Leases(url, 60, REPLICATION)
+    assert held(delivering) == held(following) == set(WANTED)
+    following.release(["a"])
+    assert (rows(url, DELIVERIES), rows(url, REPLICATION)) == ((1, list(WANTED)), (1, list(WANTED[1:])))
+    delivering.end()
+    assert (rows(url, DELIVERIES), rows(url, REPLICATION)) == ((0, []), (1, list(WANTED[1:])))
+    assert held(following) == set(WANTED)
+    following.end()
+
+
+@pytest.mark.parametrize("pair", [DELIVERIES, REPLICATION], ids=["deliveries", "replication"])
+def test_processes_of_a_kind_share(url: str, pair: LeaseTables) -> None:
+    """SUB-805: no lease has two holders; who ends leaves its own to the others."""
+    first, second = Leases(url, 60, pair), Leases(url, 60, pair)
+    assert held(first) == set(WANTED)
+    assert held(second) == set()
+    again = first.beat(WANTED)
+    assert again is not None and again.surplus
+    first.release(again.surplus)
+    assert held(second) == again.surplus
+    assert held(first) == set(WANTED) - again.surplus
+    first.end()
+    assert held(second) == set(WANTED)
+    second.end()
