@@ -18,11 +18,12 @@ from typing import Any, Final, Protocol
 from sqlalchemy import Connection
 
 from commands.checks import Checker
+from commands.following import follow
 from commands.inquiry import Inquiry
 from commands.log import Recorded, Store, Writing
 from commands.world import pointer
 from domain.checks import Unanswered, Verdicts
-from domain.commands import Command, Restore, WriteTree
+from domain.commands import Command, Follow, Restore, WriteTree
 from domain.events import EntityEvent
 from domain.problems import ServerBusy
 from domain.refusals import Forbidden
@@ -114,18 +115,24 @@ def record(tx: Writing, asked: Waiting, inline: Sequence[InlineProjection], deci
 
     Raises: Forbidden; what the condition or the decision raises.
     """
-    context = tx.context(asked.who.name, _role(asked.who, asked.command), dryrun=asked.dryrun, reads=asked.who.reads)
+    role = _role(asked.who, asked.command)
     if asked.condition:
         asked.condition(tx)
-    tx.world.answers = asked.verdicts or {}
-    decision = decide(asked.command, tx.world, context)
-    if isinstance(asked.command, Restore):
-        _check_pointers(asked.who, decision)
-    recorded = tx.append(decision, context, asked.command)
+    recorded = follow(tx, asked.command) if isinstance(asked.command, Follow) else _decided(tx, asked, role, decide)
     if recorded.events:
         for projection in inline:
             projection.apply(tx.connection, recorded.events)
     return replace(recorded, answer=asked.answer(tx, recorded)) if asked.answer else recorded
+
+
+def _decided(tx: Writing, asked: Waiting, role: Role, decide: Decide) -> Recorded:
+    who = asked.who
+    context = tx.context(who.name, role, dryrun=asked.dryrun, reads=who.reads, link=who.link)
+    tx.world.answers = asked.verdicts or {}
+    decision = decide(asked.command, tx.world, context)
+    if isinstance(asked.command, Restore):
+        _check_pointers(who, decision)
+    return tx.append(decision, context, asked.command)
 
 
 class Road:

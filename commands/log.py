@@ -9,22 +9,22 @@ from datetime import datetime
 from threading import Lock
 from typing import Any, Final, NamedTuple, TypeVar
 
-from eventsourcing.persistence import IntegrityError, StoredEvent
 from sqlalchemy import Connection
 
 from commands import proof, sql, tables
+from commands.appending import MOVE_HEAD, Encoded, encoded, followed
 from commands.clock import Clock, text_of, time_of, utc_now
 from commands.correlation import NewId, Ulids
 from commands.engine import WRITING, lock, open_engine
-from commands.mapper import EventMapper, UnreadableEvent, image, state
-from commands.proof import Interaction, LogRow
+from commands.mapper import EventMapper, UnreadableEvent
+from commands.proof import Interaction
 from commands.recorder import LogRecorder
 from commands.secrets import Vault
-from commands.world import ModelCache, SqlWorld, pointer
+from commands.world import LINKED, LinkCache, ModelCache, SqlWorld
 from domain import xid as xids
 from domain.commands import Command, describe
 from domain.compat.published import Publications
-from domain.events import EntityDeleted, EntityEvent
+from domain.events import EntityEvent
 from domain.model import Model
 from domain.roles import Role
 from domain.world import Context, Decision, DomainValidation, everything
@@ -32,12 +32,8 @@ from domain.world import Context, Decision, DomainValidation, everything
 T = TypeVar("T")
 
 _TIP: Final = "SELECT last, time, chain, state FROM interaction ORDER BY last DESC LIMIT 1"
-#: The same with the hash of the model, which nearly every command needs: one look-up less.
-_START: Final = _TIP.replace(" FROM", ", (SELECT hash FROM head WHERE tree_key = ?) FROM", 1)
-_MOVE_HEAD: Final = (
-    "ON CONFLICT (tree_key) DO UPDATE SET position = excluded.position, revision = excluded.revision,"
-    " xid = excluded.xid, live = excluded.live, hash = excluded.hash, xref = excluded.xref"
-)
+#: The same with the hash of the model and the newest of the links, which nearly every command needs.
+_START: Final = _TIP.replace(" FROM", f", (SELECT hash FROM head WHERE tree_key = ?), ({LINKED}) FROM", 1)
 
 
 class Tip(NamedTuple):
@@ -103,6 +99,7 @@ class Store:
         self.domainvalidation: DomainValidation = domainvalidation
         self._writers = self.engine.execution_options(**{WRITING: True})
         self._models = ModelCache()
+        self._links = LinkCache()
         # Threads of this process queue here, in order; the database's own lock makes waiters poll or pay a round trip.
         self._turn = Lock()
 
@@ -151,7 +148,7 @@ class Store:
 
     def _world(self, connection: Connection) -> SqlWorld:
         published = self._published(connection, self.mapper) if self._published else None
-        return SqlWorld(connection, self.mapper, self._models, self.vault, published)
+        return SqlWorld(connection, self.mapper, self._models, self.vault, published, self._links)
 
 
 class Writing:
@@ -165,9 +162,10 @@ class Writing:
         self.connection = connection
         self.world = world
         row = sql.run(connection, _START, (xids.tree_key(xids.MODEL),)).fetchone()
-        self.tip = _tip_of(row and row[:-1])
+        self.tip = _tip_of(row and row[:-2])
         if row:
-            world.model_is(row[-1])
+            world.model_is(row[-2])
+            world.linked_is(row[-1])
 
     def context(
         self,
@@ -176,12 +174,13 @@ class Writing:
         *,
         dryrun: bool = False,
         reads: Callable[[str], bool] = everything,
+        link: str = "",
     ) -> Context:
         """A new interaction's time, never before the last one's, and its correlation id; a dry run uses none up."""
         now = self.store.clock()
         id = "" if dryrun else self.store.new_id()
         now = max(now, self.tip.time or now)
-        return Context(now, id, caller, role, self.store.domainvalidation, reads, self.tip.position)
+        return Context(now, id, caller, role, self.store.domainvalidation, reads, self.tip.position, link)
 
     def attempt(self, work: Callable[[], T], *, dryrun: bool = False) -> T | Exception:
         """What the work gives, or the exception that undid it; its neighbours in the transaction stay as they are.
@@ -238,24 +237,15 @@ class Writing:
 
         A part at a time, so that the bytes of an import need not lie in memory beside its events.
         """
-        replaced = [self._followed(event) for event in events]
-        encoded = [_encoded(event) for event in events]
-        stored = [one.stored for one in encoded]
+        replaced = [followed(event, self.world) for event in events]
+        found = [encoded(event) for event in events]
+        stored = [one.stored for one in found]
         positions = self.store.recorder.insert_events(stored, connection=self.connection, after=after)
-        rows = list(map(_row, positions, encoded))
-        sql.insert(self.connection, tables.head, list(map(_head, encoded, rows)), _MOVE_HEAD)
-        for one, row in zip(encoded, rows, strict=True):
-            chain.add(row)
-            self.world.take(one.event, row.position, one.hash)
-        come = [one.hash for one in encoded if not xids.is_apart(one.event.stream)]
-        return proof.moved(state, replaced, come)
-
-    def _followed(self, event: EntityEvent) -> bytes:
-        """The hash of the entity that an event replaces; empty for what the state hash leaves out."""
-        known = self.world.known(event.xid)
-        if event.revision != known.revision + 1:
-            raise IntegrityError(f"{event.stream} stands at {known.revision}, its next event says {event.revision}")
-        return b"" if xids.is_apart(event.stream) else known.hash
+        sql.insert(self.connection, tables.head, list(map(Encoded.head, found, positions)), MOVE_HEAD)
+        for one, position in zip(found, positions, strict=True):
+            chain.add(one.row(position))
+            self.world.take(one.event, position, one.hash)
+        return proof.moved(state, replaced, [one.counted for one in found])
 
     def _facts(self, context: Context, command: Command, events: int) -> Interaction:
         return Interaction(
@@ -264,8 +254,8 @@ class Writing:
             xregcorrelationid=context.xregcorrelationid,
             folded=context.xregcorrelationid.casefold(),
             time=text_of(context.now),
-            caller=_storable(context.caller),
-            command=_storable(describe(command)),
+            caller=storable(context.caller),
+            command=storable(describe(command)),
             registry_url=self.store.public_url,
             chain=proof.NOTHING,
             state=proof.NOTHING,
@@ -277,38 +267,6 @@ def _recorded(
 ) -> Recorded:
     found, number = decision.findings, decision.number
     return Recorded(events, decision.processed, known, position, context.now, findings=found, number=number)
-
-
-class _Encoded(NamedTuple):
-    event: EntityEvent
-    stored: StoredEvent
-    hash: bytes
-
-
-def _encoded(event: EntityEvent) -> _Encoded:
-    whole = image(event)
-    stored = StoredEvent(event.stream, event.revision, event.TOPIC, state(event, whole))
-    return _Encoded(event, stored, b"" if isinstance(event, EntityDeleted) else proof.entity_hash(whole))
-
-
-def _row(position: int, encoded: _Encoded) -> LogRow:
-    event = encoded.event
-    return LogRow(position, event.stream, event.revision, event.TOPIC, encoded.stored.state)
-
-
-def _head(encoded: _Encoded, row: LogRow) -> tuple[Any, ...]:
-    event, owner = encoded.event, xids.parent(encoded.event.xid)
-    return (
-        xids.tree_key(event.xid),
-        row.position,
-        event.revision,
-        event.xid,
-        event.type,
-        xids.tree_key(owner) if owner else "",
-        bool(encoded.hash),
-        encoded.hash,
-        pointer(event),
-    )
 
 
 def _tip(connection: Connection) -> Tip:
@@ -325,6 +283,7 @@ def _tip_of(row: Any) -> Tip:
         raise UnreadableEvent(f"the interaction that ends at position {position} cannot be read: {error}") from error
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
+    """A text as both databases take it."""
     # PostgreSQL's text has no NUL, and half a surrogate pair has no UTF-8.
     return text.replace("\0", "\\u0000").encode(errors="backslashreplace").decode()

@@ -16,6 +16,8 @@ from domain.compat.published import Publications, Unpublished
 from domain.entities import Entity
 from domain.events import EntityEvent
 from domain.evolve import evolve
+from domain.links import link as links
+from domain.links.link import Link
 from domain.model import Model, compile_model
 from domain.world import Difference, Secret
 
@@ -39,6 +41,11 @@ DIFFERENCES: Final = (
     " WHERE h.tree_key >= ? AND h.tree_key < ? AND h.position > ? ORDER BY h.tree_key LIMIT ?"
 )
 _SOURCES: Final = "SELECT xid FROM head WHERE xref = ? ORDER BY tree_key"
+#: Where the newest event about a link is; nothing where there never was one.
+LINKED: Final = "SELECT max(position) FROM head WHERE tree_key >= '{}' AND tree_key < '{}'".format(
+    *xids.subtree(links.COLLECTION)
+)
+_LINKS: Final = READ + "h.tree_key >= ? AND h.tree_key < ? AND h.live ORDER BY h.tree_key"
 _POINTERS: Final = "SELECT 1 FROM head WHERE xref IS NOT NULL LIMIT 1"
 
 
@@ -88,6 +95,22 @@ class ModelCache:
         return model
 
 
+class LinkCache:
+    """The links read last, by the position of the newest event about any of them."""
+
+    def __init__(self) -> None:
+        self._held: tuple[int, tuple[Link, ...]] = (0, ())
+
+    def find(self, position: int) -> tuple[Link, ...] | None:
+        """The links as of a position, if they are the ones held."""
+        return self._held[1] if self._held[0] == position else None
+
+    def hold(self, position: int, found: tuple[Link, ...]) -> tuple[Link, ...]:
+        """Keeps links in place of those held so far."""
+        self._held = position, found
+        return found
+
+
 class SqlWorld:
     """A `domain.world.World` for one write transaction; each stream is read at most once."""
 
@@ -98,12 +121,15 @@ class SqlWorld:
         models: ModelCache,
         vault: Vault | None = None,
         published: Publications | None = None,
+        linked: LinkCache | None = None,
     ) -> None:
         self.published: Publications = published or Unpublished()
         self._connection = connection
         self._vault = vault or Vault()
         self._mapper = mapper
         self._models = models
+        self._link_cache = linked or LinkCache()
+        self._linked: int | None = None
         self._model: Model | None = None
         self._model_hash: bytes | None = None
         self._known: dict[str, Known] = {}
@@ -121,6 +147,17 @@ class SqlWorld:
     def model_is(self, hash: Any) -> None:
         """Takes in the hash of the model's entity as it stands when the transaction begins."""
         self._model_hash = bytes(hash) if hash else None
+
+    def linked_is(self, position: int | None) -> None:
+        """Takes in where the newest event about a link is when the transaction begins."""
+        self._linked = position or 0
+
+    @property
+    def links(self) -> Sequence[Link]:
+        if self._linked is None:
+            self._linked = sql.value(self._connection, LINKED) or 0
+        found = self._link_cache.find(self._linked)
+        return found if found is not None else self._link_cache.hold(self._linked, self._read_links())
 
     def prefetch(self, names: Iterable[str]) -> None:
         unknown: set[str] = set()
@@ -218,6 +255,8 @@ class SqlWorld:
         self._unsettled.add(key)
         if event.xid == xids.MODEL:
             self._model = self._model_hash = None
+        elif event.type == links.TYPE:
+            self._linked = None
         if pointer(event) is not None:
             self._pointers = True
 
@@ -231,6 +270,7 @@ class SqlWorld:
             self._known.pop(key, None)
         self._unsettled.clear()
         self._model = self._model_hash = None
+        self._linked = None
 
     def _never_owned(self, xid: str) -> bool:
         """Whether it is known that the owner never existed, so that nothing below it ever did."""
@@ -250,6 +290,10 @@ class SqlWorld:
         assert entity is not None, "the hash in head says that it lives"
         attributes, origins = entity.attributes, entity.private.get("origins")
         return Model.load(attributes["modelsource"], attributes["model"], origins)
+
+    def _read_links(self) -> tuple[Link, ...]:
+        found = map(self._note, sql.run(self._connection, _LINKS, xids.subtree(links.COLLECTION)).fetchall())
+        return tuple(Link.of(entity, entity.position) for entity in found if entity is not None)
 
     def _load(self, keys: set[str]) -> None:
         wanted = sorted(key for key in keys if key not in self._known)

@@ -228,7 +228,7 @@ class ChangeSet:
             entity = self.world.get(xid)
             if entity is not None and entity.xid != xid:
                 raise _twins(xid, entity.xid)
-            found = self.groups[xids.stream(xid)] = GroupDraft(xid, level, was, entity, self.now)
+            found = self.groups[xids.stream(xid)] = GroupDraft(xid, level, was, entity, self.now, self.context.link)
         return _same_case(found, xid)
 
     def _load_resource(self, xid: str) -> ResourceDraft:
@@ -238,7 +238,7 @@ class ChangeSet:
             raise _twins(xid, entity.xid)
         stored = self.world.model.groups.get(group.plural)
         was = stored.resources.get(type.plural) if stored else None
-        return ResourceDraft(xid, type, was or type, entity, self.now)
+        return ResourceDraft(xid, type, was or type, entity, self.now, self.context.link)
 
     def _group_levels(self, xid: str) -> tuple[Level, Level]:
         """The level of the registry or of a Group, now and before this change."""

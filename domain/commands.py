@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from domain.compat.facade import Facade, FacadeDeletion
 from domain.jsontext import Json
+from domain.links.foreign import Foreign
 
 #: The `ignore` values that a command may carry (FLAG table of core 1.0-rc4, "Ignore Flag").
 IGNORES = ("capabilities", "defaultversionid", "defaultversionsticky", "epoch", "id", "modelsource", "readonly")
@@ -150,9 +151,49 @@ class ControlSubscription:
     stopped: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class WriteLink:
+    """Create the replication link at `xid`, or replace the one that is there.
+
+    attributes: its public form, checked and with defaults. secrets: secret values by name.
+    """
+
+    xid: str
+    new: bool
+    attributes: Mapping[str, Json]
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteLink:
+    """Delete the link at `xid`; what came over it stays."""
+
+    xid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ControlLink:
+    """Something that is done with the link at `xid`. name: `promote`."""
+
+    xid: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Take in interactions of another registry's log as they are, in their order; those that are here are passed over.
+
+    xid: of the link that they came over.
+    """
+
+    xid: str
+    interactions: tuple[Foreign, ...]
+
+
+LinkCommand = WriteLink | DeleteLink | ControlLink
 SubscriptionCommand = WriteSubscription | DeleteSubscription | ControlSubscription
 RegistryCommand = WriteTree | DeleteEntities | ReplaceModel | WriteCapabilities | Restore | CreateRegistry
-Command = RegistryCommand | SubscriptionCommand
+Command = RegistryCommand | SubscriptionCommand | LinkCommand | Follow
 
 
 def describe(command: Command) -> str:

@@ -10,15 +10,19 @@ from domain import xid as xids
 from domain.changes import ChangeSet
 from domain.commands import (
     Command,
+    ControlLink,
     ControlSubscription,
     CreateRegistry,
     DeleteEntities,
+    DeleteLink,
     DeleteSubscription,
+    Follow,
     Method,
     RegistryCommand,
     ReplaceModel,
     Restore,
     WriteCapabilities,
+    WriteLink,
     WriteSubscription,
     WriteTree,
 )
@@ -29,6 +33,8 @@ from domain.compat.publishing import publish
 from domain.compat.refusals import as_told
 from domain.compat.retracting import kept_ones_go_with_their_owners, retract
 from domain.deletions import delete_entities
+from domain.links import deciding as links
+from domain.links.copies import check_copies
 from domain.model import compile_model
 from domain.models import entities_comply
 from domain.problems import Problem
@@ -63,6 +69,9 @@ def decide(command: Command, world: World, context: Context) -> Decision:
     """
     if isinstance(command, WriteSubscription | DeleteSubscription | ControlSubscription):
         return deciding.decide(command, world, context)
+    if isinstance(command, WriteLink | DeleteLink | ControlLink):
+        return links.decide(command, world, context)
+    assert not isinstance(command, Follow), "interactions of another log are no decisions of this registry"
     if not isinstance(command, WriteTree | DeleteEntities) or command.facade is None:
         return _decide(command, world, context)
     try:
@@ -94,7 +103,9 @@ def _decide(command: RegistryCommand, world: World, context: Context) -> Decisio
             assert_never(command)
     findings = sum(rule(changes) or 0 for rule in RULES)
     processed, number = tuple(changes.processed), changes.number
-    return Decision(changes.events(), changes.documents, processed, findings, number=number)
+    decision = Decision(changes.events(), changes.documents, processed, findings, number=number)
+    check_copies(decision.events, world, context)
+    return decision
 
 
 def _create(changes: ChangeSet, command: CreateRegistry) -> None:

@@ -15,6 +15,7 @@ from domain import xid as xids
 from domain.compat.family import FACADE, number_of
 from domain.entities import Attributes, Entity
 from domain.events import Reason
+from domain.links import LINK
 from domain.model import Level, ResourceType
 from domain.rules.epochs import check_epoch
 from domain.stated import DEFAULTS, Marks, filled_in, joined, kept, set_apart, stated, unchanged
@@ -179,17 +180,21 @@ class Draft:
 class GroupDraft(Draft):
     """The registry or a Group: a Draft that counts the members of its collections.
 
-    facade: what only the older APIs know of it.
+    facade: what only the older APIs know of it. link: id of the link that it came over.
     """
 
-    __slots__ = ("deleted", "entity", "facade", "gained")
+    __slots__ = ("deleted", "entity", "facade", "gained", "link")
 
-    def __init__(self, xid: str, level: Level, was: Level, entity: Entity | None, now: str) -> None:
+    def __init__(
+        self, xid: str, level: Level, was: Level, entity: Entity | None, now: str, link: str | None = None
+    ) -> None:
+        """link: whose doing it is where the entity is new."""
         super().__init__(xid, level, was, entity.attributes if entity else None, now)
         self.entity = entity
         self.deleted = False
         self.gained: dict[str, int] = {}
         self.facade: Attributes = entity.private.get(FACADE, {}) if entity else {}
+        self.link: str | None = entity.private.get(LINK) if entity else link or None
 
     def count(self, plural: str, change: int) -> None:
         """A member came or went: an update of this entity that lists the collection and its count (EV-51, EV-65)."""
@@ -299,7 +304,7 @@ class ResourceDraft:
 
     complete: `versions` holds all of them. xref: the Resource that it stands for, and then it has no Versions.
     readonly: what its meta says. listed: names that `changed` has whatever their values. wish: what the request says
-    about the default Version. facade: what only the older APIs know of it.
+    about the default Version. facade: what only the older APIs know of it. link: id of the link that it came over.
     """
 
     __slots__ = (
@@ -308,6 +313,7 @@ class ResourceDraft:
         "deleted",
         "entity",
         "facade",
+        "link",
         "listed",
         "membership_changed",
         "meta",
@@ -322,7 +328,16 @@ class ResourceDraft:
         "xref",
     )
 
-    def __init__(self, xid: str, type: ResourceType, was: ResourceType, entity: Entity | None, now: str) -> None:
+    def __init__(
+        self,
+        xid: str,
+        type: ResourceType,
+        was: ResourceType,
+        entity: Entity | None,
+        now: str,
+        link: str | None = None,
+    ) -> None:
+        """link: whose doing it is where the entity is new."""
         self.xid = xid
         self.type = type
         self.was = was
@@ -335,6 +350,7 @@ class ResourceDraft:
         self.listed: frozenset[str] = frozenset()
         self.counter: int = entity.private.get("counter", 0) if entity else 0
         self.facade: Attributes = entity.private.get(FACADE, {}) if entity else {}
+        self.link: str | None = entity.private.get(LINK) if entity else link or None
         self.wish = SILENT
         self.membership_changed = False
         self.rechecked = False  # all of its documents are to be looked at again

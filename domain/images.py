@@ -16,6 +16,7 @@ from domain.compat.published import NUMBER
 from domain.drafts import Draft, GroupDraft, ResourceDraft, VersionDraft
 from domain.entities import Attributes, Entity
 from domain.events import Reason
+from domain.links import LINK
 from domain.model import GroupType, Model
 
 #: Names that a Resource shows beside its default Version's attributes, and that differ between Versions by nature.
@@ -54,7 +55,7 @@ def group_facts(draft: GroupDraft, type: GroupType | None) -> Iterator[Facts]:
         yield Facts(draft.xid, draft.before["epoch"] if draft.before else 0, gone="deleted")
         return
     image = draft.image(**draft.counts(type.resources))
-    private = {FACADE: draft.facade} if draft.facade else {}
+    private = _present({FACADE: draft.facade, LINK: draft.link})
     if not draft.updated and image == draft.before:
         return
     counts = {f"{plural}count" for plural in type.resources}
@@ -138,9 +139,9 @@ def _resource_image(resource: ResourceDraft, default: VersionDraft | None) -> tu
         private = {"document": before.document}
     count = len(resource.living()) if resource.complete or before is None else before.attributes["versionscount"]
     image = {**shown, "meta": resource.meta.image(readonly=resource.readonly), "versionscount": count}
-    private["counter"] = resource.counter or None
-    private[FACADE] = resource.facade or None
-    return image, {name: value for name, value in private.items() if value is not None}
+    private["counter"] = resource.counter
+    private |= {FACADE: resource.facade, LINK: resource.link}
+    return image, _present(private)
 
 
 def _pointer_image(resource: ResourceDraft) -> tuple[Attributes, dict[str, Any]]:
@@ -148,8 +149,13 @@ def _pointer_image(resource: ResourceDraft) -> tuple[Attributes, dict[str, Any]]
     id = {resource.type.singular + "id": xids.entity_id(resource.xid)}
     own = {name: resource.meta.attributes[name] for name in ("createdat", "modifiedat")}
     image = {**id, "meta": {**id, "xref": resource.xref}}
-    private = {"own": own, "counter": resource.counter or None, FACADE: resource.facade or None}
-    return image, {name: value for name, value in private.items() if value is not None}
+    private = {"own": own, "counter": resource.counter, FACADE: resource.facade, LINK: resource.link}
+    return image, _present(private)
+
+
+def _present(private: dict[str, Any]) -> dict[str, Any]:
+    """Private members without those that say nothing."""
+    return {name: value for name, value in private.items() if value}
 
 
 def _number(xid: str, private: dict[str, Any]) -> dict[str, Any]:

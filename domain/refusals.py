@@ -5,7 +5,7 @@ Their `type` is `/-/docs#<name>`, below the registry's own root.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from domain.problems import REQUEST_PATH, Problem
 
@@ -17,7 +17,7 @@ class Refusal(Problem):
     """A problem whose type is this program's own."""
 
     document = DOCUMENT
-    about = REQUEST_PATH
+    about: ClassVar[str | None] = REQUEST_PATH
 
 
 class Unauthorized(Refusal):
@@ -84,11 +84,29 @@ class StoreUnavailable(Refusal):
     title = 'The store could not be used for "<subject>": <error_detail>. What was not acknowledged may be tried again.'
 
 
-class InvalidSubscription(Refusal):
-    """`invalid_subscription`, HTTP 400: a member of a subscription breaks a rule. pointer: a JSON Pointer to it."""
+class InvalidMember(Refusal):
+    """HTTP 400: a member of a document of ours breaks a rule. pointer: a JSON Pointer to it."""
+
+    status = 400
+
+    @classmethod
+    def at(cls, code: str, pointer: str, reason: str) -> InvalidMember:
+        """The problem of a place in a document. code: for programs."""
+        extensions: dict[str, object] = {"code": code, "pointer": pointer}
+        return cls(pointer=pointer, error_detail=reason, extensions=extensions)
+
+
+class InvalidLink(InvalidMember):
+    """`invalid_link`: a member of a replication link breaks a rule."""
+
+    name = "invalid_link"
+    title = 'The link is not valid at "<pointer>": <error_detail>.'
+
+
+class InvalidSubscription(InvalidMember):
+    """`invalid_subscription`: a member of a subscription breaks a rule."""
 
     name = "invalid_subscription"
-    status = 400
     title = 'The subscription is not valid at "<pointer>": <error_detail>.'
 
 
@@ -106,3 +124,12 @@ class ReplayRunning(Refusal):
     name = "replay_running"
     status = 409
     title = 'For "<subject>", a replay runs that was asked for before.'
+
+
+class Diverged(Refusal):
+    """`diverged`, HTTP 409: what came over a link does not go on where this registry stands."""
+
+    name = "diverged"
+    status = 409
+    about = None
+    title = 'The link "<subject>" cannot go on: <error_detail>.'

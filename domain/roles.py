@@ -37,11 +37,15 @@ _RANK: Final = {None: 0, Role.READER: 1, Role.WRITER: 2, Role.ADMIN: 3}
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody who asks. role: for the whole registry. groups: further roles by the lower-cased xid of a Group."""
+    """Somebody who asks. role: for the whole registry. groups: further roles by the lower-cased xid of a Group.
+
+    link: id of the replication link whose doing it is; empty for everybody else.
+    """
 
     name: str
     role: Role | None = None
     groups: Mapping[str, Role] = field(default_factory=dict)
+    link: str = ""
 
     def role_at(self, xid: str) -> Role | None:
         """The role at an entity or collection: that of its Group where this is the higher one."""

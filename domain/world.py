@@ -15,6 +15,8 @@ from domain.compat.remembered import Remembered
 from domain.entities import Entity
 from domain.events import EntityEvent
 from domain.evolve import evolve
+from domain.links import link as links
+from domain.links.link import Link
 from domain.model import Model, compile_model
 from domain.roles import Role
 
@@ -32,7 +34,8 @@ class Context:
     """What one interaction shares: its time, its correlation id, who asked and with which role at what is asked for.
 
     domainvalidation: what the rules of `domain.findings` come to. reads: whether who asks may see an entity.
-    position: of the log's last event before this interaction.
+    position: of the log's last event before this interaction. link: id of the link whose doing it is; empty for
+    everybody else.
     """
 
     now: datetime
@@ -42,6 +45,7 @@ class Context:
     domainvalidation: DomainValidation = "warn"
     reads: Callable[[str], bool] = everything
     position: int = 0
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,10 @@ class World(Protocol):
     @property
     def published(self) -> Publications:
         """What has been published, as the older APIs see it."""
+
+    @property
+    def links(self) -> Sequence[Link]:
+        """The replication links that there are."""
 
     def secret(self, secret: Secret) -> str | None:
         """The value that a reference stands for; None where it is destroyed or cannot be opened."""
@@ -240,6 +248,11 @@ class MemoryWorld:
     @property
     def published(self) -> Publications:
         return Remembered(self._log)
+
+    @property
+    def links(self) -> Sequence[Link]:
+        found = (entity for entity in self._entities.values() if entity.type == links.TYPE)
+        return [Link.of(entity, entity.position) for entity in found]
 
     def secret(self, secret: Secret) -> str | None:
         found = self._secrets.get(secret.reference)

@@ -1,29 +1,29 @@
-"""Places in the document of a subscription, and what is said where one breaks a rule (SUB-508)."""
+"""Places in the document of a subscription or a link, and what is said where one breaks a rule (SUB-508)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.refusals import InvalidSubscription
+from domain.refusals import InvalidMember, InvalidSubscription
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """pointer: a JSON Pointer."""
+    """pointer: a JSON Pointer. problem: the type of what is said."""
 
     pointer: str = ""
+    problem: type[InvalidMember] = InvalidSubscription
 
     def at(self, *steps: str | int) -> Place:
         """A place within this one."""
         escaped = (str(step).replace("~", "~0").replace("/", "~1") for step in steps)
-        return Place("/".join((self.pointer, *escaped)))
+        return Place("/".join((self.pointer, *escaped)), self.problem)
 
-    def refused(self, code: str, reason: str) -> InvalidSubscription:
+    def refused(self, code: str, reason: str) -> InvalidMember:
         """The problem of what stands here. code: for programs."""
-        return refused(code, self.pointer, reason)
+        return self.problem.at(code, self.pointer, reason)
 
 
-def refused(code: str, pointer: str, reason: str) -> InvalidSubscription:
-    """The problem of a member. code: for programs."""
-    extensions: dict[str, object] = {"code": code, "pointer": pointer}
-    return InvalidSubscription(pointer=pointer, error_detail=reason, extensions=extensions)
+def refused(code: str, pointer: str, reason: str) -> InvalidMember:
+    """The problem of a member of a subscription. code: for programs."""
+    return InvalidSubscription.at(code, pointer, reason)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from decimal import Decimal
 from typing import Any
 
 from hypothesis import strategies as st
@@ -167,11 +168,13 @@ def _listed(section: Any, whole: bool) -> Any:
 
 
 def told_apart(value: Any) -> Any:
-    """A JSON value in which `True == 1` does not hold."""
+    """A JSON value in which `True == 1` does not hold, and `0.00001` is `1e-05`."""
     if isinstance(value, dict):
         return {name: told_apart(each) for name, each in value.items()}
     if isinstance(value, list):
         return [told_apart(each) for each in value]
+    if isinstance(value, float):
+        return Decimal(repr(value))
     return ("boolean", value) if isinstance(value, bool) else value
 
 

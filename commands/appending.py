@@ -1,0 +1,108 @@
+"""Events on their way into the log: their stored bytes, their hashes, and where their streams stand after them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from eventsourcing.persistence import IntegrityError, StoredEvent
+from sqlalchemy import Connection
+
+from commands import proof, sql, tables
+from commands.mapper import image, state
+from commands.proof import Interaction, LogRow
+from commands.world import SqlWorld, pointer
+from domain import xid as xids
+from domain.events import EntityDeleted, EntityEvent
+
+MOVE_HEAD: Final = (
+    "ON CONFLICT (tree_key) DO UPDATE SET position = excluded.position, revision = excluded.revision,"
+    " xid = excluded.xid, live = excluded.live, hash = excluded.hash, xref = excluded.xref"
+)
+
+
+class Encoded(NamedTuple):
+    """An event, what the log holds of it, and the hash of the entity that it leaves: empty where it leaves none."""
+
+    event: EntityEvent
+    stored: StoredEvent
+    hash: bytes
+
+    @property
+    def counted(self) -> bytes:
+        """The hash that it brings to the state hash."""
+        return b"" if xids.is_apart(self.event.stream) else self.hash
+
+    def row(self, position: int) -> LogRow:
+        """Its row in the log."""
+        return LogRow(position, self.event.stream, self.event.revision, self.event.TOPIC, self.stored.state)
+
+    def head(self, position: int) -> tuple[Any, ...]:
+        """Where its stream stands with it."""
+        event, owner = self.event, xids.parent(self.event.xid)
+        return (
+            xids.tree_key(event.xid),
+            position,
+            event.revision,
+            event.xid,
+            event.type,
+            xids.tree_key(owner) if owner else "",
+            bool(self.hash),
+            self.hash,
+            pointer(event),
+        )
+
+
+def encoded(event: EntityEvent) -> Encoded:
+    """What an event comes to."""
+    whole = image(event)
+    stored = StoredEvent(event.stream, event.revision, event.TOPIC, state(event, whole))
+    return Encoded(event, stored, b"" if isinstance(event, EntityDeleted) else proof.entity_hash(whole))
+
+
+def followed(event: EntityEvent, world: SqlWorld) -> bytes:
+    """The hash of the entity that an event replaces; empty for what the state hash leaves out.
+
+    Raises: IntegrityError when it does not follow the last event of its stream.
+    """
+    known = world.known(event.xid)
+    if event.revision != known.revision + 1:
+        raise IntegrityError(f"{event.stream} stands at {known.revision}, its next event says {event.revision}")
+    return b"" if xids.is_apart(event.stream) else known.hash
+
+
+class Several:
+    """Whole interactions of which each follows the one before it, written together."""
+
+    def __init__(self, world: SqlWorld, chain: bytes, state: bytes) -> None:
+        """chain, state: hashes of the interaction that the first one follows."""
+        self._world = world
+        self._chain = chain
+        self._rows: list[LogRow] = []
+        self._heads: dict[str, tuple[Any, ...]] = {}
+        self._closed: list[Interaction] = []
+        self.state = state
+
+    def add(self, facts: Interaction, events: Sequence[EntityEvent]) -> Interaction:
+        """Takes an interaction in; gives it with its hashes. facts: without them. Raises: IntegrityError."""
+        chain = proof.Chain(self._chain, facts)
+        gone, come = [], []
+        for position, event in enumerate(events, facts.first):
+            gone.append(followed(event, self._world))
+            found = encoded(event)
+            row, head = found.row(position), found.head(position)
+            chain.add(row)
+            self._rows.append(row)
+            self._heads[head[0]] = head
+            self._world.take(event, position, found.hash)
+            come.append(found.counted)
+        self.state = proof.moved(self.state, gone, come)
+        self._chain = chain.digest(self.state)
+        self._closed.append(facts._replace(chain=self._chain, state=self.state))
+        return self._closed[-1]
+
+    def write(self, connection: Connection) -> None:
+        """Writes all of them."""
+        sql.insert(connection, tables.log, self._rows)
+        sql.insert(connection, tables.head, list(self._heads.values()), MOVE_HEAD)
+        sql.insert(connection, tables.interaction, self._closed)

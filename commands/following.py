@@ -1,0 +1,79 @@
+"""Interactions of another log into this one: many at once, under their own ids, times and callers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from commands import proof, sql, tables
+from commands.appending import Several
+from commands.clock import text_of
+from commands.log import Recorded, Tip, Writing, storable
+from commands.proof import Interaction
+from domain.commands import Follow
+from domain.events import EntityEvent
+from domain.links.following import taken_in
+from domain.links.foreign import Foreign
+from domain.links.link import Link
+from domain.problems import NotFound
+from domain.refusals import Diverged
+
+_KNOWN: Final = "SELECT folded FROM interaction WHERE folded {among}"
+
+
+def follow(tx: Writing, command: Follow) -> Recorded:
+    """Records what of the interactions is new and wanted, as one change: all of it or nothing.
+
+    Raises: NotFound where the link is gone, Diverged where they do not go on where this registry stands.
+    """
+    link = next((each for each in tx.world.links if each.xid == command.xid), None)
+    if link is None or link.promoted or not link.follows_log:
+        raise NotFound(command.xid)
+    several = Several(tx.world, tx.tip.chain, tx.tip.state)
+    recorded: list[tuple[int, EntityEvent]] = []
+    documents: dict[str, bytes] = {}
+    for foreign in _new(tx, command.interactions):
+        events = taken_in(foreign, link, tx.world)
+        if events:
+            closed = several.add(_facts(foreign, tx.tip.position, len(events)), events)
+            if link.scope.whole and closed.state != foreign.state:
+                raise _unequal(link, foreign)
+            tx.tip = Tip(closed.last, foreign.time, closed.chain, closed.state)
+            recorded += enumerate(events, closed.first)
+            documents |= foreign.documents
+    sql.insert(tx.connection, tables.document, list(documents.items()), "ON CONFLICT DO NOTHING")
+    several.write(tx.connection)
+    last = command.interactions[-1]
+    return Recorded(tuple(recorded), (), last.xregcorrelationid, tx.tip.position, last.time)
+
+
+def _new(tx: Writing, interactions: Sequence[Foreign]) -> Iterator[Foreign]:
+    """Those that are not here yet: what comes twice is recorded once."""
+    folded = sorted({each.xregcorrelationid.casefold() for each in interactions})
+    known: set[str] = set()
+    for some in sql.chunks(folded):
+        known |= {row[0] for row in sql.run(tx.connection, _KNOWN, (sql.values(tx.connection, some),))}
+    for each in interactions:
+        if each.xregcorrelationid.casefold() not in known:
+            known.add(each.xregcorrelationid.casefold())
+            yield each
+
+
+def _facts(foreign: Foreign, after: int, events: int) -> Interaction:
+    return Interaction(
+        last=after + events,
+        first=after + 1,
+        xregcorrelationid=foreign.xregcorrelationid,
+        folded=foreign.xregcorrelationid.casefold(),
+        time=text_of(foreign.time),
+        caller=storable(foreign.caller),
+        command=storable(foreign.command),
+        registry_url=storable(foreign.registry_url),
+        chain=proof.NOTHING,
+        state=proof.NOTHING,
+    )
+
+
+def _unequal(link: Link, foreign: Foreign) -> Diverged:
+    detail = f"the registry differs from {link.url} after {foreign.xregcorrelationid}"
+    return Diverged(link.xid, error_detail=detail)

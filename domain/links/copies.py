@@ -1,0 +1,85 @@
+"""Who may write what came over a link: the registry that it came from, and nobody else as long as the link is there.
+
+What is followed by its log is in the scope of the link. What came over the standard API or an older one has the link's
+id in the private members of its Group or Resource. Rule LEG-909.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from domain import xid as xids
+from domain.entities import Entity
+from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed
+from domain.links import LINK
+from domain.links.link import Link
+from domain.problems import Problem, Readonly
+from domain.world import Context, World
+
+#: What differs in a Group when something comes or goes below it.
+_TOUCHED: Final = frozenset(("epoch", "modifiedat"))
+
+
+def check_copies(events: Iterable[EntityEvent], world: World, context: Context) -> None:
+    """Raises: Readonly for what is a copy of somebody else's. A link may write what came over it."""
+    links = [link for link in world.links if link.inbound and not link.promoted and link.id != context.link]
+    if links:
+        for event in events:
+            for link in links:
+                if _owns(link, event, world):
+                    raise copied(link, event.xid)
+
+
+def copied(link: Link, xid: str) -> Problem:
+    """The problem of a write to a copy."""
+    authority = f"{link.url}{xid if link.follows_log and link.dialect != 'kafka' else ''}"
+    detail = f"it is a copy, which came over the link {link.id}; it is written at {authority}"
+    return Readonly(xid, detail=detail, extensions={"authority": authority})
+
+
+def owner(xid: str, links: Sequence[Link], private: Mapping[str, Any]) -> Link | None:
+    """The link that an entity came over and that still brings it. private: its own private members."""
+    inbound = (link for link in links if link.inbound and not link.promoted)
+    return next((link for link in inbound if _brings(link, xid, private)), None)
+
+
+def _brings(link: Link, xid: str, private: Mapping[str, Any]) -> bool:
+    return link.scope.has(xid) if link.follows_log else private.get(LINK) == link.id
+
+
+def _owns(link: Link, event: EntityEvent, world: World) -> bool:
+    if link.follows_log:
+        return link.scope.has(event.xid) or _defines(link, event, world)
+    segments = xids.segments(event.xid)
+    if len(segments) < 2:
+        return False
+    top = world.get(xids.join(*segments[: 2 if len(segments) == 2 else 4]))
+    if top is None or top.private.get(LINK) != link.id:
+        return False
+    return len(segments) > 2 or _wrote(top, event)
+
+
+def _wrote(group: Entity, event: EntityEvent) -> bool:
+    """Whether a Group's own attributes differ: those who add something of their own below a copy do not write it."""
+    if isinstance(event, EntityCreated | EntityDeleted):
+        return True
+    ignored = _TOUCHED.union(name for name in group.attributes if name.endswith("count"))
+    return any(
+        name not in ignored and group.attributes.get(name) != event.attributes.get(name)
+        for name in group.attributes.keys() | event.attributes.keys()
+    )
+
+
+def _defines(link: Link, event: EntityEvent, world: World) -> bool:
+    """Whether another model says something else of the Groups that a link brings."""
+    if event.xid != xids.MODEL or isinstance(event, EntityRefreshed):
+        return False
+    before = world.get(xids.MODEL)
+    old, new = _groups(before.attributes if before else {}), _groups(event.attributes)
+    return any(old[plural] != new.get(plural) for plural in old if link.scope.of_type(plural))
+
+
+def _groups(model: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = (model.get("model") or {}).get("groups") or {}
+    return found

@@ -1,0 +1,181 @@
+"""The document of a link, checked and with its defaults, and its secret values apart from it (LEG-901)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from domain import xid as xids
+from domain.jsontext import Json
+from domain.links.link import EVENTS, KAFKA, LOG, MODES, PULL, PUSH
+from domain.refusals import InvalidLink
+from domain.subscriptions import filters
+from domain.subscriptions.filters import FilterError
+from domain.subscriptions.kinds import (
+    BOOLEAN,
+    Kind,
+    Member,
+    Table,
+    line,
+    map_of,
+    number,
+    object_of,
+    one_of,
+    read,
+    structure,
+)
+from domain.subscriptions.places import Place
+
+#: Properties that are the server's: they are read over.
+SERVED: Final = ("id", "status")
+#: What stands before the names of secret values.
+CREDENTIAL: Final = "credential."
+#: Members that no answer shows.
+SECRET: Final = ("token", "password")
+
+#: Ids of links: what goes into a path, and into the names that others know them by.
+ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._~\-]{0,63}\Z")
+_TOPIC: Final = re.compile(
+    r"kafka://[A-Za-z0-9.\-_]+:[0-9]{1,5}(?:,[A-Za-z0-9.\-_]+:[0-9]{1,5})*/[A-Za-z0-9._\-]{1,249}\Z"
+)
+#: Seconds between looks at the other registry where a link says nothing: a log is waited at, and repairs are rare.
+_INTERVALS: Final[Mapping[str, float]] = {PULL: 60, PUSH: 60, EVENTS: 3600}
+_LONGEST: Final = 7 * 86400
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A link as it was asked for. attributes: its public form. secrets: values by name."""
+
+    attributes: Mapping[str, Json]
+    secrets: Mapping[str, str] = field(repr=False)
+
+
+def wanted(body: Any) -> Wanted:
+    """What a document says. Raises: InvalidLink."""
+    root = Place(problem=InvalidLink)
+    given = {name: value for name, value in object_of(body, root).items() if name not in SERVED}
+    found = read(given, PROPERTIES, root)
+    dialect, mode = str(found["dialect"]), str(found["mode"])
+    if mode not in MODES[dialect]:
+        raise root.at("mode").refused("value", f"over {dialect} there is only {', '.join(MODES[dialect])}")
+    _check_url(str(found["url"]), dialect, root.at("url"))
+    _check_scope(found, root)
+    found.setdefault("interval", _INTERVALS.get(mode, 60))
+    secrets = _taken(found)
+    return Wanted({name: found[name] for name in PROPERTIES if name in found}, secrets)
+
+
+def _check_url(url: str, dialect: str, place: Place) -> None:
+    if dialect == KAFKA:
+        if not _TOPIC.match(url):
+            raise place.refused("value", "kafka://<host>:<port>/<topic> is needed")
+        return
+    try:
+        parts = urlsplit(url)
+        proper = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        proper = False
+    if not proper or parts.query or parts.fragment or parts.username is not None:
+        raise place.refused("value", "an absolute http or https URL is needed, without user, query and fragment")
+
+
+def _check_scope(found: dict[str, Any], root: Place) -> None:
+    """Whole logs are taken in event by event: nothing in them is renamed, and no Resource goes without its Group."""
+    if found["dialect"] not in (LOG, KAFKA):
+        return
+    if found["scope"].get("resources"):
+        raise root.at("scope", "resources").refused("value", "a log is followed by Groups")
+    if found["names"]:
+        raise root.at("names").refused("value", "what is followed by its log keeps its names")
+
+
+def _taken(found: dict[str, Any]) -> dict[str, str]:
+    """Takes the secret values out."""
+    credential = found.get("credential")
+    if credential is None:
+        return {}
+    given = {CREDENTIAL + name: credential[name] for name in SECRET if name in credential}
+    found["credential"] = {name: value for name, value in credential.items() if name not in SECRET}
+    return given
+
+
+def _check_credential(found: dict[str, Any], place: Place) -> None:
+    bearer = found["type"] == "bearer"
+    for name in ("username", "password") if bearer else ("token",):
+        if name in found:
+            raise place.at(name).refused("unknown", f"there is no such member of a credential {found['type']}")
+    if not bearer and "username" not in found:
+        raise place.at("username").refused("required", "it is needed")
+
+
+def _url(given: Any, place: Place) -> str:
+    return line(given, place).rstrip("/")
+
+
+def _id(given: Any, place: Place) -> str:
+    text = line(given, place)
+    if not ID.match(text):
+        raise place.refused("value", "it is no id of a link")
+    return text
+
+
+def _xid(length: int, what: str) -> Kind:
+    def parse(given: Any, place: Place) -> str:
+        text = line(given, place).rstrip("/")
+        parts = xids.segments(text) if text.startswith("/") else ()
+        names, ids = parts[::2], parts[1::2]
+        if len(parts) != length or not all(map(xids.NAME.match, names)) or not all(map(xids.ID.match, ids)):
+            raise place.refused("value", f"it is no xid of a {what}")
+        return text
+
+    return Kind("xid", parse)
+
+
+def _list_of(kind: Kind) -> Kind:
+    def parse(given: Any, place: Place) -> list[Json]:
+        if not isinstance(given, list) or not given:
+            raise place.refused("type", "an array is needed that is not empty")
+        return [kind.parse(each, place.at(index)) for index, each in enumerate(given)]
+
+    return Kind("array", parse, {"item": {"type": kind.type}})
+
+
+def _filters(given: Any, place: Place) -> list[Json]:
+    if not isinstance(given, list) or not given:
+        raise place.refused("type", "an array is needed that is not empty")
+    try:
+        filters.compile(given, place.pointer)
+    except FilterError as error:
+        raise InvalidLink.at("filter", error.pointer, error.reason) from None
+    return given
+
+
+_GROUP: Final = _xid(2, "Group")
+_SCOPE: Final[Table] = {
+    "groups": Member(_list_of(_GROUP)),
+    "resources": Member(_list_of(_xid(4, "Resource"))),
+    "filters": Member(Kind("array", _filters)),
+}
+_CREDENTIAL: Final[Table] = {
+    "type": Member(one_of("bearer", "basic"), "bearer"),
+    "token": Member(Kind("string", line, {"secret": True})),
+    "username": Member(Kind("string", line)),
+    "password": Member(Kind("string", line, {"secret": True})),
+}
+#: The properties, in the order in which answers have them.
+PROPERTIES: Final[Table] = {
+    "url": Member(Kind("url", _url), required=True),
+    "dialect": Member(one_of(*MODES), LOG),
+    "mode": Member(one_of(*dict.fromkeys(mode for modes in MODES.values() for mode in modes)), PULL),
+    "scope": Member(structure(_SCOPE), {}),
+    "names": Member(map_of(_GROUP, _GROUP), {}),
+    "interval": Member(number(0.05, _LONGEST)),
+    "conflicts": Member(one_of("rename", "skip"), "rename"),
+    "remote": Member(Kind("string", _id)),
+    "credential": Member(structure(_CREDENTIAL, _check_credential)),
+    "enabled": Member(BOOLEAN, True),
+}
