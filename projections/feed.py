@@ -6,6 +6,7 @@ slow reader sees the same as a fast one, and costs the store nothing while it wa
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final
@@ -23,7 +24,7 @@ TOGETHER: Final = 500
 def interactions(logs: Logs, after: int, end: int) -> Iterator[tuple[Interaction, Iterator[LogRow]]]:
     """The interactions that have events beyond `after` and up to `end`, with those events.
 
-    The events of one are to be taken before the next is asked for.
+    The events of one are to be taken before the next is asked for; those that are not are passed over.
     """
     while after < end and (found := logs().interactions(after, min(TOGETHER, end - after))):
         last = min(found[-1].last, end)
@@ -31,7 +32,9 @@ def interactions(logs: Logs, after: int, end: int) -> Iterator[tuple[Interaction
         for interaction in found:
             count = min(interaction.last, end) - max(interaction.first - 1, after)
             if count > 0:
-                yield interaction, islice(rows, count)
+                taken = islice(rows, count)
+                yield interaction, taken
+                deque(taken, maxlen=0)
         after = last
 
 

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from commands.clock import text_of
 from commands.proof import START, Interaction, LogRow
+from domain import xid as xids
+from domain.links.link import COLLECTION
 from domain.model.timestamps import utc
 from domain.problems import BadRequest, Problem
 from projections.database import Database
@@ -19,8 +21,31 @@ _EVENT: Final = ", ".join(LogRow._fields)
 _HEAD: Final = f"SELECT {_FACTS} FROM interaction ORDER BY last DESC LIMIT 1"
 _NAMED: Final = f"SELECT {_FACTS} FROM interaction WHERE folded = ?"
 _ENDED: Final = f"SELECT {_FACTS} FROM interaction WHERE last <= ? ORDER BY last DESC LIMIT 1"
-_BY_THEN: Final = f"SELECT {_FACTS} FROM interaction WHERE time <= ? ORDER BY time DESC, last DESC LIMIT 1"
+_APART: Final = " OR ".join(f"stream LIKE '{start}%'" for start in xids.APART)
+#: Where the registry's tree went on after a time. What is apart from it has interactions of its own, whose times are
+#: other ones where the tree's came from another registry; so is that of the log's first, which made this registry.
+_WENT_ON: Final = (
+    "SELECT later.last FROM interaction AS later WHERE later.time > ? AND later.first > 1"
+    f" AND NOT (SELECT {_APART} FROM log WHERE log.position = later.last) ORDER BY later.time LIMIT 1"
+)
+#: One step back from there. The empty text hides the column from its index, by which half the log might be sorted.
+BY_THEN: Final = (
+    f"SELECT {_FACTS} FROM interaction WHERE last < coalesce(({_WENT_ON}), {2**63 - 1}) AND time || '' <= ?"
+    " ORDER BY last DESC LIMIT 1"
+)
+_SINCE: Final = "SELECT 1 FROM interaction WHERE time >= ? LIMIT 1"
+_BEFORE: Final = "SELECT last FROM interaction WHERE time < ? ORDER BY time DESC, last DESC LIMIT 1"
+_BY: Final = _BEFORE.replace("time <", "time <=")
+#: The log has taken interactions in only where it has links; `0` follows `/`.
+_LINKED: Final = f"SELECT 1 FROM log WHERE stream > '{COLLECTION}/' AND stream < '{COLLECTION}0' LIMIT 1"
+_DURING: Final = (
+    "SELECT coalesce(min(first) - 1, 0), coalesce(max(last), 0) FROM interaction WHERE time >= ? AND time <= ?"
+)
 _BEYOND: Final = f"SELECT {_FACTS} FROM interaction WHERE last > ? ORDER BY last LIMIT ?"
+_OF_TREE: Final = (
+    f"SELECT {_FACTS} FROM interaction WHERE NOT (SELECT {_APART} FROM log WHERE log.position = interaction.last)"
+    " ORDER BY last"
+)
 _EVENTS: Final = f"SELECT {_EVENT} FROM log WHERE position >= ? AND position <= ? ORDER BY position"
 _REVISIONS: Final = (
     f"SELECT {_EVENT} FROM log WHERE stream = ? AND revision > ? AND position <= ? ORDER BY revision LIMIT ?"
@@ -51,6 +76,11 @@ class Log:
         """Those that ended beyond a position, in order, `limit` at most."""
         return [_interaction(row) for row in self._db.all(_BEYOND, (after, limit))]
 
+    def of_tree(self, limit: int, *, backwards: bool = False) -> list[Interaction]:
+        """The first interactions that are about the registry's tree; the last ones, the last first, if `backwards`."""
+        order = " DESC LIMIT ?" if backwards else " LIMIT ?"
+        return [_interaction(row) for row in self._db.all(_OF_TREE + order, (limit,))]
+
     def events(self, first: int, last: int) -> Iterator[LogRow]:
         """The events from one position to another, both included, in order, streamed."""
         return map(_log_row, self._db.stream(_EVENTS, (first, last)))
@@ -63,9 +93,22 @@ class Log:
         """The bytes of a document that events refer to; None where there is none."""
         return content(self._db, sha256)
 
+    def during(self, since: str, until: str) -> tuple[int, int]:
+        """Beyond which position, and up to which one, all lies that happened from one time to another, both included.
+
+        Where interactions of other registries were taken in, others lie in between, and they are counted one by one.
+        """
+        if self._db.one(_LINKED) is not None:
+            after, end = self._db.one(_DURING, (since, until))
+            return after, end
+        before, last = self._db.one(_BEFORE, (since,)), self._db.one(_BY, (until,))
+        return before[0] if before else 0, last[0] if last else 0
+
     def as_of(self, moment: str, now: datetime, name: str = "asof") -> Interaction:
         """The last interaction that had ended at a moment; `START` where none had (FLAG-80).
 
+        At a time it is the last one before the registry's tree changed again. Of a log that was taken in from another
+        registry's only the tree's own times grow, and links and subscriptions have been changed at later ones.
         moment: a position, an RFC 3339 time or a correlation id. now: the time that no moment may be beyond,
         unless the log is.
         name: of the parameter that the moment came in.
@@ -93,9 +136,9 @@ class Log:
             then = _six_digits(utc(f"{moment[:11]}{moment[11:].replace(' ', '+')}"))
         except (ValueError, OverflowError) as error:
             raise _no_moment(name, moment, str(error)) from None
-        if then > now and then > self.head().time:  # another machine's clock may be ahead of this one's
+        if then > now and not self._db.one(_SINCE, (then,)):  # another machine's clock may be ahead of this one's
             raise _no_moment(name, moment, "it is yet to come")
-        return self._one(_BY_THEN, then)
+        return self._one(BY_THEN, then, then)
 
     def _one(self, statement: str, *values: Any) -> Interaction:
         row = self._db.one(statement, values)

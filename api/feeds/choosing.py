@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
@@ -23,29 +23,32 @@ _FAMILY: Final = "family"
 _FROM: Final = "from"
 _UNTIL: Final = "until"
 _INTERACTION: Final = "xregcorrelationid"
-_FOREVER: Final = datetime.max.replace(tzinfo=UTC)
-_MOMENT: Final = timedelta(microseconds=1)
+_EVER: Final = text_of(datetime.min.replace(tzinfo=UTC))
+_FOREVER: Final = text_of(datetime.max.replace(tzinfo=UTC))
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """tests: all of them have to hold. since, until: times of interactions, both included."""
+    """tests: all of them have to hold. since, until: times of interactions as they have them, both included."""
 
     tests: tuple[Test, ...] = ()
-    since: datetime | None = None
-    until: datetime | None = None
+    since: str | None = None
+    until: str | None = None
     interaction: str | None = None
 
     def accepts(self, message: Message) -> bool:
         """Whether a message of the stretch is wanted."""
         return all(test(message) for test in self.tests)
 
+    def happened(self, time: str) -> bool:
+        """Whether what an interaction of a time did is wanted."""
+        return (self.since is None or self.since <= time) and (self.until is None or time <= self.until)
+
     def stretch(self, log: Log, after: int, end: int) -> tuple[int, int]:
-        """What of the log between two positions can hold wanted messages. Times never run backwards along it."""
-        if self.since is not None:
-            after = max(after, log.as_of(text_of(self.since - _MOMENT), _FOREVER).last)
-        if self.until is not None:
-            end = min(end, log.as_of(text_of(self.until), _FOREVER).last)
+        """What of the log between two positions can hold wanted messages."""
+        if self.since is not None or self.until is not None:
+            first, last = log.during(self.since or _EVER, self.until or _FOREVER)
+            after, end = max(after, first), min(end, last)
         if self.interaction is not None:
             found = log.interaction(self.interaction)
             after, end = (max(after, found.first - 1), min(end, found.last)) if found else (end, end)
@@ -114,13 +117,12 @@ TESTS: Final[Mapping[str, Callable[[list[str]], Test]]] = {"type": _of_types, "s
 CHOOSING: Final = (*TESTS, _FROM, _UNTIL, _INTERACTION, _FAMILY)
 
 
-def _time(given: Given, name: str) -> datetime | None:
+def _time(given: Given, name: str) -> str | None:
     text = single(given, name)
     if text is None:
         return None
     try:
         # A plus sign that was not escaped in a query came in as a space.
-        then = datetime.fromisoformat(utc(text.replace(" ", "+")))
-        return max(then, datetime.min.replace(tzinfo=UTC) + _MOMENT)
+        return text_of(datetime.fromisoformat(utc(text.replace(" ", "+"))))
     except (ValueError, OverflowError) as error:
         raise refused(name, f"{text!r} will not do: {error}") from None

@@ -59,7 +59,8 @@ class EventsSource:
     def groups(self, after: int, end: int) -> Iterator[Group]:
         """See Source."""
         for interaction, rows in interactions(self._logs, *self._choice.stretch(self._logs(), after, end)):
-            yield from self._told(interaction, rows)
+            if self._choice.happened(interaction.time):
+                yield from self._told(interaction, rows)
             yield Group(min(interaction.last, end), (), 0)
 
     def end(self, after: int, limit: int | None) -> int:
