@@ -10,6 +10,8 @@ from typing import Final
 from sqlalchemy import BigInteger, Column, Float, Index, MetaData, Table, Text
 from sqlalchemy.dialects import postgresql
 
+from projections.subscriptions.tables import LeaseTables
+
 METADATA: Final = MetaData()
 
 _TEXT = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
@@ -40,3 +42,5 @@ lease: Final = Table(
     Column("process", _TEXT, nullable=False),
     Index("replication_lease_process", "process"),
 )
+
+LEASES: Final = LeaseTables(process, lease)

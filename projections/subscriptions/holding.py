@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from projections.subscriptions import tables
 from projections.subscriptions.facts import Saved
 from projections.subscriptions.known import Change
-from projections.subscriptions.leases import Held, Leases, LeaseTables
+from projections.subscriptions.leases import Held, Leases
 from projections.subscriptions.line import Line
 from projections.subscriptions.store import FAILURES
 from projections.subscriptions.threads import Worker
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 #: Seconds that attempts have to come to an end when others are to make them, or nobody.
 GRACE: Final = 5.0
-_TABLES: Final = LeaseTables(tables.process, tables.lease)
 
 
 class Holding:
@@ -30,7 +29,7 @@ class Holding:
     def __init__(self, deliverer: Deliverer, url: str, lease: float) -> None:
         self._deliverer = deliverer
         self._worker = Worker("leases")
-        self._leases = Leases(url, lease, _TABLES)
+        self._leases = Leases(url, lease, tables.LEASES)
         self._pause = min(1.0, lease / 5)
         self._hurry = asyncio.Event()
         self._until = 0.0

@@ -13,10 +13,9 @@ from hashlib import blake2b
 from typing import Final
 from uuid import uuid4
 
-from sqlalchemy import Table
-
 from projections.database import Database
 from projections.subscriptions.store import FAILURES, Books
+from projections.subscriptions.tables import LeaseTables
 
 #: Seconds to wait for another writer of a SQLite file; a long import keeps everybody from writing, and a lease as well.
 PATIENCE: Final = 0.5
@@ -25,23 +24,6 @@ _NOW: Final = {
     True: "SELECT (julianday('now') - 2440587.5) * 86400.0",
     False: "SELECT extract(epoch FROM clock_timestamp())::float8",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseTables:
-    """Where processes of one kind, and nobody else, find each other.
-
-    process: `process` and `until`. lease: the id of what is leased, which is its primary key, and `process`.
-    """
-
-    process: Table
-    lease: Table
-
-    @property
-    def id(self) -> str:
-        """The name of the column with the ids of what is leased."""
-        [column] = self.lease.primary_key
-        return column.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,29 @@ Times are seconds since 1970. Text compares by code point.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import BigInteger, Column, Float, Index, MetaData, Table, Text
 from sqlalchemy.dialects import postgresql
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTables:
+    """Where processes of one kind, and nobody else, find each other.
+
+    process: `process` and `until`. lease: the id of what is leased, which is its primary key, and `process`.
+    """
+
+    process: Table
+    lease: Table
+
+    @property
+    def id(self) -> str:
+        """The name of the column with the ids of what is leased."""
+        [column] = self.lease.primary_key
+        return column.name
+
 
 METADATA: Final = MetaData()
 
@@ -90,3 +109,5 @@ lease: Final = Table(
     Column("process", _TEXT, nullable=False),
     Index("delivery_lease_process", "process"),
 )
+
+LEASES: Final = LeaseTables(process, lease)

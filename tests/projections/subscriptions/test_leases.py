@@ -10,10 +10,10 @@ from commands.log import Store
 from projections import database
 from projections.replication import tables as replication
 from projections.subscriptions import store, tables
-from projections.subscriptions.leases import Leases, LeaseTables
+from projections.subscriptions.leases import Leases
+from projections.subscriptions.tables import LeaseTables
 
-DELIVERIES = LeaseTables(tables.process, tables.lease)
-REPLICATION = LeaseTables(replication.process, replication.lease)
+DELIVERIES, REPLICATION = tables.LEASES, replication.LEASES
 WANTED = ("a", "b", "c", "d", "e", "f", "g", "h")
 
 
