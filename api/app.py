@@ -17,6 +17,9 @@ from api.feeds.delivery import Feeds
 from api.feeds.following import Following
 from api.front import Front, Manners, Place
 from api.jwt import Claims, IssuedTokens, Keys
+from api.links.parts import Parts as LinkParts
+from api.links.wiring import Idle, Running
+from api.links.wiring import service_of as replication_of
 from api.metrics import Metrics
 from api.observers import Observers
 from api.proxies import Proxies
@@ -33,6 +36,7 @@ from api.routes.health import LIVEZ, READYZ, Health
 from api.routes.history import HISTORY, History
 from api.routes.imports import IMPORT, Imports
 from api.routes.interactions import INTERACTIONS, Interactions
+from api.routes.links import LINKS, Links
 from api.routes.log import LOG, LogFeed
 from api.routes.match import MATCH, Matching
 from api.routes.metrics import METRICS, Measured
@@ -53,13 +57,14 @@ from commands.clock import Clock
 from commands.correlation import NewId
 from domain.roles import Caller
 from projections.families import Family
+from projections.replication.states import States
 from projections.subscriptions.contract import Resolver
 from projections.xregistry_events import UNCONFIGURED
 
 #: Names below `/-/` that are answered, and those of them that the root has as well while the model leaves them free.
 OWN: Final = frozenset(
     (LIVEZ, READYZ, METRICS, OPENAPI, DOCS, SHORT, EVENTS, LOG, DOCUMENTS, HISTORY, INTERACTIONS, DIFF, RESTORE)
-) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, DESCRIPTIONS, HASH}
+) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, DESCRIPTIONS, HASH, LINKS}
 ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
 
 
@@ -103,11 +108,15 @@ def create_app(
         if settings.subscriptions_endpoint:
             advertise(registry, settings.subscriptions_endpoint, settings.public_url or UNCONFIGURED)
         families = families_of(settings)
+        states = States(settings.database)
+        replicating = replication_of(settings, registry, states) if delivers else None
+        replication = Running(states, replicating) if replicating else Idle(states)
         own = {
             **_own_places(registry, metrics),
             **_messages(registry, settings.max_body),
             CHECK: Place(Check(registry, settings.max_body)),
             **_history(registry, feeds, families),
+            LINKS: Place(Links(LinkParts(registry, replication))),
             PREVIEWS: Place(Previews(parts, gate, families), open=True),
         }
         most = min(settings.compat_body, settings.max_body)
@@ -118,10 +127,15 @@ def create_app(
         if service:
             observers.add(service)
             service.start()
+        if replicating:
+            observers.add(replicating)
+            replicating.start()
         try:
             yield
         finally:
             following.stop()
+            if replicating:
+                await asyncio.to_thread(replicating.stop)
             if service:
                 await asyncio.to_thread(service.stop)
             xregistry.close()

@@ -56,6 +56,13 @@ class EventMapper(Mapper[str]):
         """
         try:
             content = loads_own(state)
+        except ValueError as error:
+            raise _unreadable(topic, revision, error) from error
+        return self.of_content(topic, revision, content)
+
+    def of_content(self, topic: str, revision: int, content: State) -> EntityEvent:
+        """The event of a stored state that is parsed already, and handed over. Raises: as `event`."""
+        try:
             while topic in self._upcasts:
                 topic, upcast = self._upcasts[topic]
                 content = upcast(content)
@@ -66,12 +73,16 @@ class EventMapper(Mapper[str]):
         except UnknownTopic:
             raise
         except (ValueError, KeyError, TypeError) as error:
-            said = " ".join(str(error).split())
-            raise UnreadableEvent(f"an event cannot be read ({topic}, revision {revision}): {said}") from error
+            raise _unreadable(topic, revision, error) from error
 
     def of_row(self, row: LogRow) -> EntityEvent:
         """The event of a row of the log."""
         return self.event(row.topic, row.revision, row.state)
+
+
+def _unreadable(topic: str, revision: int, error: Exception) -> UnreadableEvent:
+    said = " ".join(str(error).split())
+    return UnreadableEvent(f"an event cannot be read ({topic}, revision {revision}): {said}")
 
 
 def image(event: EntityEvent) -> bytes:

@@ -13,7 +13,7 @@ from domain import xid as xids
 from domain.entities import Entity
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed
 from domain.links import LINK
-from domain.links.link import Link
+from domain.links.link import LOG, Link
 from domain.problems import Problem, Readonly
 from domain.world import Context, World
 
@@ -25,7 +25,7 @@ def check_copies(events: Iterable[EntityEvent], world: World, context: Context) 
     """Raises: Readonly for what is a copy of somebody else's. A link may write what came over it."""
     links = [link for link in world.links if link.inbound and not link.promoted and link.id != context.link]
     if links:
-        for event in events:
+        for event in reversed(tuple(events)):  # what a write is about comes behind what is above it
             for link in links:
                 if _owns(link, event, world):
                     raise copied(link, event.xid)
@@ -33,7 +33,7 @@ def check_copies(events: Iterable[EntityEvent], world: World, context: Context) 
 
 def copied(link: Link, xid: str) -> Problem:
     """The problem of a write to a copy."""
-    authority = f"{link.url}{xid if link.follows_log and link.dialect != 'kafka' else ''}"
+    authority = f"{link.url}{xid if link.dialect == LOG else ''}"
     detail = f"it is a copy, which came over the link {link.id}; it is written at {authority}"
     return Readonly(xid, detail=detail, extensions={"authority": authority})
 

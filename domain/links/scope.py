@@ -1,7 +1,7 @@
 """What of a registry a link is about: all of it, chosen Groups, Groups that a filter lets pass, or single Resources.
 
-A filter is one of the subscriptions' dialects over the attribute `subject`, the xid of a Group in lower case: a Group is
-in or out for good, whatever its attributes become, so that a copy never lacks the beginning of what is in.
+A filter is one of the dialects of subscriptions over the attribute `subject`, the xid of a Group in lower case: a Group
+is in or out for good, whatever its attributes become, so that a copy never lacks the beginning of what is in.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ from projections.entities.tables import tables
 from projections.hashes import Hashes
 from projections.log import Log
 from projections.positions import position
+from projections.replication.stored import StoredLinks
 from projections.subscriptions.stored import Stored
 
 _COLUMNS: Final = ", ".join(Row._fields)
@@ -85,6 +86,11 @@ class View:
     def subscriptions(self) -> Stored:
         """The subscriptions, through the same connection."""
         return Stored(self._db)
+
+    @property
+    def links(self) -> StoredLinks:
+        """The replication links of today, through the same connection."""
+        return StoredLinks(self._db)
 
     @property
     def published(self) -> Kept:

@@ -1,1 +1,1 @@
-"""Replication: what this registry remembers of the logs that it follows."""
+"""Replication: following the logs of other registries, and writing to others, one thread for each link."""

@@ -71,8 +71,7 @@ class Stored:
 
     def reveal(self, vault: Vault, secret: Secret) -> str | None:
         """A secret value; None where it is destroyed or no key opens it."""
-        row = self._db.one(_SECRET, (secret.reference, secret.owner, secret.name))
-        return vault.opened(secret, bytes(row[0]), bytes(row[1])) if row else None
+        return revealed(self._db, vault, secret)
 
     @property
     def _end(self) -> int:
@@ -83,3 +82,9 @@ class Stored:
         event = self._mapper.of_row(LogRow(position, stream, revision, topic, bytes(state)))
         entity = evolve(event, position)
         return Subscription.of(entity, position) if entity is not None else None
+
+
+def revealed(db: Database, vault: Vault, secret: Secret) -> str | None:
+    """A secret value; None where it is destroyed or no key opens it."""
+    row = db.one(_SECRET, (secret.reference, secret.owner, secret.name))
+    return vault.opened(secret, bytes(row[0]), bytes(row[1])) if row else None

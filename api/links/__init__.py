@@ -1,0 +1,1 @@
+"""Replication links over HTTP."""

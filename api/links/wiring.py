@@ -1,0 +1,63 @@
+"""Replication as a server runs it: its tools filled with what the registry and its settings have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+
+from api.settings import Settings
+from api.wiring import Registry
+from commands.log import Recorded
+from domain.commands import Command
+from domain.links.link import Link
+from domain.roles import Caller
+from projections.replication.runner import Tools
+from projections.replication.service import Service
+from projections.replication.states import Progress, States
+
+
+class Idle:
+    """What a process knows of links that runs none itself."""
+
+    def __init__(self, states: States) -> None:
+        self._states = states
+
+    def progress(self, link: Link) -> Progress:
+        """See `parts.Replication`."""
+        return self._states.read(link.id)
+
+    def wake(self, link: str) -> None:
+        """Whoever runs it looks by itself."""
+
+
+class Running(Idle):
+    """The same beside a service that runs links."""
+
+    def __init__(self, states: States, service: Service) -> None:
+        super().__init__(states)
+        self._service = service
+
+    def wake(self, link: str) -> None:
+        """See `parts.Replication`."""
+        self._service.wake(link)
+
+
+def tools_of(settings: Settings, registry: Registry, states: States) -> Tools:
+    """What runners work with."""
+
+    def submit(command: Command, caller: Caller) -> Future[Recorded]:
+        return registry.road.submit(command, caller)
+
+    def reveal(link: Link) -> Mapping[str, str]:
+        return registry.readers.quick().links.reveal(registry.store.vault, link)
+
+    return Tools(submit, registry.readers, states, reveal, public_url=settings.public_url)
+
+
+def service_of(settings: Settings, registry: Registry, states: States) -> Service:
+    """What runs the links of a registry, not started yet."""
+
+    def links() -> Sequence[Link]:
+        return list(registry.readers.quick().links.all())
+
+    return Service(settings.database, tools_of(settings, registry, states), links)

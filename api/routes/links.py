@@ -1,0 +1,144 @@
+"""`/-/links`: replication links, for administrators (LEG-901)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from starlette.types import Receive
+
+from api.answer import JSON, Answer, Headers
+from api.dryrun import tried
+from api.feeds.asked import parameters
+from api.headers import CORRELATION
+from api.limits import body_of
+from api.links.parts import MOST, Parts, check_admin, existing, public, status
+from api.problem import root_link
+from api.request import Request
+from api.rules import NotAllowed
+from api.wiring import Registry
+from commands.log import Recorded
+from domain import problems
+from domain.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
+from domain.jsontext import InvalidJson, dumps, loads
+from domain.links.link import COLLECTION, Link
+from domain.links.properties import CREDENTIAL, ID, wanted
+from domain.refusals import InvalidLink
+
+LINKS: Final = "links"
+_DRYRUN: Final = "dryrun"
+_UNKEPT: Final = (b"cache-control", b"no-store")
+
+Handler = Callable[[Request, Receive], Awaitable[Answer]]
+
+
+class Links:
+    """The surface of `/-/links`."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._registry: Registry = parts.registry
+        self._handlers: Mapping[int, Mapping[str, Handler]] = {
+            0: {"GET": self._list, "POST": self._create},
+            1: {"GET": self._one, "PUT": self._put, "DELETE": self._delete},
+        }
+        self._actions: Mapping[str, Handler] = {"promote": self._promote}
+
+    async def answer(self, request: Request, receive: Receive) -> Answer:
+        """See `front.Surface`. Raises: Forbidden, NotFound, InvalidLink, ParsingData, BadRequest, NotAllowed."""
+        below = request.segments[2:]
+        handlers = self._actions_of(below) or self._handlers.get(len(below))
+        if handlers is None or not all(below):
+            raise problems.ApiNotFound()
+        check_admin(request.caller)
+        allow = ", ".join((*handlers, "OPTIONS"))
+        if request.method == "OPTIONS":
+            return Answer(204, [(b"allow", allow.encode()), root_link(request.base)])
+        handler = handlers.get("GET" if request.method == "HEAD" else request.method)
+        if handler is None:
+            raise NotAllowed(problems.ActionNotSupported(action=request.method), allow)
+        return await handler(request, receive)
+
+    def _actions_of(self, below: tuple[str, ...]) -> Mapping[str, Handler] | None:
+        if len(below) == 3 and below[1] == "actions" and below[2] in self._actions:
+            return {"POST": self._actions[below[2]]}
+        return None
+
+    async def _list(self, request: Request, receive: Receive) -> Answer:
+        parameters(request, ())
+        return await asyncio.to_thread(lambda: _told(request, 200, [self._shown(link) for link in self._all()]))
+
+    async def _one(self, request: Request, receive: Receive) -> Answer:
+        parameters(request, ())
+        found = await asyncio.to_thread(lambda: self._shown(existing(self._quick(), request.segments[2])))
+        return _told(request, 200, found)
+
+    async def _create(self, request: Request, receive: Receive) -> Answer:
+        body = await _document(request, receive)
+        id = body.get("id") if isinstance(body, dict) else None
+        if not isinstance(id, str) or not ID.match(id):
+            raise InvalidLink.at("required", "/id", "an id is needed: letters, digits, . _ ~ and -")
+        return await self._write(request, id, body, True)
+
+    async def _put(self, request: Request, receive: Receive) -> Answer:
+        id = request.segments[2]
+        body = await _document(request, receive)
+        if isinstance(body, dict) and body.get("id") not in (None, id):
+            raise InvalidLink.at("idmismatch", "/id", "the path has another id")
+        there = await asyncio.to_thread(lambda: self._quick().links.one(id))
+        if there is None and not ID.match(id):
+            raise InvalidLink.at("value", "/id", "it is no id of a link")
+        return await self._write(request, id, body, there is None)
+
+    async def _write(self, request: Request, id: str, body: Any, new: bool) -> Answer:
+        found = wanted(body)
+        if found.secrets and not self._registry.store.vault.usable:
+            reason = "this server has no master key, so it keeps no secrets"
+            raise InvalidLink.at("credentialsunavailable", f"/{CREDENTIAL.strip('.')}", reason)
+        command = WriteLink(f"{COLLECTION}/{id}", new, found.attributes, found.secrets)
+        return await self._submitted(request, command, 201 if new else 200)
+
+    async def _delete(self, request: Request, receive: Receive) -> Answer:
+        found = await asyncio.to_thread(lambda: existing(self._quick(), request.segments[2]))
+        return await self._submitted(request, DeleteLink(found.xid), 204)
+
+    async def _promote(self, request: Request, receive: Receive) -> Answer:
+        found = await asyncio.to_thread(lambda: existing(self._quick(), request.segments[2]))
+        return await self._submitted(request, ControlLink(found.xid, "promote"), 200)
+
+    async def _submitted(self, request: Request, command: LinkCommand, code: int) -> Answer:
+        if _DRYRUN in parameters(request, (_DRYRUN,)):
+            return await tried(request, self._registry.road, command, None, own=True)
+        recorded: Recorded = await asyncio.wrap_future(self._registry.road.submit(command, request.caller))
+        known = recorded.xregcorrelationid
+        headers = [(CORRELATION, known.encode())] if known is not None else []
+        if code == 204:
+            return Answer(204, [root_link(request.base), *headers])
+        if code == 201:
+            headers.append((b"location", f"{request.base}{command.xid}".encode()))
+        link = await asyncio.to_thread(lambda: existing(self._quick(), command.xid.rpartition("/")[2]))
+        return _told(request, code, await asyncio.to_thread(self._shown, link), headers)
+
+    def _shown(self, link: Link) -> dict[str, Any]:
+        return {**public(link), "status": status(link, self._parts.replication.progress(link))}
+
+    def _all(self) -> list[Link]:
+        return list(self._quick().links.all())
+
+    def _quick(self) -> Any:
+        return self._registry.readers.quick()
+
+
+def _told(request: Request, code: int, body: Any, headers: Headers | None = None) -> Answer:
+    return Answer(code, [JSON, root_link(request.base), _UNKEPT, *(headers or [])], dumps(body))
+
+
+async def _document(request: Request, receive: Receive) -> Any:
+    body = await body_of(request, receive, MOST)
+    if not body:
+        raise problems.MissingBody()
+    try:
+        return loads(body)
+    except InvalidJson as error:
+        raise problems.ParsingData(error_detail=str(error)) from None

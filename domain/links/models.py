@@ -1,0 +1,19 @@
+"""The model of a registry that holds Groups of others: their types as they are there, and its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from domain.links.scope import Scope
+
+
+def merged(own: Mapping[str, Any], other: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
+    """A modelsource with the Group types that a scope may have Groups of as another modelsource has them."""
+    found = deepcopy(dict(own))
+    groups = found.setdefault("groups", {})
+    for plural, type in (other.get("groups") or {}).items():
+        if scope.of_type(plural):
+            groups[plural] = deepcopy(type)
+    return found

@@ -1,0 +1,94 @@
+"""Interactions of another log on their way in: many at a time, each exactly once, with the model that they need."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+from domain import xid as xids
+from domain.commands import Follow, ReplaceModel
+from domain.jsontext import loads
+from domain.links.foreign import Foreign
+from domain.links.link import Link
+from domain.links.models import merged
+from domain.refusals import Diverged
+from projections.replication.remote import Remote, RemoteError
+from projections.replication.runner import Tools
+
+#: Events that are recorded together at most, unless one interaction alone has more.
+TOGETHER: Final = 2000
+
+
+class Intake:
+    """What comes over one link. cursor: position of the other log up to which all is taken in."""
+
+    def __init__(self, link: Link, tools: Tools, remote: Remote | None = None) -> None:
+        """remote: the other registry, which is asked where this one's log goes on when nothing is known of the link.
+
+        Raises: RemoteError, Diverged.
+        """
+        self._link = link
+        self._tools = tools
+        known = tools.states.read(link.id).cursor
+        self.cursor = known if known is not None else self._found(remote)
+
+    def take(self, interactions: Iterable[Foreign]) -> None:
+        """Takes in interactions in the order of the other log, those that are here already included.
+
+        Raises: Diverged, and what ends the interactions: what came before it is taken in.
+        """
+        waiting: list[Foreign] = []
+        events = 0
+        try:
+            for each in interactions:
+                if self._defines(each):
+                    self._record(waiting)
+                    waiting, events = [], 0
+                    self._define(each)
+                waiting.append(each)
+                events += len(each.events)
+                if events >= TOGETHER:
+                    self._record(waiting)
+                    waiting, events = [], 0
+        finally:
+            self._record(waiting)
+
+    def _record(self, waiting: list[Foreign]) -> None:
+        if not waiting:
+            return
+        self._tools.do(self._link, Follow(self._link.xid, tuple(waiting)))
+        self.cursor = waiting[-1].last
+        self._tools.states.note(self._link.id, self.cursor, lastcontact=time.time(), error=None)
+
+    def _defines(self, interaction: Foreign) -> bool:
+        """Whether a part of a registry comes under another model from here on."""
+        return not self._link.scope.whole and any(event.xid == xids.MODEL for event in interaction.events)
+
+    def _define(self, interaction: Foreign) -> None:
+        """Has this registry's model say of the link's Groups what that of the other registry says."""
+        (model,) = (event for event in interaction.events if event.xid == xids.MODEL)
+        row = self._tools.readers.quick().entity(xids.MODEL)
+        own: dict[str, Any] = loads(row.attributes)["modelsource"] if row else {}
+        wanted = merged(own, model.attributes["modelsource"], self._link.scope)
+        if wanted != own:
+            self._tools.do(self._link, ReplaceModel(wanted))
+
+    def _found(self, remote: Remote | None) -> int:
+        """Where the other log stood at the last interaction of the tree that both have; 0 where they have none."""
+        quick = self._tools.readers.quick()
+        if remote is None or not self._link.scope.whole:
+            return 0
+        (last,) = quick.log.of_tree(1, backwards=True)
+        try:
+            known = remote.ask("GET", "/-/log/head", params={"asof": last.xregcorrelationid}).json()
+        except RemoteError as error:
+            if error.status != 400:
+                raise
+            if len(quick.log.of_tree(2)) < 2:  # nothing was ever written here
+                return 0
+            raise Diverged(
+                self._link.xid,
+                error_detail=f"{self._link.url} knows nothing of {last.xregcorrelationid}, the last interaction here",
+            ) from None
+        return int(known["position"])

@@ -1,0 +1,79 @@
+"""Lines of `/-/log?documents` as whole interactions."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import Any
+
+from commands.clock import time_of
+from commands.mapper import EventMapper, UnreadableEvent
+from domain.events import EntityEvent
+from domain.jsontext import InvalidJson, loads_own
+from domain.links.foreign import Foreign
+
+_MAPPER = EventMapper()
+
+
+class BrokenFeed(Exception):
+    """Lines that make no whole interactions: something is missing or damaged."""
+
+
+def interactions(lines: Iterable[bytes]) -> Iterator[Foreign]:
+    """The interactions of a feed, each as soon as its last event is there. One that breaks off is left out.
+
+    Raises: BrokenFeed.
+    """
+    facts: dict[str, Any] = {}
+    events: list[EntityEvent] = []
+    documents: dict[str, bytes] = {}
+    for line in filter(None, lines):
+        try:
+            found = loads_own(line)
+            if "position" in found:
+                position = found.pop("position")
+                _check_next(position, facts, len(events))
+                events.append(_event(found))
+                if position == facts["last"]:
+                    yield _foreign(facts, events, documents)
+                    events, documents = [], {}
+            elif "document" in found:
+                documents |= _document(found)
+            else:
+                if events:
+                    raise BrokenFeed(f"the interaction {facts['xregcorrelationid']} ends before its last event")
+                facts, documents = found, {}
+        except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
+            raise BrokenFeed(f"a line of the feed cannot be read: {' '.join(str(error).split())[:200]}") from error
+
+
+def _check_next(position: int, facts: dict[str, Any], before: int) -> None:
+    if position != facts["first"] + before:
+        raise BrokenFeed(f"the feed has position {position} where {facts['first'] + before} comes next")
+
+
+def _document(found: dict[str, Any]) -> dict[str, bytes]:
+    content = b64decode(found["base64"], validate=True)
+    if sha256(content).hexdigest() != found["document"]:
+        raise BrokenFeed(f"the document {found['document']} is not what was sent for it")
+    return {found["document"]: content}
+
+
+def _event(content: dict[str, Any]) -> EntityEvent:
+    del content["stream"]
+    return _MAPPER.of_content(content.pop("topic"), content.pop("revision"), content)
+
+
+def _foreign(facts: dict[str, Any], events: list[EntityEvent], documents: dict[str, bytes]) -> Foreign:
+    return Foreign(
+        last=facts["last"],
+        xregcorrelationid=facts["xregcorrelationid"],
+        time=time_of(facts["time"]),
+        caller=facts["caller"],
+        command=facts["command"],
+        registry_url=facts["registryurl"],
+        state=bytes.fromhex(facts["state"]),
+        events=tuple(events),
+        documents=documents,
+    )

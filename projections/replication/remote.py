@@ -1,0 +1,94 @@
+"""Another registry over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import httpx
+
+#: Seconds to connect, and between two parts of an answer; feeds are asked to wait for less.
+TIMEOUT: Final = httpx.Timeout(20.0, read=60.0)
+
+
+class RemoteError(Exception):
+    """The other registry is not there, or answers with something that is no answer.
+
+    status: of its answer; None where there is none. problem: the JSON of what it says, if it is that.
+    """
+
+    def __init__(self, said: str, status: int | None = None, problem: Mapping[str, Any] | None = None) -> None:
+        self.status = status
+        self.problem = problem or {}
+        super().__init__(said)
+
+
+class Remote:
+    """A registry by the URL of its root, or of one of its older APIs; `close` it.
+
+    credential: the public members of a link's credential with its secret values.
+    """
+
+    def __init__(self, url: str, credential: Mapping[str, Any] | None = None) -> None:
+        self.url = url
+        self._client = httpx.Client(auth=_auth(credential), headers=_headers(credential), timeout=TIMEOUT)
+
+    def close(self) -> None:
+        """Ends its connections; a request that runs elsewhere fails."""
+        self._client.close()
+
+    def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """The whole answer to a request, of a status below 400. Raises: RemoteError."""
+        try:
+            response = self._client.request(method, self.url + path, **options)
+        except (httpx.HTTPError, httpx.InvalidURL, RuntimeError) as error:
+            raise self._lost(error) from None
+        return self._checked(response)
+
+    @contextmanager
+    def stream(self, path: str, **options: Any) -> Iterator[Iterator[bytes]]:
+        """The lines of an answer to a GET, as they come. Raises: RemoteError, inside the block as well."""
+        try:
+            with self._client.stream("GET", self.url + path, **options) as response:
+                if response.status_code >= 400:
+                    response.read()
+                yield _lines(self._checked(response))
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, RuntimeError) as error:
+            raise self._lost(error) from None
+
+    def _checked(self, response: httpx.Response) -> httpx.Response:
+        if response.status_code < 400:
+            return response
+        try:
+            problem = response.json()
+            said = f"{problem['title']} {problem.get('detail') or ''}".strip()
+        except (ValueError, KeyError, TypeError, AttributeError):
+            problem, said = {}, response.text[:200]
+        where = f"{response.request.method} {response.request.url.path}"
+        raise RemoteError(f"{where} answers {response.status_code}: {said}", response.status_code, problem)
+
+    def _lost(self, error: Exception) -> RemoteError:
+        said = " ".join(str(error).split()) or type(error).__name__
+        return RemoteError(f"{self.url} does not answer: {said}")
+
+
+def _headers(credential: Mapping[str, Any] | None) -> dict[str, str]:
+    if credential and credential.get("type") == "bearer" and "token" in credential:
+        return {"authorization": f"Bearer {credential['token']}"}
+    return {}
+
+
+def _auth(credential: Mapping[str, Any] | None) -> httpx.BasicAuth | None:
+    if credential and credential.get("type") == "basic":
+        return httpx.BasicAuth(credential["username"], credential.get("password", ""))
+    return None
+
+
+def _lines(response: httpx.Response) -> Iterator[bytes]:
+    rest = b""
+    for part in response.iter_bytes():
+        *whole, rest = (rest + part).split(b"\n")
+        yield from whole
+    if rest:
+        yield rest

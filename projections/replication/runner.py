@@ -1,0 +1,71 @@
+"""What a link's thread has at hand, and what it is to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any, Final, Protocol
+
+from commands.log import Recorded
+from domain.commands import Command
+from domain.links.link import Link
+from domain.links.properties import CREDENTIAL
+from domain.roles import Caller, Role
+from projections.entities.query import Readers
+from projections.replication.remote import Remote
+from projections.replication.states import States
+
+#: Has a command carried out; the future gives what it came to. In tests and servers alike, a registry's road.
+Submit = Callable[[Command, Caller], "Future[Recorded]"]
+#: Gives the secret values of a link by name. Raises: LookupError where one is destroyed or cannot be opened.
+Reveal = Callable[[Link], Mapping[str, str]]
+#: Seconds to wait for the outcome of a command.
+PATIENCE: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a runner works with.
+
+    submit, readers: the way into this registry and the view of it. states: what is known of links. reveal: their
+    secrets. stopping: set when the runner is to end. woken: set when there may be something to do at once: something
+    was committed here, or an event came in over the link's sink. public_url: this registry's, None where it is not
+    known.
+    """
+
+    submit: Submit
+    readers: Readers
+    states: States
+    reveal: Reveal
+    stopping: Event = field(default_factory=Event)
+    woken: Event = field(default_factory=Event)
+    public_url: str | None = None
+
+    def do(self, link: Link, command: Command) -> Recorded:
+        """What a command comes to that the link asks for. Raises: Problem, and what the store says."""
+        caller = Caller(f"links/{link.id}", Role.ADMIN, link=link.id)
+        return self.submit(command, caller).result(PATIENCE)
+
+    def remote(self, link: Link) -> Remote:
+        """The other registry; to be closed. Raises: LookupError."""
+        credential: dict[str, Any] = dict(link.attributes.get("credential") or {})
+        for name, value in self.reveal(link).items():
+            credential[name.removeprefix(CREDENTIAL)] = value
+        return Remote(link.url, credential or None)
+
+    def wait(self, seconds: float) -> None:
+        """Returns when the time is up, or when there may be something to do."""
+        self.woken.wait(seconds)
+        self.woken.clear()
+
+
+class Runner(Protocol):
+    """One link at work."""
+
+    def run(self) -> None:
+        """Replicates until `Tools.stopping` is set.
+
+        Raises: RemoteError, BrokenFeed, Problem and others for what went wrong; it is run again after a while.
+        """

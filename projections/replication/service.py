@@ -1,0 +1,151 @@
+"""Replication beside a server: a thread for each link that is this process's to run."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from threading import Event, Lock, Thread
+from typing import Final
+
+from domain.links.link import Link
+from domain.problems import Problem
+from domain.refusals import Diverged
+from projections.replication import tables
+from projections.replication.runner import Tools
+from projections.replication.runners import RUNNERS
+from projections.subscriptions import store
+from projections.subscriptions.leases import Leases, LeaseTables
+
+#: Where processes that run links find each other.
+LEASES: Final = LeaseTables(tables.process, tables.lease)
+#: Seconds between looks at which links there are, and at which of them are this process's.
+PAUSE: Final = 1.0
+#: Seconds that a lease lasts without a word from its process.
+LEASE: Final = 15.0
+#: Seconds from one attempt that failed to the next, at first and at most.
+FIRST: Final = 0.5
+LONGEST: Final = 60.0
+#: Seconds that the end of a server waits for what runs.
+_GRACE: Final = 15.0
+_LOG: Final = logging.getLogger("annals.replication")
+
+
+class Service:
+    """Runs the links of one store from `start` to `stop`; an observer of commits as well."""
+
+    def __init__(self, url: str, tools: Tools, links: Callable[[], Sequence[Link]], lease: float = LEASE) -> None:
+        """links: those that there are; asked from this service's own thread."""
+        self._tools = tools
+        self._links = links
+        self._leases = Leases(url, lease, LEASES)
+        self._running: dict[str, _Running] = {}
+        self._lock = Lock()
+        self._ended = Event()
+        self._thread = Thread(target=self._run, name="annals-replication", daemon=True)
+
+    def start(self) -> None:
+        """Begins; returns at once."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends, once what is being recorded is."""
+        self._ended.set()
+        self._thread.join(_GRACE)
+        self._tools.states.close()
+
+    def committed(self, commands: int, refused: int, seconds: float) -> None:
+        """Something was committed here; see `commands.handle.Observer`."""
+        for running in self._all():
+            running.tools.woken.set()
+
+    def wake(self, link: str) -> None:
+        """Has a link look at the other registry now, if it runs here. link: its id."""
+        for running in self._all():
+            if running.link.id == link:
+                running.tools.woken.set()
+
+    def _all(self) -> list[_Running]:
+        with self._lock:
+            return list(self._running.values())
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            try:
+                self._look()
+            except Exception:
+                _LOG.exception("links cannot be looked up")
+            self._ended.wait(PAUSE)
+        self._keep({})
+        self._leases.end()
+
+    def _look(self) -> None:
+        """Has those links run, as they are now, that are this process's, and no others."""
+        wanted = {link.id: link for link in self._links() if _runs(link)}
+        held = self._leases.beat(list(wanted))
+        if held is None:
+            return
+        self._leases.release(held.surplus)
+        self._keep({id: link for id, link in wanted.items() if id in held.held - held.surplus})
+
+    def _keep(self, wanted: dict[str, Link]) -> None:
+        for id, running in list(self._running.items()):
+            if id not in wanted or running.link != wanted[id]:
+                with self._lock:
+                    del self._running[id]
+                running.stop()
+        for id, link in wanted.items():
+            if id not in self._running:
+                running = _Running(link, replace(self._tools, stopping=Event(), woken=Event()))
+                with self._lock:
+                    self._running[id] = running
+                running.start()
+
+
+def _runs(link: Link) -> bool:
+    return link.enabled and not link.promoted and (link.dialect, link.mode) in RUNNERS
+
+
+class _Running:
+    """One link in a thread of its own, begun anew after each failure."""
+
+    def __init__(self, link: Link, tools: Tools) -> None:
+        self.link = link
+        self.tools = tools
+        self._thread = Thread(target=self._run, name=f"annals-link-{link.id}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends it; waits for what is being recorded."""
+        self.tools.stopping.set()
+        self.tools.woken.set()
+        self._thread.join(_GRACE)
+
+    def _run(self) -> None:
+        pause = FIRST
+        while not self.tools.stopping.is_set():
+            began = time.monotonic()
+            try:
+                RUNNERS[self.link.dialect, self.link.mode](self.link, self.tools).run()
+            except Exception as error:
+                self._failed(error)
+            if time.monotonic() - began > LONGEST:
+                pause = FIRST
+            self.tools.stopping.wait(pause * random.uniform(0.5, 1))
+            pause = min(2 * pause, LONGEST)
+
+    def _failed(self, error: Exception) -> None:
+        if self.tools.stopping.is_set():
+            return
+        said = error.text() if isinstance(error, Problem) else " ".join(str(error).split()) or type(error).__name__
+        _LOG.warning("the link %s: %s", self.link.id, said)
+        try:
+            self.tools.states.note(
+                self.link.id, error=said, failed=time.time(), diverged=True if isinstance(error, Diverged) else None
+            )
+        except store.FAILURES:
+            _LOG.warning("the state of the link %s cannot be kept", self.link.id)

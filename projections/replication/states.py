@@ -1,0 +1,60 @@
+"""What is known of each link beside the log: how far it is, and how it goes. It is durable: no rebuild touches it.
+
+What it says may be a moment old after a crash. Then some of what was taken in comes again, which changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from domain.jsontext import dumps, loads
+from projections.replication import tables
+from projections.subscriptions import store
+from projections.subscriptions.store import Books
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """cursor: position of the other registry's log up to which all is taken in, or of our own up to which all is
+    written there; None before the first look. facts: JSON values by name, such as `error`, `lastcontact`, `head`.
+    """
+
+    cursor: int | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class States:
+    """The table of states. Its methods wait for the store; they may be called from any thread."""
+
+    def __init__(self, url: str) -> None:
+        store.create(url)
+        self._books = Books(url)
+        self._lock = Lock()
+
+    def read(self, link: str) -> Progress:
+        """What is known of a link, by its id. Raises: one of `store.FAILURES`."""
+        with self._lock, self._books.reading() as db:
+            row = db.one("SELECT cursor, facts FROM replication_state WHERE link = ?", (link,))
+        return Progress(row[0] if row[0] >= 0 else None, loads(row[1])) if row else Progress()
+
+    def note(self, link: str, cursor: int | None = None, **facts: Any) -> None:
+        """Sets the cursor, unless it is None, and some facts; None takes a fact away. Raises: as `read`."""
+        with self._lock, self._books.writing() as db:
+            row = db.one("SELECT cursor, facts FROM replication_state WHERE link = ?", (link,))
+            known = loads(row[1]) if row else {}
+            merged = {name: value for name, value in {**known, **facts}.items() if value is not None}
+            at = cursor if cursor is not None else row[0] if row else -1
+            db.upsert(tables.state, [(link, at, dumps(merged).decode())])
+
+    def forget(self, link: str) -> None:
+        """Removes what is known of a link that is no more. Raises: as `read`."""
+        with self._lock, self._books.writing() as db:
+            db.delete(tables.state, [(link,)])
+
+    def close(self) -> None:
+        """Gives the connection back."""
+        with self._lock:
+            self._books.close()
