@@ -17,10 +17,8 @@ from projections.replication import tables
 from projections.replication.runner import Tools
 from projections.replication.runners import RUNNERS
 from projections.subscriptions import store
-from projections.subscriptions.leases import Leases, LeaseTables
+from projections.subscriptions.leases import Leases
 
-#: Where processes that run links find each other.
-LEASES: Final = LeaseTables(tables.process, tables.lease)
 #: Seconds between looks at which links there are, and at which of them are this process's.
 PAUSE: Final = 1.0
 #: Seconds that a lease lasts without a word from its process.
@@ -40,7 +38,7 @@ class Service:
         """links: those that there are; asked from this service's own thread."""
         self._tools = tools
         self._links = links
-        self._leases = Leases(url, lease, LEASES)
+        self._leases = Leases(url, lease, tables.LEASES)
         self._running: dict[str, _Running] = {}
         self._lock = Lock()
         self._ended = Event()
