@@ -81,7 +81,7 @@ _STATE = ("xid", "type", "parent", "id", "epoch", "attributes", "document", "sin
 def states(registry: Registry) -> list[Row]:
     """Every row that the read model itself has, present and past."""
     living, past, _ = registry.tables()
-    whole = [*((*row[:12], None) for row in living), *(row[:12] + row[13:] for row in past)]
+    whole = [*((*row[:12], None) for row in living), *(row[:12] + row[14:] for row in past)]
     return sorted(((*row[1:6], row[8], *row[10:]) for row in whole), key=str)
 
 
