@@ -9,6 +9,7 @@ import pytest
 
 from commands.log import Store
 from commands.verify import verify
+from domain import xid as xids
 from domain.commands import Command, Method, WriteTree
 from domain.events import EntityCreated, EntityUpdated
 from domain.world import Context, Decision
@@ -47,7 +48,7 @@ def recorded(store: Store, history: Sequence[tuple[int, str]]) -> None:
             kind = EntityCreated if revisions[xid] == 1 else EntityUpdated
             event = kind(
                 xid=xid,
-                type="any",
+                type=xids.type_of(xid),
                 revision=revisions[xid],
                 epoch=revisions[xid],
                 attributes={},
