@@ -31,7 +31,8 @@ class Compressor(Protocol):
 class Answer:
     """A response: headers by lower-case name, and a body that is either all here or still coming in.
 
-    compressor: for a body that is coming in and is to be compressed as it is sent. ahead: what of it is here already.
+    compressor: for a body that is coming in and is to be compressed as it is sent. ahead: what comes before `body`, in
+    parts, and is here already.
     as_stored: the body is a document, which goes out byte for byte.
     """
 
@@ -71,8 +72,12 @@ async def send_answer(answer: Answer, receive: Receive, send: Send, head: bool =
 
 
 async def _send_whole(answer: Answer, body: bytes, send: Send, head: bool) -> None:
-    length = [] if answer.status in BODILESS else [(b"content-length", b"%d" % len(body))]
+    length = (
+        [] if answer.status in BODILESS else [(b"content-length", b"%d" % (sum(map(len, answer.ahead)) + len(body)))]
+    )
     await send(_start(answer.status, answer.headers + length))
+    for part in () if head else answer.ahead:
+        await send(_part(part, more=True))
     await send(_part(b"" if head else body, more=False))
 
 

@@ -42,14 +42,15 @@ async def compressed(answer: Answer, accepted: str | None) -> Answer:
         return answer
     headers = [*answer.headers, VARY]
     coding = choose(accepted) if accepted and answer.status != 304 else None
-    if coding is None or (isinstance(answer.body, bytes) and len(answer.body) < LEAST):
+    if coding is None or (isinstance(answer.body, bytes) and not answer.ahead and len(answer.body) < LEAST):
         return Answer(answer.status, headers, answer.body, None, answer.ahead)
     headers = [*(_retagged(header, coding) for header in headers), (b"content-encoding", coding.encode())]
     if not isinstance(answer.body, bytes):
         return replace(answer, headers=headers, compressor=_CODINGS[coding]())
-    if len(answer.body) > LARGE:
-        return Answer(answer.status, headers, await asyncio.to_thread(_whole, answer.body, coding))
-    return Answer(answer.status, headers, _whole(answer.body, coding))
+    body = b"".join((*answer.ahead, answer.body))
+    if len(body) > LARGE:
+        return Answer(answer.status, headers, await asyncio.to_thread(_whole, body, coding))
+    return Answer(answer.status, headers, _whole(body, coding))
 
 
 @lru_cache(maxsize=256)

@@ -19,7 +19,7 @@ from api.moments import Moments, Then
 from api.narrowing import Narrowing
 from api.paths import COLLECTIONS, Kind, Target, locate
 from api.problem import root_link
-from api.render import CHUNK, chunks, configuration
+from api.render import CHUNK, PART, chunks, configuration
 from api.request import Request
 from api.rules import check_request
 from api.shown import Shown, document_answer, json_answer, json_headers, json_pieces
@@ -172,16 +172,17 @@ class Reading:
                 conditional.check(request, tag)
                 if self._max_inlined and shown.inline:
                     shown = replace(shown, rows=bounded(shown.rows, self._max_inlined))
-                pieces = chunks(json_pieces(shown, request.base, view.document))
+                pieces = json_pieces(shown, request.base, view.document)
                 headers = [*json_headers(shown, request.base, row), *conditional.tag_headers(tag)]
                 # With the head, because each step from a thread to the event loop costs as much as fifty rows.
-                yield headers, () if request.method == "HEAD" else (next(pieces),)
-                yield from pieces
+                ahead, whole = _beginning(pieces) if request.method != "HEAD" else ((), False)
+                yield headers, ahead, whole
+                yield from () if whole else chunks(pieces)
 
-        (headers, ahead), body = await self._streams.start(job)
-        if ahead and len(ahead[0]) < CHUNK:  # only the last one is smaller
+        (headers, ahead, whole), body = await self._streams.start(job)
+        if whole:
             await body.aclose()
-            return Answer(200, headers, ahead[0])
+            return Answer(200, headers, ahead[-1], ahead=ahead[:-1])
         return Answer(200, headers, body, ahead=ahead)
 
 
@@ -286,6 +287,16 @@ def configured(view: View, inline: Inline) -> dict[str, str]:
 
 #: Collections whose members can be shown from their stored texts.
 _LISTED: Final = frozenset((Kind.RESOURCES, Kind.VERSIONS))
+
+
+def _beginning(pieces: Iterator[str]) -> tuple[tuple[bytes, ...], bool]:
+    """What an answer begins with, in parts that make up a chunk, and whether that is all of it."""
+    made: list[bytes] = []
+    for part in chunks(pieces, PART):
+        made.append(part)
+        if len(made) * PART >= CHUNK:
+            return tuple(made), False
+    return tuple(made), True
 
 
 def _entity_of(target: Target) -> str:

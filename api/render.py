@@ -31,6 +31,8 @@ VALIDATED: Final = (
     "compatibilityvalidatedreason",
 )
 CHUNK: Final = 1 << 20
+#: Characters of the parts of what is sent at once: below what an allocator asks the system for anew each time.
+PART: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import chain
 from typing import Any, Final
 
@@ -41,6 +42,7 @@ _WIDTH: Final = len(Row._fields)
 _ENTITY: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key = ?"
 _SINCE: Final = "(SELECT since FROM entity WHERE tree_key = '{}')"
 _DEFINITIONS: Final = ", ".join(_SINCE.format(tree_key(name)) for name in (MODEL, CAPABILITIES))
+_HEADS: Final = f"SELECT (SELECT position FROM projection WHERE name = 'entities'), {_DEFINITIONS}"
 _WITH_DEFINITIONS: Final = (
     f"SELECT entity.*, {_DEFINITIONS} FROM (SELECT 1) AS always LEFT JOIN entity ON entity.tree_key = ?"
 )
@@ -193,7 +195,7 @@ class View:
         low, high = subtree(xid)
         past = moment_of(self._db, position, low, high) if position is not None else None
         images: dict[str, Row | None] = dict(past.images) if past else {}
-        own = [row for row in (self.entity(_resource(xid)),) if row and _resource(xid) != REGISTRY]
+        own = [row for row in (self.entity(resource),) if row] if (resource := _resource(xid)) != REGISTRY else []
         found = chain(own, xref.pointers(self._db, types, low, high), filter(None, images.values()))
         left = (row for row in found if images.get(row.tree_key, row) is row)
         images |= xref.shown(self._db, left, position)
@@ -213,6 +215,22 @@ class View:
         if found is None:
             raise MissingDocument(sha256)
         return bytes(found[0])
+
+
+class Snapshot(View):
+    """A view whose connection is in a transaction of one moment: where that is has to be asked only once."""
+
+    def position(self) -> int:
+        position: int = self._heads[0]
+        return position
+
+    def definitions(self) -> tuple[int, int]:
+        return self._heads[1:]
+
+    @cached_property
+    def _heads(self) -> tuple[int, int, int]:
+        position, model, capabilities = self._db.one(_HEADS)
+        return position or 0, model or 0, capabilities or 0
 
 
 class ViewThen(View):
@@ -302,7 +320,7 @@ class Readers:
         reader = self._idle.pop() if self._idle else connect(self._url)
         try:
             with reader.snapshot(_LOCKED):
-                yield View(reader, self._presence)
+                yield Snapshot(reader, self._presence)
         finally:
             self._take_back(reader)
 

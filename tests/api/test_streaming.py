@@ -132,7 +132,7 @@ def test_a_failure_half_way_ends_the_connection(api: Api, monkeypatch: pytest.Mo
     monkeypatch.setattr("api.reading.CHUNK", 1)  # a smaller piece would be the last
     with pytest.raises(RuntimeError):
         api.runner.run(api.app(scope("/dirs/d/notes"), receive, send))
-    assert [message.get("more_body") for message in messages] == [None, True, True]
+    assert [message.get("more_body") for message in messages] == [None, True, True, True]
 
 
 def test_a_failure_at_the_start_is_told(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
