@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -12,9 +12,16 @@ from domain.refusals import Refusal
 
 Schema = dict[str, Any]
 
+
+def _kinds(kind: type[Problem]) -> Iterator[type[Problem]]:
+    """The types below one that can be told, not those that they have in common."""
+    for below in kind.__subclasses__():
+        yield from _kinds(below) if below.__subclasses__() else (below,)
+
+
 #: Every error type: those of the specifications, and those that are this program's own.
 KINDS: Final[tuple[type[Problem], ...]] = tuple(
-    dict.fromkeys((*CATALOGUE.values(), *Refusal.__subclasses__(), Conflict, Invalid, NoSuchVersion))
+    dict.fromkeys((*CATALOGUE.values(), *_kinds(Refusal), Conflict, Invalid, NoSuchVersion))
 )
 PROBLEM: Final = "Problem"
 #: How problems below `/-/` look.
