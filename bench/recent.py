@@ -11,6 +11,7 @@ from domain.compat.published import Publications
 from domain.compat.remembered import Remembered
 from domain.entities import Entity
 from domain.events import EntityEvent
+from domain.links.link import Link
 from domain.evolve import evolve
 from domain.model import Model
 from domain.world import Compiled, Difference, Secret
@@ -104,6 +105,10 @@ class RecentWorld:
     @property
     def published(self) -> Publications:
         return Remembered(())
+
+    @property
+    def links(self) -> Sequence[Link]:
+        return ()
 
     def secret(self, secret: Secret) -> str | None:
         raise LookupError("no history has secrets")
