@@ -11,8 +11,8 @@ from domain.compat.published import Publications
 from domain.compat.remembered import Remembered
 from domain.entities import Entity
 from domain.events import EntityEvent
-from domain.links.link import Link
 from domain.evolve import evolve
+from domain.links.link import Link
 from domain.model import Model
 from domain.world import Compiled, Difference, Secret
 
