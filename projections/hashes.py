@@ -73,6 +73,12 @@ class _Entity(NamedTuple):
     hash: bytes
 
 
+def members(part: Part) -> dict[str, str | int]:
+    """A part as answers show it: `from` and `to` are its first and last entity, and absent where nothing lives."""
+    ends = {} if part.first is None or part.last is None else {"from": part.first, "to": part.last}
+    return {**ends, "count": part.count, "hash": part.hash.hex()}
+
+
 def keys_of(xid: str) -> Keys:
     """Where an entity or collection is, with all that is below it."""
     return Keys(xids.tree_key(xid), xids.subtree(xid)[1])

@@ -14,7 +14,7 @@ from api.audit.shapes import moment_members
 from api.feeds.asked import Given, refused, single
 from domain import xid as xids
 from projections.entities.query import View
-from projections.hashes import Keys, Part, keys_of, together
+from projections.hashes import Keys, Part, keys_of, members, together
 
 #: The parameters that are understood.
 PARAMETERS: Final = ("asof", "from", "to", "parts", "at", "format")
@@ -66,12 +66,6 @@ def hashed(view: View, xid: str, wanted: Wanted, now: datetime) -> Hashed:
     parts = hashes.cut(wanted.keys, wanted.parts) if wanted.parts else hashes.split(wanted.keys, wanted.at)
     whole = {"xid": xid, "asof": moment_members(ended)} | members(together(parts))
     return Hashed(ended.last, whole, parts)
-
-
-def members(part: Part) -> Members:
-    """A part as answers show it: `from` and `to` are its first and last entity, and absent where nothing lives."""
-    ends = {} if part.first is None else {"from": part.first, "to": part.last}
-    return {**ends, "count": part.count, "hash": part.hash.hex()}
 
 
 TABLE: Final[Table[Part]] = Table(("from", "to", "count", "hash"), members, lambda part: (members(part),))

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import httpx
 
-from api.console.differing import Query, Side
 from api.console.outcome import Refused, StoreFault
+from projections.differing import Query, Side
 
 _SECONDS = 60
 

@@ -7,15 +7,16 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from api.audit.hashes import Hashed, hashed, members, wanted
+from api.audit.hashes import Hashed, hashed, wanted
 from api.console.audit import Path, looking, named
-from api.console.differing import Difference, Query, Side, first_difference
 from api.console.elsewhere import Elsewhere
 from api.console.lines import Column, show
 from api.console.options import Database
 from api.console.outcome import Refused
 from commands.log import Store
+from projections.differing import Difference, Query, Side, first_difference
 from projections.entities.query import View
+from projections.hashes import members
 
 AsOf = Annotated[str | None, typer.Option("--asof", help="A moment: a position, a time or a correlation id.")]
 Against = Annotated[

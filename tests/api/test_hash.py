@@ -17,10 +17,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from api.console.differing import Difference, Query, first_difference
 from commands.log import Store
 from commands.mapper import image
 from domain.events import EntityEvent
+from projections.differing import Difference, Query, first_difference
 from tests.api.conftest import NOW, Api, create, serving
 
 Json = Any

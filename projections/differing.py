@@ -1,0 +1,100 @@
+"""The entities in which two registries differ, found by hashes of parts of their trees.
+
+One side cuts what differs into parts, the other gives the hashes of the same parts, and the first that differs is cut
+again; for the first of n entities (on the side that cuts) each side is asked at most ⌈log16 n⌉ + 2 times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from domain import xid as xids
+
+#: Values by parameter of `/-/hash`.
+Query = dict[str, list[str]]
+#: A registry, or a part of its tree: gives the answer of `/-/hash` as JSON, always as of one position.
+Side = Callable[[Query], dict[str, Any]]
+
+PARTS: Final = 16
+#: Parts that a side is asked for where the other one has nothing.
+_MOST: Final = 256
+
+
+class Difference(NamedTuple):
+    """The hashes of one entity, None where it is missing."""
+
+    xid: str
+    here: str | None
+    there: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """What has to be from a place up to the next one. last: an xid, empty where nothing has to be."""
+
+    place: str
+    last: str
+    count: int
+    hash: str
+
+
+def first_difference(here: Side, there: Side) -> Difference | None:
+    """The first entity, in the order of the tree, that is not the same on both sides; None where all are."""
+    return next(differences(here, there), None)
+
+
+def differences(here: Side, there: Side) -> Iterator[Difference]:
+    """All entities that are not the same on both sides, in the order of the tree, each found when it is asked for."""
+    return _within({}, here, there)
+
+
+def _within(between: Query, here: Side, there: Side) -> Iterator[Difference]:
+    stretches = list(_stretches(here({**between, "parts": [str(PARTS)]})["parts"]))
+    answer = there({**between, "at": [each.place for each in stretches[1:]]})
+    for stretch, part in zip(stretches, answer["parts"], strict=True):
+        if _same(stretch, part):
+            continue
+        if stretch.count > 1:
+            yield from _within(_narrowed(stretch, part), here, there)
+        elif stretch.count:
+            yield Difference(stretch.place, stretch.hash, part["hash"] if part["count"] else None)
+        else:
+            yield from _missing(part, there)
+
+
+def _stretches(parts: list[dict[str, Any]]) -> Iterator[_Stretch]:
+    """Parts as stretches without a gap. An entity alone is one, so that others beside it show."""
+    yield _Stretch("", "", 0, "")
+    for part in parts:
+        yield _Stretch(part["from"], part["to"], part["count"], part["hash"])
+        if part["count"] == 1:
+            yield _Stretch(f"{part['from']}/", "", 0, "")
+
+
+def _same(stretch: _Stretch, part: dict[str, Any]) -> bool:
+    return stretch.count == part["count"] and (not stretch.count or stretch.hash == part["hash"])
+
+
+def _narrowed(stretch: _Stretch, part: dict[str, Any]) -> Query:
+    """What there is of a stretch on either side."""
+    last = max(stretch.last, part.get("to", stretch.last), key=xids.tree_key)
+    return {"from": [stretch.place], "to": [last]}
+
+
+def _missing(part: dict[str, Any], there: Side) -> Iterator[Difference]:
+    """The entities of a part of which nothing is here."""
+    first, last = part["from"], part["to"]
+    alone = part if part["count"] == 1 else there({"from": [first], "to": [first]})
+    yield Difference(first, None, alone["hash"])
+    if part["count"] > 1:
+        yield from _listed({"from": [f"{first}/"], "to": [last]}, there)
+
+
+def _listed(between: Query, there: Side) -> Iterator[Difference]:
+    for part in there({**between, "parts": [str(_MOST)]})["parts"]:
+        if part["count"] == 1:
+            yield Difference(part["from"], None, part["hash"])
+        else:
+            yield from _listed({"from": [part["from"]], "to": [part["to"]]}, there)
