@@ -15,7 +15,7 @@ from api.asof import linked, parameter
 from api.definitions import Definitions
 from api.documents import Documents
 from api.flags import Flags
-from api.headers import HeaderTypes, contenttype_headers, encode, encode_text
+from api.headers import HeaderTypes, contenttype_headers
 from api.inline import NOTHING, Inline
 from api.members import members, string
 from api.narrowing import Narrowing
@@ -25,6 +25,7 @@ from api.render import Ahead, Entity, Look, Renderer
 from api.shortself import shortself
 from api.splices import Texts, collection
 from domain import xid as xids
+from domain.headervalues import encode, encode_text
 from domain.jsontext import Json, loads_own
 from domain.model import ResourceType
 from projections.entities.rows import Row

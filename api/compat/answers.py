@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from api.answer import JSON, Answer, Headers
-from api.compat.definitions import Definition
 from api.compat.urls import lookup_url, version_url
 from api.conditional import REVALIDATED
-from api.headers import encode, encode_text
 from api.problem import root_link
 from api.request import Request
 from domain.compat.ids import segment
+from domain.headervalues import encode, encode_text
 from domain.jsontext import dumps
+from projections.compat_definitions import Definition
 
 #: What browsers would run as a page of this server.
 _ACTIVE: Final = frozenset(("text/html", "application/xhtml+xml", "image/svg+xml"))

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from starlette.types import Receive
 
-from api.headers import BadHeader, decode
 from api.limits import body_of
 from api.request import Request
 from domain import problems
 from domain.compat import formats
-from domain.compat.family import MESSAGECATALOG, Family
-from domain.compat.refusals import Invalid
+from domain.compat.attributes import Attributes, names_of
+from domain.compat.family import Family
+from domain.compat.refusals import refused
+from domain.headervalues import BadHeader, decode
 from domain.jsontext import InvalidJson, loads
-from domain.problems import BadRequest, Problem
+from domain.problems import BadRequest
 from domain.refusals import BodyTooLarge, UnsupportedCoding, UnsupportedMediaType
 
 #: What may be asked of a read and of a write, besides what belongs to a path.
@@ -35,20 +35,6 @@ URI: Final = "uri"
 _TEXTS: Final = frozenset(("description", "about"))
 _CODING: Final = b"content-encoding"
 _TYPE: Final = b"content-type"
-
-
-@dataclass(frozen=True, slots=True)
-class Attributes:
-    """What a POST says of its document, None where it says nothing.
-
-    description: of the Version. about: the description of the schema or definition.
-    """
-
-    description: str | None = None
-    about: str | None = None
-    format: str | None = None
-    authority: str | None = None
-    id: str | None = None
 
 
 def parameters(request: Request, known: Collection[str] = ()) -> Mapping[str, str]:
@@ -74,19 +60,6 @@ def parameters(request: Request, known: Collection[str] = ()) -> Mapping[str, st
     return found
 
 
-def names_of(family: Family) -> Mapping[str, tuple[str, str]]:
-    """The parameter and the header of each member of `Attributes`."""
-    about = "messagedescription" if family is MESSAGECATALOG else "schemadescription"
-    prefix = family.headers
-    return {
-        "description": ("description", f"{prefix}-Version-Description"),
-        "about": (about, f"{prefix}-Description"),
-        "format": ("format", f"{prefix}-Format"),
-        "authority": ("authority", f"{prefix}-Authority"),
-        "id": ("id", f"{prefix}-Id"),
-    }
-
-
 def attributes(request: Request, family: Family, given: Mapping[str, str]) -> Attributes:
     """The attributes of a POST. given: its parameters. Raises: Invalid where places differ (LEG-501, LEG-504)."""
     found: dict[str, str] = {}
@@ -98,11 +71,6 @@ def attributes(request: Request, family: Family, given: Mapping[str, str]) -> At
         if value or (value is not None and name in _TEXTS):
             found[name] = value
     return Attributes(**_with_format_of(request, found))
-
-
-def refused(name: str, reason: str, rule: str) -> Problem:
-    """The refusal of one attribute or parameter, which names the rule that it breaks (LEG-211)."""
-    return Invalid(name=name, error_detail=f"{reason} ({rule})")
 
 
 def contenttype_of(request: Request) -> str | None:

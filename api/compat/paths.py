@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from domain import problems
 from domain import xid as xids
 from domain.compat import ids
-from domain.compat.family import FAMILIES, MESSAGECATALOG, SCHEMAREGISTRY, Family, is_number
+from domain.compat.family import FAMILIES, MESSAGECATALOG, Family, is_number
 
 OPENAPI: Final = "openapi.json"
 
@@ -43,8 +43,6 @@ METHODS: Final[dict[Kind, tuple[str, ...]]] = {
     Kind.DESCRIPTION: ("GET",),
 }
 
-#: The path that finds a Version by its URI.
-LOOKUPS: Final = {SCHEMAREGISTRY: "schema", MESSAGECATALOG: "messagedefinition"}
 #: What the Message Catalog's own text calls it, which is understood in any letter case (LEG-201).
 _SPACED: Final = "message definition"
 _FAMILIES: Final = {tuple(family.base.split("/")[2:]): family for family in FAMILIES}
@@ -107,7 +105,7 @@ def _kind(family: Family, parts: list[str]) -> Kind | None:
     fixed = [unquote(part) for part in parts[0::2]]
     if len(parts) == 1 and fixed[0] == OPENAPI:
         return Kind.DESCRIPTION
-    if len(parts) == 1 and (fixed[0] == LOOKUPS[family] or _is_spaced(family, fixed[0])):
+    if len(parts) == 1 and (fixed[0] == family.lookup or _is_spaced(family, fixed[0])):
         return Kind.LOOKUP
     if fixed != [family.path, family.children, "versions"][: len(fixed)]:
         return None

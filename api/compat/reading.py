@@ -13,8 +13,7 @@ from api.answer import Answer
 from api.asof import linked, parameter, reference
 from api.compat.access import check_read
 from api.compat.answers import document_answer, json_answer
-from api.compat.asked import AFTER, ASOF, LIMIT, URI, parameters, refused
-from api.compat.definitions import definition, found_by, group_object, ids_in
+from api.compat.asked import AFTER, ASOF, LIMIT, URI, parameters
 from api.compat.paths import Kind, Target
 from api.compat.tags import check, group_tag
 from api.moments import Moments, Then
@@ -22,7 +21,9 @@ from api.request import Request
 from api.wiring import Registry
 from domain import problems
 from domain import xid as xids
+from domain.compat.refusals import refused
 from projections.compat import Published, Shown
+from projections.compat_definitions import definition, found_by, group_object, ids_in
 from projections.entities.query import View
 
 #: The parameters of each path that is read, besides `asof`.

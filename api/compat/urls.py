@@ -9,7 +9,6 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from api.asof import linked
-from api.compat.paths import LOOKUPS
 from domain.compat.family import Family
 from domain.compat.ids import segment
 from domain.compat.uris import path_of
@@ -32,4 +31,4 @@ def version_url(root: str, family: Family, group: str, child: str, number: int, 
 
 def lookup_url(root: str, family: Family, uri: str, moment: str = "") -> str:
     """The absolute URL that finds a Version by its URI."""
-    return linked(f"{root}{family.base}/{LOOKUPS[family]}?uri={quote(uri, safe='')}", moment)
+    return linked(f"{root}{family.base}/{family.lookup}?uri={quote(uri, safe='')}", moment)

@@ -16,9 +16,7 @@ from starlette.types import Receive
 from api.answer import Answer, Headers
 from api.compat.access import check_write
 from api.compat.answers import created_answer, done, json_answer
-from api.compat.asked import DRYRUN, attributes, content_of, contenttype_of, names_of, object_of, parameters, refused
-from api.compat.bodies import group_command, message_command, schema_command
-from api.compat.definitions import Definition, definition, group_format, group_object, schema_of
+from api.compat.asked import DRYRUN, attributes, content_of, contenttype_of, object_of, parameters
 from api.compat.paths import Kind, Target
 from api.compat.reading import missing
 from api.compat.tags import condition, group_tag
@@ -34,13 +32,16 @@ from commands.log import Recorded
 from commands.log import Writing as Transaction
 from domain import problems
 from domain.commands import Command, DeleteEntities
+from domain.compat.attributes import names_of
+from domain.compat.bodies import group_command, message_command, schema_command
 from domain.compat.catalog.attributes import Find
 from domain.compat.facade import FacadeDeletion
 from domain.compat.family import SCHEMAREGISTRY
-from domain.compat.refusals import Conflict, as_told
+from domain.compat.refusals import Conflict, as_told, refused
 from domain.events import EntityCreated
 from domain.problems import CompatibilityUnknown, FormatUnknown, Problem
 from projections.compat import Published, Shown
+from projections.compat_definitions import Definition, definition, group_format, group_object, schema_of
 from projections.entities.query import View
 
 #: What a model refuses that validates strictly (LEG-706).
@@ -76,7 +77,7 @@ class Writing:
         """201 or 200 with the Group (S3)."""
         dryrun = DRYRUN in parameters(request)
         body = await object_of(request, receive, self._most)
-        made = partial(group_command, target, self._root + target.family.base, body)
+        made = partial(group_command, target.family, target.groupxid, self._root + target.family.base, body)
 
         def shown(transaction: Transaction, recorded: Recorded) -> object:
             row = View.over(transaction.connection).entity(target.groupxid)
@@ -102,10 +103,10 @@ class Writing:
             raise refused("document", "the body is empty", "LEG-512")
         base = self._root + family.base
         if family is SCHEMAREGISTRY:
-            made = partial(schema_command, target, base, told, content, contenttype)
+            made = partial(schema_command, target.xid, base, told, content, contenttype)
         else:
             format = await asyncio.to_thread(self._format, request, target)
-            made = partial(message_command, target, base, told, content, contenttype, format, self._find(request))
+            made = partial(message_command, target.xid, base, told, content, contenttype, format, self._find(request))
 
         def shown(transaction: Transaction, recorded: Recorded) -> Definition | None:
             return _processed(View.over(transaction.connection), target, recorded, self._root)

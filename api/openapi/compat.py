@@ -9,7 +9,6 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any, Final
 
-from api.compat.paths import LOOKUPS
 from api.openapi.parts import FOUND, TEXT, Schema, content, headers, parameter
 from api.openapi.problems import OWN, problem_schemas
 from api.openapi.restoring import TRIED, TRIED_SCHEMA, or_tried
@@ -100,7 +99,7 @@ def _paths(family: Family) -> dict[str, Schema]:
             "get": _read("version", "Read the document of a version", _document(family)),
             "delete": _delete("deleteVersion", "Delete a version"),
         },
-        f"/{LOOKUPS[family]}": {
+        f"/{family.lookup}": {
             "get": _read(
                 "lookup",
                 "Find the document of a version by its URI",

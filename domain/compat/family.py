@@ -25,7 +25,7 @@ class Family:
 
     groups, resources: plurals of the registry's types. path, children: what its own paths call them. base: what stands
     between them and the public URL. headers: what those that carry attributes begin with. events: the same of the types
-    of its events.
+    of its events. lookup: the path that finds a Version by its URI.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Family:
     base: str
     headers: str
     events: str
+    lookup: str
 
     @property
     def type(self) -> str:
@@ -52,6 +53,7 @@ SCHEMAREGISTRY: Final = Family(
     base="/compat/schemaregistry/v0.2",
     headers="Schema",
     events="io.cloudevents.schemaregistry",
+    lookup="schema",
 )
 MESSAGECATALOG: Final = Family(
     name="messagecatalog",
@@ -62,6 +64,7 @@ MESSAGECATALOG: Final = Family(
     base="/compat/messagecatalog/v0.1",
     headers="Message",
     events="io.cloudevents.messagecatalog",
+    lookup="messagedefinition",
 )
 FAMILIES: Final = (SCHEMAREGISTRY, MESSAGECATALOG)
 

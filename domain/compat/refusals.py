@@ -47,6 +47,11 @@ _STORED: Final = (
 )
 
 
+def refused(name: str, reason: str, rule: str) -> Problem:
+    """The refusal of one attribute or parameter, which names the rule that it breaks (LEG-211)."""
+    return Invalid(name=name, error_detail=f"{reason} ({rule})")
+
+
 def as_told(problem: Problem) -> Problem:
     """A problem as an older API tells it: a Conflict where the registry's state is the reason (LEG-211, LEG-705)."""
     if not isinstance(problem, _STORED):

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.headers import BadHeader, HeaderTypes, decode, encode, encode_text
+from api.headers import HeaderTypes
 from domain import problems
+from domain.headervalues import BadHeader, decode, encode, encode_text
 from domain.jsontext import loads_own
 from domain.model import compile_model
 from tests.api.conftest import MODEL

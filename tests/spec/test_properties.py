@@ -14,11 +14,11 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from api.headers import decode, encode
 from commands.mapper import EventMapper
 from domain import xid as xids
 from domain.entities import Entity
 from domain.events import EntityDeleted
+from domain.headervalues import decode, encode
 from domain.problems import Problem
 from domain.world import Decision, MemoryWorld
 from tests.domain.registry import MemoryRegistry

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from api.headers import encode
 from commands.log import Store
+from domain.headervalues import encode
 from projections.entities.rebuild import rebuild
 from tests.spec.harness import BASE, Registry, Request, emptied, serving
 from tests.spec.histories import TEXTS, Step, histories

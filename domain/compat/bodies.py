@@ -9,29 +9,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from api.compat.asked import Attributes, names_of, refused
-from api.compat.paths import Target
+from domain import xid as xids
 from domain.commands import Method, WriteTree
 from domain.compat import formats, uris
+from domain.compat.attributes import Attributes, names_of
 from domain.compat.catalog import attributes as catalog
 from domain.compat.catalog import documents, groups
 from domain.compat.catalog.holding import fits
 from domain.compat.facade import Facade
-from domain.compat.family import SCHEMAREGISTRY
-from domain.compat.ids import decoded
+from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY, Family
+from domain.compat.ids import decoded, from_xid
+from domain.compat.refusals import refused
 from domain.model.values import ROOM
 
 #: Members of a Group's body that the server sets, so that whatever they say means nothing.
 _SERVED: Final = frozenset(("createdtimeutc", "updatedtimeutc"))
 
 
-def group_command(target: Target, base: str, body: Mapping[str, Any]) -> WriteTree:
+def group_command(family: Family, xid: str, base: str, body: Mapping[str, Any]) -> WriteTree:
     """The command of a PUT of a Group. base: absolute URL of the façade. Raises: Invalid."""
-    schemas = target.family is SCHEMAREGISTRY
+    schemas = family is SCHEMAREGISTRY
     known = {"id": _text, "format": _text, "description": _text, **({"groupProperties": _texts} if schemas else {})}
     given = {name: _member(known, name, value) for name, value in body.items() if name not in _SERVED}
     given = {name: value for name, value in given.items() if value is not None}
-    _check_id(target, given.pop("id", None))
+    _check_id(xid, given.pop("id", None))
     format = given.get("format")
     if format == "" or (format is None and not schemas):
         raise refused("format", "it is needed" if not schemas else "it may be left out, but not be empty", "LEG-204")
@@ -41,24 +42,22 @@ def group_command(target: Target, base: str, body: Mapping[str, Any]) -> WriteTr
         tree["labels"] = given["groupProperties"]
     if format is not None:
         tree |= {"format": formats.mapped(format)} if schemas else groups.to_attributes(format)
-    return WriteTree(target.groupxid, tree, Method.PUT, facade=Facade(target.family, base, format=format))
+    return WriteTree(xid, tree, Method.PUT, facade=Facade(family, base, format=format))
 
 
-def schema_command(
-    target: Target, base: str, attributes: Attributes, content: bytes, contenttype: str | None
-) -> WriteTree:
+def schema_command(xid: str, base: str, attributes: Attributes, content: bytes, contenttype: str | None) -> WriteTree:
     """The command of a POST of a schema. Raises: Invalid."""
     tree: dict[str, Any] = {"contenttype": contenttype}
     if attributes.description is not None:
         tree["description"] = attributes.description
     if attributes.format is not None:
         tree["format"] = formats.mapped(attributes.format)
-    facade = _facade(target, base, attributes)
-    return WriteTree(target.xid, tree, Method.POST, document=content, mediatype=contenttype or "", facade=facade)
+    facade = _facade(SCHEMAREGISTRY, base, attributes)
+    return WriteTree(xid, tree, Method.POST, document=content, mediatype=contenttype or "", facade=facade)
 
 
 def message_command(
-    target: Target,
+    xid: str,
     base: str,
     attributes: Attributes,
     content: bytes,
@@ -80,18 +79,18 @@ def message_command(
     mapped = catalog.to_attributes(format, definition.document, find)
     said = attributes.description if attributes.description is not None else definition.description
     tree = {**mapped.attributes, **({"description": said} if said is not None else {})}
-    facade = _facade(target, base, attributes)
+    facade = _facade(MESSAGECATALOG, base, attributes)
     facade = replace(facade, format=format, content=content, contenttype=contenttype, left=mapped.left)
-    return WriteTree(target.xid, tree, Method.POST, facade=facade)
+    return WriteTree(xid, tree, Method.POST, facade=facade)
 
 
-def _facade(target: Target, base: str, given: Attributes) -> Facade:
+def _facade(family: Family, base: str, given: Attributes) -> Facade:
     """Raises: Invalid for an authority or id that is no URI (LEG-603), and for what a header cannot hold."""
-    for name, (parameter, _) in names_of(target.family).items():
+    for name, (parameter, _) in names_of(family).items():
         _check_room(parameter, getattr(given, name))
     _checked("authority", given.authority, uris.check_uri)
     _checked("id", given.id, uris.check_reference)
-    return Facade(target.family, base, given.authority, given.id, given.format, given.about)
+    return Facade(family, base, given.authority, given.id, given.format, given.about)
 
 
 def _checked(name: str, value: str | None, check: Callable[[str], str]) -> None:
@@ -108,14 +107,15 @@ def _check_room(name: str, value: str | None) -> None:
         raise refused(name, f"its name and value take more than {ROOM} bytes", "LEG-503, LEG-522")
 
 
-def _check_id(target: Target, id: str | None) -> None:
+def _check_id(xid: str, id: str | None) -> None:
     """Raises: Invalid where a body has another id than its path. Both may be percent-encoded in their own ways."""
     if id is None:
         return
+    meant = from_xid(xids.entity_id(xid))
     try:
-        same = decoded(id) == target.group
+        same = decoded(id) == meant
     except ValueError:
-        same = id == target.group
+        same = id == meant
     if not same:
         raise refused("id", "the path has another one", "LEG-204")
 
