@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
+from weakref import WeakSet
 
 import httpx
 
@@ -33,15 +35,22 @@ class Remote:
     def __init__(self, url: str, credential: Mapping[str, Any] | None = None) -> None:
         self.url = url
         self._client = httpx.Client(auth=_auth(credential), headers=_headers(credential), timeout=TIMEOUT)
+        self._sockets: WeakSet[socket.socket] = WeakSet()
 
     def close(self) -> None:
-        """Ends its connections; a request that runs elsewhere fails."""
+        """Ends its connections."""
         self._client.close()
+
+    def cut(self) -> None:
+        """Has the requests that run, in whatever thread, fail at once; later ones connect anew."""
+        for connected in list(self._sockets):
+            with suppress(OSError):
+                connected.shutdown(socket.SHUT_RDWR)  # closing alone would wake nobody who waits for an answer
 
     def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
         """The whole answer to a request, of a status below 400. Raises: RemoteError."""
         try:
-            response = self._client.request(method, self.url + path, **options)
+            response = self._client.request(method, self.url + path, extensions=self._traced(), **options)
         except (httpx.HTTPError, httpx.InvalidURL, RuntimeError) as error:
             raise self._lost(error) from None
         return self._checked(response)
@@ -50,12 +59,21 @@ class Remote:
     def stream(self, path: str, **options: Any) -> Iterator[Iterator[bytes]]:
         """The lines of an answer to a GET, as they come. Raises: RemoteError, inside the block as well."""
         try:
-            with self._client.stream("GET", self.url + path, **options) as response:
+            with self._client.stream("GET", self.url + path, extensions=self._traced(), **options) as response:
                 if response.status_code >= 400:
                     response.read()
                 yield _lines(self._checked(response))
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, RuntimeError) as error:
             raise self._lost(error) from None
+
+    def _traced(self) -> dict[str, Any]:
+        """Has the client tell of its connections: nothing else knows one that no answer has come over yet."""
+
+        def trace(name: str, info: Mapping[str, Any]) -> None:
+            if name in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+                self._sockets.add(info["return_value"].get_extra_info("socket"))
+
+        return {"trace": trace}
 
     def _checked(self, response: httpx.Response) -> httpx.Response:
         if response.status_code < 400:

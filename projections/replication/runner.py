@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, Final, Protocol
+from weakref import WeakSet
 
 from commands.log import Recorded
 from domain.commands import Command
@@ -32,7 +33,7 @@ class Tools:
     submit, readers: the way into this registry and the view of it. states: what is known of links. reveal: their
     secrets. stopping: set when the runner is to end. woken: set when there may be something to do at once: something
     was committed here, or an event came in over the link's sink. public_url: this registry's, None where it is not
-    known.
+    known. remotes: those that were asked for, `cut` when the runner is to end.
     """
 
     submit: Submit
@@ -42,18 +43,21 @@ class Tools:
     stopping: Event = field(default_factory=Event)
     woken: Event = field(default_factory=Event)
     public_url: str | None = None
+    remotes: WeakSet[Remote] = field(default_factory=WeakSet)
 
     def do(self, link: Link, command: Command) -> Recorded:
         """What a command comes to that the link asks for. Raises: Problem, and what the store says."""
         caller = Caller(f"links/{link.id}", Role.ADMIN, link=link.id)
         return self.submit(command, caller).result(PATIENCE)
 
-    def remote(self, link: Link) -> Remote:
-        """The other registry; to be closed. Raises: LookupError."""
+    def remote(self, link: Link, url: str | None = None) -> Remote:
+        """The other registry; to be closed. url: where it is not the link's. Raises: LookupError."""
         credential: dict[str, Any] = dict(link.attributes.get("credential") or {})
         for name, value in self.reveal(link).items():
             credential[name.removeprefix(CREDENTIAL)] = value
-        return Remote(link.url, credential or None)
+        remote = Remote(url or link.url, credential or None)
+        self.remotes.add(remote)
+        return remote
 
     def wait(self, seconds: float) -> None:
         """Returns when the time is up, or when there may be something to do."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import Event, Lock, Thread
 from typing import Final
+from weakref import WeakSet
 
 from domain.links.link import Link
 from domain.problems import Problem
@@ -28,6 +29,8 @@ FIRST: Final = 0.5
 LONGEST: Final = 60.0
 #: Seconds that the end of a server waits for what runs.
 _GRACE: Final = 15.0
+#: Seconds that what is asked for at the end may take.
+_PROMPT: Final = 1.5
 _LOG: Final = logging.getLogger("annals.replication")
 
 
@@ -89,14 +92,17 @@ class Service:
         self._keep({id: link for id, link in wanted.items() if id in held.held - held.surplus})
 
     def _keep(self, wanted: dict[str, Link]) -> None:
-        for id, running in list(self._running.items()):
-            if id not in wanted or running.link != wanted[id]:
-                with self._lock:
-                    del self._running[id]
-                running.stop()
+        ending = [running for id, running in self._running.items() if running.link != wanted.get(id)]
+        with self._lock:
+            for running in ending:
+                del self._running[running.link.id]
+        for running in ending:
+            running.end()
+        for running in ending:
+            running.join()
         for id, link in wanted.items():
             if id not in self._running:
-                running = _Running(link, replace(self._tools, stopping=Event(), woken=Event()))
+                running = _Running(link, replace(self._tools, stopping=Event(), woken=Event(), remotes=WeakSet()))
                 with self._lock:
                     self._running[id] = running
                 running.start()
@@ -117,11 +123,20 @@ class _Running:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self) -> None:
-        """Ends it; waits for what is being recorded."""
+    def end(self) -> None:
+        """Has it end; what is being recorded still is."""
         self.tools.stopping.set()
         self.tools.woken.set()
-        self._thread.join(_GRACE)
+        for remote in list(self.tools.remotes):
+            remote.cut()
+
+    def join(self) -> None:
+        """Waits for its end. What it has asked the other registry for since is not waited for."""
+        until = time.monotonic() + _GRACE
+        self._thread.join(_PROMPT)
+        while self._thread.is_alive() and time.monotonic() < until:
+            self.end()
+            self._thread.join(_PROMPT)
 
     def _run(self) -> None:
         pause = FIRST
