@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from domain.compat.facade import Facade, FacadeDeletion
+from domain.events import EntityEvent
 from domain.jsontext import Json
 from domain.links.foreign import Foreign
 
@@ -173,7 +174,10 @@ class DeleteLink:
 
 @dataclass(frozen=True, slots=True)
 class ControlLink:
-    """Something that is done with the link at `xid`. name: `promote`."""
+    """Something that is done with the link at `xid`.
+
+    name: `promote`, `pause`, `resume`, or `repaired` once a `Repair` is recorded, so that whoever runs it begins anew.
+    """
 
     xid: str
     name: str
@@ -190,10 +194,25 @@ class Follow:
     interactions: tuple[Foreign, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """Have entities be what they are in the registry that they came from.
+
+    xid: of the link that they came over. position: of this registry's log, when the two were compared. entities: their
+    last events there. gone: xids of what was never there. documents: bytes that events refer to, by SHA-256 in hex.
+    """
+
+    xid: str
+    position: int
+    entities: tuple[EntityEvent, ...]
+    gone: tuple[str, ...] = ()
+    documents: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+
 LinkCommand = WriteLink | DeleteLink | ControlLink
 SubscriptionCommand = WriteSubscription | DeleteSubscription | ControlSubscription
 RegistryCommand = WriteTree | DeleteEntities | ReplaceModel | WriteCapabilities | Restore | CreateRegistry
-Command = RegistryCommand | SubscriptionCommand | LinkCommand | Follow
+Command = RegistryCommand | SubscriptionCommand | LinkCommand | Follow | Repair
 
 
 def describe(command: Command) -> str:

@@ -19,6 +19,7 @@ from domain.commands import (
     Follow,
     Method,
     RegistryCommand,
+    Repair,
     ReplaceModel,
     Restore,
     WriteCapabilities,
@@ -35,6 +36,7 @@ from domain.compat.retracting import kept_ones_go_with_their_owners, retract
 from domain.deletions import delete_entities
 from domain.links import deciding as links
 from domain.links.copies import check_copies
+from domain.links.repairing import repair
 from domain.model import compile_model
 from domain.models import entities_comply
 from domain.problems import Problem
@@ -71,6 +73,8 @@ def decide(command: Command, world: World, context: Context) -> Decision:
         return deciding.decide(command, world, context)
     if isinstance(command, WriteLink | DeleteLink | ControlLink):
         return links.decide(command, world, context)
+    if isinstance(command, Repair):
+        return repair(command, world, context)
     assert not isinstance(command, Follow), "interactions of another log are no decisions of this registry"
     if not isinstance(command, WriteTree | DeleteEntities) or command.facade is None:
         return _decide(command, world, context)

@@ -111,15 +111,23 @@ def _delete(command: DeleteLink, world: World, context: Context) -> Decision:
 
 
 def _control(command: ControlLink, world: World, context: Context) -> Decision:
-    """Promotion: nothing comes over the link any more, and what came is this registry's own."""
+    """What an administrator does with a link. After its promotion nothing comes over it any more, and what came is this
+    registry's own.
+    """
     entity = _existing(command.xid, world)
-    if Link.of(entity, entity.position).promoted:
+    link = Link.of(entity, entity.position)
+    done = {"promote": link.promoted, "pause": not link.enabled, "resume": link.enabled}
+    if done.get(command.name, link.promoted):
         return Decision((), {}, (entity.xid,))
+    if link.promoted:
+        raise InvalidLink.at("promoted", "/enabled", "what came over it is this registry's own now; make another link")
+    enabled = {"promote": False, "pause": False, "resume": True}.get(command.name, link.enabled)
+    private = {"promoted": True} if command.name == "promote" else {}
     event = EntityUpdated(
-        attributes={**entity.attributes, "enabled": False},
-        private=entity.private | {"promoted": True},
+        attributes={**entity.attributes, "enabled": enabled},
+        private=entity.private | private,
         born=entity.born,
-        changed=("enabled",),
+        changed=("enabled",) if enabled != link.enabled else (),
         **_shared(entity.xid, entity.epoch + 1, world, context),
     )
     return Decision((event,), {}, (event.xid,))

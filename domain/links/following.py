@@ -26,28 +26,33 @@ def taken_in(interaction: Foreign, link: Link, world: World) -> list[EntityEvent
         return []
     world.prefetch(event.xid for event in events)
     taken = [_local(event, link, world) for event in events]
-    return taken if link.scope.whole else [*_recounted(taken, link, world), *taken]
+    return taken if link.scope.whole else [*recounted(taken, link, world), *taken]
 
 
 def _local(event: EntityEvent, link: Link, world: World) -> EntityEvent:
     entity = world.get(event.xid)
-    own = {"revision": world.revision(event.xid) + 1, "born": None}
+    revision = world.revision(event.xid) + 1
     if isinstance(event, EntityCreated):
         if entity is None:
-            return event.model_copy(update=own)
+            return _placed(event, revision, None)
         if event.xid not in xids.ROOT_STREAMS:
             raise _diverged(link, event, "is here already")
         # An empty registry has a root, capabilities and a model of its own, until those that it copies come.
-        return EntityUpdated(**{**event.__dict__, **own, "born": entity.born})
+        return EntityUpdated(**{**event.__dict__, "revision": revision, "born": entity.born})
     if entity is None or entity.xid != event.xid:
         raise _diverged(link, event, "is not here")
-    if not isinstance(event, EntityDeleted):
-        own["born"] = entity.born
-    return event.model_copy(update=own)
+    return _placed(event, revision, None if isinstance(event, EntityDeleted) else entity.born)
 
 
-def _recounted(events: Sequence[EntityEvent], link: Link, world: World) -> list[EntityEvent]:
-    """The registry with as many Groups as it has then; nothing where none comes or goes."""
+def _placed(event: EntityEvent, revision: int, born: int | None) -> EntityEvent:
+    """The event at its place in this log; itself where that is the same, because a copy is a tenth of a catch-up."""
+    if event.revision == revision and event.born == born:
+        return event
+    return event.model_copy(update={"revision": revision, "born": born})
+
+
+def recounted(events: Sequence[EntityEvent], link: Link, world: World) -> list[EntityEvent]:
+    """The registry with as many Groups as it has then; nothing where none comes or goes. Raises: Diverged."""
     registry = world.get(xids.REGISTRY)
     assert registry is not None, "there is a registry before anything else"
     counts = {name: value for name, value in registry.attributes.items() if name.endswith("count")}

@@ -59,7 +59,8 @@ class Intake:
             return
         self._tools.do(self._link, Follow(self._link.xid, tuple(waiting)))
         self.cursor = waiting[-1].last
-        self._tools.states.note(self._link.id, self.cursor, lastcontact=time.time(), error=None)
+        last = waiting[-1].time.isoformat()
+        self._tools.states.note(self._link.id, self.cursor, taken=last, lastcontact=time.time(), error=None)
 
     def _defines(self, interaction: Foreign) -> bool:
         """Whether a part of a registry comes under another model from here on."""

@@ -48,6 +48,21 @@ def interactions(lines: Iterable[bytes]) -> Iterator[Foreign]:
             raise BrokenFeed(f"a line of the feed cannot be read: {' '.join(str(error).split())[:200]}") from error
 
 
+def single(lines: Iterable[bytes]) -> tuple[EntityEvent, dict[str, bytes]]:
+    """The first event of a feed, and the documents before it. Raises: BrokenFeed."""
+    documents: dict[str, bytes] = {}
+    for line in filter(None, lines):
+        try:
+            found = loads_own(line)
+            if "document" in found:
+                documents |= _document(found)
+            elif found.pop("position", None) is not None:
+                return _event(found), documents
+        except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
+            raise BrokenFeed(f"a line of the feed cannot be read: {' '.join(str(error).split())[:200]}") from error
+    raise BrokenFeed("the feed has no event where there is one")
+
+
 def _check_next(position: int, facts: dict[str, Any], before: int) -> None:
     if position != facts["first"] + before:
         raise BrokenFeed(f"the feed has position {position} where {facts['first'] + before} comes next")

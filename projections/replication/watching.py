@@ -1,0 +1,90 @@
+"""How a link that follows a log goes: where the other log ends, and whether both registries are equal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from typing import Any, Final
+
+from domain.links.link import Link
+from domain.refusals import Diverged
+from projections.replication.comparing import Moment, differing, moment
+from projections.replication.intake import Intake
+from projections.replication.remote import Remote, RemoteError
+from projections.replication.runner import Tools
+
+EQUAL: Final = "equal"
+DIFFERS: Final = "differs"
+UNKNOWN: Final = "unknown"
+#: Seconds between two notes that differ in nothing but their time.
+_REST: Final = 5.0
+
+
+class Watch:
+    """What one runner notes beside what it takes in."""
+
+    def __init__(self, link: Link, tools: Tools, remote: Remote) -> None:
+        self._link = link
+        self._tools = tools
+        self._remote = remote
+        self._head: Moment | None = None
+        self._cursor = -1
+        self._noted: tuple[float, object] = (0.0, None)
+        self._judged: float | None = None
+
+    def look(self, intake: Intake) -> None:
+        """Notes where the other log ends, before what there is of it is taken in. Raises: RemoteError."""
+        self._head = moment(self._remote)
+        self._cursor = intake.cursor
+        self._note(None)
+
+    def reached(self, intake: Intake) -> None:
+        """Notes that all is here which was there at the last look, and compares when it is time. Raises: as `look`.
+
+        Where nothing came, what the other registry has beyond the cursor is what it does not show to this one.
+        """
+        if self._tools.stopping.is_set():
+            return
+        if self._head is not None and intake.cursor == self._cursor:
+            intake.cursor = max(self._head.position, intake.cursor)
+        self._note(intake.cursor, error=None, failed=None, diverged=None)
+        if self._judged is None or time.monotonic() - self._judged >= self._link.interval:
+            judge(self._link, self._tools, self._remote)
+            self._judged = time.monotonic()
+
+    def _note(self, cursor: int | None, **facts: Any) -> None:
+        assert self._head is not None, "a look comes first"
+        now, told = time.time(), (self._head, cursor)
+        if told == self._noted[1] and now - self._noted[0] < _REST:
+            return
+        self._noted = now, told
+        head = {"position": self._head.position, "time": self._head.time}
+        self._tools.states.note(self._link.id, cursor, head=head, lastcontact=now, **facts)
+
+
+@contextmanager
+def watching(link: Link, tools: Tools, remote: Remote) -> Iterator[Watch]:
+    """A watch; where the registries turn out to have diverged, what differs first is noted before that is raised."""
+    try:
+        yield Watch(link, tools, remote)
+    except Diverged:
+        with suppress(RemoteError):
+            judge(link, tools, remote)
+        raise
+
+
+def judge(link: Link, tools: Tools, remote: Remote | None = None) -> str:
+    """Compares both registries as of what has been taken in, and notes it; gives the verdict. Raises: RemoteError.
+
+    remote: the other registry, where a connection is at hand.
+    """
+    if remote is None:
+        with closing(tools.remote(link)) as own:
+            return judge(link, tools, own)
+    with tools.readers.view() as view:
+        then = moment(remote, tools.states.read(link.id).cursor)
+        found = next(differing(link, view, remote, then), None)
+    verdict, difference = (DIFFERS, found._asdict()) if found else (EQUAL, None)
+    tools.states.note(link.id, verdict=verdict, checked=time.time(), difference=difference)
+    return verdict
