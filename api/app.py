@@ -18,7 +18,7 @@ from api.feeds.following import Following
 from api.front import Front, Manners, Place
 from api.jwt import Claims, IssuedTokens, Keys
 from api.links.parts import Parts as LinkParts
-from api.links.wiring import Idle, Running
+from api.links.wiring import Idle, Running, tools_of
 from api.links.wiring import service_of as replication_of
 from api.metrics import Metrics
 from api.observers import Observers
@@ -110,7 +110,8 @@ def create_app(
         families = families_of(settings)
         states = States(settings.database)
         replicating = replication_of(settings, registry, states) if delivers else None
-        replication = Running(states, replicating) if replicating else Idle(states)
+        tools = tools_of(settings, registry, states)
+        replication = Running(states, tools, replicating) if replicating else Idle(states, tools)
         own = {
             **_own_places(registry, metrics),
             **_messages(registry, settings.max_body),

@@ -126,6 +126,15 @@ class ReplayRunning(Refusal):
     title = 'For "<subject>", a replay runs that was asked for before.'
 
 
+class RemoteUnavailable(Refusal):
+    """`remote_unavailable`, HTTP 502: the registry at the other end of a link is needed, and gives no usable answer."""
+
+    name = "remote_unavailable"
+    status = 502
+    about = None
+    title = 'The other registry of the link "<subject>" cannot be used: <error_detail>.'
+
+
 class Diverged(Refusal):
     """`diverged`, HTTP 409: what came over a link does not go on where this registry stands."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from api.wiring import Registry
+from commands.clock import time_of
 from domain import problems
 from domain.links.link import COLLECTION, Link
 from domain.links.properties import PROPERTIES
@@ -14,7 +15,12 @@ from domain.refusals import Forbidden
 from domain.roles import Caller, Role
 from projections.entities.query import View
 from projections.replication.states import Progress
+from projections.replication.watching import DIFFERS, UNKNOWN
 
+#: What becomes of a link.
+STATES: Final = ("active", "resting", "failing", "diverged", "promoted")
+#: Facts that are told in another form.
+_INNER: Final = ("taken", "diverged")
 #: Bytes of the document of a link.
 MOST: Final = 1 << 16
 
@@ -27,6 +33,15 @@ class Replication(Protocol):
 
     def wake(self, link: str) -> None:
         """Has a link look at the other registry now. link: its id."""
+
+    def check(self, link: Link) -> None:
+        """Compares both registries now; what is known says what came out. Raises: RemoteError, InvalidLink."""
+
+    def repair(self, link: Link) -> int:
+        """Has this registry be what the other one is, in the link's scope; gives how many entities differed.
+
+        Raises: RemoteError, BrokenFeed, InvalidLink, Diverged.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +73,37 @@ def public(link: Link) -> dict[str, Any]:
 
 
 def status(link: Link, progress: Progress) -> dict[str, Any]:
-    """How a link goes: its state, how far it is and what went wrong last."""
-    return {"state": _state(link, progress), "position": progress.cursor or 0, **progress.facts}
+    """How a link goes: its state, how far it is and behind, whether both ends are equal, and what went wrong last."""
+    facts = {name: value for name, value in progress.facts.items() if name not in _INNER}
+    found: dict[str, Any] = {"state": state(link, progress), "position": progress.cursor or 0}
+    if (lag := lag_of(progress)) is not None:
+        found["lag"] = lag
+    if link.follows_log:
+        found["verdict"] = UNKNOWN
+    return {**found, **facts}
 
 
-def _state(link: Link, progress: Progress) -> str:
+def state(link: Link, progress: Progress) -> str:
+    """One of `STATES`."""
     if link.promoted:
         return "promoted"
     if not link.enabled:
         return "resting"
-    if progress.facts.get("diverged"):
+    if progress.facts.get("diverged") or progress.facts.get("verdict") == DIFFERS:
         return "diverged"
     return "failing" if progress.facts.get("error") else "active"
+
+
+def lag_of(progress: Progress) -> dict[str, Any] | None:
+    """How much of the other log is not here yet, as of the last look at it: positions, and the seconds from the last
+    interaction that was taken in to the other log's end. None where nobody has looked.
+    """
+    head, taken = progress.facts.get("head"), progress.facts.get("taken")
+    if not isinstance(head, dict):
+        return None
+    behind = max(0, head["position"] - (progress.cursor or 0))
+    if not behind:
+        return {"positions": 0, "seconds": 0}
+    if not head.get("time") or not taken:
+        return {"positions": behind}
+    return {"positions": behind, "seconds": max(0.0, (time_of(head["time"]) - time_of(taken)).total_seconds())}

@@ -11,16 +11,19 @@ from commands.log import Recorded
 from domain.commands import Command
 from domain.links.link import Link
 from domain.roles import Caller
+from projections.replication.repair import repair
 from projections.replication.runner import Tools
 from projections.replication.service import Service
 from projections.replication.states import Progress, States
+from projections.replication.watching import judge
 
 
 class Idle:
     """What a process knows of links that runs none itself."""
 
-    def __init__(self, states: States) -> None:
+    def __init__(self, states: States, tools: Tools) -> None:
         self._states = states
+        self._tools = tools
 
     def progress(self, link: Link) -> Progress:
         """See `parts.Replication`."""
@@ -29,12 +32,20 @@ class Idle:
     def wake(self, link: str) -> None:
         """Whoever runs it looks by itself."""
 
+    def check(self, link: Link) -> None:
+        """See `parts.Replication`."""
+        judge(link, self._tools)
+
+    def repair(self, link: Link) -> int:
+        """See `parts.Replication`."""
+        return repair(link, self._tools)
+
 
 class Running(Idle):
     """The same beside a service that runs links."""
 
-    def __init__(self, states: States, service: Service) -> None:
-        super().__init__(states)
+    def __init__(self, states: States, tools: Tools, service: Service) -> None:
+        super().__init__(states, tools)
         self._service = service
 
     def wake(self, link: str) -> None:

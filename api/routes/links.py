@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from starlette.types import Receive
@@ -24,7 +25,9 @@ from domain.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
 from domain.jsontext import InvalidJson, dumps, loads
 from domain.links.link import COLLECTION, Link
 from domain.links.properties import CREDENTIAL, ID, wanted
-from domain.refusals import InvalidLink
+from domain.refusals import InvalidLink, RemoteUnavailable
+from projections.replication.lines import BrokenFeed
+from projections.replication.remote import RemoteError
 
 LINKS: Final = "links"
 _DRYRUN: Final = "dryrun"
@@ -43,7 +46,11 @@ class Links:
             0: {"GET": self._list, "POST": self._create},
             1: {"GET": self._one, "PUT": self._put, "DELETE": self._delete},
         }
-        self._actions: Mapping[str, Handler] = {"promote": self._promote}
+        self._actions: Mapping[str, Handler] = {
+            **{name: partial(self._control, name) for name in ("promote", "pause", "resume")},
+            "check": self._check,
+            "repair": self._repair,
+        }
 
     async def answer(self, request: Request, receive: Receive) -> Answer:
         """See `front.Surface`. Raises: Forbidden, NotFound, InvalidLink, ParsingData, BadRequest, NotAllowed."""
@@ -103,9 +110,31 @@ class Links:
         found = await asyncio.to_thread(lambda: existing(self._quick(), request.segments[2]))
         return await self._submitted(request, DeleteLink(found.xid), 204)
 
-    async def _promote(self, request: Request, receive: Receive) -> Answer:
+    async def _control(self, name: str, request: Request, receive: Receive) -> Answer:
         found = await asyncio.to_thread(lambda: existing(self._quick(), request.segments[2]))
-        return await self._submitted(request, ControlLink(found.xid, "promote"), 200)
+        return await self._submitted(request, ControlLink(found.xid, name), 200)
+
+    async def _check(self, request: Request, receive: Receive) -> Answer:
+        parameters(request, ())
+        link = await self._asked(request, self._parts.replication.check)
+        return _told(request, 200, await asyncio.to_thread(self._shown, link))
+
+    async def _repair(self, request: Request, receive: Receive) -> Answer:
+        """The link, and under `repaired` how many entities differed."""
+        parameters(request, ())
+        counts: list[int] = []
+        link = await self._asked(request, lambda link: counts.append(self._parts.replication.repair(link)))
+        return _told(request, 200, {**await asyncio.to_thread(self._shown, link), "repaired": counts[0]})
+
+    async def _asked(self, request: Request, work: Callable[[Link], None]) -> Link:
+        """The link as it is after work that the other registry is asked for. Raises: RemoteUnavailable."""
+        id = request.segments[2]
+        link = await asyncio.to_thread(lambda: existing(self._quick(), id))
+        try:
+            await asyncio.to_thread(work, link)
+        except (RemoteError, BrokenFeed, LookupError) as error:
+            raise RemoteUnavailable(link.xid, error_detail=str(error)) from None
+        return await asyncio.to_thread(lambda: existing(self._quick(), id))
 
     async def _submitted(self, request: Request, command: LinkCommand, code: int) -> Answer:
         if _DRYRUN in parameters(request, (_DRYRUN,)):

@@ -12,6 +12,7 @@ from projections.replication.intake import Intake
 from projections.replication.lines import interactions
 from projections.replication.remote import Remote
 from projections.replication.runner import Tools
+from projections.replication.watching import watching
 
 #: Seconds that the other registry waits where there is nothing new.
 WAIT: Final = 2
@@ -27,10 +28,15 @@ class LogPull:
 
     def run(self) -> None:
         """See `Runner`."""
-        with closing(self._tools.remote(self._link)) as remote:
+        with (
+            closing(self._tools.remote(self._link)) as remote,
+            watching(self._link, self._tools, remote) as watch,
+        ):
             intake = Intake(self._link, self._tools, remote)
             while not self._tools.stopping.is_set():
+                watch.look(intake)
                 fetch(remote, intake, self._tools, wait=WAIT)
+                watch.reached(intake)
 
 
 def fetch(remote: Remote, intake: Intake, tools: Tools, *, wait: float = 0) -> None:

@@ -9,13 +9,13 @@ from urllib.parse import quote
 from domain import xid as xids
 from domain.commands import ControlLink, Repair
 from domain.events import EntityEvent
-from domain.links.link import LOG, Link
-from domain.refusals import Diverged, InvalidLink
+from domain.links.link import Link
+from domain.refusals import Diverged
 from projections.replication.comparing import Moment, differing, moment
 from projections.replication.lines import single
 from projections.replication.remote import Remote, RemoteError
 from projections.replication.runner import Tools
-from projections.replication.watching import EQUAL
+from projections.replication.watching import EQUAL, check_comparable
 
 #: How often it is begun anew where somebody writes meanwhile.
 _TURNS: Final = 5
@@ -39,8 +39,7 @@ def repair(link: Link, tools: Tools) -> int:
     Raises: RemoteError, BrokenFeed, InvalidLink for one that follows no log over HTTP, Diverged where others keep
     writing here, and what `Tools.do` does.
     """
-    if link.dialect != LOG or not link.follows_log:
-        raise InvalidLink.at("unrepairable", "/dialect", "what follows no log over HTTP repairs itself, or cannot be")
+    check_comparable(link)
     with closing(tools.remote(link)) as remote:
         for turn in range(_TURNS):
             then = moment(remote, tools.states.read(link.id).cursor)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Any, Final
 
-from domain.links.link import Link
-from domain.refusals import Diverged
+from domain.links.link import LOG, Link
+from domain.refusals import Diverged, InvalidLink
 from projections.replication.comparing import Moment, differing, moment
 from projections.replication.intake import Intake
 from projections.replication.remote import Remote, RemoteError
@@ -75,10 +75,12 @@ def watching(link: Link, tools: Tools, remote: Remote) -> Iterator[Watch]:
 
 
 def judge(link: Link, tools: Tools, remote: Remote | None = None) -> str:
-    """Compares both registries as of what has been taken in, and notes it; gives the verdict. Raises: RemoteError.
+    """Compares both registries as of what has been taken in, and notes it; gives the verdict.
 
+    Raises: RemoteError, InvalidLink for a link that follows no log over HTTP.
     remote: the other registry, where a connection is at hand.
     """
+    check_comparable(link)
     if remote is None:
         with closing(tools.remote(link)) as own:
             return judge(link, tools, own)
@@ -88,3 +90,9 @@ def judge(link: Link, tools: Tools, remote: Remote | None = None) -> str:
     verdict, difference = (DIFFERS, found._asdict()) if found else (EQUAL, None)
     tools.states.note(link.id, verdict=verdict, checked=time.time(), difference=difference)
     return verdict
+
+
+def check_comparable(link: Link) -> None:
+    """Raises: InvalidLink for a link whose other end cannot be asked for hashes and events."""
+    if link.dialect != LOG or not link.follows_log:
+        raise InvalidLink.at("incomparable", "/dialect", "only what follows a log over HTTP is compared and repaired")
