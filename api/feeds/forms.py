@@ -12,19 +12,13 @@ from typing import Final, NamedTuple
 
 from api.answer import JSON
 from domain.refusals import NotAcceptable
+from projections.loglines import Item
 
 NDJSON: Final = "application/x-ndjson"
 EVENT_STREAM: Final = "text/event-stream"
 CLOUDEVENTS_BATCH: Final = "application/cloudevents-batch+json"
 
 _WEIGHT: Final = re.compile(r"q\s*=\s*([01](?:\.[0-9]{0,3})?)\Z")
-
-
-class Item(NamedTuple):
-    """One line of a feed. name: what kind it is. data: JSON, without a line end."""
-
-    name: str
-    data: bytes
 
 
 class Group(NamedTuple):

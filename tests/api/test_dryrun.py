@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from sqlalchemy import MetaData, create_engine
 
-from api.feeds.sources import event_line
 from commands.log import Store
 from commands.proof import LogRow
+from projections.loglines import event_line
 from tests.api.conftest import MODEL, Api, create, serving
 from tests.spec.harness import Answer, Request, emptied
 from tests.spec.harness import serving as telling

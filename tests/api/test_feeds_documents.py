@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from api.feeds import reader, sources
+from api.feeds import reader
 from commands.log import Store
 from domain.commands import Method, WriteTree
 from domain.events import EntityCreated
 from domain.world import Decision
+from projections import loglines
 from tests.api.conftest import BASE, Api, create, serving
 from tests.api.streams import Stream, reading, scope
 from tests.api.test_feeds_log import NDJSON, TOKENS, as_caller, lines
@@ -171,7 +172,7 @@ def test_an_import_of_many_documents_comes_in_pieces(sqlite_url: str, monkeypatc
         assert len([line for line in found if "document" in line]) == 60
         # The one that fills a piece is the last in it.
         assert max(map(len, pieces)) < reader.PIECE + 40_000
-        monkeypatch.setattr(sources, "SENT", 1)
+        monkeypatch.setattr(loglines, "SENT", 1)
         again = {"x": {"file": FIRST.decode()}, "y": {"file": SECOND.hex()}, "z": {"file": FIRST.decode()}}
         end = api.get("/-/log/head")["position"]
         api.done("POST", "/dirs/d2/files", again)
