@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from domain.links.link import LOG, PULL, Link
+from domain.links.link import LOG, MESSAGECATALOG, PULL, SCHEMAREGISTRY, Link
+from projections.replication.older.pull import OlderPull
 from projections.replication.pull import LogPull
 from projections.replication.runner import Runner, Tools
 
 #: By dialect and mode. A link that is only written to needs nobody who runs it.
 RUNNERS: Final[Mapping[tuple[str, str], Callable[[Link, Tools], Runner]]] = {
     (LOG, PULL): LogPull,
+    (SCHEMAREGISTRY, PULL): OlderPull,
+    (MESSAGECATALOG, PULL): OlderPull,
 }

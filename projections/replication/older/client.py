@@ -1,0 +1,198 @@
+"""Another registry through one of its older APIs: Groups, definitions and Versions, as its clients see them.
+
+Nothing is asked that Schema Registry 0.2 or the Message Catalog 0.1 does not have. Rules LEG-902, LEG-904.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote, unquote, urlsplit
+
+import httpx
+
+from domain.compat import uris
+from domain.compat.attributes import Attributes, names_of
+from domain.compat.family import Family
+from domain.compat.ids import decoded, segment
+from domain.headervalues import BadHeader, decode
+from projections.replication.remote import Remote, RemoteError
+from projections.xregistry_events import UNCONFIGURED
+
+#: What a registry answers where there is nothing, or nothing any more.
+_ABSENT: Final = (404, 410)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A Version there. uri: absolute. authority: never empty (LEG-904). path: of it, below the base of the API.
+
+    attributes: what goes with its document, less authority and id. content: None where the document is elsewhere. tag:
+    what a later request may be made conditional by; empty for none.
+    """
+
+    uri: str
+    authority: str
+    path: str
+    attributes: Attributes
+    content: bytes | None = field(repr=False)
+    contenttype: str | None
+    tag: str
+
+
+class Unchanged(Exception):
+    """A Version is as its tag says."""
+
+
+class Older:
+    """One API of another registry. Ids are decoded. What is not there is None.
+
+    Each method raises RemoteError for answers that are none.
+    """
+
+    def __init__(self, remote: Remote, family: Family) -> None:
+        self.family = family
+        self.base = remote.url
+        self._remote = remote
+
+    def groups(self) -> list[str]:
+        """The ids of all Groups."""
+        return _ids(self._json(f"/{self.family.path}") or [])
+
+    def group(self, id: str) -> dict[str, Any] | None:
+        """A Group."""
+        found: dict[str, Any] | None = self._json(self.path(id))
+        return found
+
+    def definitions(self, group: str) -> list[str] | None:
+        """The ids of what is in a Group."""
+        found = self._json(f"{self.path(group)}/{self.family.children}")
+        return None if found is None else _ids(found)
+
+    def numbers(self, group: str, id: str) -> list[int] | None:
+        """The numbers of a definition's Versions, ascending."""
+        found = self._json(f"{self.path(group, id)}/versions")
+        return None if found is None else sorted(found)
+
+    def version(self, group: str, id: str, number: int, tag: str = "") -> Published | None:
+        """A Version. Raises: Unchanged where it still has this tag."""
+        path = uris.path_of(self.family, group, id, number)
+        response = self._get(path, {"if-none-match": tag} if tag else {})
+        return None if response is None else self._published(response, path)
+
+    def by_uri(self, uri: str) -> Published | None:
+        """The Version that has a URI."""
+        response = self._get(f"/{self.family.lookup}?uri={quote(uri, safe='')}")
+        if response is None:
+            return None
+        place = response.headers.get("content-location" if response.status_code == 303 else "location", "")
+        return self._published(response, _below(place, self.family))
+
+    def authority(self, group: str, id: str) -> str | None:
+        """The authority of a definition."""
+        response = self._get(self.path(group, id))
+        return None if response is None else self._published(response, "").authority
+
+    def put(self, group: str, body: Mapping[str, Any]) -> bool:
+        """Has a Group be as a body says. True where it is new."""
+        return self._remote.ask("PUT", self.path(group), json=body).status_code == 201
+
+    def post(self, group: str, id: str, version: Published) -> str:
+        """Adds a Version to a definition; gives its path below the base."""
+        stated = {"authority": version.authority, "id": version.uri}
+        told = {name: stated.get(name, getattr(version.attributes, name)) for name in names_of(self.family)}
+        query = "&".join(
+            f"{parameter}={quote(told[name], safe='')}"
+            for name, (parameter, _) in names_of(self.family).items()
+            if told[name] is not None
+        )
+        headers = {"content-type": version.contenttype.encode("latin-1", "replace")} if version.contenttype else {}
+        path = f"{self.path(group, id)}?{query}"
+        response = self._remote.ask("POST", path, content=version.content, headers=headers)
+        return _below(response.headers.get("location", ""), self.family)
+
+    def delete(self, path: str) -> None:
+        """Removes what is at a path below the base, if it is there."""
+        try:
+            self._remote.ask("DELETE", path)
+        except RemoteError as error:
+            if error.status not in _ABSENT:
+                raise
+
+    def path(self, group: str, id: str | None = None) -> str:
+        """The path of a Group or a definition below the base."""
+        path = f"/{self.family.path}/{segment(group)}"
+        return path if id is None else f"{path}/{self.family.children}/{segment(id)}"
+
+    def _json(self, path: str) -> Any:
+        response = self._get(path)
+        if response is None:
+            return None
+        try:
+            return response.json()
+        except ValueError:
+            raise RemoteError(f"GET {path} answers with something that is no JSON", response.status_code) from None
+
+    def _get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response | None:
+        """Raises: RemoteError also for what leads elsewhere, where nobody goes (LEG-1108); Unchanged."""
+        try:
+            response = self._remote.ask("GET", path, headers=headers or {})
+        except RemoteError as error:
+            if error.status in _ABSENT:
+                return None
+            raise
+        if response.status_code == 304:
+            raise Unchanged
+        if not response.is_success and response.status_code != 303:
+            raise RemoteError(f"GET {path} answers {response.status_code}", response.status_code)
+        return response
+
+    def _published(self, response: httpx.Response, path: str) -> Published:
+        told = {name: _told(response, header) for name, (_, header) in names_of(self.family).items()}
+        id, authority = told.pop("id"), told.pop("authority")
+        uri = self._stated(response) or uris.compose(authority, id, self.base, path)
+        elsewhere = response.status_code == 303
+        return Published(
+            uri=uri,
+            authority=authority or self._authority(uri, id or path),
+            path=path,
+            attributes=Attributes(**told),
+            content=None if elsewhere else response.content,
+            contenttype=response.headers.get("content-type"),
+            tag=response.headers.get("etag", ""),
+        )
+
+    def _stated(self, response: httpx.Response) -> str | None:
+        """The URI that the other registry looks a Version up by, unless it does not know its own URL."""
+        place = response.headers.get(f"{self.family.headers}-Id-Location", "")
+        parameters = (part.partition("=") for part in urlsplit(place).query.split("&"))
+        found = next((unquote(value) for name, _, value in parameters if name == "uri"), "")
+        unknown = found.startswith(UNCONFIGURED + self.family.base) and not self.base.startswith(UNCONFIGURED)
+        return found if uris.is_absolute(found) and not unknown else None
+
+    def _authority(self, uri: str, id: str) -> str:
+        """The base URL that a URI of no stated authority begins with (LEG-904)."""
+        return uri.removesuffix(id).rstrip("/") if uri.endswith(id) and uri != id else self.base
+
+
+def _ids(found: Any) -> list[str]:
+    """Raises: RemoteError."""
+    try:
+        return [decoded(each) for each in found]
+    except (TypeError, ValueError) as error:
+        raise RemoteError(f"a list has something that is no id: {error}") from None
+
+
+def _told(response: httpx.Response, header: str) -> str | None:
+    value = response.headers.get(header)
+    try:
+        return decode(value) if value is not None else None
+    except (BadHeader, UnicodeEncodeError):
+        raise RemoteError(f"the header {header} is not percent-encoded UTF-8") from None
+
+
+def _below(place: str, family: Family) -> str:
+    """The path below the base of an API of a URL of it."""
+    path = urlsplit(place).path
+    return path[max(path.find(f"/{family.path}/"), 0) :]

@@ -1,0 +1,150 @@
+"""This registry as a link over an older API sees and changes it: one command for each change (LEG-910)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from commands.log import Recorded
+from domain import xid as xids
+from domain.commands import Command, DeleteEntities
+from domain.compat.bodies import group_command, message_command, schema_command
+from domain.compat.catalog.attributes import Schema
+from domain.compat.facade import FacadeDeletion
+from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY, Family
+from domain.compat.uris import normalised
+from domain.jsontext import loads_own
+from domain.links import LINK
+from domain.links.link import Link
+from projections.compat import Published, Shown
+from projections.compat_definitions import Definition, definition, facade_of, found_by, group_format, schema_of
+from projections.entities.query import View
+from projections.entities.rows import Row
+from projections.replication.older import client
+from projections.replication.runner import Tools
+from projections.xregistry_events import UNCONFIGURED
+
+FAMILIES: Final[Mapping[str, Family]] = {family.name: family for family in (SCHEMAREGISTRY, MESSAGECATALOG)}
+
+
+class Known(NamedTuple):
+    """A Version that has been looked for by its URI. definition: xid of what it is a Version of."""
+
+    definition: str
+    content: bytes
+
+
+class Here:
+    """See the module. base: URL of this registry's own API of the link's family."""
+
+    def __init__(self, link: Link, tools: Tools) -> None:
+        self.link = link
+        self.family: Final = FAMILIES[link.dialect]
+        self._tools = tools
+        self._root = tools.public_url or UNCONFIGURED
+        self.base = self._root + self.family.base
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def view(self) -> Iterator[View]:
+        """The registry at one moment."""
+        with self._tools.readers.view() as view:
+            yield view
+
+    def entity(self, xid: str) -> Row | None:
+        """What lives at an xid."""
+        return self._tools.readers.quick().entity(xid)
+
+    def came(self, row: Row) -> bool:
+        """Whether a Group or a definition came over this link."""
+        return bool(loads_own(row.private).get(LINK) == self.link.id)
+
+    def came_at(self, xid: str) -> bool:
+        """The same of what is at an xid."""
+        row = self.entity(xid)
+        return row is not None and self.came(row)
+
+    def members(self, group: str) -> list[Row]:
+        """The definitions in a Group."""
+        with self.view() as view:
+            return list(view.subtree(f"{group}/{self.family.resources}", (self.family.type,)))
+
+    def copies(self) -> list[Row]:
+        """The Groups and definitions that came over this link, in tree order."""
+        with self.view() as view:
+            found = view.subtree(f"/{self.family.groups}", (self.family.groups, self.family.type))
+            return [row for row in found if self.came(row)]
+
+    def format(self, group: Row) -> str | None:
+        """The format of a Group."""
+        return group_format(group, self.family)
+
+    def authority(self, row: Row) -> str:
+        """The authority of a definition."""
+        found: str = facade_of(row).get("authority") or self.base
+        return found
+
+    def is_own(self, authority: str) -> bool:
+        """Whether an authority is this registry: what it has is nowhere more right than here (LEG-906)."""
+        return normalised(authority).rstrip("/") == normalised(self.base)
+
+    def has(self, uri: str) -> bool:
+        """Whether a Version has a URI."""
+        return found_by(self._tools.readers.quick(), self.family, uri, (self._root,)) is not None
+
+    def known(self, uri: str) -> Known | None:
+        """The Version that has a URI."""
+        with self.view() as view:
+            shown = found_by(view, self.family, uri, (self._root,))
+            found = self._definition(view, shown) if shown is not None else None
+            return Known(definition_of(found.shown.row.xid), found.content) if found is not None else None
+
+    def versions(self, xid: str) -> list[Shown]:
+        """The Versions of a definition, by ascending number."""
+        with self.view() as view:
+            return Published(view).versions(xid)
+
+    def document(self, shown: Shown) -> Definition | None:
+        """A Version with all that goes with it."""
+        with self.view() as view:
+            return self._definition(view, shown)
+
+    def _definition(self, view: View, shown: Shown) -> Definition | None:
+        return definition(view, self.family, definition_of(shown.row.xid), shown, self._root)
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    def put_group(self, xid: str, body: Mapping[str, Any]) -> None:
+        """Has a Group be as a body of the older API says; nothing where it is so. Raises: Problem."""
+        told = {name: body[name] for name in ("format", "description", "groupProperties") if name in body}
+        self._do(group_command(self.family, xid, self.base, told))
+
+    def add(self, xid: str, version: client.Published) -> None:
+        """Adds a Version to a definition, under its URI (LEG-903, LEG-904). Raises: Problem."""
+        given = replace(version.attributes, authority=version.authority, id=version.uri)
+        content = version.content or b""
+        if self.family is SCHEMAREGISTRY:
+            self._do(schema_command(xid, self.base, given, content, version.contenttype))
+            return
+        group = self.entity(xids.join(*xids.segments(xid)[:2]))
+        format = (self.format(group) if group is not None else None) or ""
+        self._do(message_command(xid, self.base, given, content, version.contenttype, format, self._schema))
+
+    def remove(self, xid: str, number: int | None = None) -> None:
+        """Removes a Group or a definition, or a Version of one by its number. Raises: Problem."""
+        place = xid if number is None else f"{xid}/versions"
+        self._do(DeleteEntities(place, facade=FacadeDeletion(self.family, number)))
+
+    def _schema(self, uri: str) -> Schema | None:
+        return schema_of(self._tools.readers.quick(), uri, (self._root,), lambda xid: True)
+
+    def _do(self, command: Command) -> Recorded:
+        return self._tools.do(self.link, command)
+
+
+def definition_of(xid: str) -> str:
+    """The xid of the Resource that a Version is of."""
+    return xids.join(*xids.segments(xid)[:4])

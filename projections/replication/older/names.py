@@ -1,0 +1,31 @@
+"""What an object is called here that another registry has under its own name (LEG-903, LEG-907)."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Final
+
+from domain import xid as xids
+from domain.compat.ids import from_xid, to_xid
+from domain.links.link import Link
+
+RENAME: Final = "rename"
+#: Hexadecimal digits of an authority in a name that would be taken otherwise.
+_DIGITS: Final = 8
+
+
+def places(link: Link, collection: str, id: str, authority: str) -> list[str]:
+    """The xids that something may have here, the first choice first. id: decoded. Raises: ValueError."""
+    names = [id, renamed(id, authority)] if link.conflicts == RENAME else [id]
+    return [f"{collection}/{to_xid(name)}" for name in names]
+
+
+def group_places(link: Link, xid: str, base: str) -> list[str]:
+    """The same of a Group. xid: that of the other registry, whose base URL stands for an authority."""
+    chosen = link.names.get(xid, xid)
+    return places(link, f"/{xids.segments(xid)[0]}", from_xid(xids.entity_id(chosen)), base)
+
+
+def renamed(id: str, authority: str) -> str:
+    """The name of something of an authority where its own name is taken."""
+    return f"{id}.{sha256(authority.encode()).hexdigest()[:_DIGITS]}"

@@ -1,0 +1,30 @@
+"""Copying from an older API: all of it at the start and then again and again, or what events are about (LEG-913)."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from domain.links.link import Link
+from projections.replication.older.client import Older
+from projections.replication.older.findings import Findings
+from projections.replication.older.here import Here
+from projections.replication.older.mirror import Mirror
+from projections.replication.runner import Tools
+
+
+class OlderPull:
+    """See the module."""
+
+    def __init__(self, link: Link, tools: Tools) -> None:
+        self._link = link
+        self._tools = tools
+
+    def run(self) -> None:
+        """See `Runner`."""
+        here, findings = Here(self._link, self._tools), Findings(self._link.id, self._tools.states)
+        with closing(self._tools.remote(self._link)) as remote:
+            mirror = Mirror(Older(remote, here.family), here, findings)
+            while not self._tools.stopping.is_set():
+                mirror.everything(self._tools.stopping.is_set)
+                findings.tell()
+                self._tools.stopping.wait(self._link.interval)
