@@ -50,6 +50,7 @@ _EVENTS: Final = f"SELECT {_EVENT} FROM log WHERE position >= ? AND position <= 
 _REVISIONS: Final = (
     f"SELECT {_EVENT} FROM log WHERE stream = ? AND revision > ? AND position <= ? ORDER BY revision LIMIT ?"
 )
+_LATEST: Final = f"SELECT {_EVENT} FROM log WHERE stream = ? ORDER BY revision DESC LIMIT ?"
 
 _POSITION: Final = re.compile(r"[0-9]{1,19}\Z")
 _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
@@ -88,6 +89,10 @@ class Log:
     def revisions(self, stream: str, after: int, until: int, limit: int) -> list[LogRow]:
         """Events of one stream beyond a revision and up to a position, in order."""
         return [_log_row(row) for row in self._db.all(_REVISIONS, (stream, after, until, limit))]
+
+    def latest(self, stream: str, limit: int) -> list[LogRow]:
+        """The last events of one stream, the last one first."""
+        return [_log_row(row) for row in self._db.all(_LATEST, (stream, limit))]
 
     def document(self, sha256: str) -> bytes | None:
         """The bytes of a document that events refer to; None where there is none."""

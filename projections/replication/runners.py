@@ -9,6 +9,8 @@ from domain.links.link import LOG, MESSAGECATALOG, PULL, SCHEMAREGISTRY, Link
 from projections.replication.older.pull import OlderPull
 from projections.replication.pull import LogPull
 from projections.replication.runner import Runner, Tools
+from projections.replication.standard.pull import StandardPull
+from projections.replication.standard.push import StandardPush
 
 #: By dialect and mode. A link that is only written to needs nobody who runs it.
 RUNNERS: Final[Mapping[tuple[str, str], Callable[[Link, Tools], Runner]]] = {

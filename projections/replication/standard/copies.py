@@ -1,0 +1,202 @@
+"""What another registry shows, taken over as commands: one for each Group or Resource that differs.
+
+What is here and did not come over this link is never written. It is the same thing, going round, where it has the same
+xid and was made at the same moment, and then nothing is said of it; else it is a conflict.
+Rules LEG-902, LEG-906, LEG-907, LEG-909, LEG-910.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+from domain import xid as xids
+from domain.commands import Command, DeleteEntities, Method, WriteTree
+from domain.links.link import Link
+from domain.problems import Problem
+from projections.replication.runner import Tools
+from projections.replication.standard.conflicts import Conflicts
+from projections.replication.standard.forms import GroupForm, ResourceForm, mapped
+from projections.replication.standard.here import Held, Here
+from projections.replication.standard.names import Names, marked, unmarked
+from projections.replication.standard.source import Listed, Source
+
+_SKIP: Final = "skip"
+_UNEQUAL: Final = "it cannot be held here as it is there"
+Form = TypeVar("Form", GroupForm, ResourceForm)
+
+
+class Copies:
+    """What one look at the other registry comes to. tried: forms that could not be held as they are, by xid, from one
+    look to the next: they are not written again as long as neither side changes.
+    """
+
+    def __init__(self, link: Link, tools: Tools, source: Source, tried: dict[str, tuple[bytes, bytes]]) -> None:
+        self.conflicts = Conflicts()
+        self._link = link
+        self._tools = tools
+        self._source = source
+        self._tried = tried
+        self._names = Names(link.names)
+        self._here = Here(tools.readers.quick())
+        self._seen: set[str] = set()
+
+    def take(self, listed: Listed) -> None:
+        """Takes a Group over with what is in scope of it; what is gone from it there goes here too."""
+        xid = self._names.here(listed.xid)
+        self._seen.add(xid)
+        if not self._group(xid, listed.form):
+            return
+        pointers: list[tuple[str, ResourceForm]] = []
+        for other, form in listed.resources:
+            if self._tools.stopping.is_set():
+                return
+            if not self._link.scope.has(other):
+                continue
+            if form is not None and "xref" in form.meta:
+                pointers.append((self._names.here(other), mapped(form, self._names.local)))
+            else:
+                self._resource(self._names.here(other), form)
+        for pointer, form in pointers:
+            self._resource(pointer, form)
+        self._prune(xid)
+
+    def end(self, root: str) -> None:
+        """All that is at and below the registry or a Group of the other registry has been taken."""
+        below = None if root == xids.REGISTRY else self._names.here(root)
+        for xid in list(self._here.groups()):
+            there = self._names.there(xid)
+            if below in (None, xid) and xid not in self._seen and self._link.scope.shows(there.lower()):
+                self._gone(xid)
+
+    def _group(self, xid: str, form: GroupForm) -> bool:
+        """Whether there is a Group then that things may come into."""
+        held = self._here.group(xid)
+        if held is None:
+            return not self._once_here(xid, form) and self._do(xid, _put(xid, form.tree()))
+        if held.form == form:
+            return True
+        if held.link != self._link.id:
+            if held.createdat != form.createdat:
+                self.conflicts.add(xid, "a Group of this name is here already and stays as it is")
+            return True
+        if self._new(xid, form.sign(), held.form.sign()):
+            self._do(xid, _put(xid, form.tree()))
+            self._compare(xid, form, self._here.group(xid))
+        else:
+            self.conflicts.add(xid, _UNEQUAL)
+        return True
+
+    def _resource(self, xid: str, form: ResourceForm | None) -> None:
+        """form: None for what is as it was."""
+        if form is None:
+            self._seen |= {xid, marked(xid, self._link.url)}
+            return
+        place = self._place(xid, form)
+        if place is not None:
+            self._seen.add(place)
+            self._write(place, form, self._here.resource(place))
+
+    def _place(self, xid: str, form: ResourceForm) -> str | None:
+        """Where a Resource is to be written; None for nowhere."""
+        held = self._here.resource(xid)
+        if held is None:
+            return None if self._once_here(xid, form) or self._came_back(xid, form) else xid
+        if held.link == self._link.id:
+            return xid
+        if form.same(held.form):
+            return None
+        if form.createdat and form.createdat == held.createdat:
+            if form.latest > held.form.latest:
+                self.conflicts.add(xid, "it was changed there, and did not come over this link")
+            return None
+        if self._link.conflicts == _SKIP or "xref" in form.meta:
+            self.conflicts.add(xid, "a Resource of this name is here already")
+            return None
+        place = marked(xid, self._link.url)
+        self.conflicts.add(xid, f"a Resource of this name is here already; it comes as {place}")
+        held = self._here.resource(place)
+        return place if held is None or held.link == self._link.id else None
+
+    def _once_here(self, xid: str, form: GroupForm | ResourceForm) -> bool:
+        """Whether it is something that did not come over this link and was deleted here: others have it still."""
+        deleted = self._here.birth_of_deleted(xid)
+        return deleted is not None and deleted == (form.createdat, deleted[1]) and deleted[1] != self._link.id
+
+    def _came_back(self, xid: str, form: ResourceForm) -> bool:
+        """Whether it is one of ours that was in conflict there."""
+        held = self._here.resource(unmarked(xid)) if unmarked(xid) != xid else None
+        return held is not None and form.createdat is not None and held.createdat == form.createdat
+
+    def _write(self, xid: str, form: ResourceForm, held: Held[ResourceForm] | None) -> None:
+        if held is not None and form.same(held.form):
+            return
+        if held is not None and not self._new(xid, form.sign(), held.form.sign()):
+            self.conflicts.add(xid, _UNEQUAL)
+            return
+        if self._do(xid, *self._commands(xid, form, held)):
+            self._compare(xid, form, self._here.resource(xid))
+
+    def _commands(self, xid: str, form: ResourceForm, held: Held[ResourceForm] | None) -> list[Command]:
+        type = self._here.type_of(xid)
+        if held is None or "xref" in form.meta or "xref" in held.form.meta:
+            return [_put(xid, form.tree(type))]
+        found: list[Command] = []
+        changed = form.changed(held.form)
+        if changed:
+            tree = {id: each.tree(type) for id, each in changed.items()}
+            found.append(WriteTree(f"{xid}/versions", tree, Method.POST, keepids=True))
+        if form.meta != held.form.meta:
+            found.append(_put(f"{xid}/meta", form.meta_tree()))
+        gone = held.form.versions.keys() - form.versions.keys()
+        if gone:
+            found.append(DeleteEntities(f"{xid}/versions", {id: {} for id in sorted(gone)}))
+        return found
+
+    def _new(self, xid: str, form: bytes, held: bytes) -> bool:
+        return self._tried.get(xid) != (form, held)
+
+    def _compare(self, xid: str, form: Form, held: Held[Form] | None) -> None:
+        if held is None or form.same(held.form):
+            self._tried.pop(xid, None)
+        else:
+            self._tried[xid] = form.sign(), held.form.sign()
+
+    def _prune(self, group: str) -> None:
+        for xid, link in self._here.resources(group):
+            mine = link == self._link.id and xid not in self._seen
+            if mine and self._link.scope.has(self._names.there(unmarked(xid))) and not self._still(xid):
+                self._do(xid, DeleteEntities(xid))
+
+    def _still(self, xid: str) -> bool:
+        """Whether the other registry has what lists did not show: pages may lose something while it changes."""
+        base = unmarked(xid)
+        if base != xid and base in self._seen:
+            return False  # its own name has become free
+        return any(self._source.has(self._names.there(each)) for each in {xid, base})
+
+    def _gone(self, xid: str) -> None:
+        held = self._here.group(xid)
+        if held is None or held.link != self._link.id or self._source.has(self._names.there(xid)):
+            return
+        below = self._here.resources(xid)
+        if all(link == self._link.id for _, link in below):
+            self._do(xid, DeleteEntities(xid))
+            return
+        self.conflicts.add(xid, "it is gone there, and holds something here that did not come over this link")
+        for resource, link in below:
+            if link == self._link.id:
+                self._do(resource, DeleteEntities(resource))
+
+    def _do(self, xid: str, *commands: Command) -> bool:
+        """Whether commands were carried out; else there is a conflict."""
+        try:
+            for command in commands:
+                self._tools.do(self._link, command)
+        except Problem as problem:
+            self.conflicts.add(xid, problem.text())
+            return False
+        return True
+
+
+def _put(xid: str, tree: dict[str, object]) -> WriteTree:
+    return WriteTree(xid, tree, Method.PUT, keepids=True)

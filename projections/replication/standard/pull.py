@@ -1,0 +1,79 @@
+"""Copying from a server of the standard API: looks at it, and what differs becomes commands here (LEG-910, LEG-913)."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+
+from domain import xid as xids
+from domain.commands import ReplaceModel
+from domain.links.link import Link
+from domain.links.models import merged
+from domain.model import compile_model
+from projections.replication.runner import Tools
+from projections.replication.standard.copies import Copies
+from projections.replication.standard.here import Here
+from projections.replication.standard.source import Source
+
+
+class StandardPull:
+    """See the module."""
+
+    def __init__(self, link: Link, tools: Tools) -> None:
+        self._link = link
+        self._tools = tools
+        self._tried: dict[str, tuple[bytes, bytes]] = {}
+
+    def run(self) -> None:
+        """See `Runner`."""
+        with closing(self._tools.remote(self._link)) as remote:
+            source = Source(remote)
+            while not self._tools.stopping.is_set():
+                self.look(source)
+                self._tools.stopping.wait(self._link.interval)
+
+    def look(self, source: Source) -> None:
+        """Has this registry hold what the other one has in scope. Raises: RemoteError, BrokenForm, Problem."""
+        self._define(source)
+        source.look()
+        copies = Copies(self._link, self._tools, source, self._tried)
+        for root in _roots(self._link):
+            groups = source.groups(root)
+            if groups is None:
+                continue
+            for listed in groups:
+                if self._link.scope.shows(listed.xid.lower()):
+                    copies.take(listed)
+                if self._tools.stopping.is_set():
+                    return
+            copies.end(root)
+        source.answers.keep()
+        if copies.conflicts:
+            source.forget()  # what stands against something here may go, and then it is to be taken
+        told = copies.conflicts.told()
+        self._tools.states.note(self._link.id, 0, lastcontact=time.time(), error=None, conflicts=told)
+
+    def _define(self, source: Source) -> None:
+        """Has the model say of the link's Groups what the other one says, as often as that changes.
+
+        What somebody changes here meanwhile stays until then: two registries that copy from each other would otherwise
+        exchange their models for ever.
+        """
+        given = source.modelsource()
+        here = Here(self._tools.readers.quick())
+        if given is not None:
+            wanted = merged(here.model.source, given, self._link.scope)
+            if compile_model(wanted).full.get("groups") != here.model.full.get("groups"):
+                self._tools.do(self._link, ReplaceModel(wanted))
+                here = Here(self._tools.readers.quick())
+        source.model = here.model
+        source.types = [plural for plural in here.model.groups if self._link.scope.of_type(plural)]
+
+
+def _roots(link: Link) -> list[str]:
+    """What is looked at as one: the whole registry, or the Groups that a scope names or names something of."""
+    scope = link.attributes["scope"]
+    if link.scope.whole or scope.get("filters"):
+        return [xids.REGISTRY]
+    named = (*scope.get("groups", ()), *(xids.join(*xids.segments(xid)[:2]) for xid in scope.get("resources", ())))
+    return list(dict.fromkeys(named))

@@ -1,0 +1,162 @@
+"""Writing to a server of the standard API what is this registry's own: all of it at first, then change by change.
+
+Each thing is compared before it is written, so whatever was written already when a process ended is not written again.
+What came from there never goes back (LEG-906), and what is there by another hand stays (LEG-907).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from contextlib import closing
+from typing import Final
+
+from commands.mapper import EventMapper
+from domain import xid as xids
+from domain.events import EntityEvent, EntityRefreshed, EntityUpdated
+from domain.links import LINK
+from domain.links.copies import owner
+from domain.links.link import Link
+from projections.replication.remote import Remote, RemoteError
+from projections.replication.runner import Tools
+from projections.replication.standard.conflicts import Conflicts
+from projections.replication.standard.forms import GroupForm, ResourceForm, mapped
+from projections.replication.standard.here import Here
+from projections.replication.standard.names import Names
+from projections.replication.standard.source import Source
+from projections.replication.standard.target import Target
+
+#: Interactions whose things are looked at together.
+TOGETHER: Final = 200
+#: What differs in a Group when something comes or goes below it.
+_TOUCHED: Final = frozenset(("epoch", "modifiedat"))
+#: Answers that speak of one thing; others speak of the server, which is asked again later.
+_REFUSALS: Final = range(400, 500)
+_NOBODY: Final = (401, 403, 408, 429)
+
+
+class StandardPush:
+    """See the module."""
+
+    def __init__(self, link: Link, tools: Tools) -> None:
+        self._link = link
+        self._tools = tools
+        self._names = Names(link.names)
+        self._mapper = EventMapper()
+        known = tools.states.read(link.id)
+        self._cursor = known.cursor
+        self._conflicts = Conflicts(known.facts.get("conflicts"))
+
+    def run(self) -> None:
+        """See `Runner`."""
+        with closing(self._tools.remote(self._link)) as remote:
+            source = Source(remote)
+            while not self._tools.stopping.is_set():
+                self.look(remote, source)
+                self._tools.wait(self._link.interval)
+
+    def look(self, remote: Remote, source: Source) -> None:
+        """Has the other registry hold what this one has in scope by now. Raises: RemoteError, BrokenForm."""
+        view = self._tools.readers.quick()
+        self._here = Here(view)
+        self._links = list(view.links.all())
+        source.model, source.types = self._here.model, list(self._here.model.groups)
+        self._source = source
+        self._target = Target(remote, self._here.model)
+        if self._cursor is None:
+            position = view.position()
+            self._send(self._all())
+            self._note(position)
+        while not self._tools.stopping.is_set():
+            some = view.log.interactions(self._cursor or 0, TOGETHER)
+            if not some:
+                return
+            events = [self._mapper.of_row(row) for row in view.log.events(some[0].first, some[-1].last)]
+            self._send(dict.fromkeys(xid for event in events for xid in _about(event)))
+            self._note(some[-1].last)
+
+    def _note(self, position: int) -> None:
+        if self._tools.stopping.is_set():
+            return
+        self._cursor = position
+        told = self._conflicts.told()
+        self._tools.states.note(self._link.id, position, lastcontact=time.time(), error=None, conflicts=told)
+
+    def _all(self) -> Iterable[str]:
+        for group in list(self._here.groups()):
+            if self._link.scope.shows(group.lower()):
+                yield group
+                yield from [xid for xid, _ in self._here.resources(group)]
+
+    def _send(self, xids_: Iterable[str]) -> None:
+        """Has each of some Groups and Resources be there as it is here."""
+        for xid in xids_:
+            if self._tools.stopping.is_set():
+                return
+            if not self._link.scope.has(xid):
+                continue
+            try:
+                refused = self._sent(xid)
+            except RemoteError as error:
+                if error.status not in _REFUSALS or error.status in _NOBODY:
+                    raise
+                refused = str(error)
+            if refused:
+                self._conflicts.add(xid, refused)
+            else:
+                self._conflicts.settled(xid)
+
+    def _sent(self, xid: str) -> str | None:
+        """Has a Group or a Resource be there as it is here. Gives what stands against that."""
+        group = len(xids.segments(xid)) == 2
+        held = self._here.group(xid) if group else self._here.resource(xid)
+        if held is None:
+            return self._deleted(xid)
+        if self._came_from_there(xid, held.link):
+            return None
+        there = self._names.there(xid)
+        known = self._source.group(there) if group else self._source.resource(there)
+        form = held.form if isinstance(held.form, GroupForm) else mapped(held.form, self._names.other)
+        if known is not None and known.createdat not in (None, held.createdat):
+            return None if _alike(form, known) else "what is there under this name is of another origin"
+        if isinstance(form, ResourceForm):
+            assert known is None or isinstance(known, ResourceForm)
+            self._target.write_resource(there, form, known)
+        elif known != form:
+            self._target.write_group(there, form)
+        return None
+
+    def _deleted(self, xid: str) -> str | None:
+        birth = self._here.birth_of_deleted(xid)
+        there = self._names.there(xid)
+        if birth is None or self._came_from_there(xid, birth[1]):
+            return None
+        known = self._source.group(there) if len(xids.segments(xid)) == 2 else self._source.resource(there)
+        if known is None:
+            return None
+        if known.createdat not in (None, birth[0]):
+            return "what is there under this name is of another origin"
+        self._target.delete(there)
+        return None
+
+    def _came_from_there(self, xid: str, link: str | None) -> bool:
+        by = owner(xid, self._links, {LINK: link})
+        return by is not None and by.url == self._link.url
+
+
+def _alike(form: GroupForm | ResourceForm, known: GroupForm | ResourceForm) -> bool:
+    if isinstance(form, ResourceForm) and isinstance(known, ResourceForm):
+        return form.same(known)
+    return form == known
+
+
+def _about(event: EntityEvent) -> list[str]:
+    """The Group or Resource that an event is about, where it says something that is shared."""
+    parts = xids.segments(event.xid)
+    if len(parts) < 2 or xids.is_apart(event.stream) or isinstance(event, EntityRefreshed):
+        return []
+    if len(parts) == 2 and isinstance(event, EntityUpdated):
+        counts = {name for name in event.changed if name.endswith("count") or f"{name}count" in event.changed}
+        if not set(event.changed) - _TOUCHED - counts:
+            return []
+    return [xids.join(*parts[:4])]

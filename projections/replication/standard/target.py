@@ -1,0 +1,47 @@
+"""Writes to a server of the standard API."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from domain import xid as xids
+from domain.jsontext import dumps
+from domain.model import Model
+from projections.replication.remote import Remote
+from projections.replication.standard.forms import GroupForm, ResourceForm
+
+
+class Target:
+    """What is called its is under xids of the other registry. All that it does raises RemoteError."""
+
+    def __init__(self, remote: Remote, model: Model) -> None:
+        self._remote = remote
+        self._model = model
+
+    def write_group(self, xid: str, form: GroupForm) -> None:
+        """A Group, without what is in it."""
+        self._ask("PUT", xid, form.tree())
+
+    def write_resource(self, xid: str, form: ResourceForm, known: ResourceForm | None) -> None:
+        """A Resource. known: what is there; what is the same is not written again."""
+        plural, _, resources = xids.segments(xid)[:3]
+        type = self._model.groups[plural].resources[resources]
+        if known is None or "xref" in form.meta or "xref" in known.meta:
+            if known is None or not form.same(known):
+                self._ask("PUT", xid, form.tree(type), "$details" if type.hasdocument else "")
+            return
+        if changed := form.changed(known):
+            self._ask("POST", f"{xid}/versions", {id: each.tree(type) for id, each in changed.items()})
+        if form.meta != known.meta:
+            self._ask("PUT", f"{xid}/meta", form.meta_tree())
+        if gone := sorted(known.versions.keys() - form.versions.keys()):
+            self._ask("DELETE", f"{xid}/versions", {id: {} for id in gone})
+
+    def delete(self, xid: str) -> None:
+        """A Group or Resource with all that is in it."""
+        self._ask("DELETE", xid)
+
+    def _ask(self, method: str, xid: str, body: Any = None, view: str = "") -> None:
+        content = {} if body is None else {"content": dumps(body), "headers": {"content-type": "application/json"}}
+        self._remote.ask(method, quote(xid) + view, **content)
