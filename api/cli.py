@@ -17,6 +17,7 @@ from api.console.outcome import EXITS, outcome
 from api.console.progress import ERRORS
 from api.console.publishing import publish
 from api.console.rebuild import rebuild
+from api.console.replicate import replicate
 from api.console.secrets import secrets
 from api.console.segments import segments
 from api.console.serve import serve
@@ -53,6 +54,7 @@ for verb in (serve, export, rebuild, publish, config, cesql):
 app.command("import", epilog=EXITS)(import_)
 app.add_typer(log, name="log", epilog=EXITS)
 app.add_typer(subscriptions, name="subscriptions", epilog=EXITS)
+app.add_typer(replicate, name="replicate", epilog=EXITS)
 app.add_typer(segments, name="segments", epilog=EXITS)
 app.add_typer(spark, name="spark", epilog=EXITS)
 app.add_typer(secrets, name="secrets", epilog=EXITS)

@@ -5,8 +5,6 @@ Whoever serves the store follows its log, so a pause or a replay that is asked f
 
 from __future__ import annotations
 
-import asyncio
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,14 +13,13 @@ from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 import typer
-from starlette.types import Message
 
 from api.console.lines import Column, printable, show_json
 from api.console.lines import show as show_lines
 from api.console.opening import opened
 from api.console.options import Database, PublicUrl, existing, settings_with
 from api.console.outcome import Misused
-from api.request import Request
+from api.console.surfaces import Console
 from api.routes.subscriptions import Subscriptions
 from api.settings import Settings
 from api.subscriptions.wiring import parts_of, tables_of
@@ -41,27 +38,6 @@ _STATES: Final = {
 }
 _LIST: Final = (Column(36, "bold"), Column(17, _STATES), Column(8), Column(7), Column(7), Column(style="cyan"))
 _LETTER: Final = (Column(23, "bold"), Column(24, "dim"), Column(), Column(style="red"), Column(), Column(style="cyan"))
-
-
-class Console:
-    """The surface of the API in this process."""
-
-    def __init__(self, surface: Subscriptions) -> None:
-        self._surface = surface
-
-    def ask(self, method: str, path: str, body: Any = None, caller: Caller = CONSOLE) -> Any:
-        """The JSON that a request is answered with. Raises: Problem."""
-        content = b"" if body is None else body if isinstance(body, bytes) else dumps(body)
-        path, _, query = path.partition("?")
-        segments = tuple(path.strip("/").split("/"))
-        request = Request(method, path, segments, False, query.encode(), [], "", path, caller)
-
-        async def receive() -> Message:
-            return {"type": "http.request", "body": content, "more_body": False}
-
-        answer = asyncio.run(self._surface.answer(request, receive))
-        assert isinstance(answer.body, bytes), "these answers come in one piece"
-        return json.loads(answer.body)
 
 
 @contextmanager
