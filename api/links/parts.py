@@ -34,6 +34,9 @@ class Replication(Protocol):
     def wake(self, link: str) -> None:
         """Has a link look at the other registry now. link: its id."""
 
+    def forget(self, link: str) -> None:
+        """Removes what is known of a link that is no more. link: its id."""
+
     def check(self, link: Link) -> None:
         """Compares both registries now; what is known says what came out. Raises: RemoteError, InvalidLink."""
 

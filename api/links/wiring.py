@@ -32,6 +32,10 @@ class Idle:
     def wake(self, link: str) -> None:
         """Whoever runs it looks by itself."""
 
+    def forget(self, link: str) -> None:
+        """See `parts.Replication`."""
+        self._states.forget(link)
+
     def check(self, link: Link) -> None:
         """See `parts.Replication`."""
         judge(link, self._tools)

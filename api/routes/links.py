@@ -139,6 +139,7 @@ class Links:
     async def _submitted(self, request: Request, command: LinkCommand, code: int) -> Answer:
         if _DRYRUN in parameters(request, (_DRYRUN,)):
             return await tried(request, self._registry.road, command, None, own=True)
+        await asyncio.to_thread(self._forget, command.xid)
         recorded: Recorded = await asyncio.wrap_future(self._registry.road.submit(command, request.caller))
         known = recorded.xregcorrelationid
         headers = [(CORRELATION, known.encode())] if known is not None else []
@@ -148,6 +149,12 @@ class Links:
             headers.append((b"location", f"{request.base}{command.xid}".encode()))
         link = await asyncio.to_thread(lambda: existing(self._quick(), command.xid.rpartition("/")[2]))
         return _told(request, code, await asyncio.to_thread(self._shown, link), headers)
+
+    def _forget(self, xid: str) -> None:
+        """What is known of a link that had the id of one that is to be made is not true of this one."""
+        id = xid.rpartition("/")[2]
+        if self._quick().links.one(id) is None:
+            self._parts.replication.forget(id)
 
     def _shown(self, link: Link) -> dict[str, Any]:
         return {**public(link), "status": status(link, self._parts.replication.progress(link))}
