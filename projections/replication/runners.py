@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from domain.links.link import LOG, MESSAGECATALOG, PULL, SCHEMAREGISTRY, Link
+from domain.links.link import LOG, MESSAGECATALOG, PULL, PUSH, SCHEMAREGISTRY, XREGISTRY, Link
 from projections.replication.older.pull import OlderPull
 from projections.replication.pull import LogPull
 from projections.replication.runner import Runner, Tools
@@ -15,6 +15,8 @@ from projections.replication.standard.push import StandardPush
 #: By dialect and mode. A link that is only written to needs nobody who runs it.
 RUNNERS: Final[Mapping[tuple[str, str], Callable[[Link, Tools], Runner]]] = {
     (LOG, PULL): LogPull,
+    (XREGISTRY, PULL): StandardPull,
+    (XREGISTRY, PUSH): StandardPush,
     (SCHEMAREGISTRY, PULL): OlderPull,
     (MESSAGECATALOG, PULL): OlderPull,
 }
