@@ -121,7 +121,7 @@ def create_app(
             PREVIEWS: Place(Previews(parts, gate, families), open=True),
         }
         most = min(settings.compat_body, settings.max_body)
-        compat = Place(Compat(registry, settings.public_url, most))
+        compat = Place(Compat(registry, settings.public_url, most, settings.inbound))
         trees = {SUBSCRIPTIONS: Place(Subscriptions(parts)), COMPAT: compat}
         mounts = Mounts(settings.compat_hosts, xregistry.is_free)
         app.router.default = Front(xregistry, own, ALIASES, fixed, manners, trees, mounts.mounted)

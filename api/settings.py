@@ -154,6 +154,7 @@ class Settings(BaseSettings):
     compat_messagecatalog_hosts: Annotated[str | None, _parsed(_hosts)] = Field(
         None, description="host names that serve Message Catalog 0.1 at their root and nothing else, with commas"
     )
+    inbound: bool = Field(True, description="whether the older APIs take in what other registries are the authority of")
     pagelimit: int = Field(
         0, ge=0, description="members that one answer about a collection has at most; 0 for any number"
     )

@@ -38,8 +38,10 @@ from domain.compat.catalog.attributes import Find
 from domain.compat.facade import FacadeDeletion
 from domain.compat.family import SCHEMAREGISTRY
 from domain.compat.refusals import Conflict, as_told, refused
+from domain.compat.uris import normalised
 from domain.events import EntityCreated
 from domain.problems import CompatibilityUnknown, FormatUnknown, Problem
+from domain.refusals import Forbidden
 from projections.compat import Published, Shown
 from projections.compat_definitions import Definition, definition, group_format, group_object, schema_of
 from projections.entities.query import View
@@ -52,15 +54,16 @@ Handler = Callable[[Request, Target, Receive], Awaitable[Answer]]
 class Writing:
     """Answers to requests that change something. root: URL of the registry that what is kept starts from.
 
-    most: bytes that a body may have.
+    most: bytes that a body may have. inbound: whether documents may carry the authority of another registry.
     """
 
-    def __init__(self, registry: Registry, latest: Latest, root: str, most: int) -> None:
+    def __init__(self, registry: Registry, latest: Latest, root: str, most: int, inbound: bool) -> None:
         self._road = registry.road
         self._readers = registry.readers
         self._latest = latest
         self._root = root
         self._most = most
+        self._inbound = inbound
         self._handlers: Mapping[tuple[str, Kind], Handler] = {
             ("PUT", Kind.GROUP): self._put_group,
             ("POST", Kind.CHILD): self._post,
@@ -98,6 +101,7 @@ class Writing:
         family = target.family
         given = parameters(request, [parameter for parameter, _ in names_of(family).values()])
         told, contenttype = attributes(request, family, given), contenttype_of(request)
+        self._check_authority(told.authority, self._root + family.base, request)
         content = await content_of(request, receive, self._most)
         if not content:
             raise refused("document", "the body is empty", "LEG-512")
@@ -127,6 +131,12 @@ class Writing:
             request, lambda: command, None, partial(current, self._root, target) if current else None, dryrun
         )
         return recorded if isinstance(recorded, Answer) else done(request, _recorded(recorded))
+
+    def _check_authority(self, authority: str | None, base: str, request: Request) -> None:
+        """Raises: Forbidden for another registry's where nothing is taken in from others (LEG-908)."""
+        if self._inbound or authority is None or normalised(authority).rstrip("/") == normalised(base):
+            return
+        raise Forbidden(caller=request.caller.name, detail="this registry takes in nothing that others control")
 
     def _format(self, request: Request, target: Target) -> str:
         """The format of a Group. Raises: NotFound."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 
 from api.settings import Settings
+from api.subscriptions.wiring import guard_of
 from api.wiring import Registry
 from commands.log import Recorded
 from domain.commands import Command
@@ -66,7 +67,7 @@ def tools_of(settings: Settings, registry: Registry, states: States) -> Tools:
     def reveal(link: Link) -> Mapping[str, str]:
         return registry.readers.quick().links.reveal(registry.store.vault, link)
 
-    return Tools(submit, registry.readers, states, reveal, public_url=settings.public_url)
+    return Tools(submit, registry.readers, states, reveal, public_url=settings.public_url, resolver=guard_of(settings))
 
 
 def service_of(settings: Settings, registry: Registry, states: States) -> Service:

@@ -28,14 +28,15 @@ class Compat:
     """The surface of all paths below `/compat`.
 
     public_url: configured root of the registry, None for none. most: bytes that the body of a request may have.
+    inbound: whether writes may carry the authority of another registry.
     """
 
-    def __init__(self, registry: Registry, public_url: str | None, most: int) -> None:
+    def __init__(self, registry: Registry, public_url: str | None, most: int, inbound: bool = True) -> None:
         self._quick = registry.readers.quick
         self._latest = latest = Latest(registry.readers.quick())
         root = public_url or UNCONFIGURED
         self._reading = Reading(registry, Moments(registry.readers, latest, registry.store.clock), root)
-        self._writing = Writing(registry, latest, root, most)
+        self._writing = Writing(registry, latest, root, most, inbound)
 
     async def answer(self, request: Request, receive: Receive) -> Answer:
         """See `front.Surface`."""

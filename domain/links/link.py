@@ -78,6 +78,11 @@ class Link:
         return self.dialect in (LOG, KAFKA) and self.mode != PUSH
 
     @property
+    def is_older(self) -> bool:
+        """Whether the other registry is reached through one of the two older APIs."""
+        return self.dialect in (SCHEMAREGISTRY, MESSAGECATALOG)
+
+    @property
     def inbound(self) -> bool:
         """Whether it writes to this registry."""
         return self.mode != PUSH

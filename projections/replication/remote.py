@@ -10,6 +10,9 @@ from weakref import WeakSet
 
 import httpx
 
+from projections.replication.guarded import transport
+from projections.subscriptions.contract import Resolver
+
 #: Seconds to connect, and between two parts of an answer; feeds are asked to wait for less.
 TIMEOUT: Final = httpx.Timeout(20.0, read=60.0)
 
@@ -29,12 +32,18 @@ class RemoteError(Exception):
 class Remote:
     """A registry by the URL of its root, or of one of its older APIs; `close` it.
 
-    credential: the public members of a link's credential with its secret values.
+    credential: the public members of a link's credential with its secret values. resolver: who says which addresses may
+    be connected to; None where all may.
     """
 
-    def __init__(self, url: str, credential: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, url: str, credential: Mapping[str, Any] | None = None, resolver: Resolver | None = None) -> None:
         self.url = url
-        self._client = httpx.Client(auth=_auth(credential), headers=_headers(credential), timeout=TIMEOUT)
+        self._client = httpx.Client(
+            auth=_auth(credential),
+            headers=_headers(credential),
+            timeout=TIMEOUT,
+            transport=transport(resolver) if resolver else None,
+        )
         self._sockets: WeakSet[socket.socket] = WeakSet()
 
     def close(self) -> None:

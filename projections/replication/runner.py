@@ -17,6 +17,7 @@ from domain.roles import Caller, Role
 from projections.entities.query import Readers
 from projections.replication.remote import Remote
 from projections.replication.states import States
+from projections.subscriptions.contract import Resolver
 
 #: Has a command carried out; the future gives what it came to. In tests and servers alike, a registry's road.
 Submit = Callable[[Command, Caller], "Future[Recorded]"]
@@ -33,7 +34,7 @@ class Tools:
     submit, readers: the way into this registry and the view of it. states: what is known of links. reveal: their
     secrets. stopping: set when the runner is to end. woken: set when there may be something to do at once: something
     was committed here, or an event came in over the link's sink. public_url: this registry's, None where it is not
-    known. remotes: those that were asked for, `cut` when the runner is to end.
+    known. resolver: says which addresses links over the older APIs may connect to; None where all. remotes: those that were asked for, `cut` when the runner is to end.
     """
 
     submit: Submit
@@ -43,6 +44,7 @@ class Tools:
     stopping: Event = field(default_factory=Event)
     woken: Event = field(default_factory=Event)
     public_url: str | None = None
+    resolver: Resolver | None = None
     remotes: WeakSet[Remote] = field(default_factory=WeakSet)
 
     def do(self, link: Link, command: Command) -> Recorded:
@@ -55,7 +57,7 @@ class Tools:
         credential: dict[str, Any] = dict(link.attributes.get("credential") or {})
         for name, value in self.reveal(link).items():
             credential[name.removeprefix(CREDENTIAL)] = value
-        remote = Remote(url or link.url, credential or None)
+        remote = Remote(url or link.url, credential or None, self.resolver if link.is_older else None)
         self.remotes.add(remote)
         return remote
 
