@@ -142,3 +142,21 @@ class Diverged(Refusal):
     status = 409
     about = None
     title = 'The link "<subject>" cannot go on: <error_detail>.'
+
+
+class NotReceiving(Refusal):
+    """`not_receiving`, HTTP 409: a log is pushed to a link that takes none in, or not now."""
+
+    name = "not_receiving"
+    status = 409
+    about = None
+    title = 'The link "<subject>" takes nothing in.'
+
+
+class LogGap(Refusal):
+    """`log_gap`, HTTP 409: what is pushed of a log begins beyond what came before it."""
+
+    name = "log_gap"
+    status = 409
+    about = None
+    title = 'What the link "<subject>" has of the other log ends at position <position>, and this begins after <after>.'
