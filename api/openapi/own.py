@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.openapi import audit, checking, feeds, findings, hashing, messages, restoring, subscriptions
+from api.openapi import audit, checking, feeds, findings, hashing, links, messages, restoring, subscriptions
 from api.openapi.parts import Schema, headers
 from api.openapi.parts import own as operation
 from api.openapi.problems import refusals
@@ -45,6 +45,7 @@ OWN_PATHS: Final[dict[str, Schema]] = {
     **audit.PATHS,
     **hashing.PATHS,
     **restoring.PATHS,
+    **links.PATHS,
     **findings.PATHS,
     **messages.PATHS,
     **checking.PATHS,

@@ -58,10 +58,10 @@ class Links:
         handlers = self._actions_of(below) or self._handlers.get(len(below))
         if handlers is None or not all(below):
             raise problems.ApiNotFound()
-        check_admin(request.caller)
         allow = ", ".join((*handlers, "OPTIONS"))
         if request.method == "OPTIONS":
             return Answer(204, [(b"allow", allow.encode()), root_link(request.base)])
+        check_admin(request.caller)
         handler = handlers.get("GET" if request.method == "HEAD" else request.method)
         if handler is None:
             raise NotAllowed(problems.ActionNotSupported(action=request.method), allow)
@@ -115,19 +115,19 @@ class Links:
         return await self._submitted(request, ControlLink(found.xid, name), 200)
 
     async def _check(self, request: Request, receive: Receive) -> Answer:
-        parameters(request, ())
         link = await self._asked(request, self._parts.replication.check)
         return _told(request, 200, await asyncio.to_thread(self._shown, link))
 
     async def _repair(self, request: Request, receive: Receive) -> Answer:
         """The link, and under `repaired` how many entities differed."""
-        parameters(request, ())
         counts: list[int] = []
         link = await self._asked(request, lambda link: counts.append(self._parts.replication.repair(link)))
         return _told(request, 200, {**await asyncio.to_thread(self._shown, link), "repaired": counts[0]})
 
     async def _asked(self, request: Request, work: Callable[[Link], None]) -> Link:
-        """The link as it is after work that the other registry is asked for. Raises: RemoteUnavailable."""
+        """The link as it is after work that the other registry is asked for. Raises: RemoteUnavailable, BadRequest."""
+        if _DRYRUN in parameters(request, (_DRYRUN,)):
+            raise problems.BadRequest(error_detail='"dryrun" does not go with what asks another registry')
         id = request.segments[2]
         link = await asyncio.to_thread(lambda: existing(self._quick(), id))
         try:

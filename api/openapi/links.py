@@ -1,0 +1,141 @@
+"""The paths in `api/routes` that belong to replication links."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from api.links.parts import STATES
+from api.openapi.parts import RECORDED, TEXT, WHOLE, Schema, content, gives, own, parameter
+from api.openapi.problems import refusals
+from api.openapi.restoring import or_tried
+from domain.links.link import MODES
+from projections.replication.watching import DIFFERS, EQUAL, UNKNOWN
+
+_ANY: Final[Schema] = {"type": "object"}
+_NUMBER: Final[Schema] = {"type": "number", "minimum": 0}
+_READ: Final = (400, 401, 403, 404, 405, 500)
+_WRITTEN: Final = (400, 401, 403, 404, 405, 413, 500, 503)
+_ACTED: Final = (*_WRITTEN, 409, 502)
+_XIDS: Final[Schema] = {"type": "array", "items": TEXT, "minItems": 1}
+_SENT: Final[Schema] = {
+    "type": "object",
+    "properties": {
+        "id": {**TEXT, "description": "Letters, digits, `.`, `_`, `~` and `-`; a PUT may repeat it."},
+        "url": {**TEXT, "description": "Root of the other registry, or of its older API; `kafka://` for a topic."},
+        "dialect": {"enum": list(MODES), "default": "log"},
+        "mode": {"enum": list(dict.fromkeys(mode for modes in MODES.values() for mode in modes)), "default": "pull"},
+        "scope": {
+            "type": "object",
+            "properties": {"groups": _XIDS, "resources": _XIDS, "filters": {"type": "array", "items": _ANY}},
+            "description": "What of the registry; all of it, unless something is named.",
+        },
+        "names": {"type": "object", "additionalProperties": TEXT, "description": "Groups there, and as what here."},
+        "interval": {**_NUMBER, "description": "Seconds between looks, and between checks."},
+        "conflicts": {"enum": ["rename", "skip"], "default": "rename"},
+        "remote": {**TEXT, "description": "Id of the link at the other end that takes in what this one pushes."},
+        "credential": {
+            "type": "object",
+            "properties": {
+                "type": {"enum": ["bearer", "basic"]},
+                **dict.fromkeys(("token", "username", "password"), TEXT),
+            },
+            "description": "What the other registry is told. Secrets in it are never shown again.",
+        },
+        "enabled": {"type": "boolean", "default": True},
+        "status": _ANY,
+    },
+}
+_LAG: Final[Schema] = {"type": "object", "properties": {"positions": WHOLE, "seconds": _NUMBER}}
+_STATUS: Final[Schema] = {
+    "type": "object",
+    "properties": {
+        "state": {"enum": list(STATES)},
+        "position": {**WHOLE, "description": "Of the other log, up to which all is here; of this one, for a push."},
+        "lag": _LAG,
+        "verdict": {"enum": [EQUAL, DIFFERS, UNKNOWN], "description": "Whether both ends hold the same."},
+        "difference": {"type": "object", "properties": {"xid": TEXT}, "description": "The first entity that differs."},
+        "lastcontact": {**_NUMBER, "description": "Seconds since 1970."},
+        "error": {**TEXT, "description": "What went wrong last."},
+    },
+    "required": ["state", "position"],
+}
+_LINK: Final[Schema] = {
+    "type": "object",
+    "properties": {**_SENT["properties"], "status": _STATUS},
+    "required": ["id", "url", "dialect", "mode", "scope", "interval", "conflicts", "enabled", "status"],
+}
+_REPAIRED: Final[Schema] = {**_LINK, "properties": {**_LINK["properties"], "repaired": WHOLE}}
+_ID: Final = parameter("id", "The id of a link.", TEXT, "path")
+_DRYRUN: Final = parameter("dryrun", "Answers with the events that it would append, and does nothing.", {"const": ""})
+
+
+def _operation(
+    name: str, summary: str, responses: Schema, refused: tuple[int, ...], body: Schema | None = None
+) -> Schema:
+    said: dict[str, Any] = {"responses": {**responses, **refusals(refused, own=True)}}
+    if body is not None:
+        said["requestBody"] = {"required": True, **content(body)}
+    return own(f"links.{name}", summary, **said)
+
+
+def _tried(operation: Schema) -> Schema:
+    return {**operation, "parameters": [_DRYRUN]}
+
+
+PATHS: Final[dict[str, Schema]] = {
+    "/-/links": {
+        "get": _operation(
+            "list", "List all replication links", {"200": gives("They.", {"type": "array", "items": _LINK})}, _READ
+        ),
+        "post": _tried(
+            _operation(
+                "create",
+                "Copy from another registry, or to it",
+                {
+                    "201": gives("The link, with defaults.", _LINK, *RECORDED[:1], "Location"),
+                    "200": or_tried(None),
+                },
+                _WRITTEN,
+                {**_SENT, "required": ["id", "url"]},
+            )
+        ),
+    },
+    "/-/links/{id}": {
+        "parameters": [_ID],
+        "get": _operation("read", "Read a link and how it goes", {"200": gives("It.", _LINK)}, _READ),
+        "put": _tried(
+            _operation(
+                "replace",
+                "Make or replace a link",
+                {
+                    "201": gives("The link, with defaults.", _LINK, *RECORDED[:1], "Location"),
+                    "200": or_tried(gives("It, with defaults.", _LINK, *RECORDED[:1])),
+                },
+                _WRITTEN,
+                {**_SENT, "required": ["url"]},
+            )
+        ),
+        "delete": _tried(
+            _operation(
+                "delete",
+                "Delete a link; what came over it stays and becomes writable",
+                {"204": {"description": "It is gone."}, "200": or_tried(None)},
+                _WRITTEN,
+            )
+        ),
+    },
+    "/-/links/{id}/actions/{action}": {
+        "parameters": [
+            _ID,
+            parameter("action", "What to do.", {"enum": ["promote", "pause", "resume", "check", "repair"]}, "path"),
+        ],
+        "post": _tried(
+            _operation(
+                "act",
+                "Promote, pause, resume, check or repair what comes over a link",
+                {"200": or_tried(gives("The link; after a repair, how many entities differed.", _REPAIRED))},
+                _ACTED,
+            )
+        ),
+    },
+}
