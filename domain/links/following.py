@@ -12,7 +12,7 @@ from typing import Any
 
 from domain import xid as xids
 from domain.entities import Entity
-from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed
 from domain.links.foreign import Foreign
 from domain.links.link import Link
 from domain.refusals import Diverged
@@ -37,8 +37,9 @@ def _local(event: EntityEvent, link: Link, world: World) -> EntityEvent:
             return _placed(event, revision, None)
         if event.xid not in xids.ROOT_STREAMS:
             raise _diverged(link, event, "is here already")
-        # An empty registry has a root, capabilities and a model of its own, until those that it copies come.
-        return EntityUpdated(**{**event.__dict__, "revision": revision, "born": entity.born})
+        # An empty registry has a root, capabilities and a model of its own, until those that it copies come; that
+        # these come into being is told to nobody (EV-03).
+        return EntityRefreshed(**{**event.__dict__, "revision": revision, "born": entity.born})
     if entity is None or entity.xid != event.xid:
         raise _diverged(link, event, "is not here")
     return _placed(event, revision, None if isinstance(event, EntityDeleted) else entity.born)

@@ -6,6 +6,7 @@ Request n of a story happens n seconds after midnight and has the correlation id
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -83,11 +84,13 @@ class Registry:
 
     async def send(self, request: Request) -> Answer:
         """The answer to a request at the present moment."""
-        sent, body = _scope(request), _bytes(request.body)
+        sent, bodies = _scope(request), [_bytes(request.body)]
         messages: list[Any] = []
 
         async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": body, "more_body": False}
+            if not bodies:  # the client stays, which feeds look at
+                await asyncio.Event().wait()
+            return {"type": "http.request", "body": bodies.pop(), "more_body": False}
 
         async def send(message: Any) -> None:
             messages.append(message)
