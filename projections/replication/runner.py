@@ -34,7 +34,8 @@ class Tools:
     submit, readers: the way into this registry and the view of it. states: what is known of links. reveal: their
     secrets. stopping: set when the runner is to end. woken: set when there may be something to do at once: something
     was committed here, or an event came in over the link's sink. public_url: this registry's, None where it is not
-    known. resolver: says which addresses links over the older APIs may connect to; None where all. remotes: those that were asked for, `cut` when the runner is to end.
+    known. resolver: says which addresses links over the older APIs may connect to; None where all may be. remotes:
+    those that were asked for, `cut` when the runner is to end.
     """
 
     submit: Submit
@@ -43,6 +44,7 @@ class Tools:
     reveal: Reveal
     stopping: Event = field(default_factory=Event)
     woken: Event = field(default_factory=Event)
+    told: Event = field(default_factory=Event)
     public_url: str | None = None
     resolver: Resolver | None = None
     remotes: WeakSet[Remote] = field(default_factory=WeakSet)
@@ -65,6 +67,12 @@ class Tools:
         """Returns when the time is up, or when there may be something to do."""
         self.woken.wait(seconds)
         self.woken.clear()
+
+    def hear(self, seconds: float) -> bool:
+        """Waits for an event to come in; False where the time is up before."""
+        heard = self.told.wait(seconds)
+        self.told.clear()
+        return heard
 
 
 class Runner(Protocol):

@@ -5,15 +5,20 @@ What it says may be a moment old after a crash. Then some of what was taken in c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 from domain.jsontext import dumps, loads
+from projections.database import Database
 from projections.replication import tables
 from projections.subscriptions import store
 from projections.subscriptions.store import Books
+
+#: The fact that says when an event came in to a process that does not run its link.
+TOLD: Final = "told"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +54,38 @@ class States:
             at = cursor if cursor is not None else row[0] if row else -1
             db.upsert(tables.state, [(link, at, dumps(merged).decode())])
 
+    def hear(self, link: str, subjects: Iterable[str]) -> None:
+        """Keeps what a link has been told of. Raises: as `read`."""
+        with self.writing() as db:
+            db.upsert(tables.heard, [(link, subject) for subject in sorted(set(subjects))])
+
+    def heard(self, link: str) -> list[str]:
+        """Subjects that a link has been told of and has not looked at. Raises: as `read`."""
+        with self.reading() as db:
+            return [row[0] for row in db.all("SELECT subject FROM replication_heard WHERE link = ?", (link,))]
+
+    def looked(self, link: str, subjects: Iterable[str]) -> None:
+        """Takes subjects away, before they are looked at. Raises: as `read`."""
+        with self.writing() as db:
+            db.delete(tables.heard, [(link, subject) for subject in subjects])
+
     def forget(self, link: str) -> None:
         """Removes what is known of a link that is no more. Raises: as `read`."""
+        with self.writing() as db:
+            for table in (tables.state, tables.sent, tables.heard):
+                db.run(f"DELETE FROM {table.name} WHERE link = ?", (link,))
+
+    @contextmanager
+    def reading(self) -> Iterator[Database]:
+        """The tables of replication. Raises: as `read`."""
+        with self._lock, self._books.reading() as db:
+            yield db
+
+    @contextmanager
+    def writing(self) -> Iterator[Database]:
+        """The same in a transaction. Raises: as `read`."""
         with self._lock, self._books.writing() as db:
-            db.delete(tables.state, [(link,)])
+            yield db
 
     def close(self) -> None:
         """Gives the connection back."""

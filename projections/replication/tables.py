@@ -43,4 +43,24 @@ lease: Final = Table(
     Index("replication_lease_process", "process"),
 )
 
+#: What a link has written to another registry through an older API. key: tree key of a Group or a Version here; digest:
+#: of what was written; own: 0 where it was there before; place: its path there, empty while it is being written.
+sent: Final = Table(
+    "replication_sent",
+    METADATA,
+    Column("link", _TEXT, primary_key=True),
+    Column("key", _TEXT, primary_key=True),
+    Column("digest", _TEXT, nullable=False),
+    Column("own", BigInteger, nullable=False),
+    Column("place", _TEXT, nullable=False),
+)
+
+#: What a link has been told of by events and has not looked at yet.
+heard: Final = Table(
+    "replication_heard",
+    METADATA,
+    Column("link", _TEXT, primary_key=True),
+    Column("subject", _TEXT, primary_key=True),
+)
+
 LEASES: Final = LeaseTables(process, lease)
