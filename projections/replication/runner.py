@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any, Final, Protocol
 from weakref import WeakSet
@@ -48,6 +48,10 @@ class Tools:
     public_url: str | None = None
     resolver: Resolver | None = None
     remotes: WeakSet[Remote] = field(default_factory=WeakSet)
+
+    def fresh(self) -> Tools:
+        """The same for another runner."""
+        return replace(self, stopping=Event(), woken=Event(), told=Event(), remotes=WeakSet())
 
     def do(self, link: Link, command: Command) -> Recorded:
         """What a command comes to that the link asks for. Raises: Problem, and what the store says."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from domain.links.link import LOG, MESSAGECATALOG, PULL, PUSH, SCHEMAREGISTRY, XREGISTRY, Link
+from domain.links.link import EVENTS, LOG, MESSAGECATALOG, PULL, PUSH, SCHEMAREGISTRY, XREGISTRY, Link
+from projections.replication.hearing import LogEvents
 from projections.replication.older.pull import OlderPull
 from projections.replication.pull import LogPull
+from projections.replication.push import LogPush
 from projections.replication.runner import Runner, Tools
 from projections.replication.standard.pull import StandardPull
 from projections.replication.standard.push import StandardPush
@@ -15,6 +17,8 @@ from projections.replication.standard.push import StandardPush
 #: By dialect and mode. A link that is only written to needs nobody who runs it.
 RUNNERS: Final[Mapping[tuple[str, str], Callable[[Link, Tools], Runner]]] = {
     (LOG, PULL): LogPull,
+    (LOG, EVENTS): LogEvents,
+    (LOG, PUSH): LogPush,
     (XREGISTRY, PULL): StandardPull,
     (XREGISTRY, PUSH): StandardPush,
     (SCHEMAREGISTRY, PULL): OlderPull,

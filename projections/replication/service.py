@@ -6,17 +6,16 @@ import logging
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from threading import Event, Lock, Thread
 from typing import Final
-from weakref import WeakSet
 
-from domain.links.link import Link
+from domain.links.link import EVENTS, Link
 from domain.problems import Problem
 from domain.refusals import Diverged
 from projections.replication import tables
 from projections.replication.runner import Tools
 from projections.replication.runners import RUNNERS
+from projections.replication.states import TOLD
 from projections.subscriptions import store
 from projections.subscriptions.leases import Leases
 
@@ -62,11 +61,13 @@ class Service:
         for running in self._all():
             running.tools.woken.set()
 
-    def wake(self, link: str) -> None:
-        """Has a link look at the other registry now, if it runs here. link: its id."""
-        for running in self._all():
-            if running.link.id == link:
-                running.tools.woken.set()
+    def wake(self, link: str) -> bool:
+        """Has a link look at the other registry now; False where it does not run here. link: its id."""
+        with self._lock:
+            running = self._running.get(link)
+        if running is not None:
+            running.wake()
+        return running is not None
 
     def _all(self) -> list[_Running]:
         with self._lock:
@@ -79,19 +80,36 @@ class Service:
             except Exception:
                 _LOG.exception("links cannot be looked up")
             self._ended.wait(PAUSE)
-        self._keep({})
+        self._stopped({})
         self._leases.end()
 
     def _look(self) -> None:
         """Has those links run, as they are now, that are this process's, and no others."""
-        wanted = {link.id: link for link in self._links() if _runs(link)}
+        links = {link.id: link for link in self._links()}
+        wanted = {id: link for id, link in links.items() if _runs(link)}
         held = self._leases.beat(list(wanted))
         if held is None:
             return
         self._leases.release(held.surplus)
-        self._keep({id: link for id, link in wanted.items() if id in held.held - held.surplus})
+        kept = {id: link for id, link in wanted.items() if id in held.held - held.surplus}
+        for link in self._stopped(kept):
+            there = links.get(link.id, link)
+            if link.id not in links or (there != link and there.epoch <= link.epoch):  # gone, or gone and made again
+                self._tools.states.forget(link.id)
+        self._begin(kept)
+        self._hear()
 
-    def _keep(self, wanted: dict[str, Link]) -> None:
+    def _hear(self) -> None:
+        """Wakes the links that events came for which another process has taken."""
+        for running in self._running.values():
+            if running.link.mode == EVENTS:
+                told = self._tools.states.read(running.link.id).facts.get(TOLD)
+                if told != running.told:
+                    running.told = told
+                    running.wake()
+
+    def _stopped(self, wanted: dict[str, Link]) -> list[Link]:
+        """Ends all but these; gives those that it has ended."""
         ending = [running for id, running in self._running.items() if running.link != wanted.get(id)]
         with self._lock:
             for running in ending:
@@ -100,9 +118,13 @@ class Service:
             running.end()
         for running in ending:
             running.join()
+        return [running.link for running in ending]
+
+    def _begin(self, wanted: dict[str, Link]) -> None:
+        """Has these run as well."""
         for id, link in wanted.items():
             if id not in self._running:
-                running = _Running(link, replace(self._tools, stopping=Event(), woken=Event(), remotes=WeakSet()))
+                running = _Running(link, self._tools.fresh())
                 with self._lock:
                     self._running[id] = running
                 running.start()
@@ -118,6 +140,7 @@ class _Running:
     def __init__(self, link: Link, tools: Tools) -> None:
         self.link = link
         self.tools = tools
+        self.told: object = None
         self._thread = Thread(target=self._run, name=f"annals-link-{link.id}", daemon=True)
 
     def start(self) -> None:
@@ -126,9 +149,14 @@ class _Running:
     def end(self) -> None:
         """Has it end; what is being recorded still is."""
         self.tools.stopping.set()
-        self.tools.woken.set()
+        self.wake()
         for remote in list(self.tools.remotes):
             remote.cut()
+
+    def wake(self) -> None:
+        """Has it look at the other registry now."""
+        self.tools.woken.set()
+        self.tools.told.set()
 
     def join(self) -> None:
         """Waits for its end. What it has asked the other registry for since is not waited for."""

@@ -46,13 +46,14 @@ class Subscribed:
         """registry: the other registry by the URL below which it has `/subscriptions`; it stays open.
 
         events: what is to be heard of: `source`, `types`, `config` and `filters`, as the Subscriptions API has them.
-        Raises: NoPublicUrl.
+        Raises: NoPublicUrl, one of `store.FAILURES`.
         """
         if not tools.public_url:
             raise NoPublicUrl
         self._link = link
         self._tools = tools
         self._registry = registry
+        self._id: str | None = tools.states.read(link.id).facts.get(SUBSCRIPTION)
         self._wanted = {
             **(events or {}),
             "protocol": "HTTP",
@@ -65,15 +66,14 @@ class Subscribed:
 
         Raises: RemoteError, one of `store.FAILURES`.
         """
-        known = self._known()
-        found = self._found(known) if known else None
+        found = self._found(self._id) if self._id else None
         if found is not None and _says(found, self._wanted):
             self._revive(found)
             return False
         if found is not None:
-            self._delete(str(known))
-        made = self._registry.ask("POST", _PATH, json=self._wanted).json()
-        self._tools.states.note(self._link.id, **{SUBSCRIPTION: made["id"]})
+            self._delete(str(self._id))
+        self._id = str(self._registry.ask("POST", _PATH, json=self._wanted).json()["id"])
+        self._tools.states.note(self._link.id, None, **{SUBSCRIPTION: self._id})
         return True
 
     def end(self) -> None:
@@ -84,14 +84,9 @@ class Subscribed:
         with suppress(RemoteError, *store.FAILURES):
             link = self._tools.readers.quick().links.one(self._link.id)
             goes_on = link is not None and link.enabled and not link.promoted and link.mode == self._link.mode
-            known = None if goes_on else self._known()
-            if known:
-                self._delete(known)
-                self._tools.states.note(self._link.id, **{SUBSCRIPTION: None})
-
-    def _known(self) -> str | None:
-        found: str | None = self._tools.states.read(self._link.id).facts.get(SUBSCRIPTION)
-        return found
+            if self._id and not goes_on:
+                self._delete(self._id)
+                self._tools.states.note(self._link.id, None, **{SUBSCRIPTION: None})
 
     def _found(self, id: str) -> dict[str, Any] | None:
         with _unless_gone():

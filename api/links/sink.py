@@ -1,0 +1,107 @@
+"""`/-/links/{id}/events`: where the other registry of a link says that something has happened there.
+
+Events carry nothing in: they have the link look at the other registry. So anybody may send them, who the sender is does
+not matter, and nothing that an event says is believed.
+Spec: CloudEvents HTTP 1.1 Web Hooks, "Abuse Protection"; CloudEvents HTTP Protocol Binding. Rules LEG-914, SUB-716.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from starlette.types import Receive
+
+from api.answer import Answer
+from api.feeds.asked import parameters
+from api.feeds.forms import CLOUDEVENTS_BATCH
+from api.limits import body_of
+from api.links.parts import Parts, existing
+from api.problem import root_link
+from api.request import Request
+from api.rules import NotAllowed
+from domain import problems
+from domain.jsontext import InvalidJson, loads
+from domain.links.link import COLLECTION, EVENTS, Link
+from domain.refusals import UnsupportedMediaType
+
+#: Bytes of a request: as much as a batch may have, and more than any event.
+MOST: Final = 1 << 20
+#: Requests that are taken at a time.
+TOGETHER: Final = 16
+
+_STRUCTURED: Final = "application/cloudevents+json"
+_ALLOW: Final = (b"allow", b"POST, OPTIONS")
+_ORIGIN: Final = b"webhook-request-origin"
+#: What every event says of itself.
+_REQUIRED: Final = ("specversion", "id", "source", "type")
+
+
+class Sink:
+    """The surface of these paths, for everybody."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._taken = 0
+
+    async def answer(self, request: Request, receive: Receive) -> Answer:
+        """202 to events. Raises: NotFound, NotAllowed, UnsupportedMediaType, BodyTooLarge, ParsingData, BadRequest."""
+        if request.method not in ("POST", "OPTIONS"):
+            raise NotAllowed(problems.ActionNotSupported(action=request.method), _ALLOW[1].decode())
+        if self._taken >= TOGETHER:
+            return Answer(429, [root_link(request.base), (b"retry-after", b"1")])
+        self._taken += 1
+        try:
+            link = await asyncio.to_thread(self._link, request.segments[2])
+            if request.method == "OPTIONS":
+                return _consent(request, link)
+            parameters(request, ())
+            _check(request, await body_of(request, receive, MOST))
+            await asyncio.to_thread(self._parts.replication.wake, link.id)
+        finally:
+            self._taken -= 1
+        return Answer(202, [root_link(request.base)])
+
+    def _link(self, id: str) -> Link:
+        """Raises: NotFound for a link that hears of nothing as well."""
+        link = existing(self._parts.registry.readers.quick(), id)
+        if link.mode != EVENTS:
+            raise problems.NotFound(f"{COLLECTION}/{id}")
+        return link
+
+
+def _consent(request: Request, link: Link) -> Answer:
+    """Consents to being told by the other registry, as often as it likes, and by nobody else."""
+    headers = [root_link(request.base), _ALLOW]
+    origin = (request.header(_ORIGIN) or "").strip()
+    if origin and origin.lower() == (urlsplit(link.url).hostname or ""):
+        headers += [(b"webhook-allowed-origin", origin.encode("latin-1")), (b"webhook-allowed-rate", b"*")]
+    return Answer(200, headers)
+
+
+def _check(request: Request, body: bytes) -> None:
+    """Raises: UnsupportedMediaType, ParsingData, BadRequest for what holds no events."""
+    media_type = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
+    if media_type == _STRUCTURED:
+        _check_events([_parsed(body)])
+    elif media_type == CLOUDEVENTS_BATCH:
+        _check_events(_parsed(body))
+    elif any(request.header(f"ce-{name}".encode()) is None for name in _REQUIRED):
+        raise UnsupportedMediaType(list=f"{_STRUCTURED}, {CLOUDEVENTS_BATCH}, or any with headers ce-")
+
+
+def _check_events(events: Any) -> None:
+    if not isinstance(events, list) or not all(_is_event(each) for each in events):
+        raise problems.BadRequest(error_detail="these are no CloudEvents")
+
+
+def _is_event(found: Any) -> bool:
+    return isinstance(found, dict) and all(isinstance(found.get(name), str) for name in _REQUIRED)
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return loads(body)
+    except InvalidJson as error:
+        raise problems.ParsingData(error_detail=str(error)) from None

@@ -1,0 +1,54 @@
+"""Following the log of another registry when that says that something has happened.
+
+What events say is not looked at: each of them has all of the log fetched that is not here yet, and so has the interval
+of the link, for events that were lost. Rules LEG-912 and LEG-913.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+
+from domain.links.link import Link
+from projections.replication.intake import Intake
+from projections.replication.pull import fetch
+from projections.replication.runner import Tools
+from projections.replication.subscribing import CARE, Subscribed, about
+from projections.replication.watching import watching
+
+
+class LogEvents:
+    """See the module."""
+
+    def __init__(self, link: Link, tools: Tools) -> None:
+        self._link = link
+        self._tools = tools
+
+    def run(self) -> None:
+        """See `Runner`. Raises: NoPublicUrl as well."""
+        link, tools = self._link, self._tools
+        with closing(tools.remote(link)) as remote, watching(link, tools, remote) as watch:
+            subscribed = Subscribed(link, tools, remote, {"filters": about(_groups(link))})
+            try:
+                subscribed.keep()  # before the first look: what happens after that is told
+                intake = Intake(link, tools, remote)
+                while not tools.stopping.is_set():
+                    watch.look(intake)
+                    fetch(remote, intake, tools)
+                    watch.reached(intake)
+                    self._wait(subscribed)
+            finally:
+                subscribed.end()
+
+    def _wait(self, subscribed: Subscribed) -> None:
+        """Returns when there may be something to fetch; sees to it meanwhile that the subscription stays."""
+        until = time.monotonic() + self._link.interval
+        while (left := until - time.monotonic()) > 0:
+            if self._tools.hear(min(left, CARE)) or subscribed.keep():
+                return
+
+
+def _groups(link: Link) -> list[str]:
+    """The Groups that the scope names, as it spells them; none where it has others as well."""
+    scope = link.attributes["scope"]
+    return [] if scope.get("filters") else list(scope.get("groups", ()))
