@@ -17,6 +17,7 @@ from api.feeds.delivery import Feeds
 from api.feeds.following import Following
 from api.front import Front, Manners, Place
 from api.jwt import Claims, IssuedTokens, Keys
+from api.links.canonical import Copies
 from api.links.parts import Parts as LinkParts
 from api.links.wiring import Idle, Running, tools_of
 from api.links.wiring import service_of as replication_of
@@ -99,7 +100,8 @@ def create_app(
         app.state.stop_checking = registry.checker.stop
         feeds = Feeds(registry, following)
         metrics.follow(lambda: (registry.store.tip().position, registry.readers.quick().position()))
-        xregistry = XRegistry(registry, settings.max_body, settings.pagelimit, settings.max_inlined)
+        copies = Copies(registry.readers)
+        xregistry = XRegistry(registry, settings.max_body, settings.pagelimit, settings.max_inlined, copies)
         found = Place(discovery.Discovery(settings.other_registries), open=True)
         fixed = dict.fromkeys(discovery.PATHS, found)
         service = service_of(settings, registry, metrics.registry, resolver) if delivers else None
@@ -117,7 +119,7 @@ def create_app(
             **_messages(registry, settings.max_body),
             CHECK: Place(Check(registry, settings.max_body)),
             **_history(registry, feeds, families),
-            LINKS: Place(Links(LinkParts(registry, replication))),
+            LINKS: Place(Links(LinkParts(registry, replication, copies.changed))),
             PREVIEWS: Place(Previews(parts, gate, families), open=True),
         }
         most = min(settings.compat_body, settings.max_body)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -47,12 +47,17 @@ class Replication(Protocol):
         """
 
 
+def _nobody() -> None:
+    """Nobody wants to be told."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """registry: whose links they are. replication: runs them."""
+    """registry: whose links they are. replication: runs them. changed: is told when one of them is another one."""
 
     registry: Registry
     replication: Replication
+    changed: Callable[[], None] = _nobody
 
 
 def check_admin(caller: Caller) -> None:

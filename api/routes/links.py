@@ -141,6 +141,7 @@ class Links:
             return await tried(request, self._registry.road, command, None, own=True)
         await asyncio.to_thread(self._forget, command.xid)
         recorded: Recorded = await asyncio.wrap_future(self._registry.road.submit(command, request.caller))
+        self._parts.changed()
         known = recorded.xregcorrelationid
         headers = [(CORRELATION, known.encode())] if known is not None else []
         if code == 204:

@@ -10,6 +10,7 @@ from starlette.types import Receive
 from api.answer import Answer
 from api.definitions import Latest
 from api.limits import MAX_BODY, body_of
+from api.links.canonical import Copies
 from api.moments import Moments
 from api.paths import OFFERED, allowed, locate
 from api.problem import root_link
@@ -25,16 +26,24 @@ class XRegistry:
     """The surface of the xRegistry paths.
 
     max_body: bytes that a request may hold. pagelimit: members of a collection in one answer, max_inlined: entities in
-    one that inlines, 0 for any number.
+    one that inlines, 0 for any number. copies: knows what is written elsewhere.
     """
 
-    def __init__(self, registry: Registry, max_body: int = MAX_BODY, pagelimit: int = 0, max_inlined: int = 0) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        max_body: int = MAX_BODY,
+        pagelimit: int = 0,
+        max_inlined: int = 0,
+        copies: Copies | None = None,
+    ) -> None:
         self._max_body = max_body
         self._readers = registry.readers
         self._streams = Streams()
         self._latest = Latest(registry.readers.quick())
         moments = Moments(registry.readers, self._latest, registry.store.clock)
         self._reading = Reading(registry.readers, self._latest, moments, self._streams, pagelimit, max_inlined)
+        self._copies = copies or Copies(registry.readers)
         self._writing = Writing(registry.road, registry.readers, self._latest)
 
     async def answer(self, request: Request, receive: Receive) -> Answer:
@@ -46,7 +55,7 @@ class XRegistry:
             return await self._writing.answer(request, await body_of(request, receive, self._max_body))
         if request.segments == (OFFERED,):
             return await self._reading.offered(request)
-        return await self._reading.answer(request)
+        return self._copies.told(await self._reading.answer(request), request)
 
     def allow(self, request: Request) -> str:
         """The methods that a path takes. Raises: Problem where there is no such path."""

@@ -33,9 +33,14 @@ def check_copies(events: Iterable[EntityEvent], world: World, context: Context) 
 
 def copied(link: Link, xid: str) -> Problem:
     """The problem of a write to a copy."""
-    authority = f"{link.url}{xid if link.dialect == LOG else ''}"
-    detail = f"it is a copy, which came over the link {link.id}; it is written at {authority}"
-    return Readonly(xid, detail=detail, extensions={"authority": authority})
+    found = authority(link, xid)
+    detail = f"it is a copy, which came over the link {link.id}; it is written at {found}"
+    return Readonly(xid, detail=detail, extensions={"authority": found})
+
+
+def authority(link: Link, xid: str) -> str:
+    """Where a copy is written: its URL there, or that of the whole registry where it may have another name."""
+    return f"{link.url}{xid if link.dialect == LOG else ''}"
 
 
 def owner(xid: str, links: Sequence[Link], private: Mapping[str, Any]) -> Link | None:
