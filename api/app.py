@@ -18,6 +18,7 @@ from api.feeds.following import Following
 from api.front import Front, Manners, Place
 from api.jwt import Claims, IssuedTokens, Keys
 from api.links.canonical import Copies
+from api.links.metrics import follow as measure_links
 from api.links.parts import Parts as LinkParts
 from api.links.wiring import Idle, Running, tools_of
 from api.links.wiring import service_of as replication_of
@@ -114,6 +115,7 @@ def create_app(
         replicating = replication_of(settings, registry, states) if delivers else None
         tools = tools_of(settings, registry, states)
         replication = Running(states, tools, replicating) if replicating else Idle(states, tools)
+        measure_links(metrics.registry, registry.readers, replication)
         own = {
             **_own_places(registry, metrics),
             **_messages(registry, settings.max_body),
