@@ -8,6 +8,7 @@ from typing import Final
 from domain.links.link import EVENTS, LOG, MESSAGECATALOG, PULL, PUSH, SCHEMAREGISTRY, XREGISTRY, Link
 from projections.replication.hearing import LogEvents
 from projections.replication.older.pull import OlderPull
+from projections.replication.older.push import OlderPush
 from projections.replication.pull import LogPull
 from projections.replication.push import LogPush
 from projections.replication.runner import Runner, Tools
@@ -22,5 +23,7 @@ RUNNERS: Final[Mapping[tuple[str, str], Callable[[Link, Tools], Runner]]] = {
     (XREGISTRY, PULL): StandardPull,
     (XREGISTRY, PUSH): StandardPush,
     (SCHEMAREGISTRY, PULL): OlderPull,
+    (SCHEMAREGISTRY, PUSH): OlderPush,
     (MESSAGECATALOG, PULL): OlderPull,
+    (MESSAGECATALOG, PUSH): OlderPush,
 }

@@ -70,10 +70,13 @@ class Older:
         found = self._json(f"{self.path(group)}/{self.family.children}")
         return None if found is None else _ids(found)
 
-    def numbers(self, group: str, id: str) -> list[int] | None:
-        """The numbers of a definition's Versions, ascending."""
-        found = self._json(f"{self.path(group, id)}/versions")
-        return None if found is None else sorted(found)
+    def numbers(self, group: str, id: str) -> list[int]:
+        """The numbers of a definition's Versions, ascending; none where there is no such one."""
+        return self.numbers_at(self.path(group, id))
+
+    def numbers_at(self, path: str) -> list[int]:
+        """The same by the path of the definition; none where there is no such one."""
+        return sorted(self._json(f"{path}/versions") or [])
 
     def version(self, group: str, id: str, number: int, tag: str = "") -> Published | None:
         """A Version. Raises: Unchanged where it still has this tag."""
@@ -94,12 +97,12 @@ class Older:
         response = self._get(self.path(group, id))
         return None if response is None else self._published(response, "").authority
 
-    def put(self, group: str, body: Mapping[str, Any]) -> bool:
-        """Has a Group be as a body says. True where it is new."""
-        return self._remote.ask("PUT", self.path(group), json=body).status_code == 201
+    def put(self, group: str, body: Mapping[str, Any]) -> None:
+        """Has a Group be as a body says."""
+        self._remote.ask("PUT", self.path(group), json=body)
 
-    def post(self, group: str, id: str, version: Published) -> str:
-        """Adds a Version to a definition; gives its path below the base."""
+    def post(self, group: str, id: str, version: Published) -> None:
+        """Adds a Version to a definition."""
         stated = {"authority": version.authority, "id": version.uri}
         told = {name: stated.get(name, getattr(version.attributes, name)) for name in names_of(self.family)}
         query = "&".join(
@@ -109,8 +112,7 @@ class Older:
         )
         headers = {"content-type": version.contenttype.encode("latin-1", "replace")} if version.contenttype else {}
         path = f"{self.path(group, id)}?{query}"
-        response = self._remote.ask("POST", path, content=version.content, headers=headers)
-        return _below(response.headers.get("location", ""), self.family)
+        self._remote.ask("POST", path, content=version.content, headers=headers)
 
     def delete(self, path: str) -> None:
         """Removes what is at a path below the base, if it is there."""

@@ -56,7 +56,7 @@ class Definitions:
     def _brought(self, group: str, id: str, place: str) -> set[str]:
         found: set[str] = set()
         uris: set[str] = set()
-        for number in self._there.numbers(group, id) or ():
+        for number in self._there.numbers(group, id):
             version = self._fetched(group, id, number)
             if version is None:
                 continue

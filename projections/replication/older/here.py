@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from commands.log import Recorded
 from domain import xid as xids
 from domain.commands import Command, DeleteEntities
+from domain.compat.attributes import Attributes
 from domain.compat.bodies import group_command, message_command, schema_command
 from domain.compat.catalog.attributes import Schema
 from domain.compat.facade import FacadeDeletion
@@ -19,7 +21,15 @@ from domain.jsontext import loads_own
 from domain.links import LINK
 from domain.links.link import Link
 from projections.compat import Published, Shown
-from projections.compat_definitions import Definition, definition, facade_of, found_by, group_format, schema_of
+from projections.compat_definitions import (
+    Definition,
+    definition,
+    facade_of,
+    found_by,
+    group_format,
+    group_object,
+    schema_of,
+)
 from projections.entities.query import View
 from projections.entities.rows import Row
 from projections.replication.older import client
@@ -107,10 +117,40 @@ class Here:
         with self.view() as view:
             return Published(view).versions(xid)
 
-    def document(self, shown: Shown) -> Definition | None:
-        """A Version with all that goes with it."""
+    def all(self) -> list[str]:
+        """The xids of the Groups and definitions in scope, in tree order."""
+        scope = self.link.scope
         with self.view() as view:
-            return self._definition(view, shown)
+            rows = view.subtree(f"/{self.family.groups}", (self.family.groups, self.family.type))
+            return [row.xid for row in rows if scope.has(row.xid)]
+
+    def group_body(self, group: Row) -> dict[str, Any]:
+        """A Group as a body that would make it."""
+        return _told(group_object(group, self.family))
+
+    def published(self, shown: Shown) -> client.Published | None:
+        """A Version as it is sent; None for one whose document is elsewhere."""
+        with self.view() as view:
+            found = self._definition(view, shown)
+        if found is None or found.elsewhere is not None:
+            return None
+        return client.Published(
+            uri=shown.uri,
+            authority=found.authority or self.base,
+            path="",
+            attributes=Attributes(found.description, found.about, found.format),
+            content=found.content,
+            contenttype=found.contenttype,
+            tag="",
+        )
+
+    def digest(self, shown: Shown) -> str:
+        """SHA-256 of a Version's document, also of one that is made of attributes."""
+        stored = shown.row.document or shown.facade.get("document")
+        if stored or self.family is SCHEMAREGISTRY:
+            return str(stored or "")
+        found = self.published(shown)
+        return sha256(found.content or b"").hexdigest() if found else ""
 
     def _definition(self, view: View, shown: Shown) -> Definition | None:
         return definition(view, self.family, definition_of(shown.row.xid), shown, self._root)
@@ -119,8 +159,7 @@ class Here:
 
     def put_group(self, xid: str, body: Mapping[str, Any]) -> None:
         """Has a Group be as a body of the older API says; nothing where it is so. Raises: Problem."""
-        told = {name: body[name] for name in ("format", "description", "groupProperties") if name in body}
-        self._do(group_command(self.family, xid, self.base, told))
+        self._do(group_command(self.family, xid, self.base, _told(body)))
 
     def add(self, xid: str, version: client.Published) -> None:
         """Adds a Version to a definition, under its URI (LEG-903, LEG-904). Raises: Problem."""
@@ -143,6 +182,11 @@ class Here:
 
     def _do(self, command: Command) -> Recorded:
         return self._tools.do(self.link, command)
+
+
+def _told(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What a Group says of itself, less its name and what each registry sets by itself."""
+    return {name: body[name] for name in ("format", "description", "groupProperties") if body.get(name) is not None}
 
 
 def definition_of(xid: str) -> str:

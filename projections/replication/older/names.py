@@ -16,8 +16,7 @@ _DIGITS: Final = 8
 
 def places(link: Link, collection: str, id: str, authority: str) -> list[str]:
     """The xids that something may have here, the first choice first. id: decoded. Raises: ValueError."""
-    names = [id, renamed(id, authority)] if link.conflicts == RENAME else [id]
-    return [f"{collection}/{to_xid(name)}" for name in names]
+    return [f"{collection}/{to_xid(name)}" for name in ids(link, id, authority)]
 
 
 def group_places(link: Link, xid: str, base: str) -> list[str]:
@@ -26,6 +25,7 @@ def group_places(link: Link, xid: str, base: str) -> list[str]:
     return places(link, f"/{xids.segments(xid)[0]}", from_xid(xids.entity_id(chosen)), base)
 
 
-def renamed(id: str, authority: str) -> str:
-    """The name of something of an authority where its own name is taken."""
-    return f"{id}.{sha256(authority.encode()).hexdigest()[:_DIGITS]}"
+def ids(link: Link, id: str, authority: str) -> list[str]:
+    """The names that something of an authority may have, its own first, and the one for when that is taken."""
+    other = f"{id}.{sha256(authority.encode()).hexdigest()[:_DIGITS]}"
+    return [id, other] if link.conflicts == RENAME else [id]

@@ -1,0 +1,77 @@
+"""Writing to another registry through an older API what comes to be here."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Final
+
+from commands.mapper import EventMapper
+from domain.links.link import Link
+from projections.feed import interactions
+from projections.replication.older.client import Older
+from projections.replication.older.findings import Findings
+from projections.replication.older.here import Here, definition_of
+from projections.replication.older.sending import Sending
+from projections.replication.older.sent import Sent
+from projections.replication.runner import Tools
+
+_MAPPER: Final = EventMapper()
+
+
+class Nameless(Exception):
+    """What is written elsewhere has to say where it is from."""
+
+    def __init__(self) -> None:
+        super().__init__("a link that pushes needs a public URL of this registry, set as ANNALS_PUBLIC_URL")
+
+
+class OlderPush:
+    """All of it at the start, then whatever the log says that has changed. It needs an older API there and no more."""
+
+    def __init__(self, link: Link, tools: Tools) -> None:
+        self._link = link
+        self._tools = tools
+        self._here = Here(link, tools)
+
+    def run(self) -> None:
+        """See `Runner`."""
+        if not self._tools.public_url:
+            raise Nameless
+        findings = Findings(self._link.id, self._tools.states)
+        stopping = self._tools.stopping
+        with closing(self._tools.remote(self._link)) as remote:
+            there = Older(remote, self._here.family)
+            sending = Sending(there, self._here, Sent(self._link.id, self._tools.states), findings)
+            cursor = self._end()
+            sending.everything(stopping.is_set)
+            while not stopping.is_set():
+                findings.tell(cursor)
+                self._tools.wait(self._link.interval)
+                until = self._end()
+                self._send(sending, cursor, until)
+                cursor = until
+
+    def _send(self, sending: Sending, after: int, until: int) -> None:
+        """Sends what the log has between two positions, as it is by now."""
+        touched = self._touched(after, until)
+        for xid in sorted(touched, key=lambda xid: -xid.count("/")):  # a Group ends after what is in it
+            if self._tools.stopping.is_set():
+                return
+            if xid.count("/") > 2:
+                sending.definition(xid)
+            else:
+                sending.group(xid)
+
+    def _touched(self, after: int, until: int) -> set[str]:
+        """The Groups and definitions that events are about, or about something in them."""
+        prefix = f"/{self._here.family.groups}/"
+        log = self._tools.readers.quick
+        return {
+            definition_of(_MAPPER.of_row(row).xid)
+            for _, rows in interactions(lambda: log().log, after, until)
+            for row in rows
+            if row.stream.startswith(prefix)
+        }
+
+    def _end(self) -> int:
+        return self._tools.readers.quick().position()
