@@ -21,6 +21,7 @@ def text_of(time: datetime) -> str:
     return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
+@lru_cache(maxsize=64)
 def time_of(text: str) -> datetime:
     """The inverse of `text_of`."""
     return datetime.fromisoformat(text)
