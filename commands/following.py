@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from commands import proof, sql, tables
@@ -10,21 +10,26 @@ from commands.appending import Several
 from commands.clock import text_of
 from commands.log import Recorded, Tip, Writing, storable
 from commands.proof import Interaction
-from domain.commands import Follow
+from domain.commands import Follow, ReplaceModel
 from domain.events import EntityEvent
-from domain.links.following import taken_in
+from domain.links.following import redefined, taken_in
 from domain.links.foreign import Foreign
 from domain.links.link import Link
 from domain.problems import NotFound
 from domain.refusals import Diverged
 
+#: Records a change of this registry's model.
+Define = Callable[[ReplaceModel], Recorded]
+
 _KNOWN: Final = "SELECT folded FROM interaction WHERE folded {among}"
 
 
-def follow(tx: Writing, command: Follow) -> Recorded:
+def follow(tx: Writing, command: Follow, define: Define) -> Recorded:
     """Records what of the interactions is new and wanted, as one change: all of it or nothing.
 
-    Raises: NotFound where the link is gone, Diverged where they do not go on where this registry stands.
+    define: records a change of the model, as the link whose doing it is.
+    Raises: NotFound where the link is gone, Diverged where they do not go on where this registry stands; what refuses
+    the model that they come under.
     """
     link = next((each for each in tx.world.links if each.xid == command.xid), None)
     if link is None or link.promoted or not link.follows_log:
@@ -33,6 +38,10 @@ def follow(tx: Writing, command: Follow) -> Recorded:
     recorded: list[tuple[int, EntityEvent]] = []
     documents: dict[str, bytes] = {}
     for foreign in _new(tx, command.interactions):
+        if (model := redefined(foreign, link, tx.world)) is not None:
+            several.write(tx.connection)  # for what looks at all entities of a type
+            recorded += define(model).events
+            several = Several(tx.world, tx.tip.chain, tx.tip.state)
         events = taken_in(foreign, link, tx.world)
         if events:
             closed = several.add(_facts(foreign, tx.tip.position, len(events)), events)
@@ -40,7 +49,7 @@ def follow(tx: Writing, command: Follow) -> Recorded:
                 raise _unequal(link, foreign)
             tx.tip = Tip(closed.last, foreign.time, closed.chain, closed.state)
             recorded += enumerate(events, closed.first)
-            documents |= foreign.documents
+            documents |= _documents(foreign, events)
     sql.insert(tx.connection, tables.document, list(documents.items()), "ON CONFLICT DO NOTHING")
     several.write(tx.connection)
     last = command.interactions[-1]
@@ -57,6 +66,12 @@ def _new(tx: Writing, interactions: Sequence[Foreign]) -> Iterator[Foreign]:
         if each.xregcorrelationid.casefold() not in known:
             known.add(each.xregcorrelationid.casefold())
             yield each
+
+
+def _documents(foreign: Foreign, events: Sequence[EntityEvent]) -> dict[str, bytes]:
+    """Those that events refer to: others are not for this registry to have."""
+    named = {event.private.get("document") for event in events}
+    return {digest: content for digest, content in foreign.documents.items() if digest in named}
 
 
 def _facts(foreign: Foreign, after: int, events: int) -> Interaction:

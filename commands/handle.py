@@ -118,11 +118,17 @@ def record(tx: Writing, asked: Waiting, inline: Sequence[InlineProjection], deci
     role = _role(asked.who, asked.command)
     if asked.condition:
         asked.condition(tx)
-    recorded = follow(tx, asked.command) if isinstance(asked.command, Follow) else _decided(tx, asked, role, decide)
+    recorded = _recorded(tx, asked, role, decide)
     if recorded.events:
         for projection in inline:
             projection.apply(tx.connection, recorded.events)
     return replace(recorded, answer=asked.answer(tx, recorded)) if asked.answer else recorded
+
+
+def _recorded(tx: Writing, asked: Waiting, role: Role, decide: Decide) -> Recorded:
+    if isinstance(asked.command, Follow):
+        return follow(tx, asked.command, lambda model: _decided(tx, replace(asked, command=model), role, decide))
+    return _decided(tx, asked, role, decide)
 
 
 def _decided(tx: Writing, asked: Waiting, role: Role, decide: Decide) -> Recorded:

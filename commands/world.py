@@ -96,7 +96,9 @@ class ModelCache:
 
 
 class LinkCache:
-    """The links read last, by the position of the newest event about any of them."""
+    """The links read last, by the position of the newest event about any of them. Committed ones only: what is undone
+    gives its positions back, and the next event there may be another one.
+    """
 
     def __init__(self) -> None:
         self._held: tuple[int, tuple[Link, ...]] = (0, ())
@@ -130,6 +132,7 @@ class SqlWorld:
         self._models = models
         self._link_cache = linked or LinkCache()
         self._linked: int | None = None
+        self._links: tuple[Link, ...] | None = None
         self._model: Model | None = None
         self._model_hash: bytes | None = None
         self._known: dict[str, Known] = {}
@@ -154,10 +157,13 @@ class SqlWorld:
 
     @property
     def links(self) -> Sequence[Link]:
-        if self._linked is None:
-            self._linked = sql.value(self._connection, LINKED) or 0
-        found = self._link_cache.find(self._linked)
-        return found if found is not None else self._link_cache.hold(self._linked, self._read_links())
+        if self._links is None:
+            if self._linked is None:
+                self._links = self._read_links()
+            else:
+                held = self._link_cache.find(self._linked)
+                self._links = held if held is not None else self._link_cache.hold(self._linked, self._read_links())
+        return self._links
 
     def prefetch(self, names: Iterable[str]) -> None:
         unknown: set[str] = set()
@@ -256,7 +262,7 @@ class SqlWorld:
         if event.xid == xids.MODEL:
             self._model = self._model_hash = None
         elif event.type == links.TYPE:
-            self._linked = None
+            self._linked = self._links = None
         if pointer(event) is not None:
             self._pointers = True
 
@@ -270,7 +276,7 @@ class SqlWorld:
             self._known.pop(key, None)
         self._unsettled.clear()
         self._model = self._model_hash = None
-        self._linked = None
+        self._linked = self._links = None
 
     def _never_owned(self, xid: str) -> bool:
         """Whether it is known that the owner never existed, so that nothing below it ever did."""

@@ -11,6 +11,7 @@ from domain import capabilities
 from domain import xid as xids
 from domain.changes import ChangeSet
 from domain.drafts import ResourceDraft, VersionDraft
+from domain.entities import Entity
 from domain.images import Facts
 from domain.jsontext import Json
 from domain.model import GroupType, Model, compile_model
@@ -93,9 +94,7 @@ def _affected(changes: ChangeSet) -> Iterator[str]:
     if xids.REGISTRY in types:
         yield xids.REGISTRY
     for type in sorted(types - {xids.REGISTRY}):
-        for entity in changes.world.of_type(type):
-            if not changes.goes(entity.xid):
-                yield entity.xid
+        yield from (entity.xid for entity in _staying(changes, type))
 
 
 def _comply(changes: ChangeSet, xid: str) -> None:
@@ -152,10 +151,21 @@ def _check_resource_types(changes: ChangeSet, group: GroupType, kept: GroupType)
 
 
 def _check_unused(changes: ChangeSet, type: str) -> None:
-    for entity in changes.world.of_type(type):
-        if not changes.goes(entity.xid) and xids.stream(entity.xid) not in changes.returning:
+    for entity in _staying(changes, type):
+        if xids.stream(entity.xid) not in changes.returning:
             detail = f'"{entity.xid}" is an instance of "{type}", which would go or be renamed'
             raise ModelComplianceError(detail=detail)
+
+
+def _staying(changes: ChangeSet, type: str) -> Iterator[Entity]:
+    """The entities of a type that a new model has to fit, or they it. What becomes of those that a link brings which
+    brings the model, their own log says: there, they went together.
+    """
+    ids = {link.id: link for link in changes.world.links if link.follows_log}
+    link = ids.get(changes.context.link)
+    for entity in changes.world.of_type(type):
+        if not changes.goes(entity.xid) and not (link and link.scope.has(entity.xid)):
+            yield entity
 
 
 def _rebase(changes: ChangeSet) -> None:

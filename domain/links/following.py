@@ -2,7 +2,9 @@
 
 Everything that the API shows stays: xids, epochs, times, ids, images. What belongs to a log is this one's: positions,
 revisions, births. What is apart from the tree never comes over, and of a part of a registry only what is in its scope;
-the registry's own counts of Groups are then refreshed here.
+the registry's own counts of Groups are then refreshed here. Where the Groups in the scope come under another model,
+this registry's own is changed first, as a write of its own. The interaction that brings the model is recorded whatever
+that comes to, by a refresh of the model: when it comes again, an old model must not take the place of a newer one.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from domain import xid as xids
+from domain.commands import ReplaceModel
 from domain.entities import Entity
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed
 from domain.links.foreign import Foreign
 from domain.links.link import Link
+from domain.links.models import merged
 from domain.refusals import Diverged
 from domain.world import World
 
@@ -22,11 +26,28 @@ from domain.world import World
 def taken_in(interaction: Foreign, link: Link, world: World) -> list[EntityEvent]:
     """The events that an interaction comes to here, none where nothing of it is wanted. Raises: Diverged."""
     events = [event for event in interaction.events if link.scope.has(event.xid)]
-    if not events:
+    if not events and not defining(interaction, link):
         return []
     world.prefetch(event.xid for event in events)
     taken = [_local(event, link, world) for event in events]
-    return taken if link.scope.whole else [*recounted(taken, link, world), *taken]
+    if link.scope.whole:
+        return taken
+    models = [_same(xids.MODEL, model, world) for model in defining(interaction, link)]
+    return [*recounted(taken, link, world), *models, *taken]
+
+
+def defining(interaction: Foreign, link: Link) -> list[EntityEvent]:
+    """The event of another model that a part of a registry comes under from there on, if there is one."""
+    return [event for event in interaction.events if event.xid == xids.MODEL and not link.scope.whole]
+
+
+def redefined(interaction: Foreign, link: Link, world: World) -> ReplaceModel | None:
+    """What this registry's model has to become before an interaction is taken in; None where it says so already."""
+    for event in defining(interaction, link):
+        wanted = merged(world.model.source, event.attributes["modelsource"], link.scope)
+        if wanted != world.model.source:
+            return ReplaceModel(wanted)
+    return None
 
 
 def _local(event: EntityEvent, link: Link, world: World) -> EntityEvent:
@@ -54,8 +75,7 @@ def _placed(event: EntityEvent, revision: int, born: int | None) -> EntityEvent:
 
 def recounted(events: Sequence[EntityEvent], link: Link, world: World) -> list[EntityEvent]:
     """The registry with as many Groups as it has then; nothing where none comes or goes. Raises: Diverged."""
-    registry = world.get(xids.REGISTRY)
-    assert registry is not None, "there is a registry before anything else"
+    registry = _root(xids.REGISTRY, world)
     counts = {name: value for name, value in registry.attributes.items() if name.endswith("count")}
     for event in events:
         if len(xids.segments(event.xid)) == 2 and isinstance(event, EntityCreated | EntityDeleted):
@@ -67,15 +87,27 @@ def recounted(events: Sequence[EntityEvent], link: Link, world: World) -> list[E
     return [] if attributes == registry.attributes else [_refreshed(registry, attributes, events[0], world)]
 
 
-def _refreshed(registry: Entity, attributes: dict[str, Any], event: EntityEvent, world: World) -> EntityEvent:
+def _same(xid: str, event: EntityEvent, world: World) -> EntityEvent:
+    """An event at which nothing changes."""
+    entity = _root(xid, world)
+    return _refreshed(entity, entity.attributes, event, world)
+
+
+def _root(xid: str, world: World) -> Entity:
+    found = world.get(xid)
+    assert found is not None, "it is there before anything else"
+    return found
+
+
+def _refreshed(entity: Entity, attributes: dict[str, Any], event: EntityEvent, world: World) -> EntityEvent:
     return EntityRefreshed(
-        xid=registry.xid,
-        type=registry.type,
-        revision=world.revision(registry.xid) + 1,
-        epoch=registry.epoch,
+        xid=entity.xid,
+        type=entity.type,
+        revision=world.revision(entity.xid) + 1,
+        epoch=entity.epoch,
         attributes=attributes,
-        private=registry.private,
-        born=registry.born,
+        private=entity.private,
+        born=entity.born,
         xregcorrelationid=event.xregcorrelationid,
         time=event.time,
     )

@@ -1,17 +1,15 @@
-"""Interactions of another log on their way in: many at a time, each exactly once, with the model that they need."""
+"""Interactions of another log on their way in: many at a time, each exactly once."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
-from domain import xid as xids
-from domain.commands import Follow, ReplaceModel
-from domain.jsontext import loads
+from domain.commands import Follow
+from domain.links.following import defining
 from domain.links.foreign import Foreign
 from domain.links.link import Link
-from domain.links.models import merged
 from domain.refusals import Diverged
 from projections.replication.remote import Remote, RemoteError
 from projections.replication.runner import Tools
@@ -42,10 +40,9 @@ class Intake:
         events = 0
         try:
             for each in interactions:
-                if self._defines(each):
+                if defining(each, self._link):  # what comes under another model is looked up as it stands before
                     self._record(waiting)
                     waiting, events = [], 0
-                    self._define(each)
                 waiting.append(each)
                 events += len(each.events)
                 if events >= TOGETHER:
@@ -61,19 +58,6 @@ class Intake:
         self.cursor = waiting[-1].last
         last = waiting[-1].time.isoformat()
         self._tools.states.note(self._link.id, self.cursor, taken=last, lastcontact=time.time(), error=None)
-
-    def _defines(self, interaction: Foreign) -> bool:
-        """Whether a part of a registry comes under another model from here on."""
-        return not self._link.scope.whole and any(event.xid == xids.MODEL for event in interaction.events)
-
-    def _define(self, interaction: Foreign) -> None:
-        """Has this registry's model say of the link's Groups what that of the other registry says."""
-        (model,) = (event for event in interaction.events if event.xid == xids.MODEL)
-        row = self._tools.readers.quick().entity(xids.MODEL)
-        own: dict[str, Any] = loads(row.attributes)["modelsource"] if row else {}
-        wanted = merged(own, model.attributes["modelsource"], self._link.scope)
-        if wanted != own:
-            self._tools.do(self._link, ReplaceModel(wanted))
 
     def _found(self, remote: Remote | None) -> int:
         """Where the other log stood at the last interaction of the tree that both have; 0 where they have none."""
