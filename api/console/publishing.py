@@ -34,6 +34,7 @@ Mode = Annotated[Literal["structured", "binary"], typer.Option("--contentmode", 
 Partitions = Annotated[
     int | None, typer.Option("--partitions", min=1, help="Of topics that are made; as the brokers have it by default.")
 ]
+Documents = Annotated[bool, typer.Option("--documents", help="With the documents, in headers of the log's records.")]
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
 
@@ -44,6 +45,7 @@ def publish(
     once: Once = False,
     contentmode: Mode = "structured",
     partitions: Partitions = None,
+    documents: Documents = False,
     database: Database = None,
 ) -> None:
     """Publish the log on the topic PREFIX.log and its events on PREFIX.events, until Ctrl-C or SIGTERM.
@@ -57,7 +59,8 @@ def publish(
         raise Misused("--prefix: letters, digits, dots, dashes and underscores are needed, 200 at most.")
     to, settings = cluster(brokers), existing(settings_with(database=database))
     with closing(Store(settings.database)) as store, bar("Publishing") as report, stopping() as stop:
-        progress = Progress(store, Records(XRegistryEvents(settings.event_changes), contentmode), prefix)
+        records = Records(XRegistryEvents(settings.event_changes), contentmode)
+        progress = Progress(store, records, prefix, documents=documents)
         publisher = Publisher(progress, to, prefix, partitions=partitions or -1, report=report, tell=_tell)
         _published(publisher, once, stop)
         place = progress.place()

@@ -39,7 +39,7 @@ SECRET: Final = ("token", "password")
 #: Ids of links: what goes into a path, and into the names that others know them by.
 ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._~\-]{0,63}\Z")
 _TOPIC: Final = re.compile(
-    r"kafka://[A-Za-z0-9.\-_]+:[0-9]{1,5}(?:,[A-Za-z0-9.\-_]+:[0-9]{1,5})*/[A-Za-z0-9._\-]{1,249}\Z"
+    r"(?:kafka|ssl)://[A-Za-z0-9.\-_]+:[0-9]{1,5}(?:,[A-Za-z0-9.\-_]+:[0-9]{1,5})*/[A-Za-z0-9._\-]{1,249}\Z"
 )
 #: Seconds between looks at the other registry where a link says nothing: a log is waited at, and repairs are rare.
 _INTERVALS: Final[Mapping[str, float]] = {PULL: 60, PUSH: 60, EVENTS: 3600}
@@ -72,7 +72,7 @@ def wanted(body: Any) -> Wanted:
 def _check_url(url: str, dialect: str, place: Place) -> None:
     if dialect == KAFKA:
         if not _TOPIC.match(url):
-            raise place.refused("value", "kafka://<host>:<port>/<topic> is needed")
+            raise place.refused("value", "kafka://<host>:<port>/<topic> is needed, or ssl:// for TLS")
         return
     try:
         parts = urlsplit(url)

@@ -29,8 +29,9 @@ class Progress:
     The registry's write lock is held while a place is stored, never while a broker is waited for.
     """
 
-    def __init__(self, store: Store, records: Records, prefix: str) -> None:
-        """prefix: of the topics' names, and of the names under which their numbers are kept."""
+    def __init__(self, store: Store, records: Records, prefix: str, *, documents: bool = False) -> None:
+        """prefix: of the topics' names, and of the names under which their numbers are kept. documents: come along."""
+        self._documents = documents
         self._store = store
         self._records = records
         self.prefix = prefix
@@ -61,8 +62,9 @@ class Progress:
         with self._store.engine.begin() as connection:
             log = Log(database.over(connection))
             end = feed.edge(lambda: log, after.log, limit)
+            documents = log.document if self._documents else None
             for interaction, rows in feed.interactions(lambda: log, after.log, end):
-                made, after = self._records.of(interaction, rows, after)
+                made, after = self._records.of(interaction, rows, after, documents)
                 found += made
             return Window(found, after, log.head().last)
 

@@ -9,13 +9,14 @@ Spec: CloudEvents Kafka protocol binding 1.0; EV-77, EV-78, EV-79.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from commands.proof import Interaction, LogRow
 from domain import xid as xids
+from projections.documents import referred
 from projections.logrows import SCHEMA_VERSION, TableRow, table_rows
 from projections.subscriptions.sinks import kafka_records
 from projections.xregistry_events import Message, XRegistryEvents
@@ -34,8 +35,14 @@ LAST: Final = "annals_last"
 INTERACTION: Final = "annals_interaction"
 #: Header of the log's records: which columns they have.
 SCHEMA: Final = "annals_schema"
+#: Header of the log's records where documents come along: the bytes of the one that a Version refers to. A Resource
+#: refers to the one of a Version, which is in an event of its own.
+DOCUMENT: Final = "annals_document"
+_VERSION: Final = 6
 
 Headers = list[tuple[str, bytes]]
+#: Gives the bytes of a document by its hash, None where it is lost.
+Documents = Callable[[str], bytes | None]
 
 
 class Place(NamedTuple):
@@ -67,10 +74,17 @@ class Records:
         self._events = events
         self._contentmode = contentmode
 
-    def of(self, interaction: Interaction, rows: Iterable[LogRow], place: Place) -> tuple[list[Published], Place]:
-        """The records of an interaction, or of its next part, and the place behind them."""
+    def of(
+        self, interaction: Interaction, rows: Iterable[LogRow], place: Place, documents: Documents | None = None
+    ) -> tuple[list[Published], Place]:
+        """The records of an interaction, or of its next part, and the place behind them.
+
+        documents: come along in the log; None where they do not.
+        """
         stored = list(rows)
         log = [_logged(row) for row in table_rows(interaction, stored)]
+        if documents is not None:
+            log = [_with_document(record, row, documents) for record, row in zip(log, stored, strict=True)]
         messages = self._events.messages(interaction, stored)
         events = [self._told(interaction, message, number) for number, message in enumerate(messages, place.events + 1)]
         return [*log, *events], Place(place.log + len(log), place.events + len(events))
@@ -96,6 +110,12 @@ def _logged(row: TableRow) -> Published:
     facts = _facts(row.position, row.position, row.first, row.last, row.xregcorrelationid)
     headers = [("content-type", b"application/json"), (SCHEMA, _text(SCHEMA_VERSION)), *facts]
     return Published(LOG, row.position, group(row.stream), orjson.dumps(row._asdict(), default=_base64), headers)
+
+
+def _with_document(record: Published, row: LogRow, documents: Documents) -> Published:
+    sha256 = referred(row) if len(xids.segments(row.stream)) == _VERSION else None
+    content = documents(sha256) if sha256 is not None else None
+    return record if content is None else record._replace(headers=[*record.headers, (DOCUMENT, content)])
 
 
 def _facts(number: int, position: int, first: int, last: int, interaction: str) -> Headers:

@@ -58,12 +58,16 @@ class Tools:
         caller = Caller(f"links/{link.id}", Role.ADMIN, link=link.id)
         return self.submit(command, caller).result(PATIENCE)
 
+    def credential(self, link: Link) -> dict[str, Any]:
+        """What a link shows the other side, secret values included; empty for nothing. Raises: LookupError."""
+        found: dict[str, Any] = dict(link.attributes.get("credential") or {})
+        for name, value in self.reveal(link).items():
+            found[name.removeprefix(CREDENTIAL)] = value
+        return found
+
     def remote(self, link: Link, url: str | None = None) -> Remote:
         """The other registry; to be closed. url: where it is not the link's. Raises: LookupError."""
-        credential: dict[str, Any] = dict(link.attributes.get("credential") or {})
-        for name, value in self.reveal(link).items():
-            credential[name.removeprefix(CREDENTIAL)] = value
-        remote = Remote(url or link.url, credential or None, self.resolver if link.is_older else None)
+        remote = Remote(url or link.url, self.credential(link) or None, self.resolver if link.is_older else None)
         self.remotes.add(remote)
         return remote
 

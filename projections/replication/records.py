@@ -1,0 +1,73 @@
+"""Records of the topic that a log is published on, as whole interactions."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from commands.clock import time_of
+from commands.mapper import UnreadableEvent
+from domain.events import EntityEvent
+from domain.jsontext import InvalidJson, loads_own
+from domain.links.foreign import Foreign
+from projections.logrows import SCHEMA_VERSION, event_of
+from projections.publishing.records import DOCUMENT, SCHEMA
+from projections.replication.lines import BrokenFeed
+
+
+class Row(NamedTuple):
+    """A record. value: JSON of one row of the log as a table."""
+
+    value: bytes
+    headers: dict[str, bytes]
+
+
+class Assembly:
+    """Makes interactions of rows, over many calls."""
+
+    def __init__(self) -> None:
+        self._events: list[EntityEvent] = []
+        self._documents: dict[str, bytes] = {}
+
+    def of(self, rows: Iterable[Row]) -> Iterator[Foreign]:
+        """The interactions that end with some of the rows, which follow those given before.
+
+        Raises: BrokenFeed.
+        """
+        for row in rows:
+            try:
+                facts = self._taken(row)
+                if facts["position"] == facts["last"]:
+                    yield _foreign(facts, self._events, self._documents)
+                    self._events, self._documents = [], {}
+            except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
+                raise BrokenFeed(f"a record cannot be read: {' '.join(str(error).split())[:200]}") from error
+
+    def _taken(self, row: Row) -> dict[str, Any]:
+        if (version := row.headers.get(SCHEMA)) != str(SCHEMA_VERSION).encode():
+            raise BrokenFeed(
+                f"a record has columns of schema {version!r}, this program knows those of {SCHEMA_VERSION}"
+            )
+        facts: dict[str, Any] = loads_own(row.value)
+        if facts["position"] != facts["first"] + len(self._events):
+            raise BrokenFeed(f"position {facts['position']} does not go on where an interaction begins")
+        self._events.append(event_of(facts["topic"], facts["revision"], facts["state"]))
+        if (content := row.headers.get(DOCUMENT)) is not None:
+            self._documents[sha256(content).hexdigest()] = content
+        return facts
+
+
+def _foreign(facts: dict[str, Any], events: list[EntityEvent], documents: dict[str, bytes]) -> Foreign:
+    return Foreign(
+        last=facts["last"],
+        xregcorrelationid=facts["xregcorrelationid"],
+        time=time_of(facts["time"]),
+        caller=facts["caller"],
+        command=facts["command"],
+        registry_url=facts["registry_url"],
+        state=b64decode(facts["statehash"], validate=True),
+        events=tuple(events),
+        documents=documents,
+    )
