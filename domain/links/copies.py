@@ -27,7 +27,7 @@ def check_copies(events: Iterable[EntityEvent], world: World, context: Context) 
     if links:
         for event in reversed(tuple(events)):  # what a write is about comes behind what is above it
             for link in links:
-                if _owns(link, event, world):
+                if _owns(link, event, world) or (not context.link and _defines(link, event, world)):
                     raise copied(link, event.xid)
 
 
@@ -55,7 +55,7 @@ def _brings(link: Link, xid: str, private: Mapping[str, Any]) -> bool:
 
 def _owns(link: Link, event: EntityEvent, world: World) -> bool:
     if link.follows_log:
-        return link.scope.has(event.xid) or _defines(link, event, world)
+        return link.scope.has(event.xid)
     segments = xids.segments(event.xid)
     if len(segments) < 2:
         return False
@@ -77,8 +77,11 @@ def _wrote(group: Entity, event: EntityEvent) -> bool:
 
 
 def _defines(link: Link, event: EntityEvent, world: World) -> bool:
-    """Whether another model says something else of the Groups that a link brings."""
-    if event.xid != xids.MODEL or isinstance(event, EntityRefreshed):
+    """Whether another model says something else of the Groups that a link brings.
+
+    Links may say so: where two bring Groups of one type, their registries agree on it or one of them leads.
+    """
+    if not link.follows_log or event.xid != xids.MODEL or isinstance(event, EntityRefreshed):
         return False
     before = world.get(xids.MODEL)
     old, new = _groups(before.attributes if before else {}), _groups(event.attributes)

@@ -61,6 +61,8 @@ def _local(event: EntityEvent, link: Link, world: World) -> EntityEvent:
         # An empty registry has a root, capabilities and a model of its own, until those that it copies come; that
         # these come into being is told to nobody (EV-03).
         return EntityRefreshed(**{**event.__dict__, "revision": revision, "born": entity.born})
+    if entity is None and isinstance(event, EntityDeleted):  # it came and went at once, or was kept since it went
+        return _placed(event, revision, None)
     if entity is None or entity.xid != event.xid:
         raise _diverged(link, event, "is not here")
     return _placed(event, revision, None if isinstance(event, EntityDeleted) else entity.born)
