@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from typing import Any
 
 from domain import xid as xids
 from domain.commands import ReplaceModel
@@ -23,6 +25,8 @@ class StandardPull:
         self._link = link
         self._tools = tools
         self._tried: dict[str, tuple[bytes, bytes]] = {}
+        self._model: Mapping[str, Any] | None = None
+        self._types: Sequence[str] = ()
 
     def run(self) -> None:
         """See `Runner`."""
@@ -38,6 +42,9 @@ class StandardPull:
         source.look()
         copies = Copies(self._link, self._tools, source, self._tried)
         for root in _roots(self._link):
+            if root != xids.REGISTRY and xids.segments(root)[0] not in source.types:
+                copies.conflicts.add(root, "the other registry has no Groups of this type")
+                continue
             groups = source.groups(root)
             if groups is None:
                 continue
@@ -61,13 +68,14 @@ class StandardPull:
         """
         given = source.modelsource()
         here = Here(self._tools.readers.quick())
-        if given is not None:
+        if given is not None and given != self._model:
             wanted = merged(here.model.source, given, self._link.scope)
             if compile_model(wanted).full.get("groups") != here.model.full.get("groups"):
                 self._tools.do(self._link, ReplaceModel(wanted))
                 here = Here(self._tools.readers.quick())
-        source.model = here.model
-        source.types = [plural for plural in here.model.groups if self._link.scope.of_type(plural)]
+            known = compile_model(dict(given)).groups
+            self._model, self._types = given, [plural for plural in known if self._link.scope.of_type(plural)]
+        source.model, source.types = here.model, self._types
 
 
 def _roots(link: Link) -> list[str]:

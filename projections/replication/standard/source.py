@@ -52,15 +52,17 @@ class Source:
         self._nests = "inline" in self._flags
         self._signs: dict[str, bytes] = {}
         self._looks = 0
+        self._model = "/modelsource"
 
     def modelsource(self) -> Mapping[str, Any] | None:
         """Its model; None where it is what it was when it was kept."""
         try:
-            return self.answers.changed("/modelsource")
+            return self.answers.changed(self._model)
         except RemoteError as error:
-            if error.status is None or error.status not in (400, 404, 405, 501):
+            if self._model == "/model" or error.status not in (400, 404, 405, 501):
                 raise
-        return self.answers.changed("/model")
+        self._model = "/model"  # which says the same and more
+        return self.answers.changed(self._model)
 
     def forget(self) -> None:
         """The next look takes in everything, whether it has changed or not."""
@@ -84,7 +86,7 @@ class Source:
             except RemoteError as error:
                 if error.status == 404 and root != xids.REGISTRY:
                     return iter(())
-                if error.status is None or error.status not in (400, 404, 405, 406, 413):
+                if error.status not in (400, 404, 405, 406, 413):
                     raise
                 self._nests = False  # it says that it nests, and does not, or not that much
             else:
