@@ -5,7 +5,7 @@ What it says may be a moment old after a crash. Then some of what was taken in c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
@@ -17,6 +17,11 @@ from projections.replication import tables
 from projections.subscriptions import store
 from projections.subscriptions.store import Books
 
+#: The subject that stands for more than can be kept.
+EVERYTHING: Final = "*"
+#: Subjects that are kept for one link at most, and characters of one: whoever sends events chooses them.
+_MOST: Final = 1000
+_LONGEST: Final = 2000
 #: The fact that says when an event came in to a process that does not run its link.
 TOLD: Final = "told"
 
@@ -54,20 +59,22 @@ class States:
             at = cursor if cursor is not None else row[0] if row else -1
             db.upsert(tables.state, [(link, at, dumps(merged).decode())])
 
-    def hear(self, link: str, subjects: Iterable[str]) -> None:
-        """Keeps what a link has been told of. Raises: as `read`."""
+    def hear(self, link: str, subjects: Sequence[str]) -> None:
+        """Keeps what a link has been told of, for it to take. Raises: as `read`."""
+        if not subjects:
+            return
         with self.writing() as db:
-            db.upsert(tables.heard, [(link, subject) for subject in sorted(set(subjects))])
+            (known,) = db.one("SELECT count(*) FROM replication_heard WHERE link = ?", (link,))
+            kept = {EVERYTHING} if known + len(subjects) > _MOST else {_kept(subject) for subject in subjects}
+            for subject in sorted(kept):
+                db.run("INSERT INTO replication_heard VALUES (?, ?) ON CONFLICT DO NOTHING", (link, subject))
 
-    def heard(self, link: str) -> list[str]:
-        """Subjects that a link has been told of and has not looked at. Raises: as `read`."""
-        with self.reading() as db:
-            return [row[0] for row in db.all("SELECT subject FROM replication_heard WHERE link = ?", (link,))]
-
-    def looked(self, link: str, subjects: Iterable[str]) -> None:
-        """Takes subjects away, before they are looked at. Raises: as `read`."""
+    def taken(self, link: str) -> list[str]:
+        """What a link has been told of since it asked last. Raises: as `read`."""
         with self.writing() as db:
-            db.delete(tables.heard, [(link, subject) for subject in subjects])
+            found = [row[0] for row in db.all("SELECT subject FROM replication_heard WHERE link = ?", (link,))]
+            db.delete(tables.heard, [(link, subject) for subject in found])
+        return found
 
     def forget(self, link: str) -> None:
         """Removes what is known of a link that is no more. Raises: as `read`."""
@@ -91,3 +98,7 @@ class States:
         """Gives the connection back."""
         with self._lock:
             self._books.close()
+
+
+def _kept(subject: str) -> str:
+    return subject if len(subject) <= _LONGEST and subject.isprintable() else EVERYTHING

@@ -6,11 +6,12 @@ Rules LEG-902, LEG-907, LEG-909, LEG-912, LEG-913.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
 from domain import xid as xids
+from domain.compat.family import Family
 from domain.compat.ids import decoded, to_xid
 from domain.compat.kinds import are_same
 from projections.replication.older.client import Older
@@ -48,17 +49,13 @@ class Mirror:
         if not stopped():
             self._remove_others([place for id in hidden for place in self._places(id)])
 
-    def heard(self, subject: str) -> None:
-        """Brings over what an event of the other registry is about, or its end. Raises: RemoteError."""
-        try:
-            _, _, *named = subject.split("/")
-            ids = [decoded(segment) for segment in named[0:3:2]]
-        except ValueError:
-            return
-        if len(ids) == 2:
-            self.definition(*ids)
-        elif ids:
-            self.group(*ids)
+    def heard(self, subjects: Iterable[str]) -> None:
+        """Brings over what events of the other registry are about, or its end. Raises: RemoteError."""
+        for ids in sorted({_named(self._here.family, subject) for subject in subjects}):
+            if len(ids) == 2:
+                self.definition(*ids)
+            elif ids:
+                self.group(*ids)
 
     def group(self, id: str) -> str | None:
         """Brings over a Group without what is in it, or its end; gives its xid here. Raises: RemoteError."""
@@ -157,3 +154,14 @@ class Mirror:
     def _places(self, id: str) -> list[str]:
         xid = self._xid(id)
         return group_places(self._here.link, xid, self._there.base) if xid is not None else []
+
+
+def _named(family: Family, subject: str) -> tuple[str, ...]:
+    """The ids of the Group, and of the definition, that a subject names; none for another subject."""
+    parts = subject.split("/")
+    if parts[:2] != ["", family.path]:
+        return ()
+    try:
+        return tuple(decoded(segment) for segment in parts[2:5:2])
+    except ValueError:
+        return ()

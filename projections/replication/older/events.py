@@ -1,0 +1,78 @@
+"""Copying from an older API whose registry tells of its changes: each event has the object that it names fetched.
+
+Rules LEG-911 to LEG-913.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from typing import Any, Final
+
+from domain.compat.family import Family
+from domain.compat.uris import path_to
+from domain.links.link import Link
+from projections.replication.older.client import Older
+from projections.replication.older.findings import Findings
+from projections.replication.older.here import Here
+from projections.replication.older.mirror import Mirror
+from projections.replication.runner import Tools
+from projections.replication.states import EVERYTHING
+from projections.replication.subscribing import CARE, Subscribed, about
+
+_ACTIONS: Final = ("updated.v1", "deleted.v1")
+
+
+class OlderEvents:
+    """See the module. All is fetched at the start and after each interval, for events that were lost."""
+
+    def __init__(self, link: Link, tools: Tools) -> None:
+        self._link = link
+        self._tools = tools
+
+    def run(self) -> None:
+        """See `Runner`. Raises: NoPublicUrl as well."""
+        link, tools, here = self._link, self._tools, Here(self._link, self._tools)
+        findings = Findings(link.id, tools.states)
+        root = link.url.removesuffix(here.family.base)
+        with closing(tools.remote(link)) as remote, closing(tools.remote(link, root)) as registry:
+            subscribed = Subscribed(link, tools, registry, wanted(link, here.family))
+            mirror = Mirror(Older(remote, here.family), here, findings)
+            try:
+                subscribed.keep()  # before the first look: what happens after that is told
+                while not tools.stopping.is_set():
+                    tools.states.taken(link.id)
+                    mirror.everything(tools.stopping.is_set)
+                    findings.tell()
+                    self._listen(subscribed, mirror, findings)
+            finally:
+                subscribed.end()
+
+    def _listen(self, subscribed: Subscribed, mirror: Mirror, findings: Findings) -> None:
+        """Fetches what events are about, until it is time to fetch everything."""
+        until = time.monotonic() + self._link.interval
+        while (left := until - time.monotonic()) > 0 and not self._tools.stopping.is_set():
+            if self._tools.hear(min(left, CARE)):
+                subjects = self._tools.states.taken(self._link.id)
+                if EVERYTHING in subjects:
+                    return
+                mirror.heard(subjects)
+                findings.tell()
+            elif subscribed.keep():
+                return
+
+
+def wanted(link: Link, family: Family) -> dict[str, Any]:
+    """The events that a link is to hear of, as the Subscriptions API says it; the source is the URL of the link."""
+    types = [f"{family.events}.{action}" for action in _ACTIONS]
+    return {"source": link.url, "types": types, "filters": about(list(_subjects(link)))}
+
+
+def _subjects(link: Link) -> Iterator[str]:
+    """The paths of what the scope names; none where it has others as well."""
+    scope = link.attributes["scope"]
+    if not scope.get("filters"):
+        for xid in (*scope.get("groups", ()), *scope.get("resources", ())):
+            with suppress(ValueError):  # what no older API shows
+                yield path_to(xid)
