@@ -231,9 +231,9 @@ async def party(name: str, database: str, days: int = 0) -> AsyncIterator[Party]
     settings = Settings(database=database, public_url=f"http://{name}", registryid=name)
     app = create_app(settings, clock=moment.clock, new_id=moment.new_id, caller=ROOT)
     engine = create_engine(database.replace("postgresql:", "postgresql+psycopg:", 1))
-    own = {"clock": moment.clock, "new_id": moment.new_id, "public_url": settings.public_url or ""}
     async with app.router.lifespan_context(app):
-        with closing(Store(database, published=Inline, **own)) as store:
+        again = Store(database, clock=moment.clock, new_id=moment.new_id, public_url=f"http://{name}", published=Inline)
+        with closing(again) as store:
             try:
                 yield Party(name, database, Registry(app, engine, moment), store)
             finally:
