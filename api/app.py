@@ -121,7 +121,7 @@ def create_app(
             **_messages(registry, settings.max_body),
             CHECK: Place(Check(registry, settings.max_body)),
             **_history(registry, feeds, families),
-            LINKS: Place(Links(LinkParts(registry, replication, copies.changed))),
+            LINKS: Place(Links(LinkParts(registry, replication, copies.changed), gate), open=True),
             PREVIEWS: Place(Previews(parts, gate, families), open=True),
         }
         most = min(settings.compat_body, settings.max_body)

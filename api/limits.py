@@ -19,10 +19,7 @@ MAX_BODY: Final = 256 << 20
 
 async def body_of(request: Request, receive: Receive, most: int = MAX_BODY) -> bytes:
     """The whole request body. most: bytes that it may have. Raises: Disconnected, BodyTooLarge, BadRequest."""
-    coding = request.header(b"content-encoding")
-    if coding and coding.strip().lower() != "identity":
-        # Taken as they come, such bytes would be stored as a document that nobody knows how to decode.
-        raise BadRequest(error_detail=f'the body has the content coding "{coding}", and is taken without one only')
+    check_coding(request)
     if _announced(request) > most:
         raise BodyTooLarge(max_size=most)
     parts: list[bytes] = []
@@ -37,6 +34,14 @@ async def body_of(request: Request, receive: Receive, most: int = MAX_BODY) -> b
             raise BodyTooLarge(max_size=most)
         if not message.get("more_body"):
             return b"".join(parts)
+
+
+def check_coding(request: Request) -> None:
+    """Raises: BadRequest for a body that is coded."""
+    coding = request.header(b"content-encoding")
+    if coding and coding.strip().lower() != "identity":
+        # Taken as they come, such bytes would be stored as a document that nobody knows how to decode.
+        raise BadRequest(error_detail=f'the body has the content coding "{coding}", and is taken without one only')
 
 
 def bounded(rows: Iterable[T], most: int) -> Iterator[T]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -14,13 +14,13 @@ from domain.links.properties import PROPERTIES
 from domain.refusals import Forbidden
 from domain.roles import Caller, Role
 from projections.entities.query import View
-from projections.replication.states import Progress
+from projections.replication.states import TOLD, Progress
 from projections.replication.watching import DIFFERS, UNKNOWN
 
 #: What becomes of a link.
 STATES: Final = ("active", "resting", "failing", "diverged", "promoted")
 #: Facts that are told in another form.
-_INNER: Final = ("taken", "diverged")
+_INNER: Final = ("taken", "diverged", TOLD)
 #: Bytes of the document of a link.
 MOST: Final = 1 << 16
 
@@ -31,8 +31,13 @@ class Replication(Protocol):
     def progress(self, link: Link) -> Progress:
         """How far a link is, and how it goes."""
 
-    def wake(self, link: str) -> None:
-        """Has a link look at the other registry now. link: its id."""
+    def wake(self, link: str, subjects: Sequence[str] = ()) -> None:
+        """Has a link look at the other registry now. link: its id. subjects: what it is to look at, for links that take
+        in single objects.
+        """
+
+    def receive(self, link: Link, after: int, lines: Iterable[bytes]) -> int:
+        """Takes in a piece of another log; see `projections.replication.receive`."""
 
     def forget(self, link: str) -> None:
         """Removes what is known of a link that is no more. link: its id."""

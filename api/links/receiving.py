@@ -12,7 +12,7 @@ from starlette.types import Receive
 from api.answer import JSON, Answer
 from api.feeds.asked import parameters, refused, single
 from api.feeds.forms import NDJSON
-from api.limits import MAX_BODY
+from api.limits import MAX_BODY, check_coding
 from api.links.parts import Parts, existing
 from api.problem import root_link
 from api.request import Disconnected, Request
@@ -47,6 +47,7 @@ class Receiving:
             raise refused(_AFTER, f"{given!r} is no position")
         if (request.header(b"content-type") or "").partition(";")[0].strip().lower() != NDJSON:
             raise UnsupportedMediaType(list=NDJSON)
+        check_coding(request)
         body = _Body(receive)
         try:
             work = self._pool.submit(self._received, request.segments[2], int(given), body)

@@ -8,8 +8,9 @@ Spec: CloudEvents HTTP 1.1 Web Hooks, "Abuse Protection"; CloudEvents HTTP Proto
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from starlette.types import Receive
 
@@ -57,8 +58,8 @@ class Sink:
             if request.method == "OPTIONS":
                 return _consent(request, link)
             parameters(request, ())
-            _check(request, await body_of(request, receive, MOST))
-            await asyncio.to_thread(self._parts.replication.wake, link.id)
+            subjects = _subjects(request, await body_of(request, receive, MOST))
+            await asyncio.to_thread(self._parts.replication.wake, link.id, subjects if link.is_older else ())
         finally:
             self._taken -= 1
         return Answer(202, [root_link(request.base)])
@@ -80,20 +81,22 @@ def _consent(request: Request, link: Link) -> Answer:
     return Answer(200, headers)
 
 
-def _check(request: Request, body: bytes) -> None:
-    """Raises: UnsupportedMediaType, ParsingData, BadRequest for what holds no events."""
+def _subjects(request: Request, body: bytes) -> Sequence[str]:
+    """What events are about, one for each. Raises: UnsupportedMediaType, ParsingData, BadRequest for no events."""
     media_type = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
     if media_type == _STRUCTURED:
-        _check_events([_parsed(body)])
-    elif media_type == CLOUDEVENTS_BATCH:
-        _check_events(_parsed(body))
-    elif any(request.header(f"ce-{name}".encode()) is None for name in _REQUIRED):
+        return _subjects_of([_parsed(body)])
+    if media_type == CLOUDEVENTS_BATCH:
+        return _subjects_of(_parsed(body))
+    if any(request.header(f"ce-{name}".encode()) is None for name in _REQUIRED):
         raise UnsupportedMediaType(list=f"{_STRUCTURED}, {CLOUDEVENTS_BATCH}, or any with headers ce-")
+    return [unquote(request.header(b"ce-subject") or "")]
 
 
-def _check_events(events: Any) -> None:
+def _subjects_of(events: Any) -> Sequence[str]:
     if not isinstance(events, list) or not all(_is_event(each) for each in events):
         raise problems.BadRequest(error_detail="these are no CloudEvents")
+    return [str(event.get("subject") or "") for event in events]
 
 
 def _is_event(found: Any) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 
 from api.settings import Settings
@@ -12,10 +13,11 @@ from commands.log import Recorded
 from domain.commands import Command
 from domain.links.link import Link
 from domain.roles import Caller
+from projections.replication.receive import receive
 from projections.replication.repair import repair
 from projections.replication.runner import Tools
 from projections.replication.service import Service
-from projections.replication.states import Progress, States
+from projections.replication.states import TOLD, Progress, States
 from projections.replication.watching import judge
 
 
@@ -30,8 +32,14 @@ class Idle:
         """See `parts.Replication`."""
         return self._states.read(link.id)
 
-    def wake(self, link: str) -> None:
-        """Whoever runs it looks by itself."""
+    def wake(self, link: str, subjects: Sequence[str] = ()) -> None:
+        """See `parts.Replication`. Another process runs it, which looks for this now and then."""
+        self._states.hear(link, subjects)
+        self._states.note(link, None, **{TOLD: time.time()})
+
+    def receive(self, link: Link, after: int, lines: Iterable[bytes]) -> int:
+        """See `parts.Replication`."""
+        return receive(link, self._tools, after, lines)
 
     def forget(self, link: str) -> None:
         """See `parts.Replication`."""
@@ -53,9 +61,11 @@ class Running(Idle):
         super().__init__(states, tools)
         self._service = service
 
-    def wake(self, link: str) -> None:
+    def wake(self, link: str, subjects: Sequence[str] = ()) -> None:
         """See `parts.Replication`."""
-        self._service.wake(link)
+        self._states.hear(link, subjects)
+        if not self._service.wake(link):
+            super().wake(link)
 
 
 def tools_of(settings: Settings, registry: Registry, states: States) -> Tools:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from starlette.types import Receive
 
 from api.answer import JSON, Answer, Headers
+from api.callers import Gate
 from api.dryrun import tried
 from api.feeds.asked import parameters
 from api.headers import CORRELATION
 from api.limits import body_of
 from api.links.parts import MOST, Parts, check_admin, existing, public, status
+from api.links.receiving import Receiving
+from api.links.sink import Sink
 from api.problem import root_link
 from api.request import Request
 from api.rules import NotAllowed
@@ -30,6 +34,8 @@ from projections.replication.lines import BrokenFeed
 from projections.replication.remote import RemoteError
 
 LINKS: Final = "links"
+_EVENTS: Final = "events"
+_LOG: Final = "log"
 _DRYRUN: Final = "dryrun"
 _UNKEPT: Final = (b"cache-control", b"no-store")
 
@@ -37,10 +43,13 @@ Handler = Callable[[Request, Receive], Awaitable[Answer]]
 
 
 class Links:
-    """The surface of `/-/links`."""
+    """The surface of `/-/links`. gate: who asks, but for those who tell a link that something has happened."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, gate: Gate) -> None:
         self._parts = parts
+        self._gate = gate
+        self._sink = Sink(parts)
+        self._receiving = Receiving(parts)
         self._registry: Registry = parts.registry
         self._handlers: Mapping[int, Mapping[str, Handler]] = {
             0: {"GET": self._list, "POST": self._create},
@@ -55,6 +64,9 @@ class Links:
     async def answer(self, request: Request, receive: Receive) -> Answer:
         """See `front.Surface`. Raises: Forbidden, NotFound, InvalidLink, ParsingData, BadRequest, NotAllowed."""
         below = request.segments[2:]
+        if len(below) == 2 and below[1] == _EVENTS:
+            return await self._sink.answer(request, receive)
+        request = replace(request, caller=await self._gate.caller(request))
         handlers = self._actions_of(below) or self._handlers.get(len(below))
         if handlers is None or not all(below):
             raise problems.ApiNotFound()
@@ -70,7 +82,7 @@ class Links:
     def _actions_of(self, below: tuple[str, ...]) -> Mapping[str, Handler] | None:
         if len(below) == 3 and below[1] == "actions" and below[2] in self._actions:
             return {"POST": self._actions[below[2]]}
-        return None
+        return {"POST": self._receiving.answer} if len(below) == 2 and below[1] == _LOG else None
 
     async def _list(self, request: Request, receive: Receive) -> Answer:
         parameters(request, ())
