@@ -45,7 +45,8 @@ class Copies:
         link = owner(xid, links, self._private(xid) if not all(link.follows_log for link in links) else {})
         if link is None or not link.url.startswith("http"):
             return answer
-        header = f"<{quote(authority(link, xid), safe=_KEPT)}{'$details' if request.details else ''}>;rel=canonical"
+        details = "$details" if request.details and link.follows_log else ""
+        header = f"<{quote(authority(link, xid), safe=_KEPT)}{details}>;rel=canonical"
         return replace(answer, headers=[*answer.headers, (b"link", header.encode("ascii"))])
 
     def _inbound(self) -> tuple[Link, ...]:
