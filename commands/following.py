@@ -16,7 +16,7 @@ from domain.links.following import redefined, taken_in
 from domain.links.foreign import Foreign
 from domain.links.link import Link
 from domain.problems import NotFound
-from domain.refusals import Diverged
+from domain.refusals import Diverged, NotReceiving
 
 #: Records a change of this registry's model.
 Define = Callable[[ReplaceModel], Recorded]
@@ -28,12 +28,14 @@ def follow(tx: Writing, command: Follow, define: Define) -> Recorded:
     """Records what of the interactions is new and wanted, as one change: all of it or nothing.
 
     define: records a change of the model, as the link whose doing it is.
-    Raises: NotFound where the link is gone, Diverged where they do not go on where this registry stands; what refuses
-    the model that they come under.
+    Raises: NotFound where the link is gone, NotReceiving where it rests or is promoted, Diverged where they do not go
+    on where this registry stands; what refuses the model that they come under.
     """
     link = next((each for each in tx.world.links if each.xid == command.xid), None)
-    if link is None or link.promoted or not link.follows_log:
+    if link is None:
         raise NotFound(command.xid)
+    if link.promoted or not link.enabled or not link.follows_log:
+        raise NotReceiving(command.xid)
     several = Several(tx.world, tx.tip.chain, tx.tip.state)
     recorded: list[tuple[int, EntityEvent]] = []
     documents: dict[str, bytes] = {}

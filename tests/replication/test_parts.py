@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commands.verify import verify, verify_rows
-from domain.problems import Problem
-from tests.replication.harness import Empty, Inflow, Party, Turn, empty_ones, linked, lived, of_tree, party, turns
-from tests.spec.histories import Step, histories, model
+from tests.replication.harness import Empty, Party, Turn, empty_ones, linked, lived, of_tree, party, turns
+from tests.spec.histories import Step
 from tests.spec.test_properties_asof import lives
 from tests.spec.test_properties_http import UNHURRIED
 from tests.stores import postgres_server
@@ -70,7 +68,7 @@ async def told(
 
 
 async def is_there(primary: Party, replica: Party, group: str, random: Any) -> None:
-    """Whether a Group is at both the same, now and at a moment by its id: times of several registries are mixed here."""
+    """Whether a Group is the same at both, now and at a moment by its id: times of several registries are mixed."""
     there = {id: found[1] for id, found in of_tree(primary.recorded()).items()}
     here = {id: found[1] for id, found in of_tree(replica.recorded()).items() if id in there}
     assert [*inside(here, group)] == [*inside(there, group)]
@@ -83,7 +81,8 @@ async def is_there(primary: Party, replica: Party, group: str, random: Any) -> N
             assert here_ == there_, (path, asof, str(here_), str(there_))
 
 
-def inside(recorded: dict[str, Any], group: str):
+def inside(recorded: dict[str, Any], group: str) -> Iterator[tuple[str, Any]]:
+    """The events of a Group and of what is below it, by interaction; where there are none, nothing."""
     for id, events in recorded.items():
         found = [event for event in events if f"{event['xid'].lower()}/".startswith(f"{group}/")]
         if found:
