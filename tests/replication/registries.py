@@ -47,6 +47,7 @@ class Registry:
             "ANNALS_MASTER_KEY": MASTER_KEY,
             "ANNALS_PUBLIC_URL": self.url,
             "ANNALS_SINKS_ALLOW": "127.0.0.1",
+            "ANNALS_SINKS_PLAINTEXT": "true",
         } | settings
         self._up = ExitStack()
         self._client = self.client(TOKEN)
@@ -70,6 +71,10 @@ class Registry:
         """Stops it for good."""
         self.stop()
         self._client.close()
+
+    def credential(self, token: str) -> None:
+        """Asks with another token from now on."""
+        self._client.headers["authorization"] = f"Bearer {token}"
 
     def client(self, token: str | None) -> httpx.Client:
         """Another client. token: None for nobody whom the registry knows."""

@@ -146,7 +146,7 @@ def test_who_may_push_and_what(tmp_path: Path) -> None:
     """LEG-901: links are for administrators, and take in what they are for."""
     with registries(tmp_path, "b") as (b,):
         for id, members in _LINKS.items():
-            b.link(id, "http://127.0.0.1:1", scope={"groups": [f"/schemagroups/{id}"]}, **members)
+            b.link(id, f"http://127.0.0.1:1/{id}", scope={"groups": [f"/schemagroups/{id}"]}, **members)
         b.done("POST", "/-/links/promoted/actions/promote")
         for id, token, headers, query, status in _ANSWERED:
             with b.client(token) as client:
