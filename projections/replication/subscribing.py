@@ -55,7 +55,7 @@ class Subscribed:
         self._registry = registry
         self._id: str | None = tools.states.read(link.id).facts.get(SUBSCRIPTION)
         self._wanted = {
-            **(events or {}),
+            **{name: value for name, value in (events or {}).items() if value},
             "protocol": "HTTP",
             "sink": f"{tools.public_url}{COLLECTION}/{link.id}/events",
             "protocolsettings": {"contentmode": "batched", "maxbatchwait": 20, "deadletter": {"mode": "drop"}},

@@ -53,7 +53,7 @@ def test_a_group_is_not_another_one_that_begins_like_it(tmp_path: Path) -> None:
         assert list(b.done("GET", "/schemagroups")) == ["5"]
         [made] = subscriptions(a)
         preview = a.done("POST", "/-/subscriptions/preview", {"filters": made["filters"], "limit": 1000})
-        heard = {each["event"]["subject"] for each in preview["matches"]}
+        heard = {each["subject"] for each in preview["matches"]}
         assert heard == {f"/schemagroups/5{below}" for below in ("", "/schemas/s", "/schemas/s/versions/1")}
         b.verified()
 
