@@ -88,7 +88,9 @@ def same(one: Registry | Other, other: Registry | Other) -> None:
     try:
         until(lambda: _equal(one, other), 30)
     except AssertionError:
-        assert held(one) == held(other)  # says in what they differ
+        mine, theirs = held(one), held(other)
+        found = {xid: (mine.get(xid), theirs.get(xid)) for xid in mine.keys() | theirs.keys()}
+        raise AssertionError({xid: both for xid, both in found.items() if both[0] != both[1]}) from None
 
 
 def at_rest(*registries: Registry) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,44 +9,13 @@ from typing import Any
 
 import pytest
 
+from tests.replication.changes import CHANGES, LINK, LONG_AGO, SPACED
 from tests.replication.plain import MODEL
 from tests.replication.registries import WRITER, Registry, registries, until
-from tests.replication.standard import OFTEN, Other, at_rest, held, looked_again, modelled, plain, same
+from tests.replication.standard import Other, at_rest, held, looked_again, modelled, plain, same
 
 Json = Any
 Server = Registry | Other
-
-LINK = {"dialect": "xregistry", "interval": OFTEN}
-SPACED = base64.b64encode(b'{ "spaces" :  "stay" }\n').decode()
-BINARY = base64.b64encode(bytes(range(256))).decode()
-LONG_AGO = "2001-02-03T04:05:06Z"
-
-#: What is done at the source, one after the other, and how many interactions it comes to at the copy.
-CHANGES: list[tuple[str, str, str, Json, int]] = [
-    ("a Group", "PUT", "/dirs/d", {"name": "D", "labels": {"a": "b"}, "colour": "red"}, 1),
-    ("a file", "PUT", "/dirs/d/files/f$details", {"versions": {"one": {"name": "1", "filebase64": SPACED}}}, 1),
-    ("bytes", "POST", "/dirs/d/files/f/versions", {"two": {"contenttype": "x/y", "filebase64": BINARY}}, 1),
-    ("a birth", "POST", "/dirs/d/files/f/versions", {"old": {"createdat": LONG_AGO, "ancestorid": "one"}}, 1),
-    ("JSON", "POST", "/dirs/d/files/f/versions", {"3": {"contenttype": "application/json", "file": {"a": [1]}}}, 1),
-    ("a change", "POST", "/dirs/d/files/f/versions", {"one": {"name": "2", "depth": 1.5, "filebase64": SPACED}}, 1),
-    (
-        "a default",
-        "PUT",
-        "/dirs/d/files/f/meta",
-        {"defaultversionid": "two", "defaultversionsticky": True, "deprecated": {"removal": "2030-01-01T00:00:00Z"}},
-        1,
-    ),
-    ("a meta", "PUT", "/dirs/d/files/f/meta", {"defaultversionid": "3", "defaultversionsticky": True}, 1),
-    ("one less", "DELETE", "/dirs/d/files/f/versions", {"old": {}}, 1),
-    ("a note", "PUT", "/dirs/d/notes/n", {"name": "a note", "text": {"de": "Notiz"}}, 1),
-    ("elsewhere", "PUT", "/dirs/d/files/away$details", {"versions": {"1": {"fileurl": "http://x.example/f"}}}, 1),
-    ("a pointer", "PUT", "/dirs/d/files/p$details", {"meta": {"xref": "/dirs/d/files/f"}}, 1),
-    ("the Group", "PUT", "/dirs/d", {"name": "other", "createdat": LONG_AGO}, 1),
-    ("a second Group", "PUT", "/dirs/e", {}, 1),
-    ("and a third", "PUT", "/dirs/f", {"description": "three make two pages"}, 1),
-    ("no note", "DELETE", "/dirs/d/notes/n", None, 1),
-    ("no Group", "DELETE", "/dirs/e", None, 1),
-]
 
 
 @pytest.fixture

@@ -39,6 +39,8 @@ class Copies:
         self._names = Names(link.names)
         self._here = Here(tools.readers.quick())
         self._seen: set[str] = set()
+        others = {each.id for each in tools.readers.quick().links.all()} - {link.id}
+        self._brings = others | {None}
 
     def take(self, listed: Listed) -> None:
         """Takes a Group over with what is in scope of it; what is gone from it there goes here too."""
@@ -72,11 +74,11 @@ class Copies:
         """Whether there is a Group then that things may come into."""
         held = self._here.group(xid)
         if held is None:
-            return not self._once_here(xid, form) and self._do(xid, _put(xid, form.tree()))
+            return not self._deleted(xid, form) and self._do(xid, _put(xid, form.tree()))
         if held.form == form:
             return True
         if held.link != self._link.id:
-            if held.createdat != form.createdat:
+            if not self._own(xid, form):
                 self.conflicts.add(xid, "a Group of this name is here already and stays as it is")
             return True
         if self._new(xid, form.sign(), held.form.sign()):
@@ -100,12 +102,12 @@ class Copies:
         """Where a Resource is to be written; None for nowhere."""
         held = self._here.resource(xid)
         if held is None:
-            return None if self._once_here(xid, form) or self._came_back(xid, form) else xid
+            return None if self._deleted(xid, form) or self._came_back(xid, form) else xid
         if held.link == self._link.id:
             return xid
         if form.same(held.form):
             return None
-        if form.createdat and form.createdat == held.createdat:
+        if self._own(xid, form):
             if form.latest > held.form.latest:
                 self.conflicts.add(xid, "it was changed there, and did not come over this link")
             return None
@@ -117,15 +119,21 @@ class Copies:
         held = self._here.resource(place)
         return place if held is None or held.link == self._link.id else None
 
-    def _once_here(self, xid: str, form: GroupForm | ResourceForm) -> bool:
-        """Whether it is something that did not come over this link and was deleted here: others have it still."""
-        deleted = self._here.birth_of_deleted(xid)
-        return deleted is not None and deleted == (form.createdat, deleted[1]) and deleted[1] != self._link.id
+    def _own(self, xid: str, form: GroupForm | ResourceForm) -> bool:
+        """Whether it was here before it was there, or came here over another link: it goes round."""
+        births = self._here.births(xid) if form.createdat else []
+        return any(birth.createdat == form.createdat and birth.link in self._brings for birth in births)
+
+    def _deleted(self, xid: str, form: GroupForm | ResourceForm) -> bool:
+        """Whether it is gone here, where it was before it was there."""
+        if not self._own(xid, form):
+            return False
+        self.conflicts.add(xid, "it was deleted here, and did not come over this link")
+        return True
 
     def _came_back(self, xid: str, form: ResourceForm) -> bool:
         """Whether it is one of ours that was in conflict there."""
-        held = self._here.resource(unmarked(xid)) if unmarked(xid) != xid else None
-        return held is not None and form.createdat is not None and held.createdat == form.createdat
+        return unmarked(xid) != xid and self._own(unmarked(xid), form)
 
     def _write(self, xid: str, form: ResourceForm, held: Held[ResourceForm] | None) -> None:
         if held is not None and form.same(held.form):

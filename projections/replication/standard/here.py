@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from commands.mapper import EventMapper
 from domain import xid as xids
-from domain.events import EntityDeleted
+from domain.events import EntityDeleted, EntityEvent
 from domain.jsontext import loads
 from domain.links import LINK
 from domain.model import Model, ResourceType
@@ -26,19 +26,24 @@ from projections.replication.standard.forms import (
 )
 
 _MAPPER = EventMapper()
+#: Events of an entity that are looked at for who it was: `createdat` may be written, and others know the old one.
+_BACK = 30
 Form = TypeVar("Form")
 
 
 @dataclass(frozen=True, slots=True)
 class Held(Generic[Form]):
-    """An entity that lives here. link: id of the link that it came over, None for what is of this registry.
-
-    createdat: when it was made, wherever that was; that of a pointer too.
-    """
+    """An entity that lives here. link: id of the link that it came over, None for what is of this registry."""
 
     form: Form
     link: str | None
+
+
+class Birth(NamedTuple):
+    """createdat: with the xid it tells one thing from another. link: see `Held`."""
+
     createdat: str | None
+    link: str | None
 
 
 class Here:
@@ -81,14 +86,10 @@ class Here:
         plural, _, resources = xids.segments(xid)[:3]
         return self.model.groups[plural].resources[resources]
 
-    def birth_of_deleted(self, xid: str) -> tuple[str | None, str | None] | None:
-        """`createdat` and link of what lived at an xid until it was deleted; None where nothing was."""
-        last = self._view.log.latest(xids.stream(xid), 2)
-        if len(last) < 2 or last[0].topic != EntityDeleted.TOPIC:
-            return None
-        before = _MAPPER.of_row(last[1])
-        own = before.private.get("own") or before.attributes.get("meta", before.attributes)
-        return own.get("createdat"), before.private.get(LINK)
+    def births(self, xid: str) -> list[Birth]:
+        """What lived at an xid by its last events here, the last one first."""
+        events = map(_MAPPER.of_row, self._view.log.latest(xids.stream(xid), _BACK))
+        return [_birth(event) for event in events if not isinstance(event, EntityDeleted)]
 
     def _version(self, row: Row, type: ResourceType) -> VersionForm:
         digest, view = row.document, self._view
@@ -97,8 +98,12 @@ class Here:
 
 
 def _held(form: Form, row: Row) -> Held[Form]:
-    own = loads(row.private).get("own") or {}
-    return Held(form, _link(row), row.createdat or own.get("createdat"))
+    return Held(form, _link(row))
+
+
+def _birth(event: EntityEvent) -> Birth:
+    own = event.private.get("own") or event.attributes.get("meta", event.attributes)
+    return Birth(own.get("createdat"), event.private.get(LINK))
 
 
 def _link(row: Row) -> str | None:

@@ -32,6 +32,7 @@ TOGETHER: Final = 200
 _TOUCHED: Final = frozenset(("epoch", "modifiedat"))
 #: Answers that speak of one thing; others speak of the server, which is asked again later.
 _REFUSALS: Final = range(400, 500)
+_TAKEN: Final = "what is there under this name did not come from here"
 _NOBODY: Final = (401, 403, 408, 429)
 
 
@@ -117,8 +118,8 @@ class StandardPush:
         there = self._names.there(xid)
         known = self._source.group(there) if group else self._source.resource(there)
         form = held.form if isinstance(held.form, GroupForm) else mapped(held.form, self._names.other)
-        if known is not None and known.createdat not in (None, held.createdat):
-            return None if _alike(form, known) else "what is there under this name is of another origin"
+        if known is not None and not self._same(xid, known):
+            return None if _alike(form, known) else _TAKEN
         if isinstance(form, ResourceForm):
             assert known is None or isinstance(known, ResourceForm)
             self._target.write_resource(there, form, known)
@@ -127,17 +128,21 @@ class StandardPush:
         return None
 
     def _deleted(self, xid: str) -> str | None:
-        birth = self._here.birth_of_deleted(xid)
+        births = self._here.births(xid)
         there = self._names.there(xid)
-        if birth is None or self._came_from_there(xid, birth[1]):
+        if not births or self._came_from_there(xid, births[0].link):
             return None
         known = self._source.group(there) if len(xids.segments(xid)) == 2 else self._source.resource(there)
         if known is None:
             return None
-        if known.createdat not in (None, birth[0]):
-            return "what is there under this name is of another origin"
+        if not self._same(xid, known):
+            return _TAKEN
         self._target.delete(there)
         return None
+
+    def _same(self, xid: str, known: GroupForm | ResourceForm) -> bool:
+        """Whether it is what is or was here; a pointer does not tell."""
+        return known.createdat in (None, *(birth.createdat for birth in self._here.births(xid)))
 
     def _came_from_there(self, xid: str, link: str | None) -> bool:
         by = owner(xid, self._links, {LINK: link})

@@ -193,7 +193,7 @@ class Source:
             return Content.of(_bytes(encoded))
         if type.singular in given:
             return Content(lambda: self._document(xid), value=given[type.singular])
-        return NOTHING if self._nests else Content(lambda: self._document(xid))
+        return Content(lambda: self._document(xid))
 
     def _document(self, xid: str) -> bytes:
         return self._remote.ask("GET", quote(xid)).content
