@@ -22,6 +22,9 @@ from domain.refusals import Diverged, NotReceiving
 Define = Callable[[ReplaceModel], Recorded]
 
 _KNOWN: Final = "SELECT folded FROM interaction WHERE folded {among}"
+_STREAMS: Final = (
+    "SELECT l.stream FROM interaction i JOIN log l ON l.position >= i.first AND l.position <= i.last WHERE i.folded = ?"
+)
 
 
 def follow(tx: Writing, command: Follow, define: Define) -> Recorded:
@@ -39,7 +42,7 @@ def follow(tx: Writing, command: Follow, define: Define) -> Recorded:
     several = Several(tx.world, tx.tip.chain, tx.tip.state)
     recorded: list[tuple[int, EntityEvent]] = []
     documents: dict[str, bytes] = {}
-    for foreign in _new(tx, command.interactions):
+    for foreign in _new(tx, command.interactions, link):
         if (model := redefined(foreign, link, tx.world)) is not None:
             several.write(tx.connection)  # for what looks at all entities of a type
             recorded += define(model).events
@@ -58,8 +61,8 @@ def follow(tx: Writing, command: Follow, define: Define) -> Recorded:
     return Recorded(tuple(recorded), (), last.xregcorrelationid, tx.tip.position, last.time)
 
 
-def _new(tx: Writing, interactions: Sequence[Foreign]) -> Iterator[Foreign]:
-    """Those that are not here yet: what comes twice is recorded once."""
+def _new(tx: Writing, interactions: Sequence[Foreign], link: Link) -> Iterator[Foreign]:
+    """Those that are not here yet: what comes twice is recorded once. Raises: Diverged."""
     folded = sorted({each.xregcorrelationid.casefold() for each in interactions})
     known: set[str] = set()
     for some in sql.chunks(folded):
@@ -68,6 +71,18 @@ def _new(tx: Writing, interactions: Sequence[Foreign]) -> Iterator[Foreign]:
         if each.xregcorrelationid.casefold() not in known:
             known.add(each.xregcorrelationid.casefold())
             yield each
+        elif not link.scope.whole:  # of a whole registry, the hashes say so
+            _check_whole(tx, each, link)
+
+
+def _check_whole(tx: Writing, known: Foreign, link: Link) -> None:
+    """Raises: Diverged where another link, or another scope, brought something else of the interaction."""
+    wanted = {event.stream for event in known.events if link.scope.has(event.xid)}
+    if wanted:
+        here = {row[0] for row in sql.run(tx.connection, _STREAMS, (known.xregcorrelationid.casefold(),))}
+        if missing := sorted(wanted - here):
+            detail = f"{known.xregcorrelationid} is here already, and was taken in without {missing[0]}"
+            raise Diverged(link.xid, error_detail=detail, extensions={"xid": missing[0]})
 
 
 def _documents(foreign: Foreign, events: Sequence[EntityEvent]) -> dict[str, bytes]:

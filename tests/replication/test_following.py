@@ -1,0 +1,210 @@
+"""What takes in the log of another registry: when it refuses to, all or nothing of it, and its limits (LEG-910)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from commands.handle import Outcome, Waiting, handle
+from commands.log import Recorded
+from commands.verify import verify, verify_rows
+from domain.commands import Command, DeleteLink, Follow, Method, WriteLink, WriteTree
+from domain.links.foreign import Foreign
+from domain.links.properties import wanted
+from domain.problems import NotFound, Readonly
+from domain.refusals import Diverged, NotReceiving
+from projections.entities.apply import Entities
+from tests.replication.harness import ROOT, Inflow, Party, linked, party
+
+Json = Any
+LINK = "/-/links/primary1"
+
+
+@pytest.fixture
+def databases(tmp_path: Path) -> list[str]:
+    return [f"sqlite:///{tmp_path}/{name}.db" for name in ("one", "other", "third")]
+
+
+@asynccontextmanager
+async def pair(databases: list[str], scope: Json = None) -> AsyncIterator[tuple[Party, Party, Inflow]]:
+    """A registry with two interactions beyond its making, another one, and a link over which nothing has come."""
+    async with party("primary1", databases[0]) as there, party("replica1", databases[1], 1) as here:
+        await there.write("PUT", "/schemagroups/a", {"name": "a"})
+        await there.write("PUT", "/schemagroups/b", {"name": "b"})
+        async with linked(here, there, scope) as inflow:
+            yield there, here, inflow
+
+
+def done(registry: Party, *commands: Command) -> Sequence[Outcome]:
+    """What commands come to in one transaction."""
+    return handle([Waiting(command, ROOT) for command in commands], registry.store, [Entities()])
+
+
+def kept(registry: Party) -> list[Any]:
+    """All that a refusal leaves as it was."""
+    return [registry.store.tip(), registry.rows(), registry.documents(), [*registry.recorded()]]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (("PUT", LINK, {"url": "http://primary1", "enabled": False}), NotReceiving),
+        (("POST", f"{LINK}/actions/promote", None), NotReceiving),
+        (("DELETE", LINK, None), NotFound),
+    ],
+)
+def test_a_link_that_rests_or_is_over_takes_nothing_in(
+    databases: list[str], change: tuple[str, str, Json], problem: type[Exception]
+) -> None:
+    # LEG-901, LEG-909: whatever is still on its way when the link is changed is refused inside the lock
+    async def run() -> None:
+        async with pair(databases) as (_, here, inflow):
+            link, coming = inflow.link, await inflow.coming(0)
+            await here.write(*change)
+            before = kept(here)
+            (outcome,) = done(here, Follow(link.xid, tuple(coming)))
+            assert type(outcome) is problem
+            assert kept(here) == before
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_what_is_refused_half_way_leaves_nothing(databases: list[str], alone: bool) -> None:
+    # LEG-910: interactions of one piece are taken in all or not at all, beside others in the transaction or not
+    async def run() -> None:
+        async with pair(databases) as (_, here, inflow):
+            coming = await inflow.coming(0)
+            wrong = Follow(LINK, (*coming[:-1], replace(coming[-1], state=bytes(32))))
+            one = WriteLink("/-/links/x", True, wanted({"url": "http://x", "mode": "push"}).attributes, {})
+            before = kept(here)
+            found = done(here, wrong) if alone else done(here, one, wrong)
+            assert type(found[-1]) is Diverged
+            assert not alone or kept(here) == before
+            assert [type(each) for each in done(here, wrong, Follow(LINK, tuple(coming)))] == [Diverged, Recorded]
+            assert here.store.tip().state == coming[-1].state
+            assert [*verify(here.store), *verify_rows(here.store)] == []
+
+    asyncio.run(run())
+
+
+def test_a_link_that_goes_in_the_same_transaction_is_gone(databases: list[str]) -> None:
+    # LEG-909: what came over a link is writable right behind the deletion of the link, and no sooner
+    async def run() -> None:
+        async with pair(databases) as (_, here, inflow):
+            await inflow.take()
+            write = WriteTree("/schemagroups/a", {"name": "mine"}, Method.PATCH)
+            again = WriteTree("/schemagroups/a", {"name": "mine"}, Method.PATCH)
+            found = done(here, write, DeleteLink(LINK), Follow(LINK, tuple(await inflow.coming(0))), again)
+            assert [type(each) for each in found[:3:2]] == [Readonly, NotFound]
+            assert isinstance(found[3], Recorded)
+
+    asyncio.run(run())
+
+
+def test_links_that_were_never_committed_are_not_remembered(databases: list[str]) -> None:
+    # LEG-909: where a transaction fails, the next link takes the place of the one that it made in the log
+    async def run() -> None:
+        async with party("replica1", databases[1]) as here:
+            store, fails = here.store, True
+
+            def breaks(connection: Any) -> None:
+                if fails:
+                    raise OSError("the disk is full")
+
+            event.listen(store.engine, "commit", breaks)
+            group = WriteTree("/schemagroups/a", {}, Method.PUT)
+            with pytest.raises(OSError, match="full"):
+                done(here, of("b"), group)
+            fails = False
+            found = [*done(here, of("a")), *done(here, WriteTree("/schemagroups/a", {}, Method.PUT))]
+            assert [type(each).__name__ for each in found] == ["Recorded", "Readonly"]
+
+    def of(group: str) -> WriteLink:
+        body = {"url": "http://x", "scope": {"groups": [f"/schemagroups/{group}"]}}
+        return WriteLink("/-/links/x", True, wanted(body).attributes, {})
+
+    asyncio.run(run())
+
+
+def test_an_ordinary_write_looks_links_up_once(databases: list[str]) -> None:
+    # LEG-909: what a write may not touch costs no statement of its own, however many links there are
+    async def run() -> None:
+        async with party("replica1", databases[1]) as here:
+
+            async def statements(path: str) -> list[str]:
+                seen: list[str] = []
+                note = lambda conn, cursor, statement, *rest: seen.append(statement)  # noqa: E731
+                event.listen(here.store.engine, "before_cursor_execute", note)
+                (outcome,) = done(here, WriteTree(path, {}, Method.PUT))
+                event.remove(here.store.engine, "before_cursor_execute", note)
+                assert isinstance(outcome, Recorded)
+                return seen
+
+            await statements("/schemagroups/a")
+            before = await statements("/schemagroups/b")
+            for number in range(5):
+                scope = {"groups": [f"/schemagroups/x{number}"]}
+                await here.write("PUT", f"/-/links/l{number}", {"url": f"http://x{number}", "scope": scope})
+            await statements("/schemagroups/c")
+            assert await statements("/schemagroups/d") == before
+
+    asyncio.run(run())
+
+
+def test_documents_of_what_is_not_wanted_stay_away(databases: list[str]) -> None:
+    # LEG-901: of one interaction that touches two Groups, only what is in the scope comes, its bytes included
+    async def run() -> None:
+        async with pair(databases, {"groups": ["/schemagroups/a"]}) as (there, here, inflow):
+            both = {
+                id: {"schemas": {"s": {"format": "X/1", "schemabase64": text}}}
+                for id, text in (("a", "YQ=="), ("b", "Yg=="))
+            }
+            await there.write("POST", "/schemagroups", both)
+            await inflow.take()
+            assert sorted(there.documents().values()) == [b"a", b"b"]
+            assert [*here.documents().values()] == [b"a"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("scope", [None, {"groups": ["/schemagroups/many"]}])
+def test_a_large_interaction_is_taken_in_whole(databases: list[str], scope: Json) -> None:
+    # LEG-910: thousands of events that happened at once happen at once here
+    async def run() -> None:
+        async with pair(databases, scope) as (there, here, inflow):
+            await there.write(
+                "PUT", "/schemagroups/many", {"schemas": {f"s{n}": {"format": "X/1"} for n in range(2500)}}
+            )
+            await inflow.take()
+            (facts, events) = [*here.recorded()][-1]
+            assert len(events) == facts.last - facts.first + 1 > 5000
+            assert await sum_of(there) == await sum_of(here)
+            assert [*verify_rows(here.store)] == []
+
+    async def sum_of(each: Party) -> Json:
+        return json.loads((await each.ask("GET", "/-/hash/schemagroups/many")).content)["hash"]
+
+    asyncio.run(run())
+
+
+def test_a_second_link_does_not_swallow_what_the_first_left(databases: list[str]) -> None:
+    # LEG-910: an interaction that is here, but without what this link wants of it, is no repetition
+    async def run() -> None:
+        async with pair(databases, {"groups": ["/schemagroups/a"]}) as (there, here, inflow):
+            await there.write("POST", "/schemagroups", {"a": {}, "b": {}})
+            await inflow.take()
+            await here.write("PUT", "/-/links/hub", {"url": "http://hub", "scope": {"groups": ["/schemagroups/b"]}})
+            coming: list[Foreign] = await inflow.coming(0)
+            (outcome,) = done(here, Follow("/-/links/hub", tuple(coming)))
+            assert type(outcome) is Diverged
+
+    asyncio.run(run())
