@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from api.callers import Everybody
 from api.console.lines import Column, printable, show_json
 from api.console.lines import show as show_lines
 from api.console.opening import opened
@@ -27,6 +28,7 @@ from api.links.wiring import Idle, tools_of
 from api.routes.links import Links
 from domain.jsontext import InvalidJson, dumps, loads
 from domain.links.link import COLLECTION
+from domain.roles import CONSOLE
 from projections.replication.states import States
 
 replicate: Final = typer.Typer(no_args_is_help=True, help="Copy from other registries, and to them.")
@@ -56,7 +58,8 @@ _STATUS: Final = (
 def _console(database: str | None) -> Iterator[Console]:
     settings = existing(settings_with(database=database))
     with opened(settings) as registry, closing(States(settings.database)) as states:
-        yield Console(Links(Parts(registry, Idle(states, tools_of(settings, registry, states)))))
+        parts = Parts(registry, Idle(states, tools_of(settings, registry, states)))
+        yield Console(Links(parts, Everybody(CONSOLE)))
 
 
 @replicate.command()
@@ -250,13 +253,13 @@ def _secret(file: Path | None, ask: bool) -> str | None:
 
 def _row(found: Mapping[str, Any]) -> tuple[object, ...]:
     status = found["status"]
-    lag, conflicts = status.get("lag", {}), status.get("conflicts", ())
+    lag = status.get("lag", {})
     verdict = status.get("verdict", "")
     if difference := status.get("difference"):
         verdict = f"{verdict} {difference['xid']}"
     return (
         *(found["id"], status["state"], lag.get("positions"), lag.get("seconds"), _time(status.get("lastcontact"))),
-        *(verdict, len(conflicts) if isinstance(conflicts, Sequence) else conflicts, status.get("error")),
+        *(verdict, status.get("conflictscount", len(status.get("conflicts", ()))), status.get("error")),
     )
 
 
