@@ -32,7 +32,7 @@ MOST: Final = 1 << 20
 #: Requests that are taken at a time.
 TOGETHER: Final = 16
 
-_STRUCTURED: Final = "application/cloudevents+json"
+STRUCTURED: Final = "application/cloudevents+json"
 _ALLOW: Final = (b"allow", b"POST, OPTIONS")
 _ORIGIN: Final = b"webhook-request-origin"
 #: What every event says of itself.
@@ -84,12 +84,12 @@ def _consent(request: Request, link: Link) -> Answer:
 def _subjects(request: Request, body: bytes) -> Sequence[str]:
     """What events are about, one for each. Raises: UnsupportedMediaType, ParsingData, BadRequest for no events."""
     media_type = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
-    if media_type == _STRUCTURED:
+    if media_type == STRUCTURED:
         return _subjects_of([_parsed(body)])
     if media_type == CLOUDEVENTS_BATCH:
         return _subjects_of(_parsed(body))
     if any(request.header(f"ce-{name}".encode()) is None for name in _REQUIRED):
-        raise UnsupportedMediaType(list=f"{_STRUCTURED}, {CLOUDEVENTS_BATCH}, or any with headers ce-")
+        raise UnsupportedMediaType(list=f"{STRUCTURED}, {CLOUDEVENTS_BATCH}, or any with headers ce-")
     return [unquote(request.header(b"ce-subject") or "")]
 
 

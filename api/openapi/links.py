@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from api.feeds.forms import CLOUDEVENTS_BATCH, NDJSON
 from api.links.parts import STATES
+from api.links.sink import STRUCTURED
 from api.openapi.parts import RECORDED, TEXT, WHOLE, Schema, content, gives, own, parameter
 from api.openapi.problems import refusals
 from api.openapi.restoring import or_tried
@@ -136,6 +138,49 @@ PATHS: Final[dict[str, Schema]] = {
                 {"200": or_tried(gives("The link; after a repair, how many entities differed.", _REPAIRED))},
                 _ACTED,
             )
+        ),
+    },
+    "/-/links/{id}/log": {
+        "parameters": [_ID],
+        "post": _operation(
+            "receive",
+            "Take in what another registry pushes of its log",
+            {
+                "200": gives(
+                    "Up to which position of the other log all is here.",
+                    {"type": "object", "properties": {"position": WHOLE}, "required": ["position"]},
+                )
+            },
+            (*_WRITTEN, 409, 415),
+        )
+        | {
+            "parameters": [parameter("after", "The position beyond which the lines begin.", WHOLE)],
+            "requestBody": {"required": True, "content": {NDJSON: {"schema": TEXT}}},
+        },
+    },
+    "/-/links/{id}/events": {
+        "parameters": [_ID],
+        "post": _operation(
+            "hear",
+            "Say that something has happened in the registry that a link copies",
+            {"202": {"description": "The link looks at it."}, "429": {"description": "There are too many at a time."}},
+            (400, 404, 405, 413, 415, 500),
+        )
+        | {
+            "security": [],
+            "requestBody": {
+                "required": True,
+                "content": {name: {"schema": {}} for name in (STRUCTURED, CLOUDEVENTS_BATCH, "*/*")},
+            },
+        },
+        "options": own(
+            "links.consent",
+            "Ask whether a link takes events",
+            security=[],
+            responses={
+                "200": {"description": "Yes, if it says so in WebHook-Allowed-Origin."},
+                **refusals((404, 500), own=True),
+            },
         ),
     },
 }

@@ -99,7 +99,9 @@ class Subscribed:
             self._registry.ask("DELETE", f"{_PATH}/{id}")
 
     def _revive(self, found: Mapping[str, Any]) -> None:
-        action = _REVIVED.get((found.get("status") or {}).get("state", ""))
+        status = found.get("status") or {}
+        asked = (status.get("validation") or {}).get("state")
+        action = _REVIVED.get(status.get("state", "")) or ("verify" if asked == "unvalidated" else None)
         if action is not None:
             self._registry.ask("POST", f"{_PATH}/{found['id']}/actions/{action}")
 
