@@ -20,7 +20,7 @@ from api.feeds.forms import CLOUDEVENTS_BATCH
 from api.limits import body_of
 from api.links.parts import Parts, existing
 from api.problem import root_link
-from api.request import Request
+from api.request import Disconnected, Request
 from api.rules import NotAllowed
 from domain import problems
 from domain.jsontext import InvalidJson, loads
@@ -29,8 +29,9 @@ from domain.refusals import UnsupportedMediaType
 
 #: Bytes of a request: as much as a batch may have, and more than any event.
 MOST: Final = 1 << 20
-#: Requests that are taken at a time.
-TOGETHER: Final = 16
+#: Requests that are taken at a time, and seconds that each may take to come in.
+TOGETHER: Final = 64
+PATIENCE: Final = 10.0
 
 STRUCTURED: Final = "application/cloudevents+json"
 _ALLOW: Final = (b"allow", b"POST, OPTIONS")
@@ -58,7 +59,7 @@ class Sink:
             if request.method == "OPTIONS":
                 return _consent(request, link)
             parameters(request, ())
-            subjects = _subjects(request, await body_of(request, receive, MOST))
+            subjects = _subjects(request, await _body(request, receive))
             await asyncio.to_thread(self._parts.replication.wake, link.id, subjects if link.is_older else ())
         finally:
             self._taken -= 1
@@ -70,6 +71,14 @@ class Sink:
         if link.mode != EVENTS:
             raise problems.NotFound(f"{COLLECTION}/{id}")
         return link
+
+
+async def _body(request: Request, receive: Receive) -> bytes:
+    """Raises: Disconnected as well for one that takes too long, BodyTooLarge, BadRequest."""
+    try:
+        return await asyncio.wait_for(body_of(request, receive, MOST), PATIENCE)
+    except TimeoutError:
+        raise Disconnected from None
 
 
 def _consent(request: Request, link: Link) -> Answer:

@@ -26,6 +26,8 @@ LEASE: Final = 15.0
 #: Seconds from one attempt that failed to the next, at first and at most.
 FIRST: Final = 0.5
 LONGEST: Final = 60.0
+#: Seconds after which an attempt that fails is the first again: it went well, or has waited long enough by itself.
+_STEADY: Final = 5.0
 #: Seconds that the end of a server waits for what runs.
 _GRACE: Final = 15.0
 #: Seconds that what is asked for at the end may take.
@@ -174,7 +176,7 @@ class _Running:
                 RUNNERS[self.link.dialect, self.link.mode](self.link, self.tools).run()
             except Exception as error:
                 self._failed(error)
-            if time.monotonic() - began > LONGEST:
+            if time.monotonic() - began > _STEADY:
                 pause = FIRST
             self.tools.stopping.wait(pause * random.uniform(0.5, 1))
             pause = min(2 * pause, LONGEST)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import socket
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from api.links.sink import TOGETHER
 from tests.replication.registries import Registry, registries, together, until
 
 #: Seconds after which a link would look by itself: longer than any test.
@@ -180,3 +184,36 @@ def test_nobody_is_needed_who_knows_the_registry_to_wake_a_link(tmp_path: Path) 
             assert anybody.post("/-/links/a/events", json=told, headers=_STRUCTURED).status_code == 202
         together(a, b)
         assert b.status("a")["state"] == "active"
+
+
+def test_a_sink_takes_so_many_at_a_time(tmp_path: Path) -> None:
+    """SUB-716: under load the sink says when to come back."""
+    begun = b"POST /-/links/a/events HTTP/1.1\r\nHost: b\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
+    with registries(tmp_path, "b") as (b,), ExitStack() as held, b.client(None) as anybody:
+        b.link("a", "http://registry.example:1", mode="events")
+
+        def sent() -> httpx.Response:
+            return anybody.post("/-/links/a/events", json=_EVENT, headers=_STRUCTURED)
+
+        assert sent().status_code == 202
+        senders = [held.enter_context(socket.create_connection(("127.0.0.1", b.port))) for _ in range(TOGETHER)]
+        for sender in senders:
+            sender.sendall(begun)
+        refused = until(lambda: answer if (answer := sent()).status_code != 202 else None)
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+        held.close()
+        until(lambda: sent().status_code == 202)
+
+
+def test_an_event_may_come_in_to_a_process_that_does_not_run_the_link(tmp_path: Path, postgres_url: str) -> None:
+    """LEG-912: whichever process takes an event, the one that runs the link hears of it."""
+    with registries(tmp_path, "a", "b", "c", b=postgres_url, c=postgres_url) as (a, b, c):
+        b.link("a", a.url, mode="events", interval=_NEVER)
+        [made] = until(lambda: subscriptions(a))
+        together(a, b)
+        a.done("POST", f"/subscriptions/{made['id']}/actions/pause")
+        for process in (b, c):
+            a.write(f"g/s/{process.port}")
+            with process.client(None) as anybody:
+                assert anybody.post("/-/links/a/events", json=_EVENT, headers=_STRUCTURED).status_code == 202
+            together(a, b, c)
