@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any, Final
 
 from starlette.types import Receive
@@ -97,7 +97,7 @@ class _Body:
         self._waiting = asyncio.run_coroutine_threadsafe(asyncio.wait_for(self._receive(), PATIENCE), self._loop)
         try:
             message = self._waiting.result(PATIENCE + 1)
-        except (asyncio.CancelledError, TimeoutError):
+        except (CancelledError, TimeoutError):
             raise Disconnected from None
         if message["type"] == "http.disconnect":
             raise Disconnected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,25 @@ def test_a_registry_that_was_written_to_itself_takes_no_other_log_in(tmp_path: P
         assert (refused.status_code, refused.json()["type"].rpartition("#")[2]) == (409, "diverged")
         assert b.head()["state"] == before
         assert b.status("in")["state"] == "diverged"
+
+
+def test_a_server_ends_while_a_push_has_stopped_short(tmp_path: Path) -> None:
+    """LEG-910: what had come by then is kept, whole interactions of it."""
+    with registries(tmp_path, "a", "b") as (a, b):
+        a.fill(3, 4)
+        b.link("in", a.url, mode="receive")
+        body = lines(a)
+        begun = f"POST /-/links/in/log HTTP/1.1\r\nHost: b\r\nAuthorization: Bearer {TOKEN}\r\n"
+        length = f"Content-Type: application/x-ndjson\r\nContent-Length: {len(body)}\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", b.port)) as sender:
+            sender.sendall((begun + length).encode() + body[:-9])
+            b.stop()
+        b.start()
+        there, taken = b.status("in")["position"], b.ids()[1:]
+        assert taken == a.ids()[: len(taken)]
+        assert pushed(b, lines(a, there), there).is_success
+        together(a, b)
+        b.verified()
 
 
 _JSON = {"content-type": "application/json"}
