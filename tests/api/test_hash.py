@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from commands.log import Store
 from commands.mapper import image
 from domain.events import EntityEvent
-from projections.differing import Difference, Query, first_difference
+from projections.differing import Difference, Query, differences, first_difference
 from tests.api.conftest import NOW, Api, create, serving
 
 Json = Any
@@ -254,15 +254,16 @@ def change(file: Path, gone: set[int], other: set[int]) -> Hashes:
     return {key: (xid, bytes(hash).hex()) for key, xid, hash in rows}
 
 
-def expected(here: Hashes, there: Hashes) -> Difference | None:
-    """The first difference, by looking at everything."""
+def expected(here: Hashes, there: Hashes) -> list[Difference]:
+    """All differences, by looking at everything."""
+    found = []
     for key in sorted(here.keys() | there.keys()):
         mine, theirs = here.get(key), there.get(key)
         if mine != theirs:
             named = mine or theirs
             assert named
-            return Difference(named[0], mine and mine[1], theirs and theirs[1])
-    return None
+            found.append(Difference(named[0], mine and mine[1], theirs and theirs[1]))
+    return found
 
 
 ROWS = st.integers(0, 479)
@@ -277,9 +278,20 @@ def test_the_first_difference_is_found(
     # whatever is missing, more or different on either side: the first in tree order, in ⌈log16 n⌉ + 2 requests a side
     here, there = Side(pair[0]), Side(pair[1])
     mine, theirs = change(pair[2], gone[0], other[0]), change(pair[3], gone[1], other[1])
-    assert first_difference(here, there) == expected(mine, theirs)
+    wanted = expected(mine, theirs)
+    assert first_difference(here, there) == (wanted[0] if wanted else None)
     bound = math.ceil(math.log(max(len(mine), 1), 16)) + 2
     assert here.asked <= bound and there.asked <= bound, (len(mine), len(theirs))
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.tuples(SOME, SOME), st.tuples(SOME, st.just(set())))
+def test_all_differences_are_found(
+    pair: tuple[Api, Api, Path, Path], gone: tuple[set[int], set[int]], other: tuple[set[int], set[int]]
+) -> None:
+    # LEG-913: whatever is missing, more or different on either side, each once and in tree order
+    mine, theirs = change(pair[2], gone[0], other[0]), change(pair[3], gone[1], other[1])
+    assert list(differences(Side(pair[0]), Side(pair[1]))) == expected(mine, theirs)
 
 
 @pytest.mark.parametrize("row", [0, 1, 2, 3, 4, 7, 100, 250, 479])
