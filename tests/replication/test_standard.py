@@ -70,6 +70,30 @@ def test_each_change_at_the_source_is_one_here(source: Server, copy: Registry) -
     at_rest(copy)
 
 
+def test_a_look_that_breaks_off_begins_again_with_what_is_missing(pair: tuple[Registry, Registry]) -> None:
+    """LEG-906, LEG-913: a process that ends in the middle leaves whole Resources, and none of them comes twice."""
+    source, copy = pair
+    for number in range(60):
+        source.done("PUT", f"/dirs/d/files/f{number}$details", {"versions": {"1": {"filebase64": SPACED}}})
+    before = len(copy.ids())
+    copy.link("up", source.url, **LINK)
+    until(lambda: len(copy.ids()) > before + 3)
+    copy.kill()
+    copy.start()
+    same(source, copy)
+    looked_again(copy)
+    assert len(copy.ids()) == before + 61
+    copy.verified()
+
+
+def test_a_source_that_is_none_is_said(copy: Registry) -> None:
+    """LEG-901: the status of a link says what the other server answers, until it is one that can be copied."""
+    with plain() as source:
+        copy.link("up", f"{source.url}/elsewhere", **LINK)
+        until(lambda: copy.status("up")["state"] == "failing")
+        assert "/elsewhere/model answers 404" in copy.status("up")["error"]
+
+
 def test_what_was_copied_has_a_history(pair: tuple[Registry, Registry]) -> None:
     """LEG-910: a copy shows its past by its own log, which the source's API does not tell."""
     source, copy = pair
@@ -285,8 +309,8 @@ def test_an_unchanged_source_is_asked_little(copy: Registry) -> None:
         for number in range(5):
             source.done("PUT", f"/dirs/d/files/f{number}$details", {"name": "it"})
         copy.link("up", source.url, **LINK)
-        until(lambda: source.asked().count("GET /model") > 4)
-        looks = "\n".join(source.asked()).split("GET /model\n")[1:]
+        until(lambda: source.asked().count("GET /model") > 5)
+        looks = "\n".join(source.asked()).split("GET /model\n")[1:-1]
         assert "/meta" in looks[0]
         lists = ["GET /dirs", *["GET /dirs/d/files"] * 3, "GET /dirs/d/notes"]
         assert [look.split() for look in looks[1:4]] == ["\n".join(lists).split()] * 3
