@@ -27,6 +27,7 @@ from bench import (
     pasts,
     reading,
     rebuilding,
+    replicating,
     sinks,
     sparking,
     writing,
@@ -54,6 +55,7 @@ SUBJECTS: Final[dict[str, ModuleType]] = {
     "cesql": cesql,
     "deliveries": deliveries,
     "sinks": sinks,
+    "replicating": replicating,
     "formats": formats,
 }
 

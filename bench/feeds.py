@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -34,6 +34,8 @@ TURNS: Final = 3
 RATE: Final = 100
 #: The Group that ends the watch.
 LAST: Final = "/schemagroups/last"
+#: Headers of a caller without a name.
+NOBODY: Final[Mapping[str, str]] = {}
 #: Documents of the wild that the tests have.
 DOCUMENTS: Final = Path(__file__).parents[1] / "tests" / "data"
 
@@ -95,10 +97,10 @@ def _to_a_stream(place: Place, seconds: int) -> Iterator[Figure]:
     """From the answer to a write, which comes after its commit, to the event on a stream."""
     with place.fresh() as (database, folder), serving(database, folder) as served:
         seen, connected = dict[str, float](), Event()
-        watching = Thread(target=_watch, args=(served.url, seen, connected), daemon=True)
+        watching = Thread(target=watch, args=(served.url, seen, connected), daemon=True)
         watching.start()
         connected.wait()
-        times = _write(served.url, seconds)
+        times = write(served.url, seconds)
         watching.join(5)
     taken = sorted(1000 * (seen[name] - done) for name, done in times.items())
     p50, p99 = median(taken), taken[int(0.99 * (len(taken) - 1))]
@@ -115,10 +117,10 @@ def _to_a_stream(place: Place, seconds: int) -> Iterator[Figure]:
     )
 
 
-def _watch(url: str, seen: dict[str, float], connected: Event) -> None:
-    """Notes when each Group shows on a stream, until the last one does."""
-    query, headers = "type=io.xregistry.group.created", {"accept": EVENT_STREAM}
-    with httpx.stream("GET", f"{url}/-/events?{query}", headers=headers, timeout=60) as answer:
+def watch(url: str, seen: dict[str, float], connected: Event, headers: Mapping[str, str] = NOBODY) -> None:
+    """Notes when each Group shows on a stream, until the last one does. headers: of the request."""
+    query, own = "type=io.xregistry.group.created", {**headers, "accept": EVENT_STREAM}
+    with httpx.stream("GET", f"{url}/-/events?{query}", headers=own, timeout=60) as answer:
         for line in answer.iter_lines():
             connected.set()
             if line.startswith("data: "):
@@ -128,10 +130,10 @@ def _watch(url: str, seen: dict[str, float], connected: Event) -> None:
                 seen[subject] = time.perf_counter()
 
 
-def _write(url: str, seconds: int) -> dict[str, float]:
-    """When each of so many new Groups was durable, spread evenly over the time."""
+def write(url: str, seconds: int, headers: Mapping[str, str] = NOBODY) -> dict[str, float]:
+    """When each of so many new Groups was durable, spread evenly over the time. headers: of each request."""
     began = time.perf_counter()
-    with httpx.Client(timeout=60) as client, ThreadPoolExecutor(8) as clients:
+    with httpx.Client(headers=headers, timeout=60) as client, ThreadPoolExecutor(8) as clients:
 
         def one(number: int) -> tuple[str, float]:
             time.sleep(max(0.0, began + number / RATE - time.perf_counter()))
