@@ -68,8 +68,11 @@ class Wire:
         self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         started.set()
         await over.wait()
-        self._end_all()
         server.close()
+        carrying = asyncio.all_tasks() - {asyncio.current_task()}
+        for each in carrying:
+            each.cancel()
+        await asyncio.gather(*carrying, return_exceptions=True)
 
 
 @contextmanager
