@@ -11,6 +11,7 @@ from commands.clock import text_of
 from commands.log import Recorded, Tip, Writing, storable
 from commands.proof import Interaction
 from domain.commands import Follow, ReplaceModel
+from domain.compat.family import document_of
 from domain.events import EntityEvent
 from domain.links.following import redefined, taken_in
 from domain.links.foreign import Foreign
@@ -87,7 +88,7 @@ def _check_whole(tx: Writing, known: Foreign, link: Link) -> None:
 
 def _documents(foreign: Foreign, events: Sequence[EntityEvent]) -> dict[str, bytes]:
     """Those that events refer to: others are not for this registry to have."""
-    named = {event.private.get("document") for event in events}
+    named = {document_of(event.private) for event in events}
     return {digest: content for digest, content in foreign.documents.items() if digest in named}
 
 

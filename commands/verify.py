@@ -16,6 +16,7 @@ from commands.mapper import EventMapper, image_in, image_of
 from commands.proof import Interaction, LogRow
 from commands.world import pointer
 from domain import xid as xids
+from domain.compat.family import document_of
 from domain.events import EntityDeleted, EntityEvent
 from domain.links.link import COLLECTION
 
@@ -204,7 +205,7 @@ class _Read(NamedTuple):
         hash = b"" if isinstance(event, EntityDeleted) else proof.entity_hash(image_in(row.state))
         parent = xids.tree_key(owner) if owner else ""
         head = (event.revision, event.xid, event.type, parent, bool(hash), hash, pointer(event))
-        return cls(event.stream, event.xregcorrelationid, event.private.get("document"), head)
+        return cls(event.stream, event.xregcorrelationid, document_of(event.private), head)
 
 
 class _Row(NamedTuple):

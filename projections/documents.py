@@ -7,6 +7,7 @@ from typing import Final
 from commands.mapper import EventMapper
 from commands.proof import LogRow
 from domain import xid as xids
+from domain.compat.family import document_of
 from projections.database import Database
 
 _BYTES: Final = "SELECT bytes FROM document WHERE sha256 = ?"
@@ -25,8 +26,7 @@ def referred(row: LogRow) -> str | None:
     """
     if b'"document":' not in row.state:  # to read every event takes many times as long
         return None
-    found: str | None = _MAPPER.of_row(row).private.get("document")
-    return found
+    return document_of(_MAPPER.of_row(row).private)
 
 
 def content(db: Database, sha256: str) -> bytes | None:

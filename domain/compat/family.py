@@ -103,3 +103,11 @@ def number_of(versionid: str, private: Mapping[str, Any]) -> int:
     """
     stated: int | None = private.get(FACADE, {}).get("number")
     return stated if stated is not None else int(versionid) if is_number(versionid) else 0
+
+
+def document_of(private: Mapping[str, Any]) -> str | None:
+    """The hash of the document that an entity's private members refer to: its own, or the one that an older API keeps
+    of a message. None for most, which have none.
+    """
+    found: str | None = private.get("document") or private.get(FACADE, {}).get("document")
+    return found

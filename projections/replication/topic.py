@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from kafka import KafkaConsumer, TopicPartition, errors
 
+from domain.compat.family import document_of
 from domain.links.foreign import Foreign
 from domain.links.link import Link
 from projections.publishing.cluster import Authorities, Cluster, Insecure
@@ -152,7 +153,7 @@ class _Following:
         """Interactions with all their documents. Raises: BrokenFeed."""
         for each in interactions:
             for event in each.events:
-                digest = event.private.get("document")
+                digest = document_of(event.private)
                 if digest and digest not in each.documents and self._link.scope.has(event.xid):
                     self._check_known(digest, event.xid)
             yield each

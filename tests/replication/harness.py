@@ -275,7 +275,7 @@ async def lived(source: Party, target: Party, inflow: Inflow, history: Sequence[
     await inflow.take()
 
 
-def turns(beside: Sequence[Step]) -> SearchStrategy[list[Turn]]:
+def turns(beside: Sequence[Step | None]) -> SearchStrategy[list[Turn]]:
     """Some looks. beside: what the target may do of its own."""
     doing = st.none() | st.sampled_from(beside)
     again = st.sampled_from((0, 0, 1, 2, 5, 99))

@@ -57,11 +57,14 @@ async def told(
         await answers_alike(primary, replica, paths[:5], random)
 
 
-async def is_copied(primary: Party, replica: Party) -> None:
-    """Whether the logs say the same of the tree, interaction by interaction, and tell the same events."""
+async def is_copied(primary: Party, replica: Party, *made: str) -> None:
+    """Whether the logs say the same of the tree, interaction by interaction, and tell the same events.
+
+    made: names of registries in between, whose making came over as well.
+    """
     there, here = of_tree(primary.recorded()), of_tree(replica.recorded())
-    made = here.pop("replica1-1")
-    assert made[0][1] == "anonymous"
+    for name in (replica.name, *made):
+        del here[f"{name}-1"]
     assert [*here.items()] == [*there.items()]
     assert replica.documents() == primary.documents()
     assert await replica.told() == await primary.told()
