@@ -18,8 +18,7 @@ EACH = pytest.mark.parametrize("api", [SR, MC], ids=["schemas", "messages"])
 
 def equal(one: Client, *others: Client) -> None:
     """Returns once others have the URIs and documents that one has."""
-    for other in others:
-        until(lambda other=other: one.pairs() == other.pairs())
+    until(lambda: all(one.pairs() == other.pairs() for other in others))
 
 
 def conflicts(target: Client, link: str = "a") -> dict[str, str]:
@@ -30,9 +29,13 @@ def conflicts(target: Client, link: str = "a") -> dict[str, str]:
 
 def looked(target: Client, link: str = "a", times: int = 2) -> None:
     """Returns once a link has looked at the other registry again."""
-    for _ in range(times):
-        last = target.registry.status(link)["lastcontact"]
-        until(lambda last=last: target.registry.status(link)["lastcontact"] != last)
+    seen: set[float] = set()
+
+    def enough() -> bool:
+        seen.add(target.registry.status(link)["lastcontact"])
+        return len(seen) > times
+
+    until(enough)
 
 
 def written(target: Client) -> list[str]:

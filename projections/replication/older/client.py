@@ -90,7 +90,7 @@ class Older:
         if response is None:
             return None
         place = response.headers.get("content-location" if response.status_code == 303 else "location", "")
-        return self._published(response, _below(place, self.family))
+        return self._published(response, _below(place))
 
     def authority(self, group: str, id: str) -> str | None:
         """The authority of a definition."""
@@ -194,7 +194,6 @@ def _told(response: httpx.Response, header: str) -> str | None:
         raise RemoteError(f"the header {header} is not percent-encoded UTF-8") from None
 
 
-def _below(place: str, family: Family) -> str:
-    """The path below the base of an API of a URL of it."""
-    path = urlsplit(place).path
-    return path[max(path.find(f"/{family.path}/"), 0) :]
+def _below(place: str) -> str:
+    """The path of a Version below the base of its API, of a URL of it. An id has no slash, so it is six segments."""
+    return "/" + "/".join(urlsplit(place).path.split("/")[-6:])
