@@ -23,9 +23,11 @@ _NAMED: Final = f"SELECT {_FACTS} FROM interaction WHERE folded = ?"
 _ENDED: Final = f"SELECT {_FACTS} FROM interaction WHERE last <= ? ORDER BY last DESC LIMIT 1"
 _APART: Final = " OR ".join(f"stream LIKE '{start}%'" for start in xids.APART)
 #: Where the registry's tree went on after a time. What is apart from it has interactions of its own, whose times are
-#: other ones where the tree's came from another registry; so is that of the log's first, which made this registry.
+#: other ones where the tree's came from another registry; so are those of the log's first, which made this registry,
+#: and of those that made registries between this one and the other.
 _WENT_ON: Final = (
     "SELECT later.last FROM interaction AS later WHERE later.time > ? AND later.first > 1"
+    " AND later.command <> 'CreateRegistry'"
     f" AND NOT (SELECT {_APART} FROM log WHERE log.position = later.last) ORDER BY later.time LIMIT 1"
 )
 #: One step back from there. The empty text hides the column from its index, by which half the log might be sorted.
