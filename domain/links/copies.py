@@ -6,7 +6,7 @@ id in the private members of its Group or Resource. Rule LEG-909.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from domain import xid as xids
@@ -21,14 +21,22 @@ from domain.world import Context, World
 _TOUCHED: Final = frozenset(("epoch", "modifiedat"))
 
 
-def check_copies(events: Iterable[EntityEvent], world: World, context: Context) -> None:
+def check_copies(events: Sequence[EntityEvent], world: World, context: Context) -> None:
     """Raises: Readonly for what is a copy of somebody else's. A link may write what came over it."""
     links = [link for link in world.links if link.inbound and not link.promoted and link.id != context.link]
     if links:
-        for event in reversed(tuple(events)):  # what a write is about comes behind what is above it
+        for event in reversed(events):  # what a write is about comes behind what is above it
             for link in links:
                 if _owns(link, event, world) or (not context.link and _defines(link, event, world)):
-                    raise copied(link, event.xid)
+                    raise copied(link, _topmost(event, events, link, world))
+
+
+def _topmost(event: EntityEvent, events: Sequence[EntityEvent], link: Link, world: World) -> str:
+    """The xid that a write is about: of what goes together, that which all the rest is below."""
+    gone = {each.xid: each for each in events if isinstance(each, EntityDeleted)}
+    while (above := gone.get(xids.parent(event.xid) or "")) is not None and _owns(link, above, world):
+        event = above
+    return event.xid
 
 
 def copied(link: Link, xid: str) -> Problem:
