@@ -84,6 +84,27 @@ def test_an_event_in_both_modes() -> None:  # EV-78: keyed by the Group, whateve
     assert (binary.key, binary.value) == (b"/dirs/d", b'{"changed":["epoch"]}')
 
 
+@pytest.mark.parametrize(
+    ("xid", "private", "documents", "header"),
+    [
+        ("/dirs/D/files/F/versions/V", {"document": "h"}, {"h": b"bytes"}, [("annals_document", b"bytes")]),
+        ("/dirs/D/files/F/versions/V", {"document": "h"}, {"h": b""}, [("annals_document", b"")]),
+        ("/dirs/D/files/F/versions/V", {"document": "lost"}, {"h": b"bytes"}, []),
+        ("/dirs/D/files/F/versions/V", {}, {"h": b"bytes"}, []),
+        ("/dirs/D/files/F/versions/V", {"document": "h"}, None, []),
+        ("/dirs/D/files/F", {"document": "h"}, {"h": b"bytes"}, []),
+    ],
+)
+def test_documents(
+    xid: str, private: dict[str, Any], documents: dict[str, bytes] | None, header: list[tuple[str, bytes]]
+) -> None:  # LEG-902: they travel with the Version whose they are, where they are wanted
+    given = row(5, event(EntityUpdated, xid).model_copy(update={"private": private}))
+    find = documents.get if documents is not None else None
+    (bare, *_), _ = Records(XRegistryEvents()).of(CAUGHT_UP, [given], Place(4, 7))
+    (found, *_), _ = Records(XRegistryEvents()).of(CAUGHT_UP, [given], Place(4, 7), find)
+    assert found == bare._replace(headers=[*bare.headers, *header])
+
+
 def test_numbers() -> None:  # EV-47, EV-72, EV-77: none for a refresh, two for an entity that is deprecated too
     found = [(each.topic, each.position, int(dict(each.headers)["annals_number"])) for each in made(*GIVEN)]
     assert found == [
