@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.replication.changes import CHANGES, LINK
+from tests.replication.plain import MODEL
 from tests.replication.registries import Registry, registries, until
 from tests.replication.standard import Other, at_rest, held, modelled, plain, same
 
@@ -128,3 +131,23 @@ def test_what_comes_from_there_never_goes_back(tmp_path: Path) -> None:
             "f": "changed",
             "g": "one's",
         }
+
+
+def test_a_type_that_goes_holds_nothing_up(source: Registry) -> None:
+    """LEG-909: what no longer has a type here cannot be deleted there, which the status says; all else goes on."""
+    with plain() as target:
+        source.link("out", target.url, **PUSH)
+        source.done("PUT", "/dirs/d/notes/n", {"name": "it"})
+        same(source, target)
+        types: Any = deepcopy(MODEL)
+        del types["groups"]["dirs"]["resources"]["notes"]
+        source.link("out", target.url, enabled=False, **PUSH)
+        source.done("DELETE", "/dirs/d/notes/n")
+        source.done("PUT", "/modelsource", types)
+        source.done("PUT", "/dirs/d/files/f$details", {"versions": {"1": {"name": "it"}}})
+        source.link("out", target.url, **PUSH)
+        until(lambda: "/dirs/d/files/f" in held(target))
+        until(lambda: source.status("out")["position"] == source.head()["position"])
+        assert source.status("out")["state"] == "active"
+        said = {each["xid"] for each in source.status("out").get("conflicts", ())}
+        assert said == held(target).keys() & {"/dirs/d/notes/n"}  # the link may have deleted it before it came to rest

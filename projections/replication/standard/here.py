@@ -81,6 +81,12 @@ class Here:
         versions = ((each.id, self._version(each, type)) for each in rows)
         return _held(resource_form(loads(row.attributes)["meta"], type, versions), row)
 
+    def knows(self, xid: str) -> bool:
+        """Whether the model has the type of a Group or Resource."""
+        plural, *rest = xids.segments(xid)
+        type = self.model.groups.get(plural)
+        return type is not None and (len(rest) < 2 or rest[1] in type.resources)
+
     def type_of(self, xid: str) -> ResourceType:
         """The type of a Resource or Version."""
         plural, _, resources = xids.segments(xid)[:3]

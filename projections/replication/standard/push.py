@@ -17,6 +17,7 @@ from domain.events import EntityEvent, EntityRefreshed, EntityUpdated
 from domain.links import LINK
 from domain.links.copies import owner
 from domain.links.link import Link
+from projections.entities.query import View
 from projections.replication.remote import Remote, RemoteError
 from projections.replication.runner import Tools
 from projections.replication.standard.conflicts import Conflicts
@@ -59,13 +60,10 @@ class StandardPush:
     def look(self, remote: Remote, source: Source) -> None:
         """Has the other registry hold what this one has in scope by now. Raises: RemoteError, BrokenForm."""
         view = self._tools.readers.quick()
-        self._here = Here(view)
-        self._links = list(view.links.all())
-        source.model, source.types = self._here.model, list(self._here.model.groups)
         self._source = source
-        self._target = Target(remote, self._here.model)
         if self._cursor is None:
             position = view.position()
+            self._renew(remote, view)
             self._send(self._all())
             self._note(position)
         while not self._tools.stopping.is_set():
@@ -73,8 +71,16 @@ class StandardPush:
             if not some:
                 return
             events = [self._mapper.of_row(row) for row in view.log.events(some[0].first, some[-1].last)]
+            self._renew(remote, view)
             self._send(dict.fromkeys(xid for event in events for xid in _about(event)))
             self._note(some[-1].last)
+
+    def _renew(self, remote: Remote, view: View) -> None:
+        """Looks up what types and links there are by now."""
+        self._here = Here(view)
+        self._links = list(view.links.all())
+        self._source.model = self._here.model
+        self._target = Target(remote, self._here.model)
 
     def _note(self, position: int) -> None:
         if self._tools.stopping.is_set():
@@ -97,7 +103,7 @@ class StandardPush:
             if not self._link.scope.has(xid):
                 continue
             try:
-                refused = self._sent(xid)
+                refused = self._sent(xid) if self._here.knows(xid) else "there is no such type any more"
             except RemoteError as error:
                 if error.status not in _REFUSALS or error.status in _NOBODY:
                     raise
