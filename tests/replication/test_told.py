@@ -9,7 +9,6 @@ from typing import Any
 from tests.replication.registries import registries
 from tests.webhooks import Webhooks, until, webhooks
 
-
 LAST = "/schemagroups/last/schemas/s/versions/1"
 
 
