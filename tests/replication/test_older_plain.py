@@ -1,0 +1,101 @@
+"""Links with a Schema Registry 0.2 that is not ours, and has nothing but what that specification asks for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+
+from tests.replication.older import SR, Client, parties
+from tests.replication.plain_older import BASE
+from tests.replication.registries import until
+from tests.serving import ROOT, environment
+
+
+@contextmanager
+def plain() -> Iterator[httpx.Client]:
+    """A client of such a server."""
+    command = [sys.executable, "-m", "tests.replication.plain_older"]
+    with ExitStack() as stack:
+        process = stack.enter_context(
+            subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True)
+        )
+        stack.callback(process.kill)
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        yield stack.enter_context(httpx.Client(base_url=url, trust_env=False))
+
+
+def root(server: httpx.Client) -> str:
+    """Its URL, without a slash at the end."""
+    return str(server.base_url).rstrip("/")
+
+
+def link(registry: Client, server: httpx.Client, mode: str) -> None:
+    """Links a registry to a plain server."""
+    body = {"url": root(server) + BASE, "dialect": SR.dialect, "mode": mode}
+    registry.registry.done("PUT", "/-/links/plain", {**body, "interval": 0.2})
+
+
+def test_it_can_be_copied_from(tmp_path: Path) -> None:
+    """LEG-901 to LEG-904, LEG-909, LEG-913: it is only read; what has no authority there has its base URL for one."""
+    with parties(tmp_path, SR, "b") as (b,), plain() as server:
+        base = root(server) + BASE
+        schema = f"{BASE}/schemagroups/g%2Fh/schemas/s"
+        server.put(f"{BASE}/schemagroups/g%2Fh", json={"format": "Words"}).raise_for_status()
+        for content in (b"1", b"2"):
+            server.post(schema, content=content, headers={"content-type": "Text/X"}).raise_for_status()
+        server.post(f"{schema[:-1]}t?authority=urn:example:words&id=w3", content=b"3").raise_for_status()
+        link(b, server, "pull")
+        path = "/schemagroups/g%2Fh/schemas/s/versions/"
+        until(lambda: len(b.contents("g%2Fh", "s")) == 2)
+        found = [(each.uri, each.authority, each.content, each.contenttype) for each in b.versions("g%2Fh", "s")]
+        assert found == [(f"{base}{path}{content}", base, content.encode(), "Text/X") for content in "12"]
+        until(lambda: b.found("urn:example:words:w3") == b"3")
+        server.delete(f"{schema}/versions/1")
+        until(lambda: b.contents("g%2Fh", "s") == [b"2"])
+        server.delete(f"{BASE}/schemagroups/g%2Fh")
+        until(lambda: b.held() == {})
+        assert [each for each in server.get("/asked").json() if not each.startswith("GET ")] == [
+            f"PUT {BASE}/schemagroups/g%2Fh",
+            *[f"POST {schema}"] * 2,
+            f"POST {schema[:-1]}t",
+            f"DELETE {schema}/versions/1",
+            f"DELETE {BASE}/schemagroups/g%2Fh",
+        ]
+
+
+def test_it_can_be_written_to(tmp_path: Path) -> None:
+    """LEG-902, LEG-904, LEG-906, LEG-909: it gets every version once, with authority and URI, and the end of each."""
+    with parties(tmp_path, SR, "a") as (a,), plain() as server:
+        a.group("g")
+        a.added("g", "s", b"1", b"2", description="described")
+        link(a, server, "push")
+        schema = f"{BASE}/schemagroups/g/schemas/s"
+        until(lambda: server.get(f"{schema}/versions").json() == [1, 2])
+        a.added("g", "s", b"3")
+        until(lambda: server.get(f"{schema}/versions").json() == [1, 2, 3])
+        for each in a.versions("g", "s"):
+            answer = server.get(f"{BASE}/schema", params={"uri": each.uri})
+            assert (answer.content, answer.headers["content-type"]) == (each.content, each.contenttype)
+            assert (answer.headers["schema-id"], answer.headers["schema-authority"]) == (each.uri, a.url)
+        a.registry.stop()
+        a.registry.start()
+        a.delete("g", "s", 2)
+        until(lambda: server.get(f"{schema}/versions").json() == [1, 3])
+        a.delete("g")
+        until(lambda: server.get(f"{BASE}/schemagroups").json() == [])
+        assert len([each for each in server.get("/asked").json() if each.startswith("POST ")]) == 3
+
+
+def test_nobody_is_led_elsewhere(tmp_path: Path) -> None:
+    """LEG-1108: an answer that leads to another host is followed by nobody."""
+    with parties(tmp_path, SR, "b") as (b,), plain() as server, plain() as other:
+        server.post("/away", content=root(other))
+        link(b, server, "pull")
+        until(lambda: "307" in b.registry.status("plain").get("error", ""))
+        assert other.get("/asked").json() == []
