@@ -4,7 +4,7 @@ says no more of a version than its id, and tells nobody of changes.
     python -m tests.replication.plain_older
 
 says where it answers. `GET /asked` gives the requests so far; `POST /away` has it lead everybody to the URL in the
-body.
+body, or answer that there is nothing, for `nowhere`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ class Plain:
         """The answer to any request below the base."""
         raw = request.scope["raw_path"].decode()
         self.asked.append(f"{request.method} {raw}")
+        if self.away == "nowhere":
+            return _missing()
         if self.away:
             return Response(status_code=307, headers={"location": self.away + raw})
         path = [unquote(part) for part in raw.removeprefix(BASE).split("/")[1:]]

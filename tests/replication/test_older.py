@@ -93,6 +93,21 @@ def test_what_is_known_is_not_written_again(api: Api, tmp_path: Path) -> None:
         assert b.registry.head() == before
 
 
+def test_definitions_are_what_they_are_for_every_api(tmp_path: Path) -> None:
+    """LEG-804, LEG-903: definitions of an event have its type behind any URI, and are messages here as there."""
+    with parties(tmp_path, MC, "a", "b") as (a, b):
+        a.group("g", format="CloudEvents")
+        documents = [json.dumps({"attributes": {"type": "example", "subject": each}}).encode() for each in ("x", "{y}")]
+        a.added("g", "s", documents[0], contenttype="application/json", id="example")
+        a.added("g", "s", documents[1], contenttype="application/json")
+        b.link("a", a)
+        until(lambda: b.contents("g", "s") == documents)
+        assert b.pairs() == a.pairs()
+        messages = [each.registry.done("GET", "/messagegroups/g/messages/s") for each in (a, b)]
+        assert messages[0]["envelopemetadata"] == messages[1]["envelopemetadata"]
+        assert messages[1]["envelopemetadata"]["subject"]["value"] == "{y}"
+
+
 @EACH
 def test_names_may_differ(api: Api, tmp_path: Path) -> None:
     """LEG-903: a group has the name here that the link gives it; its versions keep their URIs."""

@@ -92,6 +92,18 @@ def test_it_can_be_written_to(tmp_path: Path) -> None:
         assert len([each for each in server.get("/asked").json() if each.startswith("POST ")]) == 3
 
 
+def test_an_api_that_is_gone_takes_nothing_with_it(tmp_path: Path) -> None:
+    """LEG-909: that something is deleted is for the other registry to say; one that is not there says nothing."""
+    with parties(tmp_path, SR, "b") as (b,), plain() as server:
+        server.put(f"{BASE}/schemagroups/g", json={"format": "Words"}).raise_for_status()
+        server.post(f"{BASE}/schemagroups/g/schemas/s", content=b"1").raise_for_status()
+        link(b, server, "pull")
+        until(lambda: b.contents("g", "s") == [b"1"])
+        server.post("/away", content="nowhere")
+        until(lambda: b.registry.status("plain")["state"] == "failing")
+        assert b.contents("g", "s") == [b"1"]
+
+
 def test_nobody_is_led_elsewhere(tmp_path: Path) -> None:
     """LEG-1108: an answer that leads to another host is followed by nobody."""
     with parties(tmp_path, SR, "b") as (b,), plain() as server, plain() as other:

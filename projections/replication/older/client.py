@@ -57,8 +57,11 @@ class Older:
         self._remote = remote
 
     def groups(self) -> list[str]:
-        """The ids of all Groups."""
-        return _ids(self._json(f"/{self.family.path}") or [])
+        """The ids of all Groups. Raises: RemoteError also where there is no such API: nothing can be told from that."""
+        found = self._json(path := f"/{self.family.path}")
+        if found is None:
+            raise RemoteError(f"GET {path} finds nothing: this is no URL of the API", 404)
+        return _ids(found)
 
     def group(self, id: str) -> dict[str, Any] | None:
         """A Group."""
