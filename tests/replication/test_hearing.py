@@ -196,7 +196,7 @@ def test_a_sink_takes_so_many_at_a_time(tmp_path: Path) -> None:
             return anybody.post("/-/links/a/events", json=_EVENT, headers=_STRUCTURED)
 
         assert sent().status_code == 202
-        senders = [held.enter_context(socket.create_connection(("127.0.0.1", b.port))) for _ in range(TOGETHER)]
+        senders = [held.enter_context(socket.create_connection(("127.0.0.1", b.port))) for _ in range(TOGETHER + 4)]
         for sender in senders:
             sender.sendall(begun)
         refused = until(lambda: answer if (answer := sent()).status_code != 202 else None)
