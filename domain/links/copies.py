@@ -13,8 +13,9 @@ from domain import xid as xids
 from domain.entities import Entity
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed
 from domain.links import LINK
-from domain.links.link import LOG, Link
+from domain.links.link import COLLECTION, LOG, Link
 from domain.problems import Problem, Readonly
+from domain.refusals import NotReceiving
 from domain.world import Context, World
 
 #: What differs in a Group when something comes or goes below it.
@@ -22,7 +23,12 @@ _TOUCHED: Final = frozenset(("epoch", "modifiedat"))
 
 
 def check_copies(events: Sequence[EntityEvent], world: World, context: Context) -> None:
-    """Raises: Readonly for what is a copy of somebody else's. A link may write what came over it."""
+    """A link may write what came over it, as long as it brings anything.
+
+    Raises: Readonly for what is a copy of somebody else's, NotReceiving where the link whose doing it is has ended.
+    """
+    if context.link and not any(link.id == context.link and link.enabled and not link.promoted for link in world.links):
+        raise NotReceiving(f"{COLLECTION}/{context.link}")
     links = [link for link in world.links if link.inbound and not link.promoted and link.id != context.link]
     if links:
         for event in reversed(events):  # what a write is about comes behind what is above it
