@@ -150,12 +150,18 @@ class Client:
 
 
 @contextmanager
-def parties(home: Path, api: Api, *names: str, **settings: str) -> Iterator[list[Client]]:
-    """Registries that run, seen through one API. settings: of the environment of each of them."""
+def parties(
+    home: Path, api: Api, *names: str, databases: Mapping[str, str] | None = None, **settings: str
+) -> Iterator[list[Client]]:
+    """Registries that run, seen through one API.
+
+    databases: URLs by name, for those that are no SQLite. settings: of the environment of each of them.
+    """
     with ExitStack() as stack:
         found = []
         for name in names:
-            registry = Registry(home / name, **{"ANNALS_SINKS_PLAINTEXT": "true", **settings})
+            database = (databases or {}).get(name)
+            registry = Registry(home / name, database, **{"ANNALS_SINKS_PLAINTEXT": "true", **settings})
             stack.callback(registry.close)
             registry.start()
             found.append(Client(registry, api))

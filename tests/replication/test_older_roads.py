@@ -217,6 +217,29 @@ def test_events_may_come_late_twice_or_about_nothing(api: Api, tmp_path: Path) -
         equal(a, b)
 
 
+@EACH
+def test_postgresql_keeps_what_links_know(api: Api, tmp_path: Path, postgres_url: str) -> None:
+    """LEG-906, LEG-911: what was told and what was written is known there just as well, and after a new start."""
+    with parties(tmp_path, api, "a", "b", databases={"a": postgres_url}) as (a, b):
+        b.group("theirs")
+        b.added("theirs", "s", b"1")
+        a.group("ours")
+        a.added("ours", "s", b"1")
+        a.link("told", b, mode="events", interval=NEVER, scope={"groups": [api.xid("theirs")]})
+        a.link("writes", b, mode="push", interval=NEVER, scope={"groups": [api.xid("ours")]})
+        until(lambda: len(a.pairs()) == 2)
+        equal(a, b)
+        a.registry.stop()
+        a.registry.start()
+        a.added("ours", "s", b"2")
+        b.added("theirs", "s", b"2")
+        until(lambda: len(a.pairs()) == 4)
+        equal(a, b)
+        a.delete("ours")
+        b.delete("theirs")
+        until(lambda: a.held() == b.held() == {})
+
+
 def test_no_link_goes_where_the_operator_permits_nothing(tmp_path: Path) -> None:
     """LEG-1108: addresses of one's own network are for the operator to permit."""
     with parties(tmp_path, SR, "a") as (a,), parties(tmp_path, SR, "b", ANNALS_SINKS_ALLOW="") as (b,):
