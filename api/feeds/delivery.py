@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final, TypeVar
 
 from starlette.types import Receive
@@ -21,6 +22,7 @@ from api.feeds.asked import MOST, Asked
 from api.feeds.following import Following
 from api.feeds.forms import Form, beat
 from api.feeds.reader import Reader
+from api.feeds.sharing import Piece, Shared
 from api.feeds.sources import Source
 from api.problem import root_link
 from api.request import Disconnected, Request
@@ -49,6 +51,7 @@ class Feeds:
         self._readers = registry.readers
         self._clock = registry.store.clock
         self._following = following
+        self._shared = Shared()
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="annals-feed")
         following.follow(lambda: registry.readers.quick().log.head().last)
 
@@ -65,7 +68,7 @@ class Feeds:
         after = await self.run(self._after, asked)
         if form.endless:
             headers = [form.content_type, root_link(request.base), _UNKEPT, _VARY]
-            endless = self._endless(Reader(source, form, after, asked.limit), source, receive)
+            endless = self._endless(Reader(source, form, after, asked.limit), form, source, receive)
             return Answer(200, headers, endless, ahead=(GREETING,))
         limit = asked.limit or form.limit
         reader = Reader(source, form, after, min(limit, MOST) if limit and source.counts else None)
@@ -119,14 +122,37 @@ class Feeds:
             yield await self.run(reader.piece, end)
         yield form.after
 
-    async def _endless(self, reader: Reader, source: Source, receive: Receive) -> AsyncGenerator[bytes, None]:
+    async def _endless(
+        self, reader: Reader, form: Form, source: Source, receive: Receive
+    ) -> AsyncGenerator[bytes, None]:
         async with _leaving(receive) as gone:
             while not (reader.full or gone.done() or self._following.stopped):
-                end = await self.run(source.end, reader.position, None)
+                if found := await self._of_many(reader, form, source):
+                    yield found
+                end = await self.run(source.end, reader.position, None) if found is None else reader.position
                 while not (reader.at(end) or gone.done() or self._following.stopped):
                     yield await self.run(reader.piece, end)
                 if not reader.full and not await self._following.beyond(end, BEAT, gone):
                     yield beat(reader.position)
+
+    async def _of_many(self, reader: Reader, form: Form, source: Source) -> bytes | None:
+        """All that there is beyond a reader's position, as others there get it, and moves the reader; None where it is
+        more than one piece, or the reader's alone.
+        """
+        if source.shared is None or reader.limit is not None:
+            return None
+        place = (source.shared, form.content_type, reader.position)
+        piece = await self._shared.piece(place, partial(self.run, self._piece, source, form, reader.position))
+        if not piece.whole:
+            return None
+        reader.position = piece.position
+        return piece.content
+
+    def _piece(self, source: Source, form: Form, after: int) -> Piece:
+        end = source.end(after, None)
+        reader = Reader(source, form, after, None)
+        content = reader.piece(end)
+        return Piece(content, reader.position, reader.at(end))
 
 
 @asynccontextmanager

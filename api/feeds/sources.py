@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Final, Protocol
 
 from api.feeds.choosing import Choice
@@ -18,10 +18,13 @@ class Source(Protocol):
     """One feed, as one reader may see it.
 
     counts: whether a limit is met by counting, because only looking at events shows which of them are wanted.
+    shared: what has to be equal for two readers to be given the same; None where no two are.
     """
 
     @property
     def counts(self) -> bool: ...
+    @property
+    def shared(self) -> Hashable | None: ...
 
     def groups(self, after: int, end: int) -> Iterator[Group]:
         """The lines of the positions beyond one and up to another; a group without lines says how far that is."""
@@ -34,6 +37,7 @@ class EventsSource:
     """CloudEvents of some families: a few for a position, of which a reader wants some."""
 
     counts: Final = True
+    shared: Final = None
 
     def __init__(self, logs: Logs, choice: Choice, families: Sequence[Family]) -> None:
         self._logs = logs
@@ -77,6 +81,10 @@ class LogSource:
         self._logs = logs
         self._sees = sees
         self._documents = documents
+
+    @property
+    def shared(self) -> Hashable:
+        return self._sees, self._documents
 
     def groups(self, after: int, end: int) -> Iterator[Group]:
         """See Source."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -182,3 +183,42 @@ def test_those_who_wait_share_a_look() -> None:
         assert not await following.beyond(0, 5, gone)
 
     asyncio.run(wait())
+
+
+def test_many_who_follow_the_log_are_told_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    # EV-79: all of them get the same, and the log is looked at about as often as for one of them
+    made: list[int] = []
+    piece = delivery.Feeds._piece
+
+    def counted(self: delivery.Feeds, source: object, form: object, after: int) -> object:
+        made.append(after)
+        return piece(self, source, form, after)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(delivery.Feeds, "_piece", counted)
+
+    async def follow() -> None:
+        async with AsyncExitStack() as stack:
+            streams = [await stack.enter_async_context(reading(api, "/-/log")) for _ in range(10)]
+            for number in range(20):
+                await api.client.put(f"/dirs/d{number}", json={})
+            found = [await stream.until(64) for stream in streams]
+            assert all(each == found[0] for each in found)
+            assert found[0][-1].last == "43"
+
+    api.runner.run(follow())
+    assert len(made) < 70
+
+
+def test_who_asks_for_less_is_not_told_what_others_are(store_url: str) -> None:
+    # EV-79: readers who follow the log share what they are told with those who ask for the same only
+    create(store_url)
+
+    async def follow(api: Api) -> None:
+        async with reading(api, "/-/log?after=3") as plain, reading(api, "/-/log?after=3&documents") as more:
+            await api.client.put("/dirs/d/files/f", content=b"doc")
+            kinds = [each.event for each in await more.until(6)]
+            assert "document" in kinds
+            assert "document" not in [each.event for each in await plain.until(5)]
+
+    with serving(store_url) as api:
+        api.runner.run(follow(api))
