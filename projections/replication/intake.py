@@ -31,15 +31,20 @@ class Intake:
         known = tools.states.read(link.id).cursor
         self.cursor = known if known is not None else self._found(remote)
 
-    def take(self, interactions: Iterable[Foreign]) -> None:
+    def take(self, interactions: Iterable[Foreign | None]) -> None:
         """Takes in interactions in the order of the other log, those that are here already included.
 
+        None among them: what came up to there is not to wait for more.
         Raises: Diverged, and what ends the interactions: what came before it is taken in.
         """
         waiting: list[Foreign] = []
         events = 0
         try:
             for each in interactions:
+                if each is None:
+                    self._record(waiting)
+                    waiting, events = [], 0
+                    continue
                 if defining(each, self._link):  # what comes under another model is looked up as it stands before
                     self._record(waiting)
                     waiting, events = [], 0

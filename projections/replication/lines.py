@@ -20,35 +20,54 @@ class BrokenFeed(Exception):
     """Lines that make no whole interactions: something is missing or damaged."""
 
 
-def interactions(lines: Iterable[bytes]) -> Iterator[Foreign]:
-    """The interactions of a feed, each as soon as its last event is there. One that breaks off is left out.
+class Parser:
+    """Lines put together. One interaction that breaks off is left out."""
 
-    Raises: BrokenFeed.
-    """
-    facts: dict[str, Any] = {}
-    events: list[EntityEvent] = []
-    documents: dict[str, bytes] = {}
-    for line in filter(None, lines):
+    def __init__(self) -> None:
+        self._facts: dict[str, Any] = {}
+        self._events: list[EntityEvent] = []
+        self._documents: dict[str, bytes] = {}
+
+    def feed(self, line: bytes) -> Foreign | None:
+        """The interaction of which a line is the last one. Raises: BrokenFeed."""
         try:
-            found = loads_own(line)
-            if "position" in found:
-                position = found.pop("position")
-                _check_next(position, facts, len(events))
-                events.append(_event(found))
-                if position == facts["last"]:
-                    yield _foreign(facts, events, documents)
-                    events, documents = [], {}
-            elif "document" in found:
-                documents |= _document(found)
-            else:
-                if events:
-                    raise BrokenFeed(f"the interaction {facts['xregcorrelationid']} ends before its last event")
-                facts, documents = found, {}
+            return self._take(loads_own(line))
         except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
             raise BrokenFeed(f"a line of the feed cannot be read: {' '.join(str(error).split())[:200]}") from error
 
+    def _take(self, found: dict[str, Any]) -> Foreign | None:
+        if "position" in found:
+            return self._event(found)
+        if "document" in found:
+            self._documents |= _document(found)
+            return None
+        if self._events:
+            raise BrokenFeed(f"the interaction {self._facts['xregcorrelationid']} ends before its last event")
+        self._facts, self._documents = found, {}
+        return None
 
-def single(lines: Iterable[bytes]) -> tuple[EntityEvent, dict[str, bytes]]:
+    def _event(self, found: dict[str, Any]) -> Foreign | None:
+        position = found.pop("position")
+        _check_next(position, self._facts, len(self._events))
+        self._events.append(_event(found))
+        if position != self._facts["last"]:
+            return None
+        events, documents, self._events, self._documents = self._events, self._documents, [], {}
+        return _foreign(self._facts, events, documents)
+
+
+def interactions(lines: Iterable[bytes | None]) -> Iterator[Foreign]:
+    """The interactions of a feed, each as soon as its last event is there; what is empty is passed over.
+
+    Raises: BrokenFeed.
+    """
+    parser = Parser()
+    for line in filter(None, lines):
+        if (found := parser.feed(line)) is not None:
+            yield found
+
+
+def single(lines: Iterable[bytes | None]) -> tuple[EntityEvent, dict[str, bytes]]:
     """The first event of a feed, and the documents before it. Raises: BrokenFeed."""
     documents: dict[str, bytes] = {}
     for line in filter(None, lines):

@@ -65,8 +65,11 @@ class Remote:
         return self._checked(response)
 
     @contextmanager
-    def stream(self, path: str, **options: Any) -> Iterator[Iterator[bytes]]:
-        """The lines of an answer to a GET, as they come. Raises: RemoteError, inside the block as well."""
+    def stream(self, path: str, **options: Any) -> Iterator[Iterator[bytes | None]]:
+        """The lines of an answer to a GET, as they come, and None after each part of it that came at once.
+
+        Raises: RemoteError, inside the block as well.
+        """
         try:
             with self._client.stream("GET", self.url + path, extensions=self._traced(), **options) as response:
                 if response.status_code >= 400:
@@ -112,10 +115,11 @@ def _auth(credential: Mapping[str, Any] | None) -> httpx.BasicAuth | None:
     return None
 
 
-def _lines(response: httpx.Response) -> Iterator[bytes]:
+def _lines(response: httpx.Response) -> Iterator[bytes | None]:
     rest = b""
     for part in response.iter_bytes():
         *whole, rest = (rest + part).split(b"\n")
         yield from whole
+        yield None
     if rest:
         yield rest
