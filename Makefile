@@ -3,6 +3,8 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$name" && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
+# One more than there are processors, because many tests wait for processes of their own.
+WORKERS = $(shell $(BIN)/python -c 'import os; print(1 + (os.cpu_count() or 1))')
 SOURCES := domain commands projections api spark_projections tests bench
 
 .PHONY: help install run test check format bench clean
@@ -16,7 +18,7 @@ run: install  ## Serve the registry on http://127.0.0.1:8080, kept in annals.db
 	@$(BIN)/annals serve
 
 test: $(VENV)/.dev  ## Run the tests, on PostgreSQL and real brokers too where they can be had
-	@$(BIN)/pytest -q -n auto -rs $(ARGS)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -rs $(ARGS)
 
 check: $(VENV)/.dev  ## Format, lint and types
 	$(BIN)/ruff format --check $(SOURCES)
