@@ -113,6 +113,7 @@ def test_problems_below_our_own_paths(api: Api) -> None:
     assert answer.headers["content-type"] == "application/problem+json"
     assert (answer.json()["status"], answer.status_code) == (404, 404)
     ours = api.send("GET", "/nope")
+    # HTTP-6: JSON says that it is UTF-8
     assert (ours.headers["content-type"], "status" in ours.json()) == ("application/json; charset=utf-8", False)
 
 
