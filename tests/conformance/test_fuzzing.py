@@ -27,6 +27,9 @@ from commands.verify import verify, verify_rows
 from tests.conformance.made_up import cases, repeatable
 from tests.serving import serving
 
+# Lines of JSON are text to whoever makes them up.
+schemathesis.serializer.alias("application/x-ndjson", "text/plain")
+
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

@@ -52,7 +52,7 @@ def test_copies_of_single_things_say_where_they_are_from(tmp_path: Path) -> None
     # LEG-909: what came over the standard API is marked by its link; what others add beside it is theirs
     other = "https://other.example"
     with registries(tmp_path, "here") as (here,):
-        here.link("other", other, dialect="xregistry", enabled=False)
+        here.link("other", other, dialect="xregistry")
         version = {"format": "Text/1"}
         stray(here, "other", [WriteTree("/schemagroups/g/schemas/s/versions/1", version, Method.PUT)])
         until(lambda: canonical(here, "/schemagroups/g") == other)
