@@ -28,6 +28,11 @@ class Parser:
         self._events: list[EntityEvent] = []
         self._documents: dict[str, bytes] = {}
 
+    @property
+    def begun(self) -> bool:
+        """Whether some of an interaction is there, and not all."""
+        return bool(self._events or self._documents)
+
     def feed(self, line: bytes) -> Foreign | None:
         """The interaction of which a line is the last one. Raises: BrokenFeed."""
         try:

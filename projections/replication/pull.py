@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from functools import partial
 from typing import Final, TypeVar
 
 from domain.links.foreign import Foreign
@@ -14,7 +13,7 @@ from projections.replication.intake import Intake
 from projections.replication.lines import Parser, interactions
 from projections.replication.remote import Remote
 from projections.replication.runner import Tools
-from projections.replication.watching import watching
+from projections.replication.watching import Watch, watching
 
 #: Seconds after which a stream is let go of as soon as something comes, so that both registries are compared again;
 #: and between looks at where the other log ends.
@@ -23,6 +22,7 @@ LOOK: Final = 2
 _LINES: Final = {"accept": "application/x-ndjson"}
 _STREAM: Final = {"accept": "text/event-stream"}
 _DATA: Final = b"data: "
+_ID: Final = b"id: "
 
 F = TypeVar("F")
 
@@ -45,7 +45,7 @@ class LogPull:
                 watch.look(intake)
                 fetch(remote, intake, self._tools)
                 watch.reached(intake)
-                follow(remote, intake, self._tools, partial(watch.look, intake))
+                follow(remote, intake, self._tools, watch)
 
 
 def fetch(remote: Remote, intake: Intake, tools: Tools) -> None:
@@ -54,14 +54,14 @@ def fetch(remote: Remote, intake: Intake, tools: Tools) -> None:
         intake.take(_until(tools, interactions(lines)))
 
 
-def follow(remote: Remote, intake: Intake, tools: Tools, look: Callable[[], None]) -> None:
-    """Takes in what comes, as soon as it does, for a while. look: is called now and then as long as anything comes.
+def follow(remote: Remote, intake: Intake, tools: Tools, watch: Watch) -> None:
+    """Takes in what comes, as soon as it does, for a while.
 
     One stream, which costs the other registry little: all that follow it there are told at once.
     Raises: RemoteError, BrokenFeed, Diverged.
     """
     with remote.stream("/-/log", params=_query(intake), headers=_STREAM) as lines:
-        intake.take(_until(tools, _streamed(lines, look)))
+        intake.take(_until(tools, _streamed(lines, intake, watch)))
 
 
 def _query(intake: Intake) -> dict[str, str]:
@@ -75,18 +75,25 @@ def _until(tools: Tools, found: Iterator[F]) -> Iterator[F]:
         yield each
 
 
-def _streamed(lines: Iterable[bytes | None], look: Callable[[], None]) -> Iterator[Foreign | None]:
-    """The interactions among server-sent events, None where what came is not to wait for more; ends after a while."""
-    parser, began = Parser(), time.monotonic()
+def _streamed(lines: Iterable[bytes | None], intake: Intake, watch: Watch) -> Iterator[Foreign | None]:
+    """The interactions among server-sent events, None where what came is not to wait for more; ends after a while.
+
+    An idle stream says now and then how far it is: beyond what it keeps from this reader.
+    """
+    parser, began, last = Parser(), time.monotonic(), 0
     looked = began
     for line in lines:
         if line is None:
             yield None
+            if not parser.begun:
+                intake.cursor = max(intake.cursor, last)
             now = time.monotonic()
+            if now - looked > LOOK:
+                watch.passing(intake)
+                looked = now
             if now - began > WHILE:
                 return
-            if now - looked > LOOK:
-                look()
-                looked = now
+        elif line.startswith(_ID):
+            last = int(line[len(_ID) :])
         elif line.startswith(_DATA) and (found := parser.feed(line[len(_DATA) :])) is not None:
             yield found

@@ -39,6 +39,12 @@ class Watch:
         self._cursor = intake.cursor
         self._note(None)
 
+    def passing(self, intake: Intake) -> None:
+        """Notes where the other log ends and how far this registry is, on the way. Raises: RemoteError."""
+        self._head = moment(self._remote)
+        self._cursor = intake.cursor
+        self._note(intake.cursor)
+
     def reached(self, intake: Intake) -> None:
         """Notes that all is here which was there at the last look, and compares when it is time. Raises: as `look`.
 

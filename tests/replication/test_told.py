@@ -29,5 +29,6 @@ def test_subscribers_of_a_replica_are_told_of_what_happened_elsewhere(tmp_path: 
 
 
 def told(sinks: Webhooks, path: str) -> list[dict[str, Any]]:
-    """What came to a path, without places in a sequence."""
-    return [{name: value for name, value in event.items() if name != "sequence"} for event in sinks.events(path)]
+    """What came to a path, without places in a sequence. Only what is about one subject comes in order."""
+    found = [{name: value for name, value in event.items() if name != "sequence"} for event in sinks.events(path)]
+    return sorted(found, key=lambda event: str(event["id"]))
