@@ -47,6 +47,7 @@ def test_the_acceptance_walk_through(store_url: str, tmp_path: Path, sinks: Webh
         id = _killed_before_an_answer(server, sinks, many)
     with registry(store_url, tmp_path, ANNALS_MASTER_KEY=KEY) as server:
         _none_of_many_is_missing(server, sinks, id, many)
+        until(lambda: _settled(server))
     before = _kept(store_url, tmp_path)
     count = sum(map(len, sinks.told.values()))
     rebuilt = annals("rebuild", "--database", store_url, cwd=tmp_path)
