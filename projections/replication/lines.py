@@ -58,7 +58,8 @@ class Parser:
         if position != self._facts["last"]:
             return None
         events, documents, self._events, self._documents = self._events, self._documents, [], {}
-        return _foreign(self._facts, events, documents)
+        facts = self._facts
+        return foreign(facts, facts["registryurl"], bytes.fromhex(facts["state"]), events, documents)
 
 
 def interactions(lines: Iterable[bytes | None]) -> Iterator[Foreign]:
@@ -104,15 +105,18 @@ def _event(content: dict[str, Any]) -> EntityEvent:
     return _MAPPER.of_content(content.pop("topic"), content.pop("revision"), content)
 
 
-def _foreign(facts: dict[str, Any], events: list[EntityEvent], documents: dict[str, bytes]) -> Foreign:
+def foreign(
+    facts: dict[str, Any], registry_url: str, state: bytes, events: list[EntityEvent], documents: dict[str, bytes]
+) -> Foreign:
+    """An interaction of its parts. facts: what all forms of it say in the same words."""
     return Foreign(
         last=facts["last"],
         xregcorrelationid=facts["xregcorrelationid"],
         time=time_of(facts["time"]),
         caller=facts["caller"],
         command=facts["command"],
-        registry_url=facts["registryurl"],
-        state=bytes.fromhex(facts["state"]),
+        registry_url=registry_url,
+        state=state,
         events=tuple(events),
         documents=documents,
     )

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from commands.clock import time_of
 from commands.mapper import UnreadableEvent
 from domain.events import EntityEvent
 from domain.jsontext import InvalidJson, loads_own
 from domain.links.foreign import Foreign
 from projections.logrows import SCHEMA_VERSION, event_of
 from projections.publishing.records import DOCUMENT, SCHEMA
-from projections.replication.lines import BrokenFeed
+from projections.replication.lines import BrokenFeed, foreign
 
 
 class Row(NamedTuple):
@@ -40,7 +39,7 @@ class Assembly:
             try:
                 facts = self._taken(row)
                 if facts["position"] == facts["last"]:
-                    yield _foreign(facts, self._events, self._documents)
+                    yield foreign(facts, facts["registry_url"], _state(facts), self._events, self._documents)
                     self._events, self._documents = [], {}
             except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
                 raise BrokenFeed(f"a record cannot be read: {' '.join(str(error).split())[:200]}") from error
@@ -59,15 +58,5 @@ class Assembly:
         return facts
 
 
-def _foreign(facts: dict[str, Any], events: list[EntityEvent], documents: dict[str, bytes]) -> Foreign:
-    return Foreign(
-        last=facts["last"],
-        xregcorrelationid=facts["xregcorrelationid"],
-        time=time_of(facts["time"]),
-        caller=facts["caller"],
-        command=facts["command"],
-        registry_url=facts["registry_url"],
-        state=b64decode(facts["statehash"], validate=True),
-        events=tuple(events),
-        documents=documents,
-    )
+def _state(facts: dict[str, Any]) -> bytes:
+    return b64decode(facts["statehash"], validate=True)

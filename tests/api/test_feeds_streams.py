@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 
 import pytest
 
 from api.feeds import delivery
 from api.feeds.following import PAUSE, Following
+from api.feeds.forms import Group
 from api.feeds.reader import Reader
+from api.feeds.sources import LogSource
 from tests.api.conftest import Api, create, serving
 from tests.api.streams import Sent, reading
 
@@ -187,14 +190,14 @@ def test_those_who_wait_share_a_look() -> None:
 
 def test_many_who_follow_the_log_are_told_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     # EV-79: all of them get the same, and the log is looked at about as often as for one of them
-    made: list[int] = []
-    piece = delivery.Feeds._piece
+    looks: list[int] = []
+    groups = LogSource.groups
 
-    def counted(self: delivery.Feeds, source: object, form: object, after: int) -> object:
-        made.append(after)
-        return piece(self, source, form, after)  # type: ignore[arg-type]
+    def counted(self: LogSource, after: int, end: int) -> Iterator[Group]:
+        looks.append(after)
+        return groups(self, after, end)
 
-    monkeypatch.setattr(delivery.Feeds, "_piece", counted)
+    monkeypatch.setattr(LogSource, "groups", counted)
 
     async def follow() -> None:
         async with AsyncExitStack() as stack:
@@ -206,7 +209,7 @@ def test_many_who_follow_the_log_are_told_at_once(api: Api, monkeypatch: pytest.
             assert found[0][-1].last == "43"
 
     api.runner.run(follow())
-    assert len(made) < 70
+    assert len(looks) < 70
 
 
 def test_who_asks_for_less_is_not_told_what_others_are(store_url: str) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 import httpx
@@ -101,12 +102,16 @@ def at_rest(*registries: Registry) -> None:
     assert [registry.head()["position"] for registry in registries] == before
 
 
+def _looked_since(registry: Registry, id: str, last: float | None) -> bool:
+    return bool(registry.status(id).get("lastcontact") != last)
+
+
 def looked_again(registry: Registry, times: int = 3) -> None:
     """Returns once each of its links has ended some more looks than one that may have begun before."""
     for link in registry.done("GET", "/-/links"):
         for _ in range(times):
             last = registry.status(link["id"]).get("lastcontact")
-            until(lambda id=link["id"], last=last: registry.status(id).get("lastcontact") != last)  # type: ignore[misc]
+            until(partial(_looked_since, registry, link["id"], last))
 
 
 def _equal(one: Registry | Other, other: Registry | Other) -> bool:

@@ -145,7 +145,10 @@ def test_an_ordinary_write_looks_links_up_once(databases: list[str]) -> None:
 
             async def statements(path: str) -> list[str]:
                 seen: list[str] = []
-                note = lambda conn, cursor, statement, *rest: seen.append(statement)  # noqa: E731
+
+                def note(conn: Any, cursor: Any, statement: str, *rest: Any) -> None:
+                    seen.append(statement)
+
                 event.listen(here.store.engine, "before_cursor_execute", note)
                 (outcome,) = done(here, WriteTree(path, {}, Method.PUT))
                 event.remove(here.store.engine, "before_cursor_execute", note)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -143,7 +144,7 @@ def test_a_replica_that_is_killed(tmp_path: Path, broker: Kafka, prefix: str) ->
         follow(b, broker, prefix)
         for _ in range(3):
             before = b.status("primary")["position"]
-            until(lambda before=before: b.status("primary")["position"] > before, SECONDS)  # type: ignore[misc]
+            until(partial(_is_beyond, b, before), SECONDS)
             b.kill()
             a.fill(3, 40, start=f"after{before}x")
             b.start()
@@ -276,3 +277,7 @@ def linked(database: Path, broker: Kafka, url: str, password: str) -> Iterator[t
 
 def _found(host: str) -> str:
     return "127.0.0.1" if host == HOST else host
+
+
+def _is_beyond(registry: Registry, position: int) -> bool:
+    return bool(registry.status("primary")["position"] > position)

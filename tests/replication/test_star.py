@@ -52,9 +52,9 @@ def test_an_hour_of_a_star(tmp_path: Path, postgres_server: str) -> None:
         others.start()
         traffic.start()
         for number, fault in enumerate(_faults(primary, pulled, pushed, told, foreign), 1):
-            until(lambda number=number: traffic.done >= WRITES * number / 7, 600)  # type: ignore[misc]
+            traffic.wait(WRITES * number // 7)
             fault()
-        until(lambda: traffic.done >= WRITES, 600)
+        traffic.wait(WRITES)
         traffic.stop()
         others.stop()
         assert not [status for status in traffic.answers if status >= 500 and status != 503]

@@ -12,6 +12,8 @@ from typing import Any
 
 import httpx
 
+from tests.webhooks import until
+
 Body = dict[str, Any] | bytes | None
 #: Method, path, body and headers of a request.
 Step = tuple[str, str, Body, dict[str, str]]
@@ -38,6 +40,10 @@ class Traffic:
     def done(self) -> int:
         """How many writes were carried out."""
         return sum(count for status, count in self.answers.items() if 200 <= status < 300)
+
+    def wait(self, writes: int) -> None:
+        """Returns once so many writes were carried out."""
+        until(lambda: self.done >= writes, 600)
 
     def start(self) -> None:
         """Begins."""
