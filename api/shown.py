@@ -110,8 +110,11 @@ def json_pieces(shown: Shown, base: str, documents: Documents) -> Iterator[str]:
 
 def _listed(shown: Shown, texts: Texts, base: str) -> Iterator[str]:
     """A whole collection of Resources or Versions from their stored texts."""
-    look, type = shown.look(base), _resource(shown.target)
-    return collection(texts, look.resources(type) if shown.target.kind is Kind.RESOURCES else look.versions(type))
+    look, type, xid = shown.look(base), _resource(shown.target), shown.target.xid
+    start = f'{{"{type.singular}id":"'
+    if shown.target.kind is Kind.RESOURCES:
+        return collection(texts, look.resources(type), xid, len(start))
+    return collection(texts, look.versions(type), xid, len(f'{start}{xids.segments(xid)[3]}","versionid":"'))
 
 
 def document_answer(shown: Shown, base: str, documents: Documents, also: Headers = NO_HEADERS) -> Answer:

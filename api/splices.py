@@ -1,6 +1,6 @@
 """Resources and Versions that are as they are stored but for their URLs: most of what is asked for.
 
-Nothing of such an entity is looked at but its xid and its text, and nothing is done but to put the URLs where they
+Nothing of such an entity is looked at but its id and its text, and nothing is done but to put the URLs where they
 belong, which costs a third of taking the text apart.
 """
 
@@ -11,11 +11,9 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-#: xid, id, attributes and meta of rows, in the order of the answer.
-Texts = Iterable[tuple[str, str, str, int]]
-
-
-#: The JSON text of an entity from a member of `Texts`.
+#: Attributes and meta of rows, in the order of the answer.
+Texts = Iterable[tuple[str, int]]
+#: The JSON text of an entity from its xid, id, attributes and meta.
 Splice = Callable[[str, str, str, int], str]
 
 #: Members of a collection that are written together.
@@ -56,11 +54,14 @@ def versions(base: str, singular: str, suffix: str, asof: str) -> Splice:
     return splice
 
 
-def collection(texts: Texts, splice: Splice) -> Iterator[str]:
-    """A whole collection as a JSON object, in pieces."""
+def collection(texts: Texts, splice: Splice, xid: str, start: int) -> Iterator[str]:
+    """A whole collection as a JSON object, in pieces. start: where the id of each begins in its attributes."""
     before, waiting = "{", iter(texts)
     while block := list(islice(waiting, TOGETHER)):
-        members = [f'"{id}":{splice(xid, id, text, meta)}' for xid, id, text, meta in block]
+        ids = [text[start : text.index('"', start)] for text, _ in block]
+        members = [
+            f'"{id}":{splice(f"{xid}/{id}", id, text, meta)}' for id, (text, meta) in zip(ids, block, strict=True)
+        ]
         yield before + ",".join(members)
         before = ","
     yield "}" if before == "," else "{}"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 import psycopg
+from psycopg.pq import TransactionStatus
 from sqlalchemy import URL, make_url
 
 from projections.database import Database, Postgres, Sqlite
@@ -24,8 +25,11 @@ class Reader(Database, Protocol):
     def usable(self) -> bool:
         """Whether it is open still."""
 
-    def snapshot(self, tables: Sequence[str]) -> AbstractContextManager[None]:
-        """A read transaction that sees one moment. tables: those that a rebuild may swap meanwhile."""
+    def snapshot(self, tables: Sequence[str], first: str = "SELECT 1") -> AbstractContextManager[Any]:
+        """A read transaction that sees one moment, and the row of a `first` query, which costs no round trip.
+
+        tables: those that a rebuild may swap meanwhile.
+        """
 
     def close(self) -> None:
         """Closes it, from any thread."""
@@ -43,10 +47,10 @@ class SqliteReader(Sqlite):
     usable = True
 
     @contextmanager
-    def snapshot(self, tables: Sequence[str]) -> Iterator[None]:
+    def snapshot(self, tables: Sequence[str], first: str = "SELECT 1") -> Iterator[Any]:
         self._connection.execute("BEGIN")
         try:
-            yield
+            yield self.one(first)
         finally:
             self._connection.execute("ROLLBACK")
 
@@ -63,17 +67,19 @@ class PostgresReader(Postgres):
         return not self._connection.closed
 
     @contextmanager
-    def snapshot(self, tables: Sequence[str]) -> Iterator[None]:
-        # The lock comes before the first look: a swap in between would show a table newer than the snapshot, empty.
-        self._connection.execute(
-            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-            f"LOCK TABLE {', '.join(tables)} IN ACCESS SHARE MODE".encode()
-        )
+    def snapshot(self, tables: Sequence[str], first: str = "SELECT 1") -> Iterator[Any]:
         try:
-            yield
+            # The lock comes before the first look: a swap in between would show a table newer than the snapshot, empty.
+            lock = f"LOCK TABLE {', '.join(tables)} IN ACCESS SHARE MODE; " if tables else ""
+            found = self._connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {lock}{first}".encode())
+            while found.nextset():
+                pass
+            yield found.fetchone()
         finally:
-            if self.usable:
-                self._connection.execute("ROLLBACK")
+            if self._connection.info.transaction_status is TransactionStatus.INERROR:
+                self.close()
+            elif self.usable:
+                self._connection.execute("COMMIT")  # with ROLLBACK the driver forgets all that it has prepared
 
     def close(self) -> None:
         self._connection.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import count
+from itertools import chain, count
 from typing import Any, Final, Protocol
 
 import psycopg
@@ -136,6 +136,7 @@ class Postgres:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
         self._cursor = connection.cursor()  # kept, because a new one costs a tenth of a look-up
+        self._statements: dict[str, str] = {}
 
     def run(self, sql: str, values: Values = ()) -> None:
         self._connection.execute(_format(sql), values)
@@ -157,7 +158,10 @@ class Postgres:
     def stream_alone(self, sql: str, values: Values = ()) -> Iterator[Any]:
         if not capabilities.has_stream_chunked():  # row by row, as client libraries before 17 do it, takes longer
             return self.stream(sql, values)
-        return self._connection.cursor().stream(_format(sql), values, size=TOGETHER)
+        # What is streamed is not prepared by the driver, and planning it takes as long as a hundred rows.
+        places = ", ".join(["%s"] * len(values))
+        cursor = psycopg.ClientCursor(self._connection)
+        return cursor.stream(f"EXECUTE {self._prepared(sql)} ({places})".encode(), values, size=TOGETHER)
 
     def named(self, column: str) -> str:
         return f"{column} = ANY(?)"
@@ -182,6 +186,15 @@ class Postgres:
         gone = f"{_unnest(table, len(names))} AS gone ({', '.join(names)})"
         self._with_arrays(f"DELETE FROM {table.name} USING {gone} WHERE {same}", keys)
 
+    def _prepared(self, sql: str) -> str:
+        """The name of a statement that the connection keeps."""
+        if sql not in self._statements:
+            name = f"stream_{len(self._statements)}"
+            numbered = "".join(chain.from_iterable(zip(sql.split("?"), _numbers(sql.count("?")), strict=True)))
+            self._connection.execute(f"PREPARE {name} AS {numbered}".encode())
+            self._statements[sql] = name
+        return self._statements[sql]
+
     def _with_arrays(self, sql: str, rows: Sequence[Values]) -> None:
         for chunk in _chunks(rows):
             self._connection.execute(sql, [list(column) for column in zip(*chunk, strict=True)], prepare=True)
@@ -190,6 +203,11 @@ class Postgres:
 @lru_cache(maxsize=256)
 def _format(sql: str) -> str:
     return sql.replace("%", "%%").replace("?", "%s")
+
+
+def _numbers(count: int) -> list[str]:
+    """What stands behind each part of a statement: the number of its parameter, nothing behind the last."""
+    return [*(f"${number + 1}" for number in range(count)), ""]
 
 
 @lru_cache(maxsize=256)

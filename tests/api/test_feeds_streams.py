@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from api.feeds import delivery
-from api.feeds.following import PAUSE, Following
+from api.feeds.following import APART, PAUSE, Following
 from api.feeds.forms import Group
 from api.feeds.reader import Reader
 from api.feeds.sources import LogSource
@@ -169,7 +169,7 @@ def test_those_who_wait_share_a_look() -> None:
 
     def head() -> int:
         looks.append(0)
-        return len(looks) // 40
+        return len(looks) // 4
 
     async def wait() -> None:
         following = Following()
@@ -178,12 +178,45 @@ def test_those_who_wait_share_a_look() -> None:
         found = await asyncio.gather(*(following.beyond(0, 20 * PAUSE, gone) for _ in range(30)))
         assert found == [True] * 30
         seen = len(looks)
-        assert seen < 50
+        assert seen == 4
         await asyncio.sleep(3 * PAUSE)
         assert len(looks) == seen
         assert not await following.beyond(1, 0.01, gone)
         gone.set_result(None)
         assert not await following.beyond(0, 5, gone)
+
+    asyncio.run(wait())
+
+
+def test_commits_in_close_succession_are_told_together() -> None:
+    # a load of writes does not wake each reader for each of them; the first after a pause is told at once
+    committed: list[int] = []
+
+    async def wait() -> None:
+        following, told = Following(), 0
+        following.follow(lambda: len(committed))
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def write() -> None:
+            for number in range(100):
+                committed.append(number)
+                following.committed(1, 0, 0.0)
+                await asyncio.sleep(APART / 10)
+
+        writing, position = asyncio.create_task(write()), 0
+        while position < 100:
+            assert await following.beyond(position, 5, gone)
+            told, position = told + 1, len(committed)
+        await writing
+        assert told <= 30
+        await asyncio.sleep(APART)
+        waiting = asyncio.create_task(following.beyond(100, 5, gone))
+        await asyncio.sleep(APART)
+        committed.append(100)
+        following.committed(1, 0, 0.0)
+        for _ in range(5):  # steps of the loop, in which no time passes
+            await asyncio.sleep(0)
+        assert waiting.done()
 
     asyncio.run(wait())
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 import pytest
 from sqlalchemy import text
 
 from commands.engine import open_engine
 from projections import database
+from projections.connect import connect
 from projections.database import CHUNK
 from tests.stores import postgres_server, postgres_url
 
@@ -33,3 +35,27 @@ def test_a_stream_of_a_transaction_is_never_fetched_whole(postgres_url: str, beg
         assert found == (1,)
         assert sum(1 for _ in rows) == MANY - 1
     engine.dispose()
+
+
+def test_what_a_reader_has_prepared_outlives_its_transactions(postgres_url: str) -> None:
+    # planning a look-up takes longer than the look-up; a driver that sees a ROLLBACK forgets all plans
+    open_engine(postgres_url).dispose()
+    reader = connect(postgres_url)
+    prepared: list[Any] = []
+    for _ in range(3):
+        with reader.snapshot(()) as (one,):
+            assert one == 1
+            assert list(reader.stream_alone("SELECT ?::bigint + ?::bigint", (1, 2))) == [(3,)]
+            assert reader.one("SELECT ?::bigint", (5,)) == (5,)
+            prepared.append(reader.all("SELECT name, prepare_time FROM pg_prepared_statements ORDER BY name"))
+    assert len(prepared[0]) == 3  # the last look is one of them
+    assert prepared == [prepared[0]] * 3
+    reader.close()
+
+
+def test_a_reader_whose_transaction_failed_is_not_used_again(postgres_url: str) -> None:
+    open_engine(postgres_url).dispose()
+    reader = connect(postgres_url)
+    with pytest.raises(psycopg.errors.DivisionByZero), reader.snapshot(()):
+        reader.one("SELECT 1 / ?::bigint", (0,))
+    assert not reader.usable
