@@ -17,6 +17,7 @@ from sqlalchemy.exc import ArgumentError
 from api import callers, cors, proxies
 from api.compat.mounts import hosts_of
 from api.limits import MAX_BODY
+from api.links.declared import declared
 from commands.secrets import keys_of
 from domain import xid as xids
 from domain.compat.family import Family
@@ -200,6 +201,9 @@ class Settings(BaseSettings):
     sinks_origin: Annotated[str | None, _parsed(_dns_name)] = Field(
         None, description="DNS name that sinks are told who sends; by default the host of the public URL"
     )
+    links: Annotated[str | None, _parsed(declared)] = Field(
+        None, description="replication links that are there from the start: JSON by id, or the path of a JSON file"
+    )
     registryid: Annotated[str, AfterValidator(_id)] = Field(
         "annals", description="registryid that a new store gets; an existing one keeps its own"
     )
@@ -252,12 +256,13 @@ def hidden(database: str) -> str:
     return url.update_query_dict(secrets).render_as_string(hide_password=True).replace("%2A", "*")
 
 
-def _without_tokens(setting: str) -> str:
+def _without_secrets(setting: str) -> str:
     return "***" if setting.lstrip().startswith("{") else setting
 
 
 _HIDDEN: Final[dict[str, Callable[[str], str]]] = {
     "database": hidden,
-    "tokens": _without_tokens,
+    "tokens": _without_secrets,
+    "links": _without_secrets,
     "master_key": lambda _: "***",
 }

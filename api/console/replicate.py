@@ -8,28 +8,22 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
-from api.callers import Everybody
 from api.console.lines import Column, printable, show_json
 from api.console.lines import show as show_lines
-from api.console.opening import opened
+from api.console.linking import links_of
 from api.console.options import Database, existing, settings_with
 from api.console.outcome import Misused
 from api.console.surfaces import Console
-from api.links.parts import Parts
-from api.links.wiring import Idle, tools_of
-from api.routes.links import Links
 from domain.jsontext import InvalidJson, dumps, loads
 from domain.links.link import COLLECTION
-from domain.roles import CONSOLE
-from projections.replication.states import States
 
 replicate: Final = typer.Typer(no_args_is_help=True, help="Copy from other registries, and to them.")
 
@@ -54,12 +48,8 @@ _STATUS: Final = (
 )
 
 
-@contextmanager
-def _console(database: str | None) -> Iterator[Console]:
-    settings = existing(settings_with(database=database))
-    with opened(settings) as registry, closing(States(settings.database)) as states:
-        parts = Parts(registry, Idle(states, tools_of(settings, registry, states)))
-        yield Console(Links(parts, Everybody(CONSOLE)))
+def _console(database: str | None) -> AbstractContextManager[Console]:
+    return links_of(existing(settings_with(database=database)))
 
 
 @replicate.command()

@@ -12,6 +12,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from api.app import create_app
+from api.console.linking import ensure_links
 from api.console.opening import opened
 from api.console.options import Database, PublicUrl, settings_with
 from api.console.outcome import Misused, StoreFault
@@ -38,6 +39,7 @@ def serve(
     settings = settings_with(host=host, port=port, database=database, public_url=public_url)
     with opened(settings):
         pass  # a store that cannot be opened is one line here; from inside the server it would be a trace
+    ensure_links(settings)
     listening = listen(settings)
     root = settings.public_url or address(*listening.getsockname()[:2])
     typer.echo(f"Annals serves {root} from {hidden(settings.database)}", err=True)

@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
 import pytest
 
 from commands.log import Store
@@ -195,3 +196,48 @@ def test_a_repair(annals: Annals, url: str, primary: str, monkeypatch: pytest.Mo
     assert annals("replicate", "repair", "primary", "--yes", "--database", url).out == "nothing differed\n"
     row = annals("replicate", "status", "primary", "--check", "--database", url).out.split("\t")
     assert (row[1], row[5]) == ("active", "equal")
+
+
+def test_links_by_setting(annals: Annals, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # LEG-901: a server makes the links that its setting names, once, and keeps what was done with them since
+    def served(links: Any) -> tuple[int, Any]:
+        with serving(url, tmp_path, ANNALS_MASTER_KEY=KEY, ANNALS_LINKS=json.dumps(links)) as found:
+            position = httpx.get(f"{found.url}/-/log/head").json()["position"]
+        listed = annals("replicate", "list", "--json", "--database", url).out.splitlines()
+        return position, [{**json.loads(line), "status": None} for line in listed]
+
+    annals("replicate", "add", "other", "https://other.example", "--group", "/schemagroups/o", "--database", url)
+    document = {"url": URL, "scope": {"groups": ["/schemagroups/g1"]}, "credential": {"token": "a-token"}}
+    other = {**shown(annals, url, "other"), "status": None}
+    position, links = served({"primary": document})
+    assert links == [other, {**other, **document, "id": "primary", "credential": {"type": "bearer"}}]
+    assert served({"primary": document})[0] == position
+    annals("replicate", "pause", "primary", "--database", url)
+    position, links = served({"primary": document})
+    assert not links[1]["enabled"]
+    assert served({"primary": {**document, "interval": 5, "enabled": True}})[0] == position + 1
+    annals("replicate", "promote", "primary", "--database", url)
+    left = shown(annals, url)
+    assert served({"primary": {**document, "interval": 7}})[1][1]["interval"] == left["interval"] == 5
+    assert left["status"]["state"] == "promoted"
+
+
+@pytest.mark.parametrize(
+    ("links", "code", "said"),
+    [
+        ('{"a": {"url": "ftp://x"}}', 2, "ANNALS_LINKS: a: The link is not valid at"),
+        ('{"a b": {"url": "http://x"}}', 2, "an object is needed of links by id"),
+        ("[]", 2, "[] cannot be read"),
+        ('{"primary": {"url": "https://another.example"}}', 1, "it stays as it was made"),
+    ],
+)
+def test_links_by_setting_that_cannot_be(
+    annals: Annals, url: str, monkeypatch: pytest.MonkeyPatch, links: str, code: int, said: str
+) -> None:
+    # the server does not start with others than it was told to have
+    annals("replicate", "add", "primary", URL, "--database", url)
+    monkeypatch.setenv("ANNALS_LINKS", links)
+    ended = annals("serve", "--port", "0", "--database", url)
+    assert ended.code == code
+    assert said in ended.err
+    assert ended.err.count("\n") == 1

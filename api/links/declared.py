@@ -1,0 +1,34 @@
+"""Links that a setting asks for: what stands there is there once the server has started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from domain.jsontext import InvalidJson, loads
+from domain.links.properties import ID, wanted
+from domain.refusals import InvalidLink
+
+
+def declared(setting: str) -> Mapping[str, Mapping[str, Any]]:
+    """Documents of links by id. setting: JSON text of such an object, or the path of a file. Raises: ValueError."""
+    try:
+        found = loads((setting if setting.lstrip().startswith("{") else _content(setting)).encode())
+    except InvalidJson as error:
+        raise ValueError(str(error)) from None
+    if not isinstance(found, dict) or not all(map(ID.match, found)):
+        raise ValueError("an object is needed of links by id, which has letters, digits, . _ ~ and -")
+    for id, document in found.items():
+        try:
+            wanted(document)
+        except InvalidLink as error:
+            raise ValueError(f"{id}: {error.text()}") from None
+    return found
+
+
+def _content(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
