@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -37,12 +37,12 @@ def annals(*arguments: str | Path, cwd: Path, **settings: str) -> subprocess.Com
 
 
 @contextmanager
-def serving(database: str, cwd: Path, *options: str, **settings: str) -> Iterator[Served]:
+def serving(database: str, cwd: Path, *options: str, within: Sequence[str] = (), **settings: str) -> Iterator[Served]:
     """A registry served on a free port; stopped, and waited for, at the end. What it says is in `serve.log`.
 
-    settings: of its environment.
+    within: what its command begins with, for one that runs elsewhere. settings: of its environment.
     """
-    command = [sys.executable, "-m", "api.cli", "serve", "--port", "0", "--database", database, *options]
+    command = [*within, sys.executable, "-m", "api.cli", "serve", "--port", "0", "--database", database, *options]
     said = cwd / "serve.log"
     with said.open("w") as log:
         process = subprocess.Popen(command, cwd=cwd, env=environment(**settings), stderr=log, stdout=log)

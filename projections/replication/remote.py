@@ -15,6 +15,16 @@ from projections.subscriptions.contract import Resolver
 
 #: Seconds to connect, and between two parts of an answer; feeds are asked to wait for less.
 TIMEOUT: Final = httpx.Timeout(20.0, read=60.0)
+#: Has a connection end within 20 s over which nothing arrives any more, not even word of what has arrived: nobody else
+#: tells of a line that is cut, and TCP alone waits for one to come back for as long again as it was away. Whoever only
+#: takes long to answer keeps the connection, as its system answers. Not every system has all of these.
+_CUT: Final = (
+    (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
+    (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 10),
+    (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 5),
+    (socket.IPPROTO_TCP, "TCP_KEEPCNT", 2),
+    (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", 20_000),
+)
 
 
 class RemoteError(Exception):
@@ -83,7 +93,9 @@ class Remote:
 
         def trace(name: str, info: Mapping[str, Any]) -> None:
             if name in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
-                self._sockets.add(info["return_value"].get_extra_info("socket"))
+                connected = info["return_value"].get_extra_info("socket")
+                _watched(connected)
+                self._sockets.add(connected)
 
         return {"trace": trace}
 
@@ -101,6 +113,14 @@ class Remote:
     def _lost(self, error: Exception) -> RemoteError:
         said = " ".join(str(error).split()) or type(error).__name__
         return RemoteError(f"{self.url} does not answer: {said}")
+
+
+def _watched(connected: socket.socket) -> None:
+    """Has the system end a connection whose line is cut."""
+    with suppress(OSError):  # it has ended already
+        for level, name, value in _CUT:
+            if hasattr(socket, name):
+                connected.setsockopt(level, getattr(socket, name), value)
 
 
 def _headers(credential: Mapping[str, Any] | None) -> dict[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import httpx
 
@@ -18,7 +18,7 @@ from domain.xid import is_apart
 from tests.serving import annals, serving
 from tests.webhooks import until
 
-__all__ = ["MASTER_KEY", "TOKEN", "Registry", "registries", "together", "until"]
+__all__ = ["MASTER_KEY", "TOKEN", "Place", "Registry", "registries", "together", "until"]
 
 #: The token of an administrator, and that of somebody who only writes.
 TOKEN: Final = "the-token-of-an-administrator"
@@ -28,6 +28,22 @@ MASTER_KEY: Final = base64.b64encode(os.urandom(32)).decode()
 #: Files that any Version goes without a check.
 _VERSION: Final = {"format": "Text/1"}
 _SECONDS: Final = 60.0
+_LOOPBACK: Final = "127.0.0.1"
+
+
+class Place(NamedTuple):
+    """Where a registry runs. host: its address for others. near: its address for tests. listens: where it does.
+
+    within: what a command begins with to run there.
+    """
+
+    host: str = _LOOPBACK
+    near: str = _LOOPBACK
+    listens: str = _LOOPBACK
+    within: tuple[str, ...] = ()
+
+
+BESIDE: Final = Place()
 
 
 class Registry:
@@ -36,11 +52,12 @@ class Registry:
     settings: of its environment; `ANNALS_TOKENS` may be changed between `stop` and `start`.
     """
 
-    def __init__(self, home: Path, database: str | None = None, **settings: str) -> None:
+    def __init__(self, home: Path, database: str | None = None, place: Place = BESIDE, **settings: str) -> None:
         home.mkdir(exist_ok=True)
         self.home = home
-        self.port = _free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.place = place
+        self.port = _free_port(place.listens)
+        self.url = f"http://{place.host}:{self.port}"
         self.database = database or f"sqlite:///{home / 'annals.db'}"
         self.settings = {
             "ANNALS_TOKENS": json.dumps(TOKENS),
@@ -54,8 +71,9 @@ class Registry:
 
     def start(self) -> None:
         """Serves it; returns once it answers."""
-        port = ("--port", str(self.port))
-        self.process = self._up.enter_context(serving(self.database, self.home, *port, **self.settings)).process
+        options = ("--host", self.place.listens, "--port", str(self.port))
+        served = serving(self.database, self.home, *options, within=self.place.within, **self.settings)
+        self.process = self._up.enter_context(served).process
 
     def stop(self) -> None:
         """Ends it as an operator does, and waits."""
@@ -79,7 +97,8 @@ class Registry:
     def client(self, token: str | None) -> httpx.Client:
         """Another client. token: None for nobody whom the registry knows."""
         headers = {"authorization": f"Bearer {token}"} if token is not None else {}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=_SECONDS, trust_env=False)
+        url = f"http://{self.place.near}:{self.port}"
+        return httpx.Client(base_url=url, headers=headers, timeout=_SECONDS, trust_env=False)
 
     def request(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
         """What an administrator's request with a JSON body, or none, is answered with."""
@@ -164,7 +183,7 @@ def _level(one: Registry, other: Registry) -> bool:
     return bool(one.head()["state"] == other.head()["state"])
 
 
-def _free_port() -> int:
+def _free_port(host: str) -> int:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((host, 0))
         return int(probe.getsockname()[1])

@@ -41,22 +41,32 @@ def join(a: Registry, b: Registry, mode: str, a_url: str | None = None, b_url: s
         b.link("log", a_url or a.url, mode=mode, interval=5)
 
 
+def a_version(registry: Registry, number: int) -> str:
+    """Writes one of many Versions; the id of the interaction."""
+    return registry.write(f"g{number % 7}/s{number % 11}/{number}", schema="x" * (number % 900))
+
+
 @contextmanager
-def writing(registry: Registry) -> Iterator[list[str]]:
-    """Writes to a registry all the while, whether it is there or not; the ids of the interactions that it confirmed."""
+def writing(
+    registry: Registry, write: Callable[[Registry, int], str] = a_version, pause: float = 0.0
+) -> Iterator[list[str]]:
+    """Writes to a registry all the while, whether it is there or not; what it confirmed: ids of interactions.
+
+    write: another write, by its number; gives what is to be kept of it. pause: seconds between two.
+    """
     done: list[str] = []
     over = Event()
 
-    def write() -> None:
+    def run() -> None:
         number = 0
-        while not over.is_set():
+        while not over.wait(pause):
             number += 1
             try:
-                done.append(registry.write(f"g{number % 7}/s{number % 11}/{number}", schema="x" * (number % 900)))
+                done.append(write(registry, number))
             except (httpx.HTTPError, AssertionError):
                 time.sleep(0.05)
 
-    thread = Thread(target=write)
+    thread = Thread(target=run)
     thread.start()
     try:
         yield done
