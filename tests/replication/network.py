@@ -16,7 +16,7 @@ import pytest
 from tests.replication.registries import Place
 
 #: Set aside for trying out networks (RFC 2544): the first half is cut, by the second one tests look on meanwhile.
-ADDRESSES: Final = "198.18.0.0/15"
+_ADDRESSES: Final = "198.18.0.0/15"
 _HALVES: Final = ("198.18", "198.19")
 #: Of the namespace that the tests run in, on every road; those that end here are told apart by their other end.
 _HERE: Final = 1
@@ -25,7 +25,7 @@ _DEVICE: Final = "annals"
 #: A device that nobody has: what is sent to it is lost on the way.
 _NOBODY: Final = "02:00:00:00:00:00"
 #: A registry that runs where the tests do, for those in namespaces; it may be served once there is one of them.
-HERE: Final = Place(*[f"{_HALVES[0]}.0.{_HERE}"] * 3)
+HERE: Final = Place(*[f"{_HALVES[0]}.0.{_HERE}"] * 3, reaches=_ADDRESSES)
 
 
 class Namespace:
@@ -36,7 +36,7 @@ class Namespace:
         self._within = ("nsenter", f"--net=/proc/{process}/ns/net")
         self._device = f"{_DEVICE}{number}"
         self._there = [f"{half}.{number >> 8}.{number & 255}" for half in _HALVES]
-        self.place = Place(*self._there, listens="0.0.0.0", within=self._within)
+        self.place = Place(*self._there, listens="0.0.0.0", reaches=_ADDRESSES, within=self._within)
 
     def cut(self) -> None:
         """Has all be lost that goes over the road from now on, in both directions."""

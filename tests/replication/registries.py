@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -34,12 +34,13 @@ _LOOPBACK: Final = "127.0.0.1"
 class Place(NamedTuple):
     """Where a registry runs. host: its address for others. near: its address for tests. listens: where it does.
 
-    within: what a command begins with to run there.
+    reaches: addresses that it may connect to. within: what a command begins with to run there.
     """
 
     host: str = _LOOPBACK
     near: str = _LOOPBACK
     listens: str = _LOOPBACK
+    reaches: str = _LOOPBACK
     within: tuple[str, ...] = ()
 
 
@@ -63,7 +64,7 @@ class Registry:
             "ANNALS_TOKENS": json.dumps(TOKENS),
             "ANNALS_MASTER_KEY": MASTER_KEY,
             "ANNALS_PUBLIC_URL": self.url,
-            "ANNALS_SINKS_ALLOW": "127.0.0.1",
+            "ANNALS_SINKS_ALLOW": place.reaches,
             "ANNALS_SINKS_PLAINTEXT": "true",
         } | settings
         self._up = ExitStack()
@@ -157,12 +158,17 @@ class Registry:
 
 
 @contextmanager
-def registries(home: Path, *names: str, **databases: str) -> Iterator[list[Registry]]:
-    """Registries that run, in directories of their names. databases: URLs by name, for those that are no SQLite."""
+def registries(
+    home: Path, *names: str, places: Mapping[str, Place] | None = None, **databases: str
+) -> Iterator[list[Registry]]:
+    """Registries that run, in directories of their names.
+
+    places: by name, for those that do not run beside the tests. databases: URLs by name, for those that are no SQLite.
+    """
     with ExitStack() as stack:
         found = []
         for name in names:
-            registry = Registry(home / name, databases.get(name))
+            registry = Registry(home / name, databases.get(name), (places or {}).get(name, BESIDE))
             stack.callback(registry.close)
             registry.start()
             found.append(registry)

@@ -2,7 +2,7 @@
 
 A link notices within 20 seconds in which nothing arrives. Once the line is there again it connects within eight: each
 attempt knocks after 0, 1, 3, 7 and 15 seconds, and gives way to the next one after 20.
-`ANNALS_TEST_CUT` sets for how many seconds the line is cut.
+`ANNALS_TEST_CUT` sets for how many seconds the line is cut; no less than those after which it is noticed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence, Set
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -18,8 +18,8 @@ from typing import Final
 import pytest
 
 from tests.replication.changes import LINK
-from tests.replication.network import ADDRESSES, HERE, Namespace, namespaces
-from tests.replication.registries import Place, Registry, until
+from tests.replication.network import HERE, Namespace, namespaces
+from tests.replication.registries import Registry, registries, until
 from tests.replication.standard import at_rest, held, modelled, same
 from tests.replication.test_faults import complete, join, writing
 
@@ -41,8 +41,9 @@ def test_registries_that_are_cut_off(tmp_path: Path) -> None:
 
     A primary has three replicas, and a peer: both are written to, and copy from each other.
     """
-    with namespaces(4) as apart, _served(tmp_path, HERE, *(each.place for each in apart)) as found:
-        (primary, peer, *replicas), (pulled, told, pushed) = found, found[2:]
+    with namespaces(4) as apart, _served(tmp_path, apart) as found:
+        primary, peer, *replicas = found
+        pulled, told, pushed = replicas
         modelled(primary, peer)
         primary.link("peer", peer.url, **LINK)
         peer.link("peer", primary.url, **LINK)
@@ -109,13 +110,8 @@ def _version(group: str, registry: Registry, number: int) -> str:
 
 
 @contextmanager
-def _served(home: Path, *places: Place) -> Iterator[list[Registry]]:
-    """A registry in each place."""
-    with ExitStack() as stack:
-        found = []
-        for number, place in enumerate(places):
-            registry = Registry(home / f"r{number}", place=place, ANNALS_SINKS_ALLOW=ADDRESSES)
-            stack.callback(registry.close)
-            registry.start()
-            found.append(registry)
+def _served(home: Path, apart: Sequence[Namespace]) -> Iterator[list[Registry]]:
+    """A registry here, and one in each namespace."""
+    places = {"primary": HERE} | {f"other{number}": each.place for number, each in enumerate(apart)}
+    with registries(home, *places, places=places) as found:
         yield found
