@@ -166,7 +166,7 @@ class Renderer:
         """The Resource where its stored text only needs URLs."""
         if self._look.general or inline or not row.meta:
             return None
-        return self._look.resources(type)(row.xid, row.id, row.attributes, row.meta)
+        return "".join(self._look.resources(type)(row.xid, row.id, row.attributes, row.meta))
 
     def resource_members(self, row: Row, type: ResourceType, inline: Inline) -> Members:
         """A Resource's members up to `versionscount`, which comes last; the rest of its Versions left out."""
@@ -212,7 +212,7 @@ class Renderer:
         """The Version where its stored text only needs URLs."""
         if self._look.doc or self._look.short or inline:
             return None
-        return self._look.versions(type)(row.xid, row.id, row.attributes, row.meta)
+        return "".join(self._look.versions(type)(row.xid, row.id, row.attributes, row.meta))
 
     def version_members(self, row: Row, type: ResourceType, inline: Inline) -> Members:
         """All members of a Version."""

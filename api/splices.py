@@ -13,8 +13,8 @@ from typing import Final
 
 #: Attributes and meta of rows, in the order of the answer.
 Texts = Iterable[tuple[str, int]]
-#: The JSON text of an entity from its xid, id, attributes and meta.
-Splice = Callable[[str, str, str, int], str]
+#: The JSON text of an entity, in parts, from its xid, id, attributes and meta.
+Splice = Callable[[str, str, str, int], tuple[str, ...]]
 
 #: Members of a collection that are written together.
 TOGETHER: Final = 100
@@ -33,12 +33,12 @@ def resources(base: str, singular: str, suffix: str, asof: str) -> Splice:
     itself, xid_is, meta_is = f',"self":"{base}', f'{suffix}{asof}","xid":"', f',"metaurl":"{base}'
     versions_are, end = f'/meta{asof}","versionsurl":"{base}', f'/versions{asof}"'
 
-    def splice(xid: str, id: str, text: str, meta: int) -> str:
+    def splice(xid: str, id: str, text: str, meta: int) -> tuple[str, ...]:
         if not meta:
-            return f'{{"{singular}id":"{id}"{itself}{xid}{xid_is}{xid}"{meta_is}{xid}/meta{asof}"}}'
+            return (f'{{"{singular}id":"{id}"{itself}{xid}{xid_is}{xid}"{meta_is}{xid}/meta{asof}"}}',)
         ids = text.find('"', before + len(id)) + 1
         default, rest = text[ids:meta], text[text.rfind(_COUNT) :]
-        return f'{text[:ids]}{itself}{xid}{xid_is}{xid}"{default}{meta_is}{xid}{versions_are}{xid}{end}{rest}'
+        return text[:ids], itself, xid, xid_is, xid, '"', default, meta_is, xid, versions_are, xid, end, rest
 
     return splice
 
@@ -47,21 +47,22 @@ def resources(base: str, singular: str, suffix: str, asof: str) -> Splice:
 def versions(base: str, singular: str, suffix: str, asof: str) -> Splice:
     """The same for Versions, their documents not inlined."""
 
-    def splice(xid: str, id: str, text: str, meta: int) -> str:
+    def splice(xid: str, id: str, text: str, meta: int) -> tuple[str, ...]:
         start = f'{{"{singular}id":"{xid.split("/", 5)[4]}","versionid":"{id}",'
-        return f'{start}"self":"{base}{xid}{suffix}{asof}","xid":"{xid}",{text[len(start) :]}'
+        return start, f'"self":"{base}{xid}{suffix}{asof}","xid":"{xid}",', text[len(start) :]
 
     return splice
 
 
 def collection(texts: Texts, splice: Splice, xid: str, start: int) -> Iterator[str]:
     """A whole collection as a JSON object, in pieces. start: where the id of each begins in its attributes."""
-    before, waiting = "{", iter(texts)
+    before, waiting = '{"', iter(texts)
     while block := list(islice(waiting, TOGETHER)):
-        ids = [text[start : text.index('"', start)] for text, _ in block]
-        members = [
-            f'"{id}":{splice(f"{xid}/{id}", id, text, meta)}' for id, (text, meta) in zip(ids, block, strict=True)
-        ]
-        yield before + ",".join(members)
-        before = ","
-    yield "}" if before == "," else "{}"
+        parts: list[str] = []
+        for text, meta in block:
+            id = text[start : text.index('"', start)]
+            parts += (before, id, '":')
+            parts += splice(f"{xid}/{id}", id, text, meta)
+            before = ',"'
+        yield "".join(parts)
+    yield "}" if before == ',"' else "{}"

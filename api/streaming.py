@@ -67,13 +67,18 @@ _END: Final = object()
 
 
 class _Relay:
-    """A bounded queue from one thread to one coroutine."""
+    """A bounded queue from one thread to one coroutine.
+
+    The thread rests until the answer's head was taken, so that the loop sends what came with it before whatever the job
+    does next, as ending its transaction: there is one interpreter for both.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, patience: float) -> None:
         self._loop = loop
         self._patience = patience
         self._queue: asyncio.Queue[Any] = asyncio.Queue()
-        self._room = Semaphore(AHEAD)
+        self._room = Semaphore(0)
+        self._begun = False
         self._stopped = False
 
     def fill(self, job: Job) -> None:
@@ -81,18 +86,19 @@ class _Relay:
         items = job()
         try:
             for item in items:
+                self._loop.call_soon_threadsafe(self._queue.put_nowait, item)
                 if not self._room.acquire(timeout=self._patience):
                     raise Stalled
                 if self._stopped:
                     return
-                self._loop.call_soon_threadsafe(self._queue.put_nowait, item)
         finally:
             items.close()
             self._loop.call_soon_threadsafe(self._queue.put_nowait, _END)
 
     async def take(self) -> Any:
         item = await self._queue.get()
-        self._room.release()
+        self._room.release(1 if self._begun else AHEAD)
+        self._begun = True
         return item
 
     def stop(self) -> None:

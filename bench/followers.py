@@ -1,4 +1,4 @@
-"""Readers that follow the whole log of a registry as replicas do, and keep nothing: `python -m bench.followers URL N`.
+"""Readers that follow the log of a registry as replicas do, and keep nothing: `python -m bench.followers URL N AFTER`.
 
 One light process with plain sockets, because replicas on the same processors would be what is measured. A line on
 stdout says that all are answered; it ends when it is killed. The token of the caller is in the environment.
@@ -17,10 +17,10 @@ TOKEN: Final = "FOLLOWERS_TOKEN"
 
 
 def main() -> None:
-    url, count = sys.argv[1:]
+    url, count, after = sys.argv[1:]
     parts = urlsplit(url)
     request = (
-        f"GET /-/log?documents HTTP/1.1\r\nHost: {parts.netloc}\r\nAccept: text/event-stream\r\n"
+        f"GET /-/log?documents&after={after} HTTP/1.1\r\nHost: {parts.netloc}\r\nAccept: text/event-stream\r\n"
         f"Authorization: Bearer {os.environ[TOKEN]}\r\n\r\n"
     )
     buffer, waiting = bytearray(1 << 16), int(count)

@@ -213,12 +213,12 @@ def _cost(place: Place, seconds: int) -> Figure:
 
 @contextmanager
 def _followers(primary: Registry) -> Iterator[None]:
-    command = [sys.executable, "-m", "bench.followers", primary.url, str(READERS)]
+    end = str(primary.head()["position"])  # taking in what is there already is another matter
+    command = [sys.executable, "-m", "bench.followers", primary.url, str(READERS), end]
     given = environment(**{followers.TOKEN: TOKEN})
     with subprocess.Popen(command, env=given, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None and process.stdout.readline() == b"following\n"
-            time.sleep(1)  # they read what is there already
             yield
         finally:
             process.kill()
