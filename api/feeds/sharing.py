@@ -38,7 +38,7 @@ class Shared:
         if task is None:
             task = self._pieces[place] = asyncio.create_task(make())
             task.add_done_callback(lambda done: self._settle(place, done))
-        return await asyncio.shield(task)
+        return task.result() if task.done() else await asyncio.shield(task)
 
     def _settle(self, place: Hashable, done: asyncio.Task[Piece]) -> None:
         if done.cancelled() or done.exception() is not None or not done.result().content:
