@@ -20,7 +20,6 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects import postgresql
 
 METADATA: Final = MetaData()
 #: Kept in `store` under `schema`; a store of another one is refused.
@@ -28,16 +27,17 @@ SCHEMA: Final = "2"
 
 # Only a column declared INTEGER is SQLite's own row number, which saves an index.
 _POSITION = BigInteger().with_variant(Integer, "sqlite")
-_TEXT = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+#: Text that compares by code point, as tree keys and ids do everywhere.
+TEXT: Final = Text().with_variant(Text(collation="C"), "postgresql")
 
 #: Every event, by position: 1, 2, 3 ... without gaps, in commit order. state: JSON, see `commands.mapper`.
 log: Final = Table(
     "log",
     METADATA,
     Column("position", _POSITION, primary_key=True, autoincrement=False),
-    Column("stream", _TEXT, nullable=False),
+    Column("stream", TEXT, nullable=False),
     Column("revision", _POSITION, nullable=False),
-    Column("topic", _TEXT, nullable=False),
+    Column("topic", TEXT, nullable=False),
     Column("state", LargeBinary, nullable=False),
     UniqueConstraint("stream", "revision", name="log_stream"),
 )
@@ -47,15 +47,15 @@ log: Final = Table(
 head: Final = Table(
     "head",
     METADATA,
-    Column("tree_key", _TEXT, primary_key=True),
+    Column("tree_key", TEXT, primary_key=True),
     Column("position", _POSITION, nullable=False),
     Column("revision", _POSITION, nullable=False),
-    Column("xid", _TEXT, nullable=False),
-    Column("type", _TEXT, nullable=False),
-    Column("parent", _TEXT, nullable=False),
+    Column("xid", TEXT, nullable=False),
+    Column("type", TEXT, nullable=False),
+    Column("parent", TEXT, nullable=False),
     Column("live", Boolean, nullable=False),
     Column("hash", LargeBinary, nullable=False),
-    Column("xref", _TEXT),
+    Column("xref", TEXT),
     Index("head_sources", "xref", sqlite_where=text("xref IS NOT NULL"), postgresql_where=text("xref IS NOT NULL")),
     # Serves the members of a collection and, because a parent's key is a prefix, all of a type in tree order.
     Index("head_members", "type", "parent", "tree_key", sqlite_where=text("live"), postgresql_where=text("live")),
@@ -69,12 +69,12 @@ interaction: Final = Table(
     METADATA,
     Column("last", _POSITION, primary_key=True, autoincrement=False),
     Column("first", _POSITION, nullable=False),
-    Column("xregcorrelationid", _TEXT, nullable=False),
-    Column("folded", _TEXT, nullable=False, unique=True),
-    Column("time", _TEXT, nullable=False, index=True),
-    Column("caller", _TEXT, nullable=False),
-    Column("command", _TEXT, nullable=False),
-    Column("registry_url", _TEXT, nullable=False),
+    Column("xregcorrelationid", TEXT, nullable=False),
+    Column("folded", TEXT, nullable=False, unique=True),
+    Column("time", TEXT, nullable=False, index=True),
+    Column("caller", TEXT, nullable=False),
+    Column("command", TEXT, nullable=False),
+    Column("registry_url", TEXT, nullable=False),
     Column("chain", LargeBinary, nullable=False),
     Column("state", LargeBinary, nullable=False),
 )
@@ -83,7 +83,7 @@ interaction: Final = Table(
 document: Final = Table(
     "document",
     METADATA,
-    Column("sha256", _TEXT, primary_key=True),
+    Column("sha256", TEXT, primary_key=True),
     Column("bytes", LargeBinary, nullable=False),
 )
 
@@ -91,9 +91,9 @@ document: Final = Table(
 secret: Final = Table(
     "secret",
     METADATA,
-    Column("reference", _TEXT, primary_key=True),
-    Column("owner", _TEXT, nullable=False),
-    Column("name", _TEXT, nullable=False),
+    Column("reference", TEXT, primary_key=True),
+    Column("owner", TEXT, nullable=False),
+    Column("name", TEXT, nullable=False),
     Column("wrapped", LargeBinary, nullable=False),
     Column("sealed", LargeBinary, nullable=False),
 )
@@ -102,7 +102,7 @@ secret: Final = Table(
 store: Final = Table(
     "store",
     METADATA,
-    Column("key", _TEXT, primary_key=True),
-    Column("value", _TEXT, nullable=False),
+    Column("key", TEXT, primary_key=True),
+    Column("value", TEXT, nullable=False),
     sqlite_with_rowid=False,
 )

@@ -27,10 +27,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import CreateTable
 
+from commands.tables import TEXT
 from projections.positions import POSITIONS
-
-#: Byte order on both databases, so that the order of tree keys is the order of the tree.
-KEY = Text().with_variant(Text(collation="C"), "postgresql")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,10 +110,10 @@ def _attribute(name: str, metadata: MetaData) -> Table:
     table = Table(
         name,
         metadata,
-        Column("tree_key", KEY, nullable=False),
-        Column("path", KEY, nullable=False),
-        Column("type", KEY, nullable=False),
-        Column("text", KEY),
+        Column("tree_key", TEXT, nullable=False),
+        Column("path", TEXT, nullable=False),
+        Column("type", TEXT, nullable=False),
+        Column("text", TEXT),
         Column("number", Double),
         PrimaryKeyConstraint("tree_key", "path"),
         sqlite_with_rowid=False,
@@ -129,12 +127,12 @@ def _published(name: str, metadata: MetaData) -> Table:
     table = Table(
         name,
         metadata,
-        Column("tree_key", KEY, nullable=False),
+        Column("tree_key", TEXT, nullable=False),
         Column("born", BigInteger, nullable=False),
         Column("xid", Text, nullable=False),
         Column("number", BigInteger, nullable=False),
-        Column("id", KEY),
-        Column("uri", KEY),
+        Column("id", TEXT),
+        Column("uri", TEXT),
         Column("since", BigInteger),
         Column("pruned", BigInteger),
         Column("gone", BigInteger),
@@ -148,9 +146,9 @@ def _published(name: str, metadata: MetaData) -> Table:
 
 def _row_columns() -> list[Column[object]]:
     return [
-        Column("tree_key", KEY, nullable=False),
+        Column("tree_key", TEXT, nullable=False),
         Column("xid", Text, nullable=False),
-        Column("type", KEY, nullable=False),
+        Column("type", TEXT, nullable=False),
         Column("parent", Text),
         Column("id", Text, nullable=False),
         Column("epoch", BigInteger, nullable=False),

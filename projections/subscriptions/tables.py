@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import BigInteger, Column, Float, Index, MetaData, Table, Text
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import BigInteger, Column, Float, Index, MetaData, Table
+
+from commands.tables import TEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +30,42 @@ class LeaseTables:
         return column.name
 
 
-METADATA: Final = MetaData()
+TIME: Final = Float(53)
 
-_TEXT = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
-_TIME = Float(53)
+
+def lease_tables(metadata: MetaData, prefix: str, id: str) -> LeaseTables:
+    """The tables of one kind of processes, under names of their own.
+
+    A process is there until a time unless it says so again; there is no lease of a process that is gone.
+    """
+    process = Table(
+        f"{prefix}_process",
+        metadata,
+        Column("process", TEXT, primary_key=True),
+        Column("until", TIME, nullable=False),
+    )
+    lease = Table(
+        f"{prefix}_lease",
+        metadata,
+        Column(id, TEXT, primary_key=True),
+        Column("process", TEXT, nullable=False),
+        Index(f"{prefix}_lease_process", "process"),
+    )
+    return LeaseTables(process, lease)
+
+
+METADATA: Final = MetaData()
 
 #: How far each subscription is. revision, position: of the last event of its own that deliveries have taken in.
 #: cursor: highest position below which, itself included, nothing is pending. facts: JSON, see `facts.Facts`.
 state: Final = Table(
     "delivery_state",
     METADATA,
-    Column("subscription", _TEXT, primary_key=True),
+    Column("subscription", TEXT, primary_key=True),
     Column("revision", BigInteger, nullable=False),
     Column("position", BigInteger, nullable=False),
     Column("cursor", BigInteger, nullable=False),
-    Column("facts", _TEXT, nullable=False),
+    Column("facts", TEXT, nullable=False),
 )
 
 #: Events beyond a cursor that wait while others behind them are done. lane: 0 as they come, 1 replayed, 2 dead letters
@@ -51,27 +73,27 @@ state: Final = Table(
 pending: Final = Table(
     "delivery_pending",
     METADATA,
-    Column("subscription", _TEXT, primary_key=True),
+    Column("subscription", TEXT, primary_key=True),
     Column("lane", BigInteger, primary_key=True),
     Column("sequence", BigInteger, primary_key=True),
-    Column("key", _TEXT, nullable=False),
+    Column("key", TEXT, nullable=False),
     Column("attempts", BigInteger, nullable=False),
-    Column("first", _TIME),
-    Column("next", _TIME, nullable=False),
+    Column("first", TIME),
+    Column("next", TIME, nullable=False),
 )
 
 #: Events that nobody tries to deliver any more, by reference (SUB-831). first, last: times of attempts.
 deadletter: Final = Table(
     "delivery_deadletter",
     METADATA,
-    Column("subscription", _TEXT, primary_key=True),
+    Column("subscription", TEXT, primary_key=True),
     Column("sequence", BigInteger, primary_key=True),
-    Column("reason", _TEXT, nullable=False),
-    Column("code", _TEXT, nullable=False),
-    Column("message", _TEXT, nullable=False),
+    Column("reason", TEXT, nullable=False),
+    Column("code", TEXT, nullable=False),
+    Column("message", TEXT, nullable=False),
     Column("attempts", BigInteger, nullable=False),
-    Column("first", _TIME, nullable=False),
-    Column("last", _TIME, nullable=False),
+    Column("first", TIME, nullable=False),
+    Column("last", TIME, nullable=False),
     Index("delivery_deadletter_last", "last"),
 )
 
@@ -79,35 +101,19 @@ deadletter: Final = Table(
 wish: Final = Table(
     "delivery_wish",
     METADATA,
-    Column("subscription", _TEXT, primary_key=True),
-    Column("name", _TEXT, primary_key=True),
-    Column("value", _TEXT, nullable=False),
+    Column("subscription", TEXT, primary_key=True),
+    Column("name", TEXT, primary_key=True),
+    Column("value", TEXT, nullable=False),
 )
 
 #: Secrets of callbacks that a sink may consent at, hashed, once each (SUB-714).
 callback: Final = Table(
     "delivery_callback",
     METADATA,
-    Column("digest", _TEXT, primary_key=True),
-    Column("subscription", _TEXT, nullable=False),
-    Column("until", _TIME, nullable=False),
+    Column("digest", TEXT, primary_key=True),
+    Column("subscription", TEXT, nullable=False),
+    Column("until", TIME, nullable=False),
 )
 
-#: Processes that deliver, each until a time unless it says so again (SUB-805).
-process: Final = Table(
-    "delivery_process",
-    METADATA,
-    Column("process", _TEXT, primary_key=True),
-    Column("until", _TIME, nullable=False),
-)
-
-#: Which process delivers for a subscription; there is no row of a process that is gone.
-lease: Final = Table(
-    "delivery_lease",
-    METADATA,
-    Column("subscription", _TEXT, primary_key=True),
-    Column("process", _TEXT, nullable=False),
-    Index("delivery_lease_process", "process"),
-)
-
-LEASES: Final = LeaseTables(process, lease)
+#: Processes that deliver, and which of them for a subscription (SUB-805).
+LEASES: Final = lease_tables(METADATA, "delivery", "subscription")
