@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from secrets import token_hex
@@ -26,7 +26,7 @@ from commands.log import Store, Tip
 from commands.mapper import image_of
 from domain import xid as xids
 from projections import database, positions
-from projections.database import Values
+from projections.database import Batch
 from projections.entities.apply import Entities
 from projections.entities.tables import Tables, tables
 
@@ -56,12 +56,11 @@ class Diverged(RuntimeError):
 class Computed:
     """The read model as of the end of an interaction, worked out elsewhere.
 
-    batches: names of tables (`entity`, `history`, `attribute`, `published`), each with some rows of it, all columns in
-    their order.
+    batches: names of tables (`entity`, `history`, `attribute`, `published`), each with some rows of it.
     """
 
     position: int
-    batches: Iterable[tuple[str, Sequence[Values]]]
+    batches: Iterable[tuple[str, Batch]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +151,9 @@ class Rebuild:
 
     def load(self, computed: Computed) -> None:
         """Takes in rows that were worked out elsewhere, a batch to a transaction."""
-        for name, rows in computed.batches:
+        for name, batch in computed.batches:
             with self._transaction() as connection:
-                database.over(connection).insert(getattr(self._tables, name), rows)
+                database.over(connection).load(getattr(self._tables, name), batch)
         self._advance(computed.position, self._store.tip().position)
 
     def fill(self) -> None:

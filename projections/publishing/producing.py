@@ -79,7 +79,8 @@ class Producer:
             )
         except errors.KafkaError as error:
             self._done(record, error)
-            raise Failed(record, error) from error
+            assert self._failed is not None
+            raise self._failed from error  # an earlier one, if there is: with it the client was closed
         pending.add_both(lambda got: self._done(record, got if isinstance(got, Exception) else None))
 
     def settle(self) -> None:

@@ -26,9 +26,13 @@ FROM delivery_state AS s CROSS JOIN LATERAL (SELECT s.facts::json AS facts) AS f
 _DEADLETTERS: Final = """
 SELECT subscription, sequence / {most} AS position,
   lpad((sequence / {most})::text, 20, '0') || '.' || lpad((sequence % {most})::text, 2, '0') AS sequence,
-  reason, code, attempts, to_timestamp(first) AS firstattempt, to_timestamp(last) AS lastattempt
+  reason, code, attempts, {first} AS firstattempt, {last} AS lastattempt
 FROM delivery_deadletter"""
-_TIME: Final = "to_timestamp(nullif((f.facts {path})::float8, 0))"
+#: As the server rounds it: a product with all the seconds has no digit left to tell which microsecond is nearer.
+_MOMENT: Final = (
+    "to_timestamp(floor({seconds})) + round(({seconds} - floor({seconds})) * 1000000) * interval '1 microsecond'"
+)
+_FACT: Final = "nullif((f.facts {path})::float8, 0)"
 _THERE: Final = (
     "SELECT to_regclass('delivery_state') IS NOT NULL AND to_regclass('delivery_deadletter') IS NOT NULL AS t"
 )
@@ -39,14 +43,16 @@ def deliveries(spark: SparkSession, database: str) -> DataFrame:
 
     database: a URL as the server takes it, `postgresql://user:password@host/name`.
     """
-    names = {name: _TIME.format(path=f"->> '{name}'") for name in ("lastsuccess", "lastattempt", "nextattempt")}
-    times = names | {"lasterror": _TIME.format(path="-> 'lasterror' ->> 'time'")}
+    paths = {name: f"->> '{name}'" for name in ("lastsuccess", "lastattempt", "nextattempt")}
+    paths["lasterror"] = "-> 'lasterror' ->> 'time'"
+    times = {name: _MOMENT.format(seconds=_FACT.format(path=path)) for name, path in paths.items()}
     return query(spark, database, _DELIVERIES.format(**times))
 
 
 def deadletters(spark: SparkSession, database: str) -> DataFrame:
     """One row for each event that nobody tries to deliver any more; `position` is that of the stored event."""
-    return query(spark, database, _DEADLETTERS.format(most=MOST))
+    times = {name: _MOMENT.format(seconds=name) for name in ("first", "last")}
+    return query(spark, database, _DEADLETTERS.format(most=MOST, **times))
 
 
 def register(spark: SparkSession, database: str) -> None:

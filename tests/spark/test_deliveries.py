@@ -5,12 +5,15 @@ from __future__ import annotations
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from commands.log import Store
+from projections.database import over
+from projections.subscriptions.tables import METADATA, deadletter
 from spark_projections.analysis import deliveries
 from tests.spark.conftest import needs
 from tests.subscribers import registry
@@ -62,3 +65,18 @@ def test_what_the_database_says_is_what_the_registry_says(
             **{name: letter[name] for name in ("position", "sequence", "reason", "code", "attempts")},
             **{name: stated(letter[name]) for name in ("firstattempt", "lastattempt")},
         }
+
+
+def test_moments_are_rounded_as_the_server_does(spark: SparkSession, connectors: list[str], postgres_url: str) -> None:
+    # SUB-831: a dead letter has the same times here and over HTTP, to the microsecond
+    needs(connectors, "postgres")
+    chance = Random(831)
+    times = [1.79e9 + chance.random() * 1e7 for _ in range(2000)]
+    rows = [(f"s{number}", 1, "x", "x", "", 1, time, time) for number, time in enumerate(times)]
+    with closing(Store(postgres_url)) as store, store.engine.begin() as connection:
+        METADATA.create_all(connection)
+        over(connection).insert(deadletter, rows)
+    found = {each.subscription: each.firstattempt for each in deliveries.deadletters(spark, postgres_url).collect()}
+    assert {name: time.astimezone(UTC) for name, time in found.items()} == {
+        f"s{number}": datetime.fromtimestamp(time, UTC) for number, time in enumerate(times)
+    }

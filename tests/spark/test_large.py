@@ -1,6 +1,6 @@
 """A large log: what Spark makes of it, out of files and out of a topic, into both databases.
 
-A million events take many minutes; `ANNALS_TEST_EVENTS` makes them fewer, or more.
+`ANNALS_TEST_EVENTS=1000000` makes it a million events, which takes many minutes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.stores import schema_of
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(1800)]
 
-EVENTS = int(os.environ.get("ANNALS_TEST_EVENTS", "1000000"))
+EVENTS = int(os.environ.get("ANNALS_TEST_EVENTS", "100000"))
 #: Rows that a store takes in together.
 TOGETHER = 20_000
 

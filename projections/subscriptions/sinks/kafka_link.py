@@ -82,10 +82,24 @@ class Manager(KafkaConnectionManager):
             self._net.call_later(self.config["socket_connection_setup_timeout_ms"] / 1000, lambda: _give_up(connection))
         return connection
 
+    async def _build_transport(self, node: Any, timeout_at: Any = None) -> Any:
+        transport = await super()._build_transport(node, timeout_at=timeout_at)
+        receive = transport._sock_recv
+        transport._sock_recv = lambda: _received(*receive())
+        return transport
+
     def _failed(self, error: Exception) -> None:
         if is_final(error):
             self._final = error
         self._tell(error)
+
+
+def _received(data: bytes, error: Exception | None) -> tuple[bytes, Exception | None]:
+    """What a socket gave: its end only once nothing arrived before it.
+
+    The library drops the rest, as the answer of a broker that refuses a credential and ends the connection at once.
+    """
+    return data, None if data else error
 
 
 def _give_up(connection: Any) -> None:
