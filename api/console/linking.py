@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from typing import Any
 
 from api.callers import Everybody
 from api.console.opening import opened
@@ -14,6 +15,7 @@ from api.links.wiring import Idle, tools_of
 from api.routes.links import Links
 from api.settings import Settings
 from domain.links.link import COLLECTION
+from domain.refusals import InvalidLink
 from domain.roles import CONSOLE
 from projections.replication.states import States
 
@@ -36,9 +38,23 @@ def ensure_links(settings: Settings) -> None:
     if not wanted:
         return
     with links_of(settings) as console:
-        there = {link["id"]: link for link in console.ask("GET", COLLECTION)}
         for id, document in wanted.items():
-            link = there.get(id)
-            if link is None or link["status"]["state"] != "promoted":
-                kept = {"enabled": link["enabled"]} if link else {}
-                console.ask("PUT", f"{COLLECTION}/{id}", {**kept, **document})
+            _ensure(console, id, document)
+
+
+def _ensure(console: Console, id: str, document: Mapping[str, Any]) -> None:
+    link = _found(console, id)
+    if link is not None and link["status"]["state"] == "promoted":
+        return
+    kept = {"enabled": link["enabled"]} if link is not None else {}
+    try:
+        console.ask("PUT", f"{COLLECTION}/{id}", {**kept, **document})
+    except InvalidLink:
+        if link is not None or _found(console, id) is None:
+            raise
+        _ensure(console, id, document)  # another process of the same store has made it meanwhile
+
+
+def _found(console: Console, id: str) -> dict[str, Any] | None:
+    links: list[dict[str, Any]] = console.ask("GET", COLLECTION)
+    return next((link for link in links if link["id"] == id), None)

@@ -7,7 +7,8 @@ import json
 import sys
 from base64 import b64encode
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -220,6 +221,24 @@ def test_links_by_setting(annals: Annals, url: str, tmp_path: Path, monkeypatch:
     left = shown(annals, url)
     assert served({"primary": {**document, "interval": 7}})[1][1]["interval"] == left["interval"] == 5
     assert left["status"]["state"] == "promoted"
+
+
+def test_links_by_setting_of_several_processes(postgres_url: str, tmp_path: Path) -> None:
+    # the processes of a store that start together make a link once, and all of them start
+    links = json.dumps({"primary": {"url": URL}})
+    settings = {"ANNALS_MASTER_KEY": KEY, "ANNALS_LINKS": links}
+    with closing(Store(postgres_url)) as store:
+        store.create()
+    homes = [tmp_path / str(number) for number in range(4)]
+    for home in homes:
+        home.mkdir()
+    with ExitStack() as stack, ThreadPoolExecutor(len(homes)) as pool:
+        for served in pool.map(lambda home: stack.enter_context(serving(postgres_url, home, **settings)), homes):
+            assert httpx.get(f"{served.url}/-/readyz").is_success
+    with closing(Store(postgres_url)) as store:
+        assert [event.xid for _, event in store.events(0, 1000) if event.xid.startswith("/-/links")] == [
+            "/-/links/primary"
+        ]
 
 
 @pytest.mark.parametrize(
