@@ -32,16 +32,6 @@ _CURSORS: Final = count()
 _ARRAYS: Final = {str: "text[]", int: "bigint[]", float: "double precision[]"}
 
 
-class Batch(Protocol):
-    """New rows of a table, all columns in their order, that somebody has in another form than tuples."""
-
-    def rows(self) -> Sequence[Values]:
-        """As tuples."""
-
-    def csv(self) -> bytes:
-        """As lines of CSV (RFC 4180): every text in quotes, nothing at all for NULL."""
-
-
 class Database(Protocol):
     """One connection of a driver.
 
@@ -78,9 +68,6 @@ class Database(Protocol):
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
         """Adds new rows, all columns in their order."""
-
-    def load(self, table: Table, batch: Batch) -> None:
-        """Adds new rows in the form that costs least."""
 
     def upsert(self, table: Table, rows: Sequence[Values]) -> None:
         """Adds rows or replaces those with their primary keys; a key appears once."""
@@ -128,9 +115,6 @@ class Sqlite:
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
         self._connection.executemany(_insert(table), rows)
-
-    def load(self, table: Table, batch: Batch) -> None:
-        self.insert(table, batch.rows())
 
     def upsert(self, table: Table, rows: Sequence[Values]) -> None:
         self._connection.executemany(f"{_insert(table)} {_on_conflict(table)}", rows)
@@ -192,10 +176,6 @@ class Postgres:
             for row in rows:
                 copy.write_row(row)
         return None
-
-    def load(self, table: Table, batch: Batch) -> None:
-        with self._connection.cursor() as cursor, cursor.copy(f"COPY {table.name} FROM STDIN (FORMAT csv)") as copy:
-            copy.write(batch.csv())
 
     def upsert(self, table: Table, rows: Sequence[Values]) -> None:
         self._with_arrays(f"INSERT INTO {table.name} SELECT * FROM {_unnest(table)} {_on_conflict(table)}", rows)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyarrow import csv, fs
+from pyarrow import fs
 
-from projections.database import Batch, Values
+from projections.database import Values
 from projections.entities.rebuild import Computed
 from projections.segments.folder import filesystem_at
 from spark_projections import readmodel
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 
 #: Rows of one transaction: on SQLite, some tens of milliseconds in which writers wait.
 BATCH: Final = 5000
-_LINES: Final = csv.WriteOptions(include_header=False, quoting_style="needed")
 
 
 def computed(log: DataFrame, position: int, folder: str) -> Computed:
@@ -40,33 +37,17 @@ def computed(log: DataFrame, position: int, folder: str) -> Computed:
     return Computed(position, _batches(files, root.rstrip("/")))
 
 
-class _Columns:
-    """A piece of a table as Arrow has it; see `Batch`."""
-
-    def __init__(self, piece: pa.RecordBatch) -> None:
-        self._piece = piece
-
-    def rows(self) -> list[Values]:
-        return list(zip(*(column.to_pylist() for column in self._piece.columns), strict=True))
-
-    def csv(self) -> bytes:
-        # Without a Python object for any of its values, of which making and writing them is most of a load.
-        sink = pa.BufferOutputStream()
-        csv.write_csv(self._piece, sink, _LINES)
-        return bytes(sink.getvalue())
+def _batches(files: fs.FileSystem, root: str) -> Iterator[tuple[str, Sequence[Values]]]:
+    for rows in _read(files, f"{root}/rows"):
+        yield "entity", [row[:-1] for row in rows if row[-1] is None]
+        yield "history", [row for row in rows if row[-1] is not None]
+    yield from (("attribute", rows) for rows in _read(files, f"{root}/leaves"))
+    yield from (("published", rows) for rows in _read(files, f"{root}/published"))
 
 
-def _batches(files: fs.FileSystem, root: str) -> Iterator[tuple[str, Batch]]:
-    for piece in _read(files, f"{root}/rows"):
-        lives, until = pc.is_null(piece["until"]), piece.schema.get_field_index("until")
-        yield "entity", _Columns(piece.filter(lives).remove_column(until))
-        yield "history", _Columns(piece.filter(pc.invert(lives)))
-    yield from (("attribute", _Columns(piece)) for piece in _read(files, f"{root}/leaves"))
-    yield from (("published", _Columns(piece)) for piece in _read(files, f"{root}/published"))
-
-
-def _read(files: fs.FileSystem, folder: str) -> Iterator[pa.RecordBatch]:
+def _read(files: fs.FileSystem, folder: str) -> Iterator[list[Values]]:
     for each in sorted(files.get_file_info(fs.FileSelector(folder)), key=lambda each: str(each.path)):
         if each.path.endswith(".parquet"):
             with files.open_input_file(each.path) as file:
-                yield from pq.ParquetFile(file).iter_batches(BATCH)
+                for batch in pq.ParquetFile(file).iter_batches(BATCH):
+                    yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sqlalchemy import Table
 
-from projections.database import Batch, Database, Values
+from projections.database import Database, Values
 from projections.entities.rows import Row
 
 _COLUMNS: Final = ", ".join(Row._fields)
@@ -72,9 +72,6 @@ class Past:
         raise TypeError("the past is only read")
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
-        self.run(table.name)
-
-    def load(self, table: Table, batch: Batch) -> None:
         self.run(table.name)
 
     def upsert(self, table: Table, rows: Sequence[Values]) -> None:

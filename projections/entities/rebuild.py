@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from secrets import token_hex
@@ -26,7 +26,7 @@ from commands.log import Store, Tip
 from commands.mapper import image_of
 from domain import xid as xids
 from projections import database, positions
-from projections.database import Batch
+from projections.database import Values
 from projections.entities.apply import Entities
 from projections.entities.tables import Tables, tables
 
@@ -56,11 +56,12 @@ class Diverged(RuntimeError):
 class Computed:
     """The read model as of the end of an interaction, worked out elsewhere.
 
-    batches: names of tables (`entity`, `history`, `attribute`, `published`), each with some rows of it.
+    batches: names of tables (`entity`, `history`, `attribute`, `published`), each with some rows of it, all columns in
+    their order.
     """
 
     position: int
-    batches: Iterable[tuple[str, Batch]]
+    batches: Iterable[tuple[str, Sequence[Values]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +152,9 @@ class Rebuild:
 
     def load(self, computed: Computed) -> None:
         """Takes in rows that were worked out elsewhere, a batch to a transaction."""
-        for name, batch in computed.batches:
+        for name, rows in computed.batches:
             with self._transaction() as connection:
-                database.over(connection).load(getattr(self._tables, name), batch)
+                database.over(connection).insert(getattr(self._tables, name), rows)
         self._advance(computed.position, self._store.tip().position)
 
     def fill(self) -> None:
