@@ -9,9 +9,9 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final, Protocol
 
+from api import jsonfiles
 from api.request import Request
 from domain import xid as xids
 from domain.refusals import Unauthorized
@@ -80,7 +80,7 @@ def fixed_tokens(setting: str) -> FixedTokens:
     The JSON is an object: a token, or `sha256:` and its hash in hex, to `{"name", "role", "groups"}`, where `groups`
     has further roles by the xid of a Group. Raises: ValueError.
     """
-    entries = json.loads(setting if setting.lstrip().startswith("{") else _content(setting))
+    entries = json.loads(jsonfiles.text(setting))
     if not isinstance(entries, dict):
         raise ValueError("an object of tokens is needed")
     return FixedTokens({_key(token): _caller(entry) for token, entry in entries.items()})
@@ -98,13 +98,6 @@ def _caller(entry: Any) -> Caller:
         raise ValueError('a token stands for an object with a "name", and perhaps a "role" and "groups"')
     role = entry.get("role")
     return Caller(entry["name"], Role(role) if role is not None else None, roles_of_groups(entry.get("groups", {})))
-
-
-def _content(path: str) -> str:
-    try:
-        return Path(path).read_text()
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _key(token: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -14,7 +13,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from api import callers, cors, proxies
+from api import callers, cors, jsonfiles, proxies
 from api.compat.mounts import hosts_of
 from api.limits import MAX_BODY
 from api.links.declared import declared
@@ -66,13 +65,6 @@ def _parsed(parse: Callable[[str], object]) -> AfterValidator:
 
 def _urls(text: str) -> tuple[str, ...]:
     return tuple(str(_root(part.strip())) for part in text.split(",") if part.strip())
-
-
-def _content(path: str) -> str:
-    try:
-        return Path(path).read_text()
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _id(text: str) -> str:
@@ -177,7 +169,7 @@ class Settings(BaseSettings):
     master_key: Annotated[str | None, _parsed(keys_of)] = Field(
         None, description="keys that seal secrets: base64 of 32 bytes each, with commas, the newest first"
     )
-    master_key_file: Annotated[str | None, _parsed(lambda path: keys_of(_content(path)))] = Field(
+    master_key_file: Annotated[str | None, _parsed(lambda path: keys_of(jsonfiles.content(path)))] = Field(
         None, description="path of a file with such keys, with commas or on lines of their own"
     )
     subscriptions_endpoint: Annotated[str | None, _parsed(_id)] = Field(
@@ -214,7 +206,7 @@ class Settings(BaseSettings):
     @property
     def master_keys(self) -> tuple[bytes, ...]:
         """The keys in `master_key`, else those in the file."""
-        text = self.master_key or (_content(self.master_key_file) if self.master_key_file else "")
+        text = self.master_key or (jsonfiles.content(self.master_key_file) if self.master_key_file else "")
         return keys_of(text) if text else ()
 
     @property
@@ -257,7 +249,7 @@ def hidden(database: str) -> str:
 
 
 def _without_secrets(setting: str) -> str:
-    return "***" if setting.lstrip().startswith("{") else setting
+    return "***" if jsonfiles.is_inline(setting) else setting
 
 
 _HIDDEN: Final[dict[str, Callable[[str], str]]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 from api.callers import Everybody
@@ -15,6 +15,7 @@ from api.links.wiring import Idle, tools_of
 from api.routes.links import Links
 from api.settings import Settings
 from domain.links.link import COLLECTION
+from domain.problems import NotFound
 from domain.refusals import InvalidLink
 from domain.roles import CONSOLE
 from projections.replication.states import States
@@ -56,5 +57,7 @@ def _ensure(console: Console, id: str, document: Mapping[str, Any]) -> None:
 
 
 def _found(console: Console, id: str) -> dict[str, Any] | None:
-    links: list[dict[str, Any]] = console.ask("GET", COLLECTION)
-    return next((link for link in links if link["id"] == id), None)
+    with suppress(NotFound):
+        link: dict[str, Any] = console.ask("GET", f"{COLLECTION}/{id}")
+        return link
+    return None

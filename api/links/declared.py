@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+from api import jsonfiles
 from domain.jsontext import InvalidJson, loads
 from domain.links.properties import ID, wanted
 from domain.refusals import InvalidLink
@@ -14,7 +14,7 @@ from domain.refusals import InvalidLink
 def declared(setting: str) -> Mapping[str, Mapping[str, Any]]:
     """Documents of links by id. setting: JSON text of such an object, or the path of a file. Raises: ValueError."""
     try:
-        found = loads((setting if setting.lstrip().startswith("{") else _content(setting)).encode())
+        found = loads(jsonfiles.text(setting).encode())
     except InvalidJson as error:
         raise ValueError(str(error)) from None
     if not isinstance(found, dict) or not all(map(ID.match, found)):
@@ -25,10 +25,3 @@ def declared(setting: str) -> Mapping[str, Mapping[str, Any]]:
         except InvalidLink as error:
             raise ValueError(f"{id}: {error.text()}") from None
     return found
-
-
-def _content(path: str) -> str:
-    try:
-        return Path(path).read_text()
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from None

@@ -108,7 +108,7 @@ class Cluster:
             return made[0]
 
         def failing(error: Exception) -> None:
-            told.append(telling(told[-1] if told else None, error))
+            told.append(error)
             failed(error)
 
         try:
@@ -119,11 +119,6 @@ class Cluster:
             if told and isinstance(error, errors.KafkaTimeoutError):
                 raise told[-1] from None
             raise
-
-
-def telling(known: Exception | None, error: Exception) -> Exception:
-    """Of two failures in a row the one to tell of: that a connection ended says least, and often follows the reason."""
-    return error if known is None or isinstance(known, errors.KafkaConnectionError) else known
 
 
 def _one_each(consumer: Any, parts: set[TopicPartition]) -> Iterator[Any]:

@@ -16,7 +16,7 @@ from kafka import KafkaConsumer, TopicPartition, errors
 from domain.compat.family import document_of
 from domain.links.foreign import Foreign
 from domain.links.link import Link
-from projections.publishing.cluster import Authorities, Cluster, Insecure, telling
+from projections.publishing.cluster import Authorities, Cluster, Insecure
 from projections.publishing.records import mark as numbered
 from projections.replication.intake import TOGETHER, Intake
 from projections.replication.lines import BrokenFeed
@@ -64,7 +64,7 @@ class TopicPull:
         return Cluster(self._brokers, _credential(self._tools.credential(self._link)), Authorities(ca))
 
     def _failed(self, error: Exception) -> None:
-        self._failure = telling(self._failure, error)
+        self._failure = error
 
     def _check(self, consumer: Any) -> None:
         """Where a connection failed, whether the brokers are there all the same. Raises: KafkaError."""

@@ -1,0 +1,23 @@
+"""Settings that are JSON, or the path of a file with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def is_inline(setting: str) -> bool:
+    """Whether a setting is the JSON object itself."""
+    return setting.lstrip().startswith("{")
+
+
+def text(setting: str) -> str:
+    """The JSON of a setting. Raises: ValueError for a file that cannot be read."""
+    return setting if is_inline(setting) else content(setting)
+
+
+def content(path: str) -> str:
+    """What a file has. Raises: ValueError."""
+    try:
+        return Path(path).read_text()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
