@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from domain import xid as xids
@@ -20,6 +22,17 @@ from domain.world import Compiled, Difference, Secret
 _NONE: Final = b""
 
 
+@dataclass(slots=True)
+class _Part:
+    """A Group with what is in it, so that this is found, and let go of, whatever else there is.
+
+    collections: members by stream, by the collection's name. known: revision and hash by stream, of what went as well.
+    """
+
+    collections: defaultdict[str, dict[str, Entity]] = field(default_factory=lambda: defaultdict(dict))
+    known: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+
+
 class RecentWorld:
     """A World whose documents are all good ones of their formats, where no Resource stands for another, and no Version
     is ever pruned.
@@ -30,15 +43,14 @@ class RecentWorld:
 
     def __init__(self) -> None:
         self.live = 0
-        self._collections: dict[str, dict[str, Entity]] = {}
-        self._known: dict[str, tuple[int, bytes]] = {}
+        self._parts: defaultdict[str, _Part] = defaultdict(_Part)
         self._model = Compiled()
 
     def take(self, event: EntityEvent, position: int, hash: bytes) -> None:
         """Takes in the next event. hash: of the entity that it leaves, empty for none."""
         stream = event.stream
-        self._known[stream] = (event.revision, hash)
-        members = self._collections.setdefault(_collection(stream), {})
+        self._part(stream).known[stream] = (event.revision, hash)
+        members = self._members(_collection(stream))
         self.live -= members.pop(stream, None) is not None
         if (entity := evolve(event, position)) is not None:
             members[stream] = entity
@@ -46,17 +58,15 @@ class RecentWorld:
 
     def hash(self, xid: str) -> bytes:
         """Of the entity in a stream; empty where none lives."""
-        return self._known.get(xids.stream(xid), (0, _NONE))[1]
+        stream = xids.stream(xid)
+        return self._part(stream).known.get(stream, (0, _NONE))[1]
 
     def forget(self, xid: str) -> None:
         """Lets go of a Group with all that is in it and ever was: from now on nobody may name it."""
         stream = xids.stream(xid)
-        below = f"{stream}/"
-        for collection in [name for name in self._collections if name.startswith(below)]:
-            self.live -= len(self._collections.pop(collection))
-        self.live -= self._collections[_collection(stream)].pop(stream, None) is not None
-        for name in [name for name in self._known if name == stream or name.startswith(below)]:
-            del self._known[name]
+        gone = self._parts.pop(stream)
+        self.live -= sum(map(len, gone.collections.values()))
+        self.live -= self._members(_collection(stream)).pop(stream, None) is not None
 
     # --- as World has it -----------------------------------------------------------------------------------------
 
@@ -69,21 +79,23 @@ class RecentWorld:
 
     def get(self, xid: str) -> Entity | None:
         stream = xids.stream(xid)
-        return self._collections.get(_collection(stream), {}).get(stream)
+        return self._members(_collection(stream)).get(stream)
 
     def revision(self, xid: str) -> int:
-        return self._known.get(xids.stream(xid), (0, _NONE))[0]
+        stream = xids.stream(xid)
+        return self._part(stream).known.get(stream, (0, _NONE))[0]
 
     def members(self, collection: str) -> Sequence[Entity]:
-        found = self._collections.get(xids.stream(collection), {})
+        found = self._members(xids.stream(collection))
         return [found[stream] for stream in sorted(found)]
 
     def count(self, collection: str) -> int:
-        return len(self._collections.get(xids.stream(collection), {}))
+        return len(self._members(xids.stream(collection)))
 
     def subtree(self, xid: str) -> Iterator[Entity]:
         below = f"{xids.stream(xid)}/"
-        found = [each for name, each in self._collections.items() if name.startswith(below)]
+        part = self._part(below[:-1])
+        found = [each for name, each in part.collections.items() if name.startswith(below)]
         named = sorted((xids.tree_key(stream), entity) for members in found for stream, entity in members.items())
         return (entity for _, entity in named)
 
@@ -112,6 +124,13 @@ class RecentWorld:
 
     def secret(self, secret: Secret) -> str | None:
         raise LookupError("no history has secrets")
+
+    def _part(self, name: str) -> _Part:
+        """Of a stream or a collection: the Group that it is, or is in, or what stands beside Groups."""
+        return self._parts["/".join(name.split("/", 3)[:3])]
+
+    def _members(self, collection: str) -> dict[str, Entity]:
+        return self._part(collection).collections[collection]
 
 
 def _collection(stream: str) -> str:
