@@ -61,7 +61,7 @@ def log_tag(position: int, request: Request, positions: tuple[int, int]) -> byte
 
 def check(request: Request, current: bytes | None) -> None:
     """Raises: Unchanged where the client has what a GET would answer, PreconditionFailed where it wants another one."""
-    if current is None or not _conditional(request):
+    if current is None or not conditional(request):
         return
     wanted, known = request.header(_IF_MATCH), request.header(_IF_NONE_MATCH)
     text = current.decode().strip('"')
@@ -93,7 +93,7 @@ def condition(request: Request, xid: str) -> Callable[[Writing], None] | None:
 
     xid: of the entity that the request is about, a collection's owner. The condition raises: PreconditionFailed.
     """
-    if not _conditional(request):
+    if not conditional(request):
         return None
     wanted, unwanted = request.header(_IF_MATCH), request.header(_IF_NONE_MATCH)
 
@@ -108,7 +108,8 @@ def condition(request: Request, xid: str) -> Callable[[Writing], None] | None:
     return holds
 
 
-def _conditional(request: Request) -> bool:
+def conditional(request: Request) -> bool:
+    """Whether what a client knows decides about the answer."""
     return any(name in _CONDITIONS for name, _ in request.headers)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 from typing import Any, Final
@@ -11,7 +12,8 @@ from typing import Any, Final
 from api import conditional
 from api.answer import JSON, NO_HEADERS, Answer
 from api.definitions import Definitions, Latest
-from api.flags import Flags, asof_of, parse_flags
+from api.documents import Documents
+from api.flags import NO_FLAGS, Flags, asof_of, parse_flags
 from api.inline import CONFIGURATION, NOTHING, Inline, below, parse_inline
 from api.limits import bounded
 from api.listing import filter_of, listing, pointing
@@ -162,17 +164,41 @@ class Reading:
         )
         return document_answer(shown, request.base, view.document)
 
+    @contextmanager
+    def _looked(self, request: Request, then: Then | None) -> Iterator[tuple[Shown, Row | None, int, Documents]]:
+        """What is shown, the row that it is about, the position that it belongs to, and what gives its documents."""
+        whole = None if then else self._whole(request)
+        if whole:
+            with self._readers.listed(whole.target.xid, whole.definitions.positions) as listed:
+                if listed:
+                    yield replace(whole, texts=listed.texts), None, listed.position, _no_document
+                    return
+        with self._readers.view() as now:
+            view = then.seen(now) if then else now
+            definitions = then.definitions if then else self._latest.current(view)
+            yield *found(request, view, definitions, self._pagelimit), view.position(), view.document
+
+    def _whole(self, request: Request) -> Shown | None:
+        """What shows a collection of Resources or Versions in full and as it is stored, where that is asked for.
+
+        An answer that may turn out to have no body is left to others: it would break off what the database sends.
+        """
+        if request.method == "HEAD" or conditional.conditional(request):
+            return None
+        definitions = self._latest.definitions
+        target, flags = understood(request, definitions)
+        pages = self._pagelimit if definitions.capabilities.pagination else 0
+        whole = Shown(target, definitions, flags, NOTHING, ())
+        return whole if target.kind in _LISTED and flags == NO_FLAGS and not pages and not whole.short else None
+
     async def _streamed(self, request: Request, then: Then | None = None) -> Answer:
         def job() -> Generator[Any, None, None]:
-            with self._readers.view() as now:
-                view = then.seen(now) if then else now
-                definitions = then.definitions if then else self._latest.current(view)
-                shown, row = found(request, view, definitions, self._pagelimit)
-                tag = conditional.log_tag(view.position(), request, shown.definitions.positions)
+            with self._looked(request, then) as (shown, row, position, documents):
+                tag = conditional.log_tag(position, request, shown.definitions.positions)
                 conditional.check(request, tag)
                 if self._max_inlined and shown.inline:
                     shown = replace(shown, rows=bounded(shown.rows, self._max_inlined))
-                pieces = json_pieces(shown, request.base, view.document)
+                pieces = json_pieces(shown, request.base, documents)
                 headers = [*json_headers(shown, request.base, row), *conditional.tag_headers(tag)]
                 # With the head, because each step from a thread to the event loop costs as much as fifty rows.
                 ahead, whole = _beginning(pieces) if request.method != "HEAD" else ((), False)
@@ -268,11 +294,8 @@ def _collection(
     types = set(below(type, inline))
     pages = pagelimit if definitions.capabilities.pagination else 0
     if not pages and all(asked is None for asked in (flags.filter, flags.sort, flags.limit, flags.cursor)):
-        subtree = tree(view, target, flags, definitions)
-        whole = Shown(target, definitions, flags, inline, ())
-        if target.kind in _LISTED and not inline and not whole.short and subtree == view.subtree and not flags.doc:
-            return replace(whole, texts=view.texts(target.xid))
-        return replace(whole, rows=subtree(target.xid, {type, *types}))
+        rows = tree(view, target, flags, definitions)(target.xid, {type, *types})
+        return Shown(target, definitions, flags, inline, rows)
     listed = listing(view, request, target, flags, definitions.model, owner, types, pages)
     rows = without_pointed(listed.rows) if flags.doc else listed.rows
     return Shown(target, definitions, flags, inline, rows, narrowing=listed.narrowing, links=listed.links)
@@ -297,6 +320,10 @@ def _beginning(pieces: Iterator[str]) -> tuple[tuple[bytes, ...], bool]:
         if len(made) * PART >= CHUNK:
             return tuple(made), False
     return tuple(made), True
+
+
+def _no_document(sha256: str) -> bytes:
+    raise AssertionError("where nothing is inlined, no document is shown")
 
 
 def _entity_of(target: Target) -> str:

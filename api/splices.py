@@ -11,8 +11,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-#: Attributes and meta of rows, in the order of the answer.
-Texts = Iterable[tuple[str, int]]
+#: Attributes and meta of rows, in the order of the answer; what else there is of a row is not looked at.
+Texts = Iterable[tuple[str, int, int]]
 #: The JSON text of an entity, in parts, from its xid, id, attributes and meta.
 Splice = Callable[[str, str, str, int], tuple[str, ...]]
 
@@ -27,15 +27,13 @@ def resources(base: str, singular: str, suffix: str, asof: str) -> Splice:
     """What gives Resources of a type in the API view, nothing inlined, from xids and stored attributes.
 
     base: absolute URL of the registry. suffix: what follows an xid in `self`. asof: what all URLs end with.
-    A Resource without `meta` stands for another that is not there: its ids are all that it shows.
+    None of them may stand for another.
     """
     before = len(f'{{"{singular}id":"","versionid":"')
     itself, xid_is, meta_is = f',"self":"{base}', f'{suffix}{asof}","xid":"', f',"metaurl":"{base}'
     versions_are, end = f'/meta{asof}","versionsurl":"{base}', f'/versions{asof}"'
 
     def splice(xid: str, id: str, text: str, meta: int) -> tuple[str, ...]:
-        if not meta:
-            return (f'{{"{singular}id":"{id}"{itself}{xid}{xid_is}{xid}"{meta_is}{xid}/meta{asof}"}}',)
         ids = text.find('"', before + len(id)) + 1
         default, rest = text[ids:meta], text[text.rfind(_COUNT) :]
         return text[:ids], itself, xid, xid_is, xid, '"', default, meta_is, xid, versions_are, xid, end, rest
@@ -59,7 +57,7 @@ def collection(texts: Texts, splice: Splice, xid: str, start: int) -> Iterator[s
     before, waiting = '{"', iter(texts)
     while block := list(islice(waiting, TOGETHER)):
         parts: list[str] = []
-        for text, meta in block:
+        for text, meta, _ in block:
             id = text[start : text.index('"', start)]
             parts += (before, id, '":')
             parts += splice(f"{xid}/{id}", id, text, meta)

@@ -16,6 +16,15 @@ from projections.database import Database, Postgres, Sqlite
 
 #: Bytes of a SQLite file that readers map into memory: hot pages are read without a system call.
 MAPPED: Final = 1 << 30
+#: What PostgreSQL is told about planning queries.
+PLANNING: Final = (
+    # Every query here goes by a key; a prepared plan from the days of a small table would go on scanning a grown one.
+    "SET enable_seqscan = off",
+    # Most want rows in the order of an index, a few at a time; a bitmap collects all of them and then sorts.
+    "SET enable_bitmapscan = off",
+    # Compiling one of them takes ten times as long as running it.
+    "SET jit = off",
+)
 
 
 class Reader(Database, Protocol):
@@ -96,8 +105,6 @@ def _open_file(url: URL) -> sqlite3.Connection:
 def _dial(url: URL) -> psycopg.Connection[tuple[object, ...]]:
     source = url.set(drivername="postgresql").render_as_string(hide_password=False)
     connection = psycopg.connect(source, autocommit=True)
-    # Every query here goes by a key; a prepared plan from the days of a small table would go on scanning a grown one.
-    connection.execute("SET enable_seqscan = off")
-    # Compiling one of them takes ten times as long as running it.
-    connection.execute("SET jit = off")
+    for setting in PLANNING:
+        connection.execute(setting)
     return connection

@@ -6,15 +6,19 @@ event or each request go past it, because its overhead is several times theirs.
 
 from __future__ import annotations
 
+import select
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
 from functools import lru_cache
 from itertools import chain, count
 from typing import Any, Final, Protocol
 
 import psycopg
 from psycopg import capabilities
-from psycopg.pq import TransactionStatus
+from psycopg.adapt import Transformer
+from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGconn, PGresult
 from sqlalchemy import Connection, Table
 
 from domain.jsontext import dumps
@@ -57,8 +61,11 @@ class Database(Protocol):
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
         """Every row, a few at a time; memory stays flat inside a transaction."""
 
-    def stream_alone(self, sql: str, values: Values = ()) -> Iterator[Any]:
-        """The same, while the database goes on reading: nothing else may be asked of it before the last row came."""
+    def stream_alone(self, sql: str, values: Values = ()) -> AbstractContextManager[Iterator[Any]]:
+        """The same, while the database goes on reading: nothing else may be asked of it in the block.
+
+        A connection may be closed at its end where not all rows were taken.
+        """
 
     def named(self, column: str) -> str:
         """A condition that takes one list parameter, `listed` of the values wanted."""
@@ -105,7 +112,8 @@ class Sqlite:
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
         return self._connection.execute(sql, values)
 
-    stream_alone = stream
+    def stream_alone(self, sql: str, values: Values = ()) -> AbstractContextManager[Iterator[Any]]:
+        return closing(self._connection.execute(sql, values))
 
     def named(self, column: str) -> str:
         return f"{column} IN (SELECT value FROM json_each(?))"
@@ -155,13 +163,8 @@ class Postgres:
             cursor.itersize = CHUNK
             yield from cursor.execute(_format(sql), values)
 
-    def stream_alone(self, sql: str, values: Values = ()) -> Iterator[Any]:
-        if not capabilities.has_stream_chunked():  # row by row, as client libraries before 17 do it, takes longer
-            return self.stream(sql, values)
-        # What is streamed is not prepared by the driver, and planning it takes as long as a hundred rows.
-        places = ", ".join(["%s"] * len(values))
-        cursor = psycopg.ClientCursor(self._connection)
-        return cursor.stream(f"EXECUTE {self._prepared(sql)} ({places})".encode(), values, size=TOGETHER)
+    def stream_alone(self, sql: str, values: Values = ()) -> AbstractContextManager[Iterator[Any]]:
+        return closing(self._streamed(self._prepared(sql), values))
 
     def named(self, column: str) -> str:
         return f"{column} = ANY(?)"
@@ -186,14 +189,32 @@ class Postgres:
         gone = f"{_unnest(table, len(names))} AS gone ({', '.join(names)})"
         self._with_arrays(f"DELETE FROM {table.name} USING {gone} WHERE {same}", keys)
 
-    def _prepared(self, sql: str) -> str:
+    def _prepared(self, sql: str) -> bytes:
         """The name of a statement that the connection keeps."""
         if sql not in self._statements:
             name = f"stream_{len(self._statements)}"
             numbered = "".join(chain.from_iterable(zip(sql.split("?"), _numbers(sql.count("?")), strict=True)))
             self._connection.execute(f"PREPARE {name} AS {numbered}".encode())
             self._statements[sql] = name
-        return self._statements[sql]
+        return self._statements[sql].encode()
+
+    def _streamed(self, name: bytes, values: Values) -> Generator[Any, None, None]:
+        """The rows of a prepared statement."""
+        # Through the layer below, because the driver does not prepare what it streams, and planning takes as long as a
+        # hundred rows. As EXECUTE it would see the moment before its locks, when a rebuild may not have swapped yet.
+        link, rows = self._connection.pgconn, Transformer(self._connection)
+        link.send_query_prepared(name, [str(value).encode() for value in values])
+        if capabilities.has_stream_chunked():
+            link.set_chunked_rows_mode(TOGETHER)
+        else:  # row by row, as client libraries before 17 do it, takes longer
+            link.set_single_row_mode()
+        try:
+            for result in _results(link):
+                rows.set_pgresult(result)
+                yield from rows.load_rows(0, result.ntuples, tuple)
+        finally:
+            if link.transaction_status == TransactionStatus.ACTIVE:
+                self._connection.close()
 
     def _with_arrays(self, sql: str, rows: Sequence[Values]) -> None:
         for chunk in _chunks(rows):
@@ -203,6 +224,25 @@ class Postgres:
 @lru_cache(maxsize=256)
 def _format(sql: str) -> str:
     return sql.replace("%", "%%").replace("?", "%s")
+
+
+def _results(link: PGconn) -> Iterator[PGresult]:
+    """What comes of the statement that was sent, part by part. Raises: psycopg.Error, once all has come."""
+    wire, failed = select.poll(), None
+    wire.register(link.socket, select.POLLIN)
+    while True:
+        while link.is_busy():
+            wire.poll()
+            link.consume_input()
+        result = link.get_result()
+        if result is None:
+            break
+        if result.status == ExecStatus.FATAL_ERROR:
+            failed = psycopg.errors.error_from_result(result)
+        else:
+            yield result
+    if failed:
+        raise failed
 
 
 def _numbers(count: int) -> list[str]:

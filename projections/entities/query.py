@@ -22,6 +22,7 @@ from projections.connect import Reader, connect
 from projections.database import Database
 from projections.entities import xref
 from projections.entities.by_index import Moment
+from projections.entities.listed import Listed, listed
 from projections.entities.pages import Members, moment_of
 from projections.entities.past import Past
 from projections.entities.presence import Presence
@@ -50,7 +51,6 @@ _WITH_DOCUMENT: Final = (
     " LEFT JOIN entity ON entity.tree_key = ? LEFT JOIN document ON document.sha256 = entity.document"
 )
 _SUBTREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key > ? AND tree_key < ?{{}} ORDER BY tree_key"
-_TEXTS: Final = "SELECT attributes, meta FROM entity WHERE tree_key > ? AND tree_key < ? AND type = ? ORDER BY tree_key"
 _PRIVATES: Final = "SELECT id, private FROM entity WHERE tree_key > ? AND tree_key < ? AND type = ? ORDER BY tree_key"
 _LOCKED: Final = tuple(table.name for table in tables())
 _DOCUMENT: Final = "SELECT bytes FROM document WHERE sha256 = ?"
@@ -159,13 +159,6 @@ class View:
             return iter(())
         sql = _SUBTREE.format(_of_types(xid, len(wanted)))
         return map(Row._make, self._db.stream(sql, (*subtree(xid), *wanted)))
-
-    def texts(self, collection: str) -> Iterator[tuple[str, int]]:
-        """Attributes and `meta` of each member of a collection, in order: a quarter of what their rows cost.
-
-        Nothing else may be asked of the view before the last one came.
-        """
-        return self._db.stream_alone(_TEXTS, (*subtree(collection), type_of(collection)))
 
     def privates(self, collection: str) -> list[tuple[str, str]]:
         """id and private members, as text, of each member of a collection, in order."""
@@ -312,12 +305,14 @@ class Readers:
     @contextmanager
     def view(self) -> Iterator[View]:
         """A view of one moment, for as long as the block lasts."""
-        reader = self._idle.pop() if self._idle else connect(self._url)
-        try:
-            with reader.snapshot(_LOCKED, _HEADS) as heads:
-                yield Snapshot(reader, self._presence, heads)
-        finally:
-            self._take_back(reader)
+        with self._reader() as reader, reader.snapshot(_LOCKED, _HEADS) as heads:
+            yield Snapshot(reader, self._presence, heads)
+
+    @contextmanager
+    def listed(self, collection: str, definitions: tuple[int, int]) -> Iterator[Listed | None]:
+        """A whole collection that reads as it is stored, see `listed.listed`; None where only a `view()` can tell."""
+        with self._reader() as reader, listed(reader, collection, definitions) as found:
+            yield found
 
     def quick(self) -> View:
         """The calling thread's view of the latest commit, statement by statement."""
@@ -339,9 +334,15 @@ class Readers:
         self._local.reader, self._local.view = reader, view
         return view
 
-    def _take_back(self, reader: Reader) -> None:
-        if reader.usable:
-            self._idle.append(reader)
+    @contextmanager
+    def _reader(self) -> Iterator[Reader]:
+        """A connection that nobody else uses, taken back at the end."""
+        reader = self._idle.pop() if self._idle else connect(self._url)
+        try:
+            yield reader
+        finally:
+            if reader.usable:
+                self._idle.append(reader)
 
 
 def _exact(values: Any, xid: str) -> Row | None:

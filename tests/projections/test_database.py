@@ -45,7 +45,8 @@ def test_what_a_reader_has_prepared_outlives_its_transactions(postgres_url: str)
     for _ in range(3):
         with reader.snapshot(()) as (one,):
             assert one == 1
-            assert list(reader.stream_alone("SELECT ?::bigint + ?::bigint", (1, 2))) == [(3,)]
+            with reader.stream_alone("SELECT ?::bigint + ?::bigint", (1, 2)) as rows:
+                assert list(rows) == [(3,)]
             assert reader.one("SELECT ?::bigint", (5,)) == (5,)
             prepared.append(reader.all("SELECT name, prepare_time FROM pg_prepared_statements ORDER BY name"))
     assert len(prepared[0]) == 3  # the last look is one of them
@@ -59,3 +60,30 @@ def test_a_reader_whose_transaction_failed_is_not_used_again(postgres_url: str) 
     with pytest.raises(psycopg.errors.DivisionByZero), reader.snapshot(()):
         reader.one("SELECT 1 / ?::bigint", (0,))
     assert not reader.usable
+
+
+# the first rows came before the one that fails
+def test_a_stream_that_fails_on_its_way_says_so(postgres_url: str) -> None:
+    open_engine(postgres_url).dispose()
+    reader = connect(postgres_url)
+    sql = "SELECT 1 / (?::bigint - n) FROM generate_series(1, 5000) AS n"
+    with pytest.raises(psycopg.errors.DivisionByZero), reader.stream_alone(sql, (4000,)) as rows:
+        assert sum(1 for _ in rows) < 4000
+    with reader.stream_alone(sql, (5001,)) as rows:
+        assert sum(1 for _ in rows) == 5000
+    reader.close()
+
+
+def test_a_stream_whose_server_ends_it_says_so(postgres_url: str) -> None:
+    open_engine(postgres_url).dispose()
+    reader, other = connect(postgres_url), connect(postgres_url)
+    (pid,) = reader.one("SELECT pg_backend_pid()")
+    with (
+        pytest.raises(psycopg.OperationalError),
+        reader.stream_alone("SELECT repeat('x', 1000) FROM generate_series(1, ?::bigint)", (100_000,)) as rows,
+    ):
+        next(rows)
+        other.one("SELECT pg_terminate_backend(?::bigint::int)", (pid,))
+        assert sum(1 for _ in rows) < 99_999
+    assert not reader.usable
+    other.close()

@@ -10,6 +10,7 @@ import pytest
 
 from domain.filters import Scope, Sort, parse_filter
 from projections import database
+from projections.connect import PLANNING
 from projections.entities.pages import Members
 from projections.entities.selection import Selection
 from projections.entities.sql import Sql
@@ -54,7 +55,8 @@ def explained(registry: Registry) -> Iterator[Explained]:
     with registry.store.engine.connect() as connection:
         sqlite = connection.dialect.name == "sqlite"
         if not sqlite:
-            connection.exec_driver_sql("SET enable_seqscan = off")
+            for setting in PLANNING:
+                connection.exec_driver_sql(setting)
         yield Explained(database.over(connection), sqlite)
 
 

@@ -13,6 +13,7 @@ from domain import problems
 from domain.filters import Filter, Scope, Sort, parse_filter, parse_sort
 from domain.xid import tree_key
 from projections import database
+from projections.connect import PLANNING
 from projections.database import Values
 from projections.entities.past import Past
 from projections.entities.query import View
@@ -112,7 +113,8 @@ def explained(registry: Registry) -> Iterator[Explained]:
     with registry.store.engine.connect() as connection:
         sqlite = connection.dialect.name == "sqlite"
         if not sqlite:
-            connection.exec_driver_sql("SET enable_seqscan = off")
+            for setting in PLANNING:
+                connection.exec_driver_sql(setting)
         yield Explained(database.over(connection), sqlite)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from domain.xid import subtree
 from projections import database
+from projections.connect import PLANNING
 from projections.entities import query
 from tests.projections.registry import Registry
 
@@ -37,6 +38,8 @@ def plan(registry: Registry, sql: str) -> str:
     """The plan of a query, in one line."""
     with registry.store.engine.connect() as connection:
         sqlite = connection.dialect.name == "sqlite"
+        for setting in () if sqlite else PLANNING:
+            connection.exec_driver_sql(setting)
         rows = database.over(connection).all(f"EXPLAIN {'QUERY PLAN' if sqlite else ''} {sql}")
     return "; ".join(row[-1] for row in rows)
 

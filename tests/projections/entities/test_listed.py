@@ -1,0 +1,129 @@
+"""Collections that read as they are stored, found by one statement."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from itertools import islice
+from threading import Event, Thread
+
+import pytest
+
+from domain.xid import subtree, tree_key
+from projections.entities import listed as module
+from projections.entities.rebuild import rebuild
+from tests.projections.entities.test_plans import large, plan
+from tests.projections.registry import Registry
+
+__all__ = ["large"]
+
+Texts = list[tuple[str, int, int]]
+
+
+@pytest.fixture
+def tree(registry: Registry) -> Registry:
+    """A Group with two Resources, one of which has a Version; another Group with a name that begins the same."""
+    registry.record(("/", {"registryid": "r"}), ("/model", {}), ("/capabilities", {}))
+    ids = ("/dirs/d", "/dirs/d/files/g", "/dirs/d/files/f", "/dirs/d/files/f/versions/1", "/dirs/d-1/files/f")
+    registry.record(*((xid, {"name": xid}) for xid in ids))
+    return registry
+
+
+def texts(registry: Registry, collection: str, definitions: tuple[int, int] = (2, 3)) -> Texts | None:
+    with registry.readers.listed(collection, definitions) as found:
+        if found is None:
+            return None
+        members = list(found.texts)
+        assert {position for _, _, position in members} == {found.position}
+        return members
+
+
+# SER-60: members in tree order, without what is below them, at the position that they belong to
+def test_members_as_they_are_stored(tree: Registry) -> None:
+    rows = [tree.readers.quick().entity(f"/dirs/d/files/{id}") for id in ("f", "g")]
+    position = tree.store.tip().position
+    assert texts(tree, "/dirs/d/files") == [(row.attributes, row.meta, position) for row in rows if row]
+    (only,) = texts(tree, "/dirs/d/files/f/versions") or ()
+    assert '"/dirs/d/files/f/versions/1"' in only[0]
+
+
+@pytest.mark.parametrize(
+    "collection",
+    ["/dirs/d/files/g/versions", "/dirs/none/files", "/dirs/D/files", "/dirs/d/notes"],
+    ids=["no members", "no owner", "another name than the owner's", "no such collection"],
+)
+def test_nothing_is_said_where_a_view_has_to_look(tree: Registry, collection: str) -> None:
+    assert texts(tree, collection) is None
+
+
+def test_nothing_is_said_under_other_definitions(tree: Registry) -> None:
+    assert texts(tree, "/dirs/d/files", (1, 3)) is None and texts(tree, "/dirs/d/files", (2, 1)) is None
+    tree.record(("/capabilities", {"x": 1}))
+    assert texts(tree, "/dirs/d/files") is None
+    assert texts(tree, "/dirs/d/files", (2, tree.store.tip().position))
+
+
+# ENT-60: what stands for another shows that one, wherever in the collection it is
+def test_nothing_is_said_where_a_member_stands_for_another(tree: Registry) -> None:
+    tree.record(("/dirs/d/files/h", {"meta": {"xref": "/dirs/d/files/f"}}))
+    assert texts(tree, "/dirs/d/files") is None
+    assert texts(tree, "/dirs/d-1/files") is None  # that one has no owner
+    assert texts(tree, "/dirs/d/files/f/versions")
+    tree.record(("/dirs/d/files/h", None))
+    assert texts(tree, "/dirs/d/files")
+
+
+def test_a_connection_whose_rows_were_left_is_not_used_again(registry: Registry) -> None:
+    registry.record(("/", {"registryid": "r"}), ("/model", {}), ("/capabilities", {}))
+    registry.record(*((xid, {"name": "n" * 500}) for xid in ("/dirs/d", *(f"/dirs/d/files/f{n}" for n in range(5000)))))
+    for taken in (0, 1, 1000):
+        with registry.readers.listed("/dirs/d/files", (2, 3)) as found:
+            assert found and len(list(islice(found.texts, taken))) == taken
+        assert len(texts(registry, "/dirs/d/files") or ()) == 5000
+        with registry.readers.view() as view:
+            assert view.entity("/dirs/d")
+
+
+@pytest.mark.scale
+def test_a_collection_streams(registry: Registry) -> None:
+    registry.record(("/", {"registryid": "r"}), ("/model", {}), ("/capabilities", {}))
+    members = (f"/dirs/d/files/f{n}" for n in range(20_000))
+    registry.record(("/dirs/d", {"name": "d"}), *((xid, {"name": "n" * 500}) for xid in members))
+    gc.collect()
+    with registry.readers.listed("/dirs/d/files", (2, 3)) as found:
+        tracemalloc.start()
+        assert found and sum(1 for _ in found.texts) == 20_000
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 3_000_000
+
+
+# A statement is alone in its transaction: the tables that a rebuild swaps in are never seen without their rows.
+def test_lists_stay_whole_during_rebuilds(tree: Registry) -> None:
+    expected, done, wrong = texts(tree, "/dirs/d/files"), Event(), list[Texts | None]()
+
+    def read() -> None:
+        while not done.is_set():
+            if (found := texts(tree, "/dirs/d/files")) != expected:
+                wrong.append(found)
+
+    readers = [Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for _ in range(10):
+        rebuild(tree.store)
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert not wrong
+
+
+@pytest.mark.scale
+def test_the_statement_reads_one_range_of_an_index(large: Registry) -> None:
+    members = ("dirs.files", *subtree("/dirs/d7/files"))
+    values = iter((*members, 1, 1, tree_key("/dirs/d7"), "/dirs/d7", *members))
+    parts = module._LISTED.split("?")
+    sql = "".join(part + (f"'{next(values)}'" if at < len(parts) - 1 else "") for at, part in enumerate(parts))
+    found = plan(large, sql)
+    assert "entity_by_type" in found
+    assert not any(word in found.lower() for word in ("scan entity", "scan attribute", "seq scan", "b-tree", "sort"))
