@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
+from api.definitions import Latest
 from api.streaming import Streams
 from commands.checks import Bounds, Checker
 from commands.clock import Clock, utc_now
@@ -42,7 +44,7 @@ class Wanted(Protocol):
     def master_keys(self) -> tuple[bytes, ...]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Registry:
     """An open registry; `close` it.
 
@@ -55,6 +57,11 @@ class Registry:
     readers: Readers
     checker: Checker
     streams: Streams = field(default_factory=Streams)
+
+    @cached_property
+    def latest(self) -> Latest:
+        """The definitions that this process read last: to compile a model takes a while, so all share them."""
+        return Latest(self.readers.quick())
 
     def close(self) -> None:
         """Finishes the writes that wait, but for those that wait for checks, and gives all connections back."""

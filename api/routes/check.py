@@ -11,7 +11,6 @@ from starlette.types import Receive
 
 from api.answer import JSON, Answer
 from api.checking import Candidate, candidate
-from api.definitions import Latest
 from api.feeds.asked import parameters, single
 from api.limits import body_of
 from api.paths import Kind, locate
@@ -36,7 +35,7 @@ class Check:
     def __init__(self, registry: Registry, max_body: int) -> None:
         self._registry = registry
         self._max_body = max_body
-        self._latest = Latest(registry.readers.quick())
+        self._latest = registry.latest
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="annals-check")
 
     async def answer(self, request: Request, receive: Receive) -> Answer:

@@ -12,7 +12,6 @@ from api.compat.description import description
 from api.compat.paths import Kind, Target, locate
 from api.compat.reading import Reading
 from api.compat.writing import Writing
-from api.definitions import Latest
 from api.moments import Moments
 from api.problem import COMPAT, root_link
 from api.request import Request
@@ -33,7 +32,7 @@ class Compat:
 
     def __init__(self, registry: Registry, public_url: str | None, most: int, inbound: bool = True) -> None:
         self._quick = registry.readers.quick
-        self._latest = latest = Latest(registry.readers.quick())
+        self._latest = latest = registry.latest
         root = public_url or UNCONFIGURED
         self._reading = Reading(registry, Moments(registry.readers, latest, registry.store.clock), root)
         self._writing = Writing(registry, latest, root, most, inbound)

@@ -8,7 +8,7 @@ from typing import Final
 from starlette.types import Receive
 
 from api.answer import JSON, Answer
-from api.definitions import Definitions, Latest
+from api.definitions import Definitions
 from api.openapi.document import document
 from api.openapi.page import POLICY, page
 from api.problem import root_link
@@ -29,7 +29,7 @@ class Described:
 
     def __init__(self, registry: Registry) -> None:
         self._readers = registry.readers
-        self._latest = Latest(registry.readers.quick())
+        self._latest = registry.latest
         self._kept: dict[tuple[tuple[int, int], str, str], bytes] = {}
 
     async def answer(self, request: Request, receive: Receive) -> Answer:

@@ -21,7 +21,6 @@ from api.audit.answers import Listed, streamed, subject
 from api.audit.asked import Asked
 from api.audit.asked import asked as common
 from api.audit.forms import Around, Table
-from api.definitions import Latest
 from api.feeds.asked import parameters, refused, single
 from api.moments import Moments, Then
 from api.paths import COLLECTIONS, Kind, locate
@@ -71,7 +70,7 @@ class Findings:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._latest = Latest(registry.readers.quick())
+        self._latest = registry.latest
         self._moments = Moments(registry.readers, self._latest, registry.store.clock)
 
     async def answer(self, request: Request, receive: Receive) -> Answer:

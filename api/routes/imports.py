@@ -12,7 +12,6 @@ from typing import Final
 from starlette.types import Receive
 
 from api.answer import Answer
-from api.definitions import Latest
 from api.feeds.asked import parameters, refused, single
 from api.limits import MAX_BODY, body_of
 from api.request import Request
@@ -34,7 +33,7 @@ class Imports:
 
     def __init__(self, registry: Registry, max_body: int = MAX_BODY) -> None:
         self._max_body = max_body
-        self._writing = Writing(registry.road, registry.readers, Latest(registry.readers.quick()))
+        self._writing = Writing(registry.road, registry.readers, registry.latest)
 
     async def answer(self, request: Request, receive: Receive) -> Answer:
         """See `front.Surface`."""

@@ -13,7 +13,6 @@ from typing import Any, Final
 from starlette.types import Receive
 
 from api.answer import JSON, Answer
-from api.definitions import Latest
 from api.feeds.asked import parameters
 from api.limits import MAX_BODY, body_of
 from api.messages import effective_of, is_group, place
@@ -41,7 +40,7 @@ class Matching:
 
     def __init__(self, registry: Registry, max_body: int = MAX_BODY) -> None:
         self._readers = registry.readers
-        self._latest = Latest(registry.readers.quick())
+        self._latest = registry.latest
         self._max_body = max_body
 
     async def answer(self, request: Request, receive: Receive) -> Answer:

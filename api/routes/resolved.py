@@ -13,7 +13,6 @@ from starlette.types import Receive
 
 from api import conditional
 from api.answer import JSON, Answer
-from api.definitions import Latest
 from api.feeds.asked import parameters, single
 from api.messages import is_group, message_of, messages_of, place
 from api.moments import Moments, Then
@@ -37,7 +36,7 @@ class Resolved:
 
     def __init__(self, registry: Registry) -> None:
         self._readers = registry.readers
-        self._latest = Latest(registry.readers.quick())
+        self._latest = registry.latest
         self._moments = Moments(registry.readers, self._latest, registry.store.clock)
 
     async def answer(self, request: Request, receive: Receive) -> Answer:

@@ -9,7 +9,7 @@ from starlette.types import Receive
 
 from api import conditional
 from api.answer import JSON, Answer
-from api.definitions import Definitions, Latest
+from api.definitions import Definitions
 from api.dryrun import counted, tried
 from api.feeds.asked import Given, parameters, refused, single
 from api.flags import KNOWN
@@ -55,7 +55,7 @@ class Restore:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._latest = Latest(registry.readers.quick())
+        self._latest = registry.latest
 
     async def answer(self, request: Request, receive: Receive) -> Answer:
         """See `front.Surface`."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from starlette.types import Receive
 
 from api.answer import Answer
-from api.definitions import Latest
 from api.limits import MAX_BODY, body_of
 from api.links.canonical import Copies
 from api.moments import Moments
@@ -40,7 +39,7 @@ class XRegistry:
         self._max_body = max_body
         self._readers = registry.readers
         self._streams = Streams()
-        self._latest = Latest(registry.readers.quick())
+        self._latest = registry.latest
         moments = Moments(registry.readers, self._latest, registry.store.clock)
         self._reading = Reading(registry.readers, self._latest, moments, self._streams, pagelimit, max_inlined)
         self._copies = copies or Copies(registry.readers)
