@@ -7,6 +7,9 @@ BIN := $(VENV)/bin
 WORKERS = $(shell $(BIN)/python -c 'import os; print(1 + (os.cpu_count() or 1))')
 SOURCES := domain commands projections api spark_projections tests bench
 
+# Tests start hundreds of processes, which need not compile the sources each.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help install run test check format bench clean
 
 help:  ## Say what there is to make
