@@ -10,9 +10,9 @@ import httpx
 
 from bench.figures import Figure, Want
 from bench.memory import own
-from bench.places import Place
+from bench.places import Place, serving
 from bench.reading import fill
-from tests.serving import Served, serving
+from tests.serving import Served
 
 MEGABYTE: Final = 1 << 20
 

@@ -20,13 +20,12 @@ from api.settings import Settings
 from api.wiring import open_registry
 from bench import samples
 from bench.figures import Figure, Want
-from bench.places import Place
+from bench.places import Place, serving
 from bench.rebuilding import append
 from commands import sql
 from commands.log import Store
 from domain.jsontext import dumps, loads
 from projections.entities.query import Readers
-from tests.serving import serving
 
 #: The fastest of so many readings.
 TURNS: Final = 3

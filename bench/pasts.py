@@ -12,7 +12,7 @@ from api.wiring import open_registry
 from bench import samples
 from bench.figures import Figure, Want
 from bench.load import rate
-from bench.places import Place
+from bench.places import Place, serving
 from commands.log import Store
 from domain import xid as xids
 from domain.commands import Method, WriteTree
@@ -20,7 +20,6 @@ from domain.events import EntityCreated, EntityEvent, EntityUpdated
 from domain.jsontext import Json
 from domain.world import Context, Decision
 from projections.entities.apply import Entities
-from tests.serving import serving
 
 COMMAND: Final = WriteTree("/schemagroups", {}, Method.POST)
 #: Schemas of a group, which come and change together.

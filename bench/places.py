@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 import psycopg
 
+from tests import serving as served
 from tests.postgres import NoPostgres, shared_server
+
+#: A registry in a process that shares nothing with others.
+serving = partial(served.serving, within=("env",))
 
 
 @dataclass(frozen=True, slots=True)

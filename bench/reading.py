@@ -11,8 +11,7 @@ import httpx
 from bench import samples
 from bench.figures import Figure, Want
 from bench.load import rate
-from bench.places import Place
-from tests.serving import serving
+from bench.places import Place, serving
 
 CONSTANT: Final = "/-/livez"
 #: Share of the constant route's rate.

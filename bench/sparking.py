@@ -22,11 +22,11 @@ from typing import Any, Final, NamedTuple
 from bench.figures import Figure, Want
 from bench.histories import URL, write_segments
 from bench.memory import busy, proportional
-from bench.places import Place
+from bench.places import Place, serving
 from bench.stocking import stock
 from commands.log import Store
 from projections.segments.folder import open_folder
-from tests.serving import environment, serving
+from tests.serving import environment
 
 SWITCH: Final = "ANNALS_BENCH_EVENTS"
 GIGABYTE: Final = 1 << 30

@@ -11,17 +11,21 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
+
+from tests.forks import Fork
 
 ROOT = Path(__file__).resolve().parents[1]
 _ADDRESS = re.compile(r"Annals serves (http://\S+)")
+_LOG = "serve.log"
 
 
 class Served(NamedTuple):
     """Where a registry answers, and its process."""
 
     url: str
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Fork
 
 
 def environment(**settings: str) -> dict[str, str]:
@@ -32,8 +36,15 @@ def environment(**settings: str) -> dict[str, str]:
 
 def annals(*arguments: str | Path, cwd: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     """What the console command ended with."""
-    command = [sys.executable, "-m", "api.cli", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, env=environment(**settings), capture_output=True, text=True, timeout=300)
+    command = [*map(str, arguments)]
+    with TemporaryDirectory() as folder:
+        said, complained = Path(folder, "stdout"), Path(folder, "stderr")
+        fork = Fork(command, cwd, environment(**settings), said, complained)
+        try:
+            ended = fork.wait(timeout=300)
+        finally:
+            fork.kill()
+        return subprocess.CompletedProcess(command, ended, said.read_text(), complained.read_text())
 
 
 @contextmanager
@@ -42,18 +53,27 @@ def serving(database: str, cwd: Path, *options: str, within: Sequence[str] = (),
 
     within: what its command begins with, for one that runs elsewhere. settings: of its environment.
     """
-    command = [*within, sys.executable, "-m", "api.cli", "serve", "--port", "0", "--database", database, *options]
-    said = cwd / "serve.log"
-    with said.open("w") as log:
-        process = subprocess.Popen(command, cwd=cwd, env=environment(**settings), stderr=log, stdout=log)
-        try:
-            yield Served(_address(process, said), process)
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(timeout=30)
+    process = _started(("serve", "--port", "0", "--database", database, *options), cwd, within, environment(**settings))
+    try:
+        yield Served(_address(process, cwd / _LOG), process)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=30)
 
 
-def _address(process: subprocess.Popen[bytes], said: Path) -> str:
+def _started(
+    arguments: Sequence[str], cwd: Path, within: Sequence[str], given: dict[str, str]
+) -> subprocess.Popen[bytes] | Fork:
+    said = cwd / _LOG
+    said.write_bytes(b"")
+    if not within:
+        return Fork(arguments, cwd, given, said, said)
+    with said.open("a") as log:
+        command = [*within, sys.executable, "-m", "api.cli", *arguments]
+        return subprocess.Popen(command, cwd=cwd, env=given, stderr=log, stdout=log)
+
+
+def _address(process: subprocess.Popen[bytes] | Fork, said: Path) -> str:
     while process.poll() is None:
         if found := _ADDRESS.search(said.read_text()):
             return found[1]
