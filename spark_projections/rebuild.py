@@ -11,6 +11,7 @@ from projections.entities.rebuild import Computed, Diverged, Report
 from projections.segments.folder import filesystem_at
 from spark_projections.events import Destination, refuse_existing, write
 from spark_projections.load import computed
+from spark_projections.places import for_spark
 from spark_projections.stage import staged
 
 if TYPE_CHECKING:
@@ -40,10 +41,20 @@ def rebuild(
     if asof is not None:
         log = log.where(log.last <= asof)
     with staged(stage) as folder:
+        log = _in_files(log, folder)
         report = replace(computed(log, _end(log), folder))
-    if events is not None:
-        write(log, events)
+        if events is not None:
+            write(log, events)
     return report
+
+
+def _in_files(log: DataFrame, folder: str) -> DataFrame:
+    """The same log in files, as segments are: it is gone through several times, and any other source is slow to ask."""
+    if log.inputFiles():
+        return log
+    place = f"{for_spark(folder)}/log"
+    log.write.parquet(place)
+    return log.sparkSession.read.parquet(place)
 
 
 def _end(log: DataFrame) -> int:
