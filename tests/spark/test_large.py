@@ -1,6 +1,6 @@
 """A large log: what Spark makes of it, out of files and out of a topic, into both databases.
 
-`ANNALS_TEST_EVENTS=1000000` makes it a million events, which takes many minutes.
+`ANNALS_TEST_EVENTS=1000000` makes it a million events, as `.ci/run` does.
 """
 
 from __future__ import annotations
