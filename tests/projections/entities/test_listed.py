@@ -38,7 +38,7 @@ def texts(registry: Registry, collection: str, definitions: tuple[int, int] = (2
         return members
 
 
-# SER-60: members in tree order, without what is below them, at the position that they belong to
+# Members in tree order, without what is below them, at the position that they belong to
 def test_members_as_they_are_stored(tree: Registry) -> None:
     rows = [tree.readers.quick().entity(f"/dirs/d/files/{id}") for id in ("f", "g")]
     position = tree.store.tip().position
@@ -63,7 +63,7 @@ def test_nothing_is_said_under_other_definitions(tree: Registry) -> None:
     assert texts(tree, "/dirs/d/files", (2, tree.store.tip().position))
 
 
-# ENT-60: what stands for another shows that one, wherever in the collection it is
+# ENT-133: what stands for another shows that one
 def test_nothing_is_said_where_a_member_stands_for_another(tree: Registry) -> None:
     tree.record(("/dirs/d/files/h", {"meta": {"xref": "/dirs/d/files/f"}}))
     assert texts(tree, "/dirs/d/files") is None
