@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from threading import Lock
 
 from api.capabilities import Capabilities
 from api.headers import HeaderTypes
@@ -28,15 +29,23 @@ class Definitions:
 
 
 class Latest:
-    """The definitions that this process read last, perhaps outdated: several processes may share a store."""
+    """The latest definitions that this process has read, perhaps outdated: several processes may share a store.
+
+    Any thread may ask. What an older view holds is given to its asker, and not remembered.
+    """
 
     def __init__(self, view: View) -> None:
         self.definitions = read_definitions(view)
+        self._lock = Lock()
 
     def current(self, view: View) -> Definitions:
         """Those in force in a view of committed state; remembered. One small query where nothing has changed."""
-        self.definitions = self.within(view)
-        return self.definitions
+        found = self.within(view)
+        if found is not self.definitions:
+            with self._lock:
+                if found.positions > self.definitions.positions:
+                    self.definitions = found
+        return found
 
     def within(self, view: View) -> Definitions:
         """Those in force in a view; not remembered, because a write that shows them may still be undone."""

@@ -64,14 +64,15 @@ class Reading:
         """The answer to a GET. Raises: Problem."""
         if request.query and (asof := asof_of(request.query)) is not None:
             return await self._then(request, asof)
-        try:
-            answer = self._quick(request, self._latest.definitions)
-        except (Outdated, problems.Problem):
-            known = self._latest.definitions
-            if self._latest.current(self._readers.quick()) is known:
-                raise
-            answer = self._quick(request, self._latest.definitions)
-        return answer or await self._streamed(request)
+        known = self._latest.definitions
+        while True:
+            try:
+                answer = self._quick(request, known)
+                return answer or await self._streamed(request, whole=self._whole(request, known))
+            except (Outdated, problems.Problem):
+                if (now := self._latest.current(self._readers.quick())) is known:
+                    raise
+                known = now
 
     async def offered(self, request: Request) -> Answer:
         """What capabilities there can be: a matter of this program, so the past differs in what it made available.
@@ -165,9 +166,10 @@ class Reading:
         return document_answer(shown, request.base, view.document)
 
     @contextmanager
-    def _looked(self, request: Request, then: Then | None) -> Iterator[tuple[Shown, Row | None, int, Documents]]:
+    def _looked(
+        self, request: Request, then: Then | None, whole: Shown | None
+    ) -> Iterator[tuple[Shown, Row | None, int, Documents]]:
         """What is shown, the row that it is about, the position that it belongs to, and what gives its documents."""
-        whole = None if then else self._whole(request)
         if whole:
             with self._readers.listed(whole.target.xid, whole.definitions.positions) as listed:
                 if listed:
@@ -178,22 +180,24 @@ class Reading:
             definitions = then.definitions if then else self._latest.current(view)
             yield *found(request, view, definitions, self._pagelimit), view.position(), view.document
 
-    def _whole(self, request: Request) -> Shown | None:
+    def _whole(self, request: Request, definitions: Definitions) -> Shown | None:
         """What shows a collection of Resources or Versions in full and as it is stored, where that is asked for.
 
-        An answer that may turn out to have no body is left to others: it would break off what the database sends.
+        None for an answer without a body, which would break off what the database sends. Raises: Problem, Unchanged.
         """
-        if request.method == "HEAD" or conditional.conditional(request):
-            return None
-        definitions = self._latest.definitions
         target, flags = understood(request, definitions)
         pages = self._pagelimit if definitions.capabilities.pagination else 0
         whole = Shown(target, definitions, flags, NOTHING, ())
-        return whole if target.kind in _LISTED and flags == NO_FLAGS and not pages and not whole.short else None
+        if target.kind not in _LISTED or flags != NO_FLAGS or pages or whole.short or request.method == "HEAD":
+            return None
+        view = self._readers.quick()
+        if conditional.conditional(request) and view.entity(_entity_of(target)):
+            conditional.check(request, conditional.log_tag(view.position(), request, definitions.positions))
+        return whole
 
-    async def _streamed(self, request: Request, then: Then | None = None) -> Answer:
+    async def _streamed(self, request: Request, then: Then | None = None, whole: Shown | None = None) -> Answer:
         def job() -> Generator[Any, None, None]:
-            with self._looked(request, then) as (shown, row, position, documents):
+            with self._looked(request, then, whole) as (shown, row, position, documents):
                 tag = conditional.log_tag(position, request, shown.definitions.positions)
                 conditional.check(request, tag)
                 if self._max_inlined and shown.inline:
@@ -201,12 +205,12 @@ class Reading:
                 pieces = json_pieces(shown, request.base, documents)
                 headers = [*json_headers(shown, request.base, row), *conditional.tag_headers(tag)]
                 # With the head, because each step from a thread to the event loop costs as much as fifty rows.
-                ahead, whole = _beginning(pieces) if request.method != "HEAD" else ((), False)
-                yield headers, ahead, whole
-                yield from () if whole else chunks(pieces)
+                ahead, ended = _beginning(pieces) if request.method != "HEAD" else ((), False)
+                yield headers, ahead, ended
+                yield from () if ended else chunks(pieces)
 
-        (headers, ahead, whole), body = await self._streams.start(job)
-        if whole:
+        (headers, ahead, ended), body = await self._streams.start(job)
+        if ended:
             await body.aclose()
             return Answer(200, headers, ahead[-1], ahead=ahead[:-1])
         return Answer(200, headers, body, ahead=ahead)

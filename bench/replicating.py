@@ -24,8 +24,7 @@ from domain.links.link import EVENTS, KAFKA, LOG, PULL, PUSH
 from projections.entities.rebuild import rebuild
 from projections.replication.runners import RUNNERS
 from tests.brokers.kafka import Kafka, kafka
-from tests.replication import registries
-from tests.replication.registries import TOKEN, Registry, until
+from tests.replication.registries import ALONE, TOKEN, Registry, until
 from tests.serving import environment
 
 #: Readers whose cost is measured, clients that write meanwhile, and how often both is turned on and off.
@@ -38,8 +37,6 @@ PATIENCE: Final = 900.0
 LOOK: Final = 0.2
 _ADMIN: Final = {"authorization": f"Bearer {TOKEN}"}
 _TOPIC: Final = "bench"
-#: Processes that share nothing with others.
-_ALONE: Final = registries.Place(within=("env",))
 
 
 def measure(place: Place, quick: bool) -> Iterator[Figure]:
@@ -55,7 +52,7 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
 def _two(place: Place) -> Iterator[tuple[Registry, Registry]]:
     """A primary and a replica that have stores and do not run yet."""
     with place.fresh() as (first, folder), place.fresh() as (second, beside), ExitStack() as stack:
-        primary, replica = Registry(folder / "primary", first, _ALONE), Registry(beside / "replica", second, _ALONE)
+        primary, replica = Registry(folder / "primary", first, ALONE), Registry(beside / "replica", second, ALONE)
         for registry in (primary, replica):
             stack.callback(registry.close)
             open_registry(Settings(database=registry.database)).close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
@@ -12,7 +12,8 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from sqlalchemy import URL, make_url
 
-from projections.database import Database, Postgres, Sqlite
+from projections.database import Database, Postgres, Sqlite, Values
+from projections.prepared import Prepared
 
 #: Bytes of a SQLite file that readers map into memory: hot pages are read without a system call.
 MAPPED: Final = 1 << 30
@@ -40,6 +41,13 @@ class Reader(Database, Protocol):
         tables: those that a rebuild may swap meanwhile.
         """
 
+    def stream_alone(self, sql: str, values: Values = ()) -> AbstractContextManager[Iterator[Any]]:
+        """The rows of a query outside a transaction, a few at a time, while the database goes on reading.
+
+        values: texts and integers. Nothing else may be asked in the block; afterwards the connection may be of no more
+        use, where not all rows were taken.
+        """
+
     def close(self) -> None:
         """Closes it, from any thread."""
 
@@ -63,6 +71,9 @@ class SqliteReader(Sqlite):
         finally:
             self._connection.execute("ROLLBACK")
 
+    def stream_alone(self, sql: str, values: Values = ()) -> AbstractContextManager[Iterator[Any]]:
+        return closing(self._connection.execute(sql, values))
+
     def close(self) -> None:
         self.usable = False
         self._connection.close()
@@ -70,6 +81,10 @@ class SqliteReader(Sqlite):
 
 class PostgresReader(Postgres):
     """A reader of a server, each statement its own transaction unless in a snapshot."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        super().__init__(connection)
+        self._prepared = Prepared(connection)
 
     @property
     def usable(self) -> bool:
@@ -89,6 +104,9 @@ class PostgresReader(Postgres):
                 self.close()
             elif self.usable:
                 self._connection.execute("COMMIT")  # with ROLLBACK the driver forgets all that it has prepared
+
+    def stream_alone(self, sql: str, values: Values = ()) -> AbstractContextManager[Iterator[Any]]:
+        return closing(self._prepared.rows(sql, values))
 
     def close(self) -> None:
         self._connection.close()

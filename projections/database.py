@@ -6,19 +6,14 @@ event or each request go past it, because its overhead is several times theirs.
 
 from __future__ import annotations
 
-import select
 import sqlite3
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, count
+from itertools import count
 from typing import Any, Final, Protocol
 
 import psycopg
-from psycopg import capabilities
-from psycopg.adapt import Transformer
-from psycopg.pq import ExecStatus, TransactionStatus
-from psycopg.pq.abc import PGconn, PGresult
+from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, Table
 
 from domain.jsontext import dumps
@@ -27,8 +22,6 @@ Values = Sequence[Any]
 
 #: Rows of one array parameter or one fetch.
 CHUNK: Final = 2000
-#: Rows that are taken over together while the database reads on.
-TOGETHER: Final = 100
 #: From this many rows on COPY beats a prepared INSERT.
 COPY_FROM: Final = 200
 
@@ -60,12 +53,6 @@ class Database(Protocol):
 
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
         """Every row, a few at a time; memory stays flat inside a transaction."""
-
-    def stream_alone(self, sql: str, values: Values = ()) -> AbstractContextManager[Iterator[Any]]:
-        """The same, while the database goes on reading: nothing else may be asked of it in the block.
-
-        A connection may be closed at its end where not all rows were taken.
-        """
 
     def named(self, column: str) -> str:
         """A condition that takes one list parameter, `listed` of the values wanted."""
@@ -112,9 +99,6 @@ class Sqlite:
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
         return self._connection.execute(sql, values)
 
-    def stream_alone(self, sql: str, values: Values = ()) -> AbstractContextManager[Iterator[Any]]:
-        return closing(self._connection.execute(sql, values))
-
     def named(self, column: str) -> str:
         return f"{column} IN (SELECT value FROM json_each(?))"
 
@@ -144,7 +128,6 @@ class Postgres:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
         self._cursor = connection.cursor()  # kept, because a new one costs a tenth of a look-up
-        self._statements: dict[str, str] = {}
 
     def run(self, sql: str, values: Values = ()) -> None:
         self._connection.execute(_format(sql), values)
@@ -162,9 +145,6 @@ class Postgres:
         with self._connection.cursor(name=f"stream_{next(_CURSORS)}") as cursor:
             cursor.itersize = CHUNK
             yield from cursor.execute(_format(sql), values)
-
-    def stream_alone(self, sql: str, values: Values = ()) -> AbstractContextManager[Iterator[Any]]:
-        return closing(self._streamed(self._prepared(sql), values))
 
     def named(self, column: str) -> str:
         return f"{column} = ANY(?)"
@@ -189,33 +169,6 @@ class Postgres:
         gone = f"{_unnest(table, len(names))} AS gone ({', '.join(names)})"
         self._with_arrays(f"DELETE FROM {table.name} USING {gone} WHERE {same}", keys)
 
-    def _prepared(self, sql: str) -> bytes:
-        """The name of a statement that the connection keeps."""
-        if sql not in self._statements:
-            name = f"stream_{len(self._statements)}"
-            numbered = "".join(chain.from_iterable(zip(sql.split("?"), _numbers(sql.count("?")), strict=True)))
-            self._connection.execute(f"PREPARE {name} AS {numbered}".encode())
-            self._statements[sql] = name
-        return self._statements[sql].encode()
-
-    def _streamed(self, name: bytes, values: Values) -> Generator[Any, None, None]:
-        """The rows of a prepared statement."""
-        # Through the layer below, because the driver does not prepare what it streams, and planning takes as long as a
-        # hundred rows. As EXECUTE it would see the moment before its locks, when a rebuild may not have swapped yet.
-        link, rows = self._connection.pgconn, Transformer(self._connection)
-        link.send_query_prepared(name, [str(value).encode() for value in values])
-        if capabilities.has_stream_chunked():
-            link.set_chunked_rows_mode(TOGETHER)
-        else:  # row by row, as client libraries before 17 do it, takes longer
-            link.set_single_row_mode()
-        try:
-            for result in _results(link):
-                rows.set_pgresult(result)
-                yield from rows.load_rows(0, result.ntuples, tuple)
-        finally:
-            if link.transaction_status == TransactionStatus.ACTIVE:
-                self._connection.close()
-
     def _with_arrays(self, sql: str, rows: Sequence[Values]) -> None:
         for chunk in _chunks(rows):
             self._connection.execute(sql, [list(column) for column in zip(*chunk, strict=True)], prepare=True)
@@ -224,30 +177,6 @@ class Postgres:
 @lru_cache(maxsize=256)
 def _format(sql: str) -> str:
     return sql.replace("%", "%%").replace("?", "%s")
-
-
-def _results(link: PGconn) -> Iterator[PGresult]:
-    """What comes of the statement that was sent, part by part. Raises: psycopg.Error, once all has come."""
-    wire, failed = select.poll(), None
-    wire.register(link.socket, select.POLLIN)
-    while True:
-        while link.is_busy():
-            wire.poll()
-            link.consume_input()
-        result = link.get_result()
-        if result is None:
-            break
-        if result.status == ExecStatus.FATAL_ERROR:
-            failed = psycopg.errors.error_from_result(result)
-        else:
-            yield result
-    if failed:
-        raise failed
-
-
-def _numbers(count: int) -> list[str]:
-    """What stands behind each part of a statement: the number of its parameter, nothing behind the last."""
-    return [*(f"${number + 1}" for number in range(count)), ""]
 
 
 @lru_cache(maxsize=256)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those that may take longest begin first, so that no worker is left with one of them while others have nothing."""
-    items.sort(key=_seconds, reverse=True)
+    """Those that may take longest begin first, so that no worker is left with one of them while others have nothing.
+
+    Each worker gets a run of tests that follow one another, and takes from others what they have not begun. So each run
+    has its share of the long ones, and the rest in the order of files, whose fixtures are made once.
+    """
+    runs = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    long = sorted(filter(_seconds, items), key=_seconds, reverse=True)
+    rest = [item for item in items if not _seconds(item)]
+    cuts = [len(rest) * run // runs for run in range(runs + 1)]
+    items[:] = [item for run in range(runs) for item in (*long[run::runs], *rest[cuts[run] : cuts[run + 1]])]
 
 
 def _seconds(item: pytest.Item) -> float:

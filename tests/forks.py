@@ -1,11 +1,13 @@
 """Processes of the console command that need not import the registry's modules, because they are forks of one that has.
 
-Each is a process like any other, with an environment, a directory and open files of its own; only the second that it
-takes to import everything is saved, hundreds of times over.
+Each is a process with an environment, a directory and open files of its own, which ends and is killed as any other; the
+second that it takes to import everything is saved, hundreds of times over. What they share is the seed of hashes, so
+where several registries have to come to the same, some test runs them from nothing.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import subprocess
@@ -73,6 +75,9 @@ def _run(arguments: Sequence[str], cwd: str, environment: Mapping[str, str], fil
         os.close(file)
     sys.argv = ["annals", *arguments]
 
-    from api.cli import main  # has been imported before, where there was time
+    from api.cli import main  # by the process that this one is a fork of
 
-    main()
+    try:
+        main()
+    finally:
+        atexit._run_exitfuncs()  # a fork ends without them

@@ -58,7 +58,11 @@ def serving(database: str, cwd: Path, *options: str, within: Sequence[str] = (),
         yield Served(_address(process, cwd / _LOG), process)
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(timeout=30)
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
 
 
 def _started(

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from domain import xid as xids
-from projections.database import Database
+from projections.connect import Reader
 
 _MEMBER: Final = "type = ? AND tree_key > ? AND tree_key < ?"
 _SINCE: Final = "(SELECT since FROM entity WHERE tree_key = '{}')"
@@ -33,7 +33,7 @@ class Listed(NamedTuple):
 
 
 @contextmanager
-def listed(db: Database, collection: str, definitions: tuple[int, int]) -> Iterator[Listed | None]:
+def listed(reader: Reader, collection: str, definitions: tuple[int, int]) -> Iterator[Listed | None]:
     """All members of a collection, streamed; of each a quarter of what its row costs.
 
     definitions: positions of the model and the capabilities that the caller knows. None where these are others, where
@@ -42,6 +42,6 @@ def listed(db: Database, collection: str, definitions: tuple[int, int]) -> Itera
     """
     owner = xids.parent(f"{collection}/-") or xids.REGISTRY
     members = (xids.type_of(collection), *xids.subtree(collection))
-    with db.stream_alone(_LISTED, (*members, *definitions, xids.tree_key(owner), owner, *members)) as rows:
+    with reader.stream_alone(_LISTED, (*members, *definitions, xids.tree_key(owner), owner, *members)) as rows:
         first = next(rows, None)
         yield None if first is None else Listed(first[2], chain((first,), rows))

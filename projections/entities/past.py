@@ -8,7 +8,6 @@ of keys, and merged in their order, without a look at anything else that has cha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from sqlalchemy import Table
@@ -59,9 +58,6 @@ class Past:
 
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
         return self._db.stream(self._then + sql, self._with(values))
-
-    def stream_alone(self, sql: str, values: Values = ()) -> AbstractContextManager[Iterator[Any]]:
-        return self._db.stream_alone(self._then + sql, self._with(values))
 
     def named(self, column: str) -> str:
         return self._db.named(column)

@@ -7,7 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.conftest import BASE, NOW, Api, create, serving
+from projections.entities.query import Readers
+from tests.api.conftest import BASE, MODEL, NOW, Api, create, serving, store_url
+
+__all__ = ["store_url"]
 
 LINK = "<http://h/r>;rel=xregistry-root"
 VERSION_HEADERS = {
@@ -283,3 +286,36 @@ def test_urls_follow_the_request_without_a_public_url(sqlite_url: str) -> None:
     with serving(sqlite_url, public_url=None) as api:
         assert api.get("/")["self"] == "http://h/"
         assert api.send("GET", "/", host='x"y').json()["self"] == "http://h/"
+
+
+# Conditions on a list, too, are about what is there: an owner that is not has no state.
+def test_plain_lists_are_found_by_one_statement(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    create(store_url)
+    with serving(store_url) as api:
+        api.done(
+            "PUT", "/dirs/d", {"files": {name: {"versions": {"1": {}, "2": {}}} for name in "ab"}, "notes": {"n": {}}}
+        )
+        paths = ("/dirs/d/files", "/dirs/d/notes", "/dirs/d/files/a/versions")
+        general = [api.get(f"{path}?sort=epoch") for path in paths]
+        tag = api.send("GET", paths[0]).headers["etag"]
+        with monkeypatch.context() as patched:
+            patched.delattr(Readers, "view")  # which makes a transaction, and asks more than once
+            plain = [api.send("GET", path) for path in paths]
+            assert [answer.json() for answer in plain] == general
+            assert {answer.headers["etag"] for answer in plain} == {tag}
+            assert api.send("GET", paths[0], If_None_Match='"other"').json() == general[0]
+            assert api.send("GET", paths[0], If_None_Match=tag).status_code == 304
+            assert api.send("GET", paths[0], If_Match='"other"').status_code == 412
+        assert api.send("GET", "/dirs/none/files", If_None_Match=tag).status_code == 404
+        head = api.send("HEAD", paths[0])
+        assert (head.status_code, head.content, head.headers["etag"]) == (200, b"", tag)
+
+
+def test_a_list_of_a_type_that_another_process_has_added(sqlite_url: str) -> None:
+    create(sqlite_url)
+    with serving(sqlite_url) as one, serving(sqlite_url, ids="other") as other:
+        assert one.get("/dirs") == {}
+        model = {"groups": {"boxes": {"singular": "box", "resources": {"lids": {"singular": "lid"}}}}}
+        other.done("PUT", "/modelsource", {"groups": {**MODEL["groups"], **model["groups"]}})
+        other.done("PUT", "/boxes/b", {"lids": {"l": {}}})
+        assert list(one.get("/boxes/b/lids")) == ["l"]

@@ -69,9 +69,7 @@ def test_a_stream_that_fails_on_its_way_says_so(postgres_url: str) -> None:
     sql = "SELECT 1 / (?::bigint - n) FROM generate_series(1, 5000) AS n"
     with pytest.raises(psycopg.errors.DivisionByZero), reader.stream_alone(sql, (4000,)) as rows:
         assert sum(1 for _ in rows) < 4000
-    with reader.stream_alone(sql, (5001,)) as rows:
-        assert sum(1 for _ in rows) == 5000
-    reader.close()
+    assert not reader.usable
 
 
 def test_a_stream_whose_server_ends_it_says_so(postgres_url: str) -> None:

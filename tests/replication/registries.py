@@ -18,7 +18,7 @@ from domain.xid import is_apart
 from tests.serving import annals, serving
 from tests.webhooks import until
 
-__all__ = ["MASTER_KEY", "TOKEN", "Place", "Registry", "registries", "together", "until"]
+__all__ = ["ALONE", "MASTER_KEY", "TOKEN", "Place", "Registry", "registries", "together", "until"]
 
 #: The token of an administrator, and that of somebody who only writes.
 TOKEN: Final = "the-token-of-an-administrator"
@@ -45,6 +45,8 @@ class Place(NamedTuple):
 
 
 BESIDE: Final = Place()
+#: A process that was started from nothing, so that even the order of sets is its own.
+ALONE: Final = Place(within=("env",))
 
 
 class Registry:

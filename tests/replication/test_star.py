@@ -22,7 +22,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.replication.registries import TOKEN, Registry, together, until
+from tests.replication.registries import ALONE, TOKEN, Registry, together, until
 from tests.replication.traffic import Traffic
 from tests.stores import schema_of
 
@@ -103,7 +103,7 @@ def _still(process: int) -> None:
 
 @contextmanager
 def _served(home: Path, database: str | None) -> Iterator[Registry]:
-    registry = Registry(home, database)
+    registry = Registry(home, database, ALONE)
     registry.start()
     try:
         yield registry
