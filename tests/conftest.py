@@ -1,10 +1,15 @@
-"""The order of tests."""
+"""The order of tests, and how patient those are that make up their own examples."""
 
 from __future__ import annotations
 
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes is a matter of the machine, and of what else it does.
+settings.register_profile("annals", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("annals")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
