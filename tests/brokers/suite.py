@@ -378,9 +378,9 @@ class Contract:
         with station.receiving() as receiver:
 
             async def scenario() -> None:
-                async with opened(station.target(), station.protocol) as sink:
+                async with opened(station.target(seconds=60), station.protocol) as sink:
                     outcomes = await asyncio.gather(*(deliver(sink, event(number)) for number in range(300)))
-                    assert {each.result for each in outcomes} == {Result.DELIVERED}
+                    assert [each for each in outcomes if each.result is not Result.DELIVERED] == []
 
             run(scenario)
             received = {str(each.event.get_attributes()["id"]) for each in receiver.take(300)}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import quote
 
 from tests.replication.older import NEVER, OFTEN, SR, Api, Client, Version, parties
 from tests.replication.registries import TOKEN, until
@@ -152,6 +155,27 @@ def test_a_push_goes_on_where_it_was_killed(tmp_path: Path) -> None:
             a.registry.start()
         until(lambda: b.contents("g", "s") == a.contents("g", "s"))
         a.delete("g")
+        until(lambda: b.registry.request("GET", b.path("g")).status_code == 404)
+
+
+@EACH
+def test_what_a_push_was_writing_when_it_was_killed_is_removed_if_it_ends_meanwhile(api: Api, tmp_path: Path) -> None:
+    """LEG-906, LEG-909: what a link was about to write is its own, once that turns out to be there."""
+    with parties(tmp_path, api, "a", "b") as (a, b):
+        a.group("g")
+        a.link("b", b, mode="push")
+        a.added("g", "s", b"1", b"2")
+        until(lambda: b.contents("g", "s") == [b"1", b"2"])
+        a.link("b", b, mode="push", enabled=False)
+        until(lambda: a.registry.status("b")["state"] == "resting")
+        uri = b.versions("g", "s")[1].uri
+        with closing(sqlite3.connect(tmp_path / "a" / "annals.db")) as db, db:
+            # as it is kept until the answer to the request that writes the Version has come
+            place = f"/{api.lookup}?uri={quote(uri, safe='')}"
+            done = db.execute("UPDATE replication_sent SET place = ? WHERE place LIKE '%/2'", (place,))
+            assert done.rowcount == 1
+        a.delete("g")
+        a.link("b", b, mode="push", enabled=True)
         until(lambda: b.registry.request("GET", b.path("g")).status_code == 404)
 
 

@@ -89,7 +89,15 @@ class Older:
 
     def by_uri(self, uri: str) -> Published | None:
         """The Version that has a URI."""
-        response = self._get(f"/{self.family.lookup}?uri={quote(uri, safe='')}")
+        return self.at(self.lookup(uri))
+
+    def lookup(self, uri: str) -> str:
+        """The path below the base that leads to the Version of a URI."""
+        return f"/{self.family.lookup}?uri={quote(uri, safe='')}"
+
+    def at(self, lookup: str) -> Published | None:
+        """The Version that such a path leads to."""
+        response = self._get(lookup)
         if response is None:
             return None
         place = response.headers.get("content-location" if response.status_code == 303 else "location", "")

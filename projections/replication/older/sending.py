@@ -109,7 +109,7 @@ class Sending:
         # Numbers only go up there, so that what comes anew has to come with all that comes after it.
         gone = {key: copy for key, copy in copies.items() if changed or key not in wanted}
         self._remove(gone)
-        left = [key for key in wanted if key in gone or key not in copies or not copies[key].place]
+        left = [key for key in wanted if key in gone or key not in copies or not copies[key].certain]
         group = self.group(xids.join(*xids.segments(xid)[:2])) if left else None
         for key in left if group is not None else ():
             self._version(group or "", wanted[key][0], Copy(key, wanted[key][1], key in copies and key not in gone, ""))
@@ -137,10 +137,11 @@ class Sending:
         for id in ids(self._here.link, named, version.authority):
             authority = self._there.authority(group, id)
             if authority is None or normalised(authority) == normalised(version.authority):
-                self._sent.keep(copy._replace(own=True))
+                begun = copy._replace(own=True, place=self._there.lookup(version.uri))
+                self._sent.keep(begun)
                 if self._tried(xid, partial(self._there.post, group, id, version)):
-                    written = self._there.by_uri(version.uri)
-                    self._sent.keep(copy._replace(own=True, place=written.path if written else ""))
+                    if written := self._there.at(begun.place):
+                        self._sent.keep(begun._replace(place=written.path))
                 else:
                     self._sent.forget(copy.key)
                 return
@@ -150,14 +151,21 @@ class Sending:
         """Removes Versions that this link wrote; a definition with all of its Versions at once."""
         places: dict[str, list[str]] = {}
         for copy in copies.values():
-            if copy.own and copy.place:
-                places.setdefault(copy.place.rpartition("/versions/")[0], []).append(copy.place)
+            if copy.own and (place := self._place(copy)):
+                places.setdefault(place.rpartition("/versions/")[0], []).append(place)
         for definition, written in places.items():
             there = {f"{definition}/versions/{number}" for number in self._there.numbers_at(definition)}
             for place in [definition] if there <= set(written) else written:
                 self._tried(place, partial(self._there.delete, place))
         for key in copies:
             self._sent.forget(key)
+
+    def _place(self, copy: Copy) -> str:
+        """Where a Version is, also where this link was ended while it wrote that; empty for nowhere."""
+        if copy.certain or not copy.place:
+            return copy.place
+        found = self._there.at(copy.place)
+        return found.path if found else ""
 
     def _tried(self, subject: str, act: Callable[[], object]) -> bool:
         """Whether the other registry does something; what it refuses is noted. Raises: RemoteError."""

@@ -18,13 +18,18 @@ class Copy(NamedTuple):
     """A Group or a Version at the other registry.
 
     key: tree key of what it is here. digest: of what was written. own: whether this link made it. place: its path
-    there, empty as long as it is not certain that it was written.
+    there. Of a Version as long as it is not certain that it was written: the path that it is looked up by, if any.
     """
 
     key: str
     digest: str
     own: bool
     place: str
+
+    @property
+    def certain(self) -> bool:
+        """Whether it is known to be at its place."""
+        return bool(self.place) and "?" not in self.place
 
 
 class Sent:
