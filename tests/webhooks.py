@@ -90,7 +90,7 @@ def webhooks() -> Iterator[Webhooks]:
         thread.join(10)
 
 
-def until(holds: Callable[[], Any], seconds: float = 30.0) -> Any:
+def until(holds: Callable[[], Any], seconds: float = 60.0) -> Any:
     """What a condition gives as soon as it is true."""
     end = time.monotonic() + seconds
     while not (found := holds()):
