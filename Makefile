@@ -3,8 +3,8 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$name" && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
-# One more than there are processors, because many tests wait for processes of their own.
-WORKERS = $(shell $(BIN)/python -c 'import os; print(1 + (os.cpu_count() or 1))')
+# Two more than there are processors, because many tests wait for processes of their own.
+WORKERS = $(shell $(BIN)/python -c 'import os; print(2 + (os.cpu_count() or 1))')
 SOURCES := domain commands projections api spark_projections tests bench
 
 # Tests start hundreds of processes, which need not compile the sources each.
