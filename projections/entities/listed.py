@@ -14,11 +14,12 @@ from domain import xid as xids
 from projections.connect import Reader
 
 _MEMBER: Final = "type = ? AND tree_key > ? AND tree_key < ?"
-_SINCE: Final = "(SELECT since FROM entity WHERE tree_key = '{}')"
+#: The position of the last event of what is at a tree key.
+SINCE: Final = "(SELECT since FROM entity WHERE tree_key = '{}')"
 _LISTED: Final = (
     "SELECT attributes, meta, (SELECT position FROM projection WHERE name = 'entities')"
     f" FROM entity WHERE {_MEMBER}"
-    f" AND {_SINCE.format(xids.tree_key(xids.MODEL))} = ? AND {_SINCE.format(xids.tree_key(xids.CAPABILITIES))} = ?"
+    f" AND {SINCE.format(xids.tree_key(xids.MODEL))} = ? AND {SINCE.format(xids.tree_key(xids.CAPABILITIES))} = ?"
     " AND EXISTS (SELECT 1 FROM entity WHERE tree_key = ? AND xid = ?)"
     f" AND NOT EXISTS (SELECT 1 FROM attribute WHERE {_MEMBER} AND path = 'meta.xref' AND text IS NOT NULL)"
     " ORDER BY tree_key"

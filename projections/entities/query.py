@@ -22,7 +22,7 @@ from projections.connect import Reader, connect
 from projections.database import Database
 from projections.entities import xref
 from projections.entities.by_index import Moment
-from projections.entities.listed import Listed, listed
+from projections.entities.listed import SINCE, Listed, listed
 from projections.entities.pages import Members, moment_of
 from projections.entities.past import Past
 from projections.entities.presence import Presence
@@ -40,8 +40,7 @@ from projections.subscriptions.stored import Stored
 _COLUMNS: Final = ", ".join(Row._fields)
 _WIDTH: Final = len(Row._fields)
 _ENTITY: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key = ?"
-_SINCE: Final = "(SELECT since FROM entity WHERE tree_key = '{}')"
-_DEFINITIONS: Final = ", ".join(_SINCE.format(tree_key(name)) for name in (MODEL, CAPABILITIES))
+_DEFINITIONS: Final = ", ".join(SINCE.format(tree_key(name)) for name in (MODEL, CAPABILITIES))
 _HEADS: Final = f"SELECT (SELECT position FROM projection WHERE name = 'entities'), {_DEFINITIONS}"
 _WITH_DEFINITIONS: Final = (
     f"SELECT entity.*, {_DEFINITIONS} FROM (SELECT 1) AS always LEFT JOIN entity ON entity.tree_key = ?"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -120,6 +121,24 @@ def test_lists_stay_whole_during_rebuilds(tree: Registry) -> None:
         finally:
             done.set()
         assert all(reader.result() > 10 for reader in readers)
+
+
+# The moment that a list is of comes after its locks: one that waits for a swap sees the rows of the table swapped in.
+# SQLite's readers wait for no writer.
+def test_a_list_that_waits_for_a_swap_is_whole(postgres_url: str) -> None:
+    with Registry(postgres_url) as registry, ThreadPoolExecutor(1) as pool:
+        registry.record(*((xid, {"name": xid}) for xid in ("/model", "/capabilities", "/dirs/d", "/dirs/d/files/f")))
+        expected = texts(registry, "/dirs/d/files", (1, 2))
+        assert expected
+        with registry.store.engine.begin() as connection:
+            connection.exec_driver_sql("CREATE TABLE other (LIKE entity INCLUDING ALL)")
+            connection.exec_driver_sql("INSERT INTO other SELECT * FROM entity")
+            connection.exec_driver_sql("DROP TABLE entity")
+            connection.exec_driver_sql("ALTER TABLE other RENAME TO entity")
+            waiting = pool.submit(texts, registry, "/dirs/d/files", (1, 2))
+            time.sleep(0.5)
+            assert not waiting.done()
+        assert waiting.result(10) == expected
 
 
 @pytest.mark.scale
