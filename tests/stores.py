@@ -44,8 +44,22 @@ def schema_of(server: str) -> Iterator[str]:
     schema = f"t{uuid4().hex}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {schema}")
-        yield f"{server}?options=-csearch_path%3D{schema}"
-        connection.execute(f"DROP SCHEMA {schema} CASCADE")
+        try:
+            yield f"{server}?options=-csearch_path%3D{schema}"
+        finally:
+            _drop(connection, schema)
+
+
+def _drop(connection: psycopg.Connection, schema: str) -> None:
+    # A statement of a process that was killed goes on for a while, and may want the same tables in another order.
+    for chance in reversed(range(10)):
+        try:
+            connection.execute(f"DROP SCHEMA {schema} CASCADE")
+        except psycopg.errors.DeadlockDetected:
+            if not chance:
+                raise
+        else:
+            return
 
 
 @pytest.fixture

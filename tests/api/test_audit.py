@@ -10,11 +10,9 @@ import csv
 import io
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Any
-from uuid import uuid4
 
-import psycopg
 import pytest
 
 from api.audit.forms import CONTENT_TYPES, Format
@@ -23,6 +21,7 @@ from projections import database
 from projections.log import Log
 from tests.api.conftest import MODEL
 from tests.spec.harness import BASE, Answer, Registry, Request, serving
+from tests.stores import schema_of
 
 Json = Any
 
@@ -65,18 +64,8 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         if request.param == "sqlite":
             url = f"sqlite:///{tmp_path_factory.mktemp('told') / 'annals.db'}"
         else:
-            url = stack.enter_context(schema(request.getfixturevalue("postgres_server")))
+            url = stack.enter_context(schema_of(request.getfixturevalue("postgres_server")))
         yield from telling(url)
-
-
-@contextmanager
-def schema(server: str) -> Iterator[str]:
-    """An empty schema of a PostgreSQL server."""
-    name = f"told{uuid4().hex}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {name}")
-        yield f"{server}?options=-csearch_path%3D{name}"
-        connection.execute(f"DROP SCHEMA {name} CASCADE")
 
 
 def telling(url: str) -> Iterator[Told]:

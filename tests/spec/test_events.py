@@ -16,9 +16,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
-from uuid import uuid4
 
-import psycopg
 import pytest
 import yaml
 
@@ -27,7 +25,7 @@ from projections.xregistry_events import PREFIX, Message
 from tests.spec.feed import end, told
 from tests.spec.harness import BASE, Registry, Request, Stage, serving
 from tests.spec.test_changes import MACROS, MODEL, ROWS, path, significant
-from tests.stores import postgres_server
+from tests.stores import postgres_server, schema_of
 
 __all__ = ["postgres_server"]
 
@@ -58,11 +56,8 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if request.param == "sqlite":
         yield from staged(f"sqlite:///{tmp_path_factory.mktemp('events') / 'annals.db'}")
         return
-    server, schema = request.getfixturevalue("postgres_server"), f"events{uuid4().hex}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {schema}")
-        yield from staged(f"{server}?options=-csearch_path%3D{schema}")
-        connection.execute(f"DROP SCHEMA {schema} CASCADE")
+    with schema_of(request.getfixturevalue("postgres_server")) as url:
+        yield from staged(url)
 
 
 def staged(url: str) -> Iterator[Stage]:

@@ -8,9 +8,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-from uuid import uuid4
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -20,7 +18,7 @@ from domain.headervalues import encode
 from projections.entities.rebuild import rebuild
 from tests.spec.harness import BASE, Registry, Request, emptied, serving
 from tests.spec.histories import TEXTS, Step, histories
-from tests.stores import postgres_server
+from tests.stores import postgres_server, schema_of
 
 __all__ = ["postgres_server"]
 
@@ -38,11 +36,8 @@ def database(request: pytest.FixtureRequest) -> Iterator[tuple[str, Callable[[],
     if request.param == "sqlite":
         yield request.param, _sqlite
         return
-    server, schema = request.getfixturevalue("postgres_server"), f"properties{uuid4().hex}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {schema}")
-        yield request.param, lambda: _postgresql(f"{server}?options=-csearch_path%3D{schema}")
-        connection.execute(f"DROP SCHEMA {schema} CASCADE")
+    with schema_of(request.getfixturevalue("postgres_server")) as url:
+        yield request.param, lambda: _postgresql(url)
 
 
 @contextmanager
