@@ -55,9 +55,10 @@ def rows(log: DataFrame) -> DataFrame:
 
 def ordered_rows(log: DataFrame) -> DataFrame:
     """The same in the order of the tables' primary keys, from partition to partition."""
-    # Before events become rows, as Spark works out what it divides into ranges twice.
-    key = f.translate("stream", "/", "!")
-    return _rows(_events(log).repartitionByRange(key, "position").sortWithinPartitions(key, "position"))
+    # Before events become rows, as Spark works out what it divides into ranges twice. The key is a column, because an
+    # expression would be worked out anew whenever two rows are compared.
+    keyed = _events(log).withColumn("key", f.translate("stream", "/", "!"))
+    return _rows(keyed.repartitionByRange("key", "position").sortWithinPartitions("key", "position").drop("key"))
 
 
 def _events(log: DataFrame) -> DataFrame:
