@@ -233,9 +233,9 @@ class Shown(NamedTuple):
     description: str
 
 
-def shown(settings: Settings) -> Iterator[Shown]:
+def shown(settings: BaseSettings) -> Iterator[Shown]:
     """Every setting under its environment name, passwords hidden."""
-    for name, field in Settings.model_fields.items():
+    for name, field in type(settings).model_fields.items():
         value = getattr(settings, name)
         text = "" if value is None else _HIDDEN.get(name, str)(value)
         yield Shown(PREFIX + name.upper(), text, field.description or "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from api.console.outcome import Misused
@@ -37,8 +37,8 @@ class KafkaSettings(BaseSettings):
     )
 
     kafka_username: str | None = Field(None, description="user of SASL PLAIN")
-    kafka_password: str | None = Field(None, description="password of that user")
-    kafka_token: str | None = Field(None, description="token of SASL OAUTHBEARER, in place of a user")
+    kafka_password: SecretStr | None = Field(None, description="password of that user")
+    kafka_token: SecretStr | None = Field(None, description="token of SASL OAUTHBEARER, in place of a user")
     kafka_ca: Annotated[str | None, AfterValidator(_authorities)] = Field(
         None, description="path of a PEM file with authorities that brokers' certificates may be of as well"
     )
@@ -88,7 +88,10 @@ def _quoted(text: str) -> str:
 
 def _credential(settings: KafkaSettings) -> Credential | None:
     if settings.kafka_token:
-        return Credential("ACCESSTOKEN", token=settings.kafka_token)
+        return Credential("ACCESSTOKEN", token=settings.kafka_token.get_secret_value())
     if settings.kafka_username:
-        return Credential("PLAIN", identifier=settings.kafka_username, secret=settings.kafka_password or "")
+        password = settings.kafka_password
+        return Credential(
+            "PLAIN", identifier=settings.kafka_username, secret=password.get_secret_value() if password else ""
+        )
     return None

@@ -33,6 +33,18 @@ def test_passwords_are_never_shown(url: str, annals: Annals) -> None:
     assert "geheim" not in printed.out + printed.err
 
 
+def test_settings_of_kafka_are_shown_without_what_is_secret(monkeypatch: pytest.MonkeyPatch, annals: Annals) -> None:
+    for name in ("USERNAME", "PASSWORD", "TOKEN"):
+        monkeypatch.setenv(f"ANNALS_KAFKA_{name}", f"geheim-{name}")
+    lines = annals("config").out.splitlines()
+    assert [line for line in lines if "KAFKA" in line] == [
+        "ANNALS_KAFKA_USERNAME=geheim-USERNAME",
+        "ANNALS_KAFKA_PASSWORD=**********",
+        "ANNALS_KAFKA_TOKEN=**********",
+        "# ANNALS_KAFKA_CA=",
+    ]
+
+
 def test_a_refused_setting_does_not_show_its_password_either(annals: Annals) -> None:
     ended = annals("config", "--database", "mysql://me:geheim@host/name")
     assert ended.code == 2
