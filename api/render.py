@@ -18,7 +18,7 @@ from api.inline import CONFIGURATION, NOTHING, Inline
 from api.members import Members, joined, members, string
 from api.narrowing import Narrowing
 from api.shortself import shortself
-from api.splices import Splice
+from api.splices import Splice, Texts
 from domain import xid as xids
 from domain.model import GroupType, ResourceType
 from projections.entities.rows import Row
@@ -62,6 +62,10 @@ class Look:
     def resources(self, type: ResourceType) -> Splice:
         """How Resources of a type that are as they are stored get their URLs."""
         return splices.resources(self.base, type.singular, _suffix(type), self.asof)
+
+    def all_resources(self, type: ResourceType, xid: str, texts: Texts) -> Iterator[str]:
+        """A whole collection of such Resources, of the present. xid: of the collection."""
+        return splices.all_resources(texts, self.base, xid, type.singular, _suffix(type))
 
     def versions(self, type: ResourceType) -> Splice:
         """How their Versions do."""

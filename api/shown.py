@@ -23,7 +23,7 @@ from api.paths import COLLECTIONS, Kind, Target
 from api.problem import root_link
 from api.render import Ahead, Entity, Look, Renderer
 from api.shortself import shortself
-from api.splices import Texts, collection
+from api.splices import Texts, all_versions
 from domain import xid as xids
 from domain.headervalues import encode, encode_text
 from domain.jsontext import Json, loads_own
@@ -111,10 +111,10 @@ def json_pieces(shown: Shown, base: str, documents: Documents) -> Iterator[str]:
 def _listed(shown: Shown, texts: Texts, base: str) -> Iterator[str]:
     """A whole collection of Resources or Versions from their stored texts."""
     look, type, xid = shown.look(base), _resource(shown.target), shown.target.xid
-    start = f'{{"{type.singular}id":"'
     if shown.target.kind is Kind.RESOURCES:
-        return collection(texts, look.resources(type), xid, len(start))
-    return collection(texts, look.versions(type), xid, len(f'{start}{xids.segments(xid)[3]}","versionid":"'))
+        return look.all_resources(type, xid, texts)
+    start = f'{{"{type.singular}id":"{xids.segments(xid)[3]}","versionid":"'
+    return all_versions(texts, look.versions(type), xid, len(start))
 
 
 def document_answer(shown: Shown, base: str, documents: Documents, also: Headers = NO_HEADERS) -> Answer:

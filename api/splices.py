@@ -30,8 +30,7 @@ def resources(base: str, singular: str, suffix: str, asof: str) -> Splice:
     None of them may stand for another.
     """
     before = len(f'{{"{singular}id":"","versionid":"')
-    itself, xid_is, meta_is = f',"self":"{base}', f'{suffix}{asof}","xid":"', f',"metaurl":"{base}'
-    versions_are, end = f'/meta{asof}","versionsurl":"{base}', f'/versions{asof}"'
+    itself, xid_is, meta_is, versions_are, end = _around(base, suffix, asof)
 
     def splice(xid: str, id: str, text: str, meta: int) -> tuple[str, ...]:
         ids = text.find('"', before + len(id)) + 1
@@ -39,6 +38,17 @@ def resources(base: str, singular: str, suffix: str, asof: str) -> Splice:
         return text[:ids], itself, xid, xid_is, xid, '"', default, meta_is, xid, versions_are, xid, end, rest
 
     return splice
+
+
+def _around(base: str, suffix: str, asof: str, place: str = "") -> tuple[str, str, str, str, str]:
+    """What of a Resource stands around its xids, or, with the collection as its place, around its ids."""
+    return (
+        f',"self":"{base}{place}',
+        f'{suffix}{asof}","xid":"{place}',
+        f',"metaurl":"{base}{place}',
+        f'/meta{asof}","versionsurl":"{base}{place}',
+        f'/versions{asof}"',
+    )
 
 
 @lru_cache(maxsize=256)
@@ -52,15 +62,32 @@ def versions(base: str, singular: str, suffix: str, asof: str) -> Splice:
     return splice
 
 
-def collection(texts: Texts, splice: Splice, xid: str, start: int) -> Iterator[str]:
-    """A whole collection as a JSON object, in pieces. start: where the id of each begins in its attributes."""
+def all_resources(texts: Texts, base: str, xid: str, singular: str, suffix: str) -> Iterator[str]:
+    """A collection of Resources as a JSON object, in pieces, each as `resources` gives it.
+
+    There may be many, so they are written here: a call for each, and its xid, would be a fifth of the work.
+    """
+    start, between = len(f'{{"{singular}id":"'), len('","versionid":"')
+    itself, xid_is, meta_is, versions_are, end = _around(base, suffix, "", f"{xid}/")
     before, waiting = '{"', iter(texts)
     while block := list(islice(waiting, TOGETHER)):
         parts: list[str] = []
         for text, meta, _ in block:
-            id = text[start : text.index('"', start)]
-            parts += (before, id, '":')
-            parts += splice(f"{xid}/{id}", id, text, meta)
+            ends = text.index('"', start)
+            id, ids = text[start:ends], text.index('"', ends + between) + 1
+            default, rest = text[ids:meta], text[text.rindex(_COUNT) :]
+            parts += (before, id, '":', text[:ids], itself, id, xid_is, id, '"', default)
+            parts += (meta_is, id, versions_are, id, end, rest)
             before = ',"'
         yield "".join(parts)
     yield "}" if before == ',"' else "{}"
+
+
+def all_versions(texts: Texts, splice: Splice, xid: str, start: int) -> Iterator[str]:
+    """The same of Versions. start: where the id of each begins in its attributes."""
+    before = "{"
+    for text, meta, _ in texts:
+        id = text[start : text.index('"', start)]
+        yield "".join((before, '"', id, '":', *splice(f"{xid}/{id}", id, text, meta)))
+        before = ","
+    yield "}" if before == "," else "{}"

@@ -6,7 +6,6 @@ from itertools import chain
 
 import typer
 
-from api.console.kafka import KafkaSettings
 from api.console.options import Database, PublicUrl, settings_with
 from api.settings import shown
 
@@ -17,6 +16,8 @@ def config(database: Database = None, public_url: PublicUrl = None) -> None:
     The lines can be kept as an .env file. Each setting comes from a flag, else from the environment, else from .env in
     the current folder, else it has the value shown here by default.
     """
+    from api.console.kafka import KafkaSettings
+
     registry = settings_with(database=database, public_url=public_url)
     for setting in chain(shown(registry), shown(KafkaSettings())):
         typer.echo(f"# {setting.description}")
