@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
-#: Attributes and meta of rows, in the order of the answer; what else there is of a row is not looked at.
-Texts = Iterable[tuple[str, int, int]]
+#: Rows with attributes and meta first, in the order of the answer; what else there is of a row is not looked at.
+Texts = Iterable[Any]
 #: The JSON text of an entity, in parts, from its xid, id, attributes and meta.
 Splice = Callable[[str, str, str, int], tuple[str, ...]]
 
@@ -72,7 +72,8 @@ def all_resources(texts: Texts, base: str, xid: str, singular: str, suffix: str)
     before, waiting = '{"', iter(texts)
     while block := list(islice(waiting, TOGETHER)):
         parts: list[str] = []
-        for text, meta, _ in block:
+        for row in block:
+            text, meta = row[0], row[1]
             ends = text.index('"', start)
             id, ids = text[start:ends], text.index('"', ends + between) + 1
             default, rest = text[ids:meta], text[text.rindex(_COUNT) :]
@@ -86,7 +87,7 @@ def all_resources(texts: Texts, base: str, xid: str, singular: str, suffix: str)
 def all_versions(texts: Texts, splice: Splice, xid: str, start: int) -> Iterator[str]:
     """The same of Versions. start: where the id of each begins in its attributes."""
     before = "{"
-    for text, meta, _ in texts:
+    for text, meta, *_ in texts:
         id = text[start : text.index('"', start)]
         yield "".join((before, '"', id, '":', *splice(f"{xid}/{id}", id, text, meta)))
         before = ","

@@ -1,14 +1,13 @@
 """Collections of Resources and Versions that read as they are stored: nothing in them stands for another.
 
-One statement says so and gives all of it, which needs no transaction around it: a statement sees one moment.
+One statement says so and gives all of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from domain import xid as xids
 from projections.connect import Reader
@@ -16,9 +15,10 @@ from projections.connect import Reader
 _MEMBER: Final = "type = ? AND tree_key > ? AND tree_key < ?"
 #: The position of the last event of what is at a tree key.
 SINCE: Final = "(SELECT since FROM entity WHERE tree_key = '{}')"
+_POSITION: Final = "SELECT max(position) FROM projection WHERE name = 'entities'"
+_COLUMNS: Final = "attributes, meta"
 _LISTED: Final = (
-    "SELECT attributes, meta, (SELECT position FROM projection WHERE name = 'entities')"
-    f" FROM entity WHERE {_MEMBER}"
+    f"FROM entity WHERE {_MEMBER}"
     f" AND {SINCE.format(xids.tree_key(xids.MODEL))} = ? AND {SINCE.format(xids.tree_key(xids.CAPABILITIES))} = ?"
     " AND EXISTS (SELECT 1 FROM entity WHERE tree_key = ? AND xid = ?)"
     f" AND NOT EXISTS (SELECT 1 FROM attribute WHERE {_MEMBER} AND path = 'meta.xref' AND text IS NOT NULL)"
@@ -27,10 +27,10 @@ _LISTED: Final = (
 
 
 class Listed(NamedTuple):
-    """position: of the log, to which the members belong. texts: attributes, `meta` and the position, in tree order."""
+    """position: of the log, to which the members belong. texts: first attributes and `meta` of each, in tree order."""
 
     position: int
-    texts: Iterator[tuple[str, int, int]]
+    texts: Iterator[Any]
 
 
 @contextmanager
@@ -43,6 +43,6 @@ def listed(reader: Reader, collection: str, definitions: tuple[int, int]) -> Ite
     """
     owner = xids.parent(f"{collection}/-") or xids.REGISTRY
     members = (xids.type_of(collection), *xids.subtree(collection))
-    with reader.stream_alone(_LISTED, (*members, *definitions, xids.tree_key(owner), owner, *members)) as rows:
-        first = next(rows, None)
-        yield None if first is None else Listed(first[2], chain((first,), rows))
+    values = (*members, *definitions, xids.tree_key(owner), owner, *members)
+    with reader.stream_at(_POSITION, _COLUMNS, _LISTED, values) as (position, texts):
+        yield None if position is None else Listed(position, texts)

@@ -45,8 +45,8 @@ def test_what_a_reader_has_prepared_outlives_its_transactions(postgres_url: str)
     for _ in range(3):
         with reader.snapshot(()) as (one,):
             assert one == 1
-            with reader.stream_alone("SELECT ?::bigint + ?::bigint", (1, 2)) as rows:
-                assert list(rows) == [(3,)]
+            with reader.stream_at("SELECT 4", "?::bigint + ?::bigint", "", (1, 2)) as (value, rows):
+                assert (value, [row[0] for row in rows]) == (4, [3])
             assert reader.one("SELECT ?::bigint", (5,)) == (5,)
             prepared.append(reader.all("SELECT name, prepare_time FROM pg_prepared_statements ORDER BY name"))
     assert len(prepared[0]) == 3  # the last look is one of them
@@ -66,8 +66,8 @@ def test_a_reader_whose_transaction_failed_is_not_used_again(postgres_url: str) 
 def test_a_stream_that_fails_on_its_way_says_so(postgres_url: str) -> None:
     open_engine(postgres_url).dispose()
     reader = connect(postgres_url)
-    sql = "SELECT 1 / (?::bigint - n) FROM generate_series(1, 5000) AS n"
-    with pytest.raises(psycopg.errors.DivisionByZero), reader.stream_alone(sql, (4000,)) as rows:
+    sql = "1 / (?::bigint - n)", "FROM generate_series(1, 5000) AS n"
+    with pytest.raises(psycopg.errors.DivisionByZero), reader.stream_at("SELECT 1", *sql, (4000,)) as (_, rows):
         assert sum(1 for _ in rows) < 4000
     assert not reader.usable
 
@@ -76,10 +76,8 @@ def test_a_stream_whose_server_ends_it_says_so(postgres_url: str) -> None:
     open_engine(postgres_url).dispose()
     reader, other = connect(postgres_url), connect(postgres_url)
     (pid,) = reader.one("SELECT pg_backend_pid()")
-    with (
-        pytest.raises(psycopg.OperationalError),
-        reader.stream_alone("SELECT repeat('x', 1000) FROM generate_series(1, ?::bigint)", (100_000,)) as rows,
-    ):
+    sql = "repeat('x', 1000)", "FROM generate_series(1, ?::bigint)"
+    with pytest.raises(psycopg.OperationalError), reader.stream_at("SELECT 1", *sql, (100_000,)) as (_, rows):
         next(rows)
         other.one("SELECT pg_terminate_backend(?::bigint::int)", (pid,))
         assert sum(1 for _ in rows) < 99_999

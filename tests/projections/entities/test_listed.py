@@ -14,7 +14,7 @@ import pytest
 
 from domain.xid import subtree, tree_key
 from projections.connect import connect
-from projections.entities.listed import _LISTED
+from projections.entities.listed import _COLUMNS, _LISTED, _POSITION
 from projections.entities.rebuild import rebuild
 from tests.projections.entities.test_plans import large
 from tests.projections.registry import Registry
@@ -37,9 +37,7 @@ def texts(registry: Registry, collection: str, definitions: tuple[int, int] = (2
     with registry.readers.listed(collection, definitions) as found:
         if found is None:
             return None
-        members = list(found.texts)
-        assert {position for _, _, position in members} == {found.position}
-        return members
+        return [(row[0], row[1], found.position) for row in found.texts]
 
 
 # Members in tree order, without what is below them, at the position that they belong to
@@ -148,11 +146,11 @@ def test_the_statement_reads_one_range_of_an_index(large: Registry) -> None:
     sqlite = large.url.startswith("sqlite")
     with closing(connect(large.url)) as reader:
         if sqlite:
-            rows = reader.all(f"EXPLAIN QUERY PLAN {_LISTED}", values)
+            rows = reader.all(f"EXPLAIN QUERY PLAN SELECT {_COLUMNS} {_LISTED}", values)
         else:  # the plan for whatever values come, which a statement gets that is carried out often
             reader.run("SET plan_cache_mode = force_generic_plan")
-            with reader.stream_alone(_LISTED, values) as found:
-                assert list(found) == []
+            with reader.stream_at(_POSITION, _COLUMNS, _LISTED, values) as (position, found):
+                assert (position, list(found)) == (None, [])
             literals = ", ".join(f"'{value}'" for value in values)
             rows = reader.all(f"EXPLAIN EXECUTE annals_0 ({literals})")
     found = "; ".join(row[-1] for row in rows)
