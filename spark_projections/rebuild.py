@@ -24,6 +24,7 @@ def rebuild(
     asof: int | None = None,
     stage: str | None = None,
     events: Destination | None = None,
+    whole: Callable[[DataFrame], DataFrame] | None = None,
 ) -> Report:
     """Replaces the read model's tables by what Spark makes of a log.
 
@@ -31,7 +32,7 @@ def rebuild(
     `projections.entities.rebuild.rebuild` does; it refuses the log of another registry, or one with gaps. asof: Spark's
     part ends at or before this position. stage: URI of a folder that is not there yet, which Spark's workers and this
     process reach; a local one, which is removed again, unless given. events: where the xRegistry events of Spark's part
-    go as well, once that is proved.
+    go as well, once that is proved. whole: what of a log counts that is not in files, found once it is.
     Raises: Diverged, FileExistsError for events that are there already, ValueError for a stage on no filesystem.
     """
     if stage is not None:
@@ -41,7 +42,9 @@ def rebuild(
     if asof is not None:
         log = log.where(log.last <= asof)
     with staged(stage) as folder:
-        log = _in_files(log, folder)
+        if not log.inputFiles():
+            log = _in_files(log, folder)
+            log = whole(log) if whole else log
         report = replace(computed(log, _end(log), folder))
         if events is not None:
             write(log, events)
@@ -50,8 +53,6 @@ def rebuild(
 
 def _in_files(log: DataFrame, folder: str) -> DataFrame:
     """The same log in files, as segments are: it is gone through several times, and any other source is slow to ask."""
-    if log.inputFiles():
-        return log
     place = f"{for_spark(folder)}/log"
     log.write.parquet(place)
     return log.sparkSession.read.parquet(place)

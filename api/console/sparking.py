@@ -107,8 +107,7 @@ def log(spark: SparkSession, place: Place) -> DataFrame:
     if place.source == "kafka":
         from spark_projections.sources import kafka
 
-        servers, options = for_spark(_given(place))
-        return kafka.read(spark, servers, f"{place.prefix}.log", options)
+        return kafka.read(spark, *_topic(place))
     from spark_projections.sources import postgres
 
     return postgres.read(spark, _given(place))
@@ -119,8 +118,7 @@ def stream(spark: SparkSession, place: Place) -> DataFrame:
     if place.source == "kafka":
         from spark_projections.sources import kafka
 
-        servers, options = for_spark(_given(place))
-        return kafka.stream(spark, servers, f"{place.prefix}.log", options)
+        return kafka.stream(spark, *_topic(place))
     reader = spark.readStream.format("annals").options(**({"token": place.token} if place.token else {}))
     return reader.load(_given(place))
 
@@ -139,9 +137,25 @@ def rebuilt(
         if stage is None and not (spark.sparkContext.master or "").startswith("local"):
             raise Misused("--stage is needed: a folder that this machine and the workers of the cluster reach.")
         try:
-            return rebuild(log(spark, place), replace, asof, stage, Destination(*events) if events else None)
+            found, whole = _of_rebuild(spark, place)
+            return rebuild(found, replace, asof, stage, Destination(*events) if events else None, whole)
         except FileExistsError as error:
             raise Refused(f"{error}; events that were written stay as they are.") from None
+
+
+def _of_rebuild(spark: SparkSession, place: Place) -> tuple[DataFrame, Callable[[DataFrame], DataFrame] | None]:
+    """The log of a place, and what finds out how much of it counts, where that is for the rebuild to ask."""
+    if place.source != "kafka":
+        return log(spark, place), None
+    from spark_projections.sources import kafka
+
+    return kafka.rows(spark, *_topic(place)), kafka.whole
+
+
+def _topic(place: Place) -> tuple[str, str, dict[str, str]]:
+    """Brokers, topic and options for Spark. Raises: Misused."""
+    servers, options = for_spark(_given(place))
+    return servers, f"{place.prefix}.log", options
 
 
 def _given(place: Place) -> str:

@@ -18,12 +18,25 @@ if TYPE_CHECKING:
 def read(spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:
     """The events of whole interactions, up to the first that the topic does not have all of when this is called.
 
-    Records lie in several partitions, and those written last may be there in one and not yet in another. What was
-    published twice comes once.
+    Goes through the topic for that once before the rows are asked for. The rest as with `rows`.
+    """
+    return whole(rows(spark, servers, topic, options))
+
+
+def rows(spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:
+    """The events that the topic has whenever a query asks for them, each once, though it was published twice.
+
     servers: `host:port` with commas. options: further ones of Spark's Kafka source, such as `kafka.security.protocol`.
     """
     loaded = spark.read.format("kafka").options(**_options(servers, topic, options)).load()
-    log = _rows(loaded).dropDuplicates(["position"])
+    return _rows(loaded).dropDuplicates(["position"])
+
+
+def whole(log: DataFrame) -> DataFrame:
+    """The events of whole interactions, up to the first that there is not all of now.
+
+    Records lie in several partitions, and those written last may be there in one and not yet in another.
+    """
     missing, last = _ends(log, 0)
     # Bound in either case: each query that reads the rows asks the topic anew, which has more by then.
     return log.where(f.col("last") <= (last or 0) if missing is None else f.col("last") < missing)

@@ -12,6 +12,9 @@ from kafka import KafkaProducer
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from projections.entities.rebuild import Computed, Report
+from spark_projections import readmodel
+from spark_projections.rebuild import rebuild
 from spark_projections.schema import LOG_SCHEMA
 from spark_projections.sources import kafka as source
 from tests.brokers import kafka
@@ -97,6 +100,22 @@ def test_what_is_published_meanwhile_is_left_out(spark: SparkSession, registry: 
     published.add(topic, records[end + 1 :])
     assert collected(log) == rows[:end]
     assert collected(source.read(spark, published.broker.own(), topic)) == rows
+
+
+def test_a_rebuild_ends_before_a_gap(spark: SparkSession, registry: Past, published: Published) -> None:
+    # P-14: what of a topic counts is found out from the files that it was put into
+    rows = registry.rows()
+    row = next(row for row in rows[60:] if row.first < row.position)
+    topic = published.copy("unfinished", [record for record in published.records if place(record) != row.position])
+
+    def replace(found: Computed) -> Report:
+        entities = [each for name, batch in found.batches if name == "entity" for each in batch]
+        return Report(len(entities), found.position, 0.0)
+
+    report = rebuild(source.rows(spark, published.broker.own(), topic), replace, whole=source.whole)
+    log = spark.createDataFrame([tuple(each) for each in rows if each.last < row.first], LOG_SCHEMA)
+    living = readmodel.rows(log).where("until IS NULL").count()
+    assert (report.position, report.events) == (row.first - 1, living)
 
 
 def place(record: Any) -> int:

@@ -75,13 +75,13 @@ def million(
 def test_a_million_events_from_segments_and_from_a_topic(spark: SparkSession, million: Million) -> None:
     # P-14: the log's own hash and counts come out, and both databases hold the same
     ways = (
-        (segments.read(spark, million.folder), million.sqlite),
-        (kafka.read(spark, million.servers, "annals.log"), million.postgres),
+        (segments.read(spark, million.folder), million.sqlite, None),
+        (kafka.rows(spark, million.servers, "annals.log"), million.postgres, kafka.whole),
     )
     # The session of the tests has two, which a small heap does not hold of a log like this.
     spark.conf.set(_PARTITIONS, 16)
     try:
-        reports = [rebuild(log, partial(replaced, store)) for log, store in ways]
+        reports = [rebuild(log, partial(replaced, store), whole=whole) for log, store, whole in ways]
     finally:
         spark.conf.set(_PARTITIONS, 2)
     assert {report.position for report in reports} == {million.log.end.last}
