@@ -18,8 +18,8 @@ from projections.prepared import Prepared
 
 #: Bytes of a SQLite file that readers map into memory: hot pages are read without a system call.
 MAPPED: Final = 1 << 30
-#: Kilobytes of other pages that each keeps, such as those that the writer has not put back into the file yet. A list of a
-#: thousand Resources goes through more than the usual half of it, and would read all of them anew.
+#: Kilobytes of other pages that each keeps, such as those that the writer has not put back into the file yet. A list of
+#: a thousand Resources goes through more than the usual half of it, and would read all of them anew.
 KEPT: Final = 4096
 #: What PostgreSQL is told about planning queries.
 PLANNING: Final = (
