@@ -147,8 +147,7 @@ def test_the_statement_reads_one_range_of_an_index(large: Registry) -> None:
     with closing(connect(large.url)) as reader:
         if sqlite:
             rows = reader.all(f"EXPLAIN QUERY PLAN SELECT {_COLUMNS} {_LISTED}", values)
-        else:  # the plan for whatever values come, which a statement gets that is carried out often
-            reader.run("SET plan_cache_mode = force_generic_plan")
+        else:  # the plan for whatever values come, by what readers are told
             with reader.stream_at(_POSITION, _COLUMNS, _LISTED, values) as (position, found):
                 assert (position, list(found)) == (None, [])
             literals = ", ".join(f"'{value}'" for value in values)
