@@ -46,6 +46,8 @@ _LISTENERS: Final = {
     "INNER": ("PLAINTEXT", INSIDE),
     "CONTROLLER": ("PLAINTEXT", "127.0.0.1"),
 }
+#: How often a broker is started until it takes topics.
+STARTS: Final = 3
 _OPTIONS: Final = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 _CLUSTER: Final = "4L6g3nShT-eMCtK--X86sw"
 
@@ -69,11 +71,19 @@ class Kafka(Station):
         self._format()
 
     def start(self) -> None:
+        # One that was killed now and then takes no topics when it is there again; started anew, it does.
+        for _ in range(STARTS):
+            self._launch()
+            if self._settles():
+                return
+            self.stop()
+        raise RuntimeError((self._home / "log").read_text()[-2000:])
+
+    def _launch(self) -> None:
         with (self._home / "log").open("ab") as log:
             command = self._command("kafka.Kafka", self._home / "server.properties")
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._home)
         wait_for_port(self.ports["OWN"], lambda: self._process is not None and self._process.poll() is None, 60)
-        self._settle()
 
     def stop(self) -> None:
         if self._process is not None:
@@ -151,17 +161,17 @@ class Kafka(Station):
         with reader(self.own(), self.fresh()) as found:
             yield found
 
-    def _settle(self) -> None:
-        """Waits until topics can be made."""
-        ends = time.monotonic() + 90
-        while True:
+    def _settles(self) -> bool:
+        """Whether topics can be made before long."""
+        ends = time.monotonic() + 60
+        while time.monotonic() < ends:
             try:
                 self.fresh()
-                return
             except Exception:
-                if time.monotonic() > ends:
-                    raise RuntimeError((self._home / "log").read_text()[-2000:]) from None
                 time.sleep(0.1)
+            else:
+                return True
+        return False
 
     def _command(self, *arguments: str | Path) -> list[str | Path]:
         return [self._java, *_OPTIONS, "-cp", self._classpath, *arguments]
