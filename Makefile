@@ -21,7 +21,7 @@ run: install  ## Serve the registry on http://127.0.0.1:8080, kept in annals.db
 	@$(BIN)/annals serve
 
 test: $(VENV)/.dev  ## Run the tests, on PostgreSQL and real brokers too where they can be had
-	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -rs $(ARGS)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -rfEs $(ARGS)
 
 check: $(VENV)/.dev  ## Format, lint and types
 	$(BIN)/ruff format --check $(SOURCES)

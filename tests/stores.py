@@ -13,10 +13,11 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from sqlalchemy import Connection, inspect
 
 from tests.postgres import SHORT_LIVED, NoPostgres, shared_server
 
-__all__ = ["postgres_server", "postgres_url", "schema_of", "sqlite_url", "store_url"]
+__all__ = ["analyze", "postgres_server", "postgres_url", "schema_of", "sqlite_url", "store_url"]
 
 
 #: Set where no test may be left out because a server does not start.
@@ -60,6 +61,16 @@ def _drop(connection: psycopg.Connection, schema: str) -> None:
                 raise
         else:
             return
+
+
+def analyze(connection: Connection) -> None:
+    """Gives PostgreSQL's planner statistics of a store; SQLite plans without.
+
+    Its own tables by name: without names a server's tables are locked one after another, those of other tests too,
+    which are about to be dropped in another order.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"ANALYZE {', '.join(inspect(connection).get_table_names())}")
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from domain.world import Context, Decision
 from projections import database, log
 from projections.feed import interactions
 from projections.log import Log
+from tests.stores import analyze
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 #: Minutes after noon, and the xid of what an interaction writes, in the order of a log that follows another registry:
@@ -140,8 +141,7 @@ def test_a_time_is_one_look_up(store: Store) -> None:
     recorded(store, [(number, "/subscriptions/s" if number % 10 == 0 else f"/dirs/d{number}") for number in range(400)])
     sqlite = store.engine.dialect.name == "sqlite"
     with store.writing() as tx:
-        if not sqlite:
-            tx.connection.exec_driver_sql("ANALYZE")
+        analyze(tx.connection)
     with store.engine.begin() as connection:
         explain = "EXPLAIN QUERY PLAN " if sqlite else "EXPLAIN "
         then = "2026-01-01T14:00:00.000000Z"

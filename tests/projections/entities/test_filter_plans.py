@@ -16,6 +16,7 @@ from projections.entities.selection import Selection
 from projections.entities.sql import Sql
 from tests.projections.entities.test_filters import MODEL
 from tests.projections.registry import Registry
+from tests.stores import analyze
 
 pytestmark = pytest.mark.scale
 
@@ -29,8 +30,7 @@ def large(registry: Registry) -> Iterator[Registry]:
         files = ((f"/dirs/d{d}/files/f{f}", {"name": f"n{f}", "size": f, "meta": {}}) for f in range(FILES))
         registry.record((f"/dirs/d{d}", {"name": f"d{d}"}), *files)
     with registry.store.writing() as tx:
-        if tx.connection.dialect.name == "postgresql":
-            tx.connection.exec_driver_sql("ANALYZE")
+        analyze(tx.connection)
     yield registry
 
 

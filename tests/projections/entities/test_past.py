@@ -20,6 +20,7 @@ from projections.entities.query import View
 from projections.entities.scan import Scan, Scanned
 from tests.projections.entities.test_filters import BASE, MODEL, emptied, entities, filters, tree
 from tests.projections.registry import Registry
+from tests.stores import analyze
 
 TYPES = ("dirs.files", "dirs.notes", "dirs.files.versions", "dirs.notes.versions")
 GROUPS, FILES, TIMES = 10, 100, 3
@@ -108,8 +109,7 @@ def explained(registry: Registry) -> Iterator[Explained]:
             files = ((f"/dirs/d{d}/files/f{f}", {"size": f + time, "meta": {}}) for f in range(FILES))
             registry.record((f"/dirs/d{d}", {"name": f"d{time}"}), *files)
     with registry.store.writing() as tx:
-        if tx.connection.dialect.name == "postgresql":
-            tx.connection.exec_driver_sql("ANALYZE")
+        analyze(tx.connection)
     with registry.store.engine.connect() as connection:
         sqlite = connection.dialect.name == "sqlite"
         if not sqlite:
