@@ -37,6 +37,9 @@ TRIES: Final = 900
 PAUSE: Final = 1.0
 #: How long a swap waits for such readers before it lets the new ones that queue behind it go on.
 PATIENCE: Final = "200ms"
+#: How long it waits, before that, for what only keeps other vacuums out, so that readers and what they wait for are not
+#: held up. Longer than `deadlock_timeout`, 1 s unless set, after which PostgreSQL calls its own vacuum of a table off.
+VACUUMS: Final = "3s"
 
 #: Called with the position reached and the one to reach.
 Progress = Callable[[int, int], None]
@@ -186,6 +189,7 @@ class Rebuild:
         for _ in range(TRIES):
             try:
                 with self._store.writing() as tx:
+                    self._call_off_vacuums(tx.connection)
                     reached = self._catch_up(tx.connection, tx.tip)
                     self._take_over(tx.connection, reached)
             except OperationalError as error:
@@ -198,6 +202,12 @@ class Rebuild:
             raise TimeoutError("readers do not let go of the tables")
         self._advance(reached, reached)
         self._drop_left_overs()
+
+    def _call_off_vacuums(self, connection: Connection) -> None:
+        if connection.dialect.name == "postgresql":
+            names = ", ".join(table.name for each in (tables(), self._tables) for table in each)
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{VACUUMS}'")
+            connection.exec_driver_sql(f"LOCK TABLE {names} IN SHARE UPDATE EXCLUSIVE MODE")
 
     def _catch_up(self, connection: Connection, tip: Tip) -> int:
         """Takes in what came since the check, and proves that as well. Raises: Diverged."""

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -18,7 +20,9 @@ from sqlalchemy import inspect
 from projections.entities import rebuild as rebuilding
 from projections.entities.rebuild import Diverged, catch_up, rebuild
 from projections.entities.tables import tables
+from tests.postgres import SHORT_LIVED, NoPostgres, shared_server
 from tests.projections.registry import Registry
+from tests.stores import schema_of
 
 OWN = {table.name for table in tables()}
 
@@ -173,6 +177,32 @@ def test_a_snapshot_outlives_a_rebuild(filled: Registry, monkeypatch: pytest.Mon
     thread.join()
     assert filled.tables() == filled.expected()
     assert not left_overs(filled)
+
+
+@pytest.fixture
+def vacuumed(tmp_path: Path) -> Iterator[Registry]:
+    """On a server that looks for tables to vacuum each second, which takes it its time with each page."""
+    try:
+        server = shared_server(tmp_path, (*SHORT_LIVED, "autovacuum_naptime=1s", "autovacuum_vacuum_cost_limit=1"))
+        with server as url, schema_of(url) as schema, Registry(schema) as registry:
+            yield registry
+    except NoPostgres as error:
+        pytest.skip(str(error))
+
+
+def test_a_vacuum_of_postgresql_gives_way(vacuumed: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    # the table is vacuumed for longer than the test lasts; a swap that waits for its end is tried in vain
+    monkeypatch.setattr(rebuilding, "TRIES", 1)
+    vacuumed.record(("/", {"registryid": "r"}), *((f"/dirs/d{n}", {"dirid": f"d{n}" * 50}) for n in range(2000)))
+    with vacuumed.store.writing() as tx:
+        settings = "autovacuum_vacuum_insert_threshold = 1, autovacuum_vacuum_cost_delay = 100"
+        tx.connection.exec_driver_sql(f"ALTER TABLE entity SET ({settings})")
+    with vacuumed.store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        running = "SELECT 1 FROM pg_stat_progress_vacuum WHERE relid = 'entity'::regclass"
+        while connection.exec_driver_sql(running).one_or_none() is None:
+            time.sleep(0.1)
+        rebuild(vacuumed.store)
+    assert vacuumed.tables() == vacuumed.expected()
 
 
 # A log whose state hash the rows do not reach is damaged: the old rows go on being served.
