@@ -1,4 +1,4 @@
-"""The order of tests, and how patient those are that make up their own examples."""
+"""The order of tests, how patient those are that make up their own examples, and how Spark's Java is started."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from hypothesis import HealthCheck, settings
 # How long an example takes is a matter of the machine, and of what else it does.
 settings.register_profile("annals", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("annals")
+
+# A Java that Spark is given for one test would spend most of its time on compiling what it runs once.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

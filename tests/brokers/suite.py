@@ -21,6 +21,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import cycle
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlsplit
@@ -218,11 +219,22 @@ def eavesdropper(greeting: bytes = b"") -> Iterator[tuple[str, int, list[bytes]]
         thread.join(5)
 
 
-def free_port() -> int:
-    """A port that nobody listens on, and that the system gives to no client before a broker takes it again."""
+def _ports() -> Iterator[int]:
+    """Those of this worker, each once before the first comes again."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    own = range(20_000 + worker, 32_000, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+    start = random.randrange(len(own))
+    return cycle((*own[start:], *own[:start]))
+
+
+_PORTS: Final = _ports()
+
+
+def free_port(address: str = "127.0.0.1") -> int:
+    """A port that nobody listens on, and that neither a client nor another test gets before a broker takes it again."""
     while True:
-        port = random.randrange(20_000, 32_000)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+        port = next(_PORTS)
+        with contextlib.suppress(OSError), socket.create_server((address, port)):
             return port
 
 

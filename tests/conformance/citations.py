@@ -13,7 +13,9 @@ import yaml
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 TESTS: Final = ROOT / "tests"
-SECTIONS: Final[dict[str, dict[str | int, str]]] = yaml.safe_load(Path(__file__).with_name("sections.yaml").read_text())
+SECTIONS: Final[dict[str, dict[str | int, str]]] = yaml.load(
+    Path(__file__).with_name("sections.yaml").read_text(), yaml.CSafeLoader
+)
 
 #: Prefixes whose ids have no dash.
 _BARE: Final = ("T", "V")

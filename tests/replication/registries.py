@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -15,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import httpx
 
 from domain.xid import is_apart
+from tests.brokers.suite import free_port
 from tests.serving import annals, serving
 from tests.webhooks import until
 
@@ -59,7 +59,7 @@ class Registry:
         home.mkdir(exist_ok=True)
         self.home = home
         self.place = place
-        self.port = _free_port(place.listens)
+        self.port = free_port(place.listens)
         self.url = f"http://{place.host}:{self.port}"
         self.database = database or f"sqlite:///{home / 'annals.db'}"
         self.settings = {
@@ -189,9 +189,3 @@ def together(one: Registry, *others: Registry, seconds: float = _SECONDS) -> Non
 
 def _level(one: Registry, other: Registry) -> bool:
     return bool(one.head()["state"] == other.head()["state"])
-
-
-def _free_port(host: str) -> int:
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])

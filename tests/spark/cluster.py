@@ -41,6 +41,7 @@ def _process(home: Path, name: str, *arguments: str) -> Iterator[subprocess.Pope
         "PATH": "/usr/bin:/bin",
         "SPARK_LOCAL_IP": _HOST,
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     }
     program = Path(pyspark.__file__).parent / "bin" / "spark-class"
     command = [str(program), f"{_CLASSES}.{arguments[0]}", *arguments[1:]]

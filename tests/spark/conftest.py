@@ -19,7 +19,6 @@ __all__ = ["postgres_server", "postgres_url", "sqlite_url", "store_url"]
 _CONF = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
 }
 
 

@@ -26,7 +26,6 @@ MOMENTS: Final = ("checkpoint/offsets/[0-9]*", "tables/changes/*", "tables/manif
 _CONF: Final = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
 }
 _SETTINGS: Final = {"ANNALS_SPARK_MASTER": "local[2]", "ANNALS_SPARK_MEMORY": "700m"}
 

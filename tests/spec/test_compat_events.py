@@ -24,7 +24,7 @@ __all__ = ["postgres_server", "postgres_url", "sqlite_url", "store_url"]
 
 #: Headers of a document, for the registry and for an older API.
 DOCUMENT = {"Content-Type": "text/plain", "xRegistry-format": "Own/1", "Schema-Format": "Own/1"}
-ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("compat_events.yaml").read_text())
+ROWS: list[dict[str, Any]] = yaml.load(Path(__file__).with_name("compat_events.yaml").read_text(), yaml.CSafeLoader)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['rule']}: {row['says']}" for row in ROWS])

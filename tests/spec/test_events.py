@@ -88,7 +88,7 @@ class TestOneRegistry:
         runner.run(story(row, registry, stage.database))
 
 
-@named(yaml.safe_load(Path(__file__).with_name("events.yaml").read_text()))
+@named(yaml.load(Path(__file__).with_name("events.yaml").read_text(), yaml.CSafeLoader))
 def test_what_a_request_to_a_new_registry_is_told_as(row: dict[str, Any], stage: Stage) -> None:
     async def run() -> None:
         await stage.set(row.get("model", "library"))

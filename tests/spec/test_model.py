@@ -11,7 +11,7 @@ import yaml
 from domain.model import Level, Model, compile_model
 from domain.problems import Problem
 
-TABLE = yaml.safe_load(Path(__file__).with_name("model.yaml").read_text())
+TABLE = yaml.load(Path(__file__).with_name("model.yaml").read_text(), yaml.CSafeLoader)
 XID = "/somewhere"
 TIMES = {"createdat": "2025-01-01T00:00:00Z", "modifiedat": "2025-01-01T00:00:00Z"}
 #: What an entity of each level has in any case, so that rows need not say it.

@@ -28,7 +28,7 @@ MODEL = {
     }
 }
 FILE = "/dirs/d1/files/f1"
-ROWS = yaml.safe_load(Path(__file__).with_name("resource_writes.yaml").read_text())
+ROWS = yaml.load(Path(__file__).with_name("resource_writes.yaml").read_text(), yaml.CSafeLoader)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"ENT-93/{row['id']} {row['rule']}" for row in ROWS])

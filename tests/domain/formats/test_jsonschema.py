@@ -17,7 +17,9 @@ from domain.formats import jsonschema
 from domain.formats.contract import FRAGMENT, TOLD, Incompatibility, Violation
 from tests.data import HISTORIES, SCENARIOS, read, with_two_versions
 
-TABLE: dict[str, list[dict[str, Any]]] = yaml.safe_load((Path(__file__).parent / "jsonschema.yaml").read_text())
+TABLE: dict[str, list[dict[str, Any]]] = yaml.load(
+    (Path(__file__).parent / "jsonschema.yaml").read_text(), yaml.CSafeLoader
+)
 
 
 def parsed(document: Any, name: str = "draft-07") -> jsonschema.Parsed:

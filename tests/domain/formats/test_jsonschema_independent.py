@@ -16,7 +16,9 @@ import yaml
 from domain.formats import jsonschema
 from tests.domain.formats.independent import check
 
-TABLE: dict[str, list[dict[str, Any]]] = yaml.safe_load((Path(__file__).parent / "jsonschema.yaml").read_text())
+TABLE: dict[str, list[dict[str, Any]]] = yaml.load(
+    (Path(__file__).parent / "jsonschema.yaml").read_text(), yaml.CSafeLoader
+)
 URIS: Final = {
     "draft-04": "http://json-schema.org/draft-04/schema#",
     "draft-07": "http://json-schema.org/draft-07/schema#",

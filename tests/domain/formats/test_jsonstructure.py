@@ -16,7 +16,9 @@ import yaml
 from domain.formats import jsonstructure
 from domain.formats.contract import Violation
 
-TABLE: dict[str, list[dict[str, Any]]] = yaml.safe_load((Path(__file__).parent / "jsonstructure.yaml").read_text())
+TABLE: dict[str, list[dict[str, Any]]] = yaml.load(
+    (Path(__file__).parent / "jsonstructure.yaml").read_text(), yaml.CSafeLoader
+)
 TOP = {"$schema": "https://json-structure.org/meta/core/v0/#", "$id": "https://schemas.example/a", "name": "A"}
 
 

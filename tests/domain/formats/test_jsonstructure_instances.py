@@ -16,7 +16,9 @@ from json_structure import InstanceValidator
 
 from domain.formats import jsonstructure
 
-TABLE: dict[str, list[dict[str, Any]]] = yaml.safe_load((Path(__file__).parent / "jsonstructure.yaml").read_text())
+TABLE: dict[str, list[dict[str, Any]]] = yaml.load(
+    (Path(__file__).parent / "jsonstructure.yaml").read_text(), yaml.CSafeLoader
+)
 TOP = {"$schema": "https://json-structure.org/meta/core/v0/#", "$id": "https://schemas.example/a", "name": "A"}
 TYPES = (
     *("string", "number", "integer", "boolean", "null", "int8", "uint8", "int16", "uint16", "int32", "uint32"),

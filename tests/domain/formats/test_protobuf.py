@@ -16,7 +16,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from domain.formats import protobuf
 from domain.formats.contract import FRAGMENT, TOLD, Violation
 
-CASES = yaml.safe_load(Path(__file__).with_name("protobuf.yaml").read_text())
+CASES = yaml.load(Path(__file__).with_name("protobuf.yaml").read_text(), yaml.CSafeLoader)
 HEADERS = {2: 'syntax = "proto2"; ', 3: 'syntax = "proto3"; ', 2023: 'edition = "2023"; '}
 
 

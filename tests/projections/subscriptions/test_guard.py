@@ -15,7 +15,7 @@ from projections.subscriptions.contract import Unreachable
 from projections.subscriptions.guard import Guard, Refused
 from projections.subscriptions.names import LookUp
 
-CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("guard.yaml").read_text())
+CASES: list[dict[str, Any]] = yaml.load(Path(__file__).with_name("guard.yaml").read_text(), yaml.CSafeLoader)
 
 
 def having(*answers: Sequence[str]) -> LookUp:

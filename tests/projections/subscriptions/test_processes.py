@@ -91,19 +91,23 @@ def test_one_delivers_and_another_takes_over(rig: Rig, receiver: Counting) -> No
     with child(rig, signal.SIGKILL) as first, child(rig):
         wait(lambda: len(_holders(rig)) == 2)  # they share
         rig.groups(*(f"g{number}" for number in range(50)))
-        wait(lambda: all(len(receiver.events.get(f"/{name}", ())) == 50 for name in "abcdefgh"))
+        wait(lambda: all(len(_ids(receiver, name)) == 50 for name in "abcdefgh"))
         time.sleep(0.5)
+        before = {name: len(receiver.events[f"/{name}"]) for name in "abcdefgh"}
         first.send_signal(signal.SIGKILL)
         first.wait()
         killed = time.monotonic()
         rig.groups("after")
-        wait(lambda: all(len(receiver.events[f"/{name}"]) >= 51 for name in "abcdefgh"))
+        wait(lambda: all(len(_ids(receiver, name)) == 51 for name in "abcdefgh"))
         # The product's own lease is ten seconds, so this takes it less than fifteen.
         assert time.monotonic() - killed < LEASE + 4
-    for name in "abcdefgh":
-        assert len({event["id"] for event in receiver.events[f"/{name}"]}) == 51
-        # Nothing that had been acknowledged, and written, was sent again by the other one.
-        assert len(receiver.events[f"/{name}"]) <= 52
+    # Nothing that had been acknowledged, and written, was sent again by the other one.
+    assert all(len(receiver.events[f"/{name}"]) <= before[name] + 2 for name in "abcdefgh")
+
+
+def _ids(receiver: Counting, name: str) -> set[str]:
+    # One that was held up for longer than its lease may send an event again that the other one has sent.
+    return {event["id"] for event in receiver.events.get(f"/{name}", ())}
 
 
 def _holders(rig: Rig) -> set[str]:

@@ -47,7 +47,7 @@ def test_the_kit(kit: Path) -> None:
     # SUB-652: expressions and times are read as text
     failed, count = [], 0
     for file in sorted(kit.glob("*.yaml")):
-        typed = yaml.safe_load(file.read_text())["tests"]
+        typed = yaml.load(file.read_text(), yaml.CSafeLoader)["tests"]
         plain = yaml.load(file.read_text(), yaml.CBaseLoader)["tests"]
         for row, texts in zip(typed, plain, strict=True):
             count += 1

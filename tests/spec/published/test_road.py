@@ -22,7 +22,7 @@ from tests.stores import postgres_server, schema_of
 __all__ = ["postgres_server"]
 
 Json = dict[str, Any]
-TABLE: Final[list[Json]] = yaml.safe_load((Path(__file__).parent / "documents.yaml").read_text())
+TABLE: Final[list[Json]] = yaml.load((Path(__file__).parent / "documents.yaml").read_text(), yaml.CSafeLoader)
 _WAYS: Final = ("backward", "forward")
 
 

@@ -12,7 +12,7 @@ from domain.refusals import InvalidSubscription, QuotaExceeded
 from domain.subscriptions.properties import Offer, Realised, realised
 from domain.subscriptions.sinks import PROTOCOLS
 
-ROWS = yaml.safe_load(Path(__file__).with_name("properties.yaml").read_text())
+ROWS = yaml.load(Path(__file__).with_name("properties.yaml").read_text(), yaml.CSafeLoader)
 BASE = {"sink": "https://sink.example/in", "protocol": "HTTP"}
 SOURCES = {
     "xregistry": "https://r.example",
