@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 from domain.compat.family import FACADE, FAMILIES
 from domain.compat.published import follow
 from domain.events import EntityDeleted, EntityEvent
-from projections.entities.published import COLUMNS, values_of
+from projections.entities.rows import PUBLISHED, published_row
 from projections.logrows import event_of
 from spark_projections.current import current
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _TEXTS: Final = ("tree_key", "xid", "id", "uri")
-_SCHEMA: Final = pa.schema([pa.field(name, pa.string() if name in _TEXTS else pa.int64()) for name in COLUMNS])
-_COLUMNS: Final = ", ".join(f"{name} {'string' if name in _TEXTS else 'bigint'}" for name in COLUMNS)
+_SCHEMA: Final = pa.schema([pa.field(name, pa.string() if name in _TEXTS else pa.int64()) for name in PUBLISHED])
+_COLUMNS: Final = ", ".join(f"{name} {'string' if name in _TEXTS else 'bigint'}" for name in PUBLISHED)
 #: Parts of the stream of a Version, with the empty one before its first slash.
 _PARTS: Final = 7
 
@@ -49,7 +49,7 @@ def _are_of_versions() -> Column:
 
 def _to_rows(batches: Batches) -> Batches:
     for _, events in groupby(_events(batches), key=lambda found: found[1].stream):
-        if made := [values_of(one) for one in follow(events)]:
+        if made := [published_row(one) for one in follow(events)]:
             columns = zip(*made, strict=True)
             arrays = [pa.array(column, each.type) for column, each in zip(columns, _SCHEMA, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)

@@ -16,8 +16,7 @@ from pyspark.sql import functions as f
 from domain import xid as xids
 from domain.events import EntityDeleted
 from domain.jsontext import loads_own
-from projections.entities.apply import UNINDEXED
-from projections.entities.leaves import leaves
+from projections.entities.leaves import UNINDEXED, leaves
 from projections.entities.rows import Row, row
 from projections.logrows import event_of
 from spark_projections.current import current

@@ -9,8 +9,8 @@ from api.audit.forms import Members, Table
 from commands.proof import Interaction
 from domain.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.jsontext import dumps
-from projections.audit.images import ABSENT, Difference
-from projections.audit.trail import Revision, alive
+from projections.audit.images import ABSENT, Difference, alive
+from projections.audit.trail import Revision
 
 #: The two images that a revision can show.
 IMAGES: Final = ("before", "after")

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from domain import xid as xids
-from projections.audit.images import Difference, differences
-from projections.audit.trail import Trail, alive, batches
+from projections.audit.images import Difference, alive, differences
+from projections.audit.trail import Trail, batches
 from projections.database import Database
 
 #: Positions of the events that an entity had last at either moment.

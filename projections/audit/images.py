@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, Final, Literal
 
 from domain import dotpath
-from domain.events import EntityEvent
+from domain.events import EntityDeleted, EntityEvent
 from domain.jsontext import dumps
 
 #: What became of an entity between two moments.
@@ -72,6 +72,11 @@ def differing(before: Any, after: Any, steps: tuple[str, ...] = ()) -> Iterator[
         return
     for name in sorted(before.keys() | after.keys()):
         yield from differing(before.get(name, ABSENT), after.get(name, ABSENT), (*steps, name))
+
+
+def alive(event: EntityEvent | None) -> EntityEvent | None:
+    """The event, if it left its entity alive."""
+    return None if isinstance(event, EntityDeleted) else event
 
 
 def _difference(

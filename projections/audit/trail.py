@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from commands.mapper import EventMapper
 from commands.proof import Interaction, LogRow
 from domain import xid as xids
-from domain.events import EntityDeleted, EntityEvent
+from domain.events import EntityEvent
 from projections.database import Database
 
 #: Rows that are held at once.
@@ -171,8 +171,3 @@ def batches(values: Iterable[Any], size: int = BATCH) -> Iterator[list[Any]]:
     rest = iter(values)
     while batch := list(islice(rest, size)):
         yield batch
-
-
-def alive(event: EntityEvent | None) -> EntityEvent | None:
-    """The event, if it left its entity alive."""
-    return None if isinstance(event, EntityDeleted) else event

@@ -18,9 +18,9 @@ from domain.compat.published import Image, Publication, follow, matters
 from domain.events import EntityCreated, EntityDeleted, EntityEvent
 from projections import database
 from projections.database import Database, Values
-from projections.entities.leaves import Leaf, leaves
-from projections.entities.published import kept_of, values_of
-from projections.entities.rows import Row, row
+from projections.entities.leaves import UNINDEXED, Leaf, leaves
+from projections.entities.published import kept_of
+from projections.entities.rows import Row, published_row, row
 from projections.entities.tables import Tables, tables
 from projections.positions import forget, move
 
@@ -28,8 +28,6 @@ Recorded = Sequence[tuple[int, EntityEvent]]
 
 #: How many events become rows together: enough for bulk statements, few enough that an import's leaves fit in memory.
 TOGETHER: Final = 2000
-#: Streams that no filter reaches.
-UNINDEXED: Final = frozenset((xids.MODEL, xids.CAPABILITIES))
 
 
 class Entities:
@@ -132,7 +130,7 @@ class Work:
     def publish(self, before: Row | None, kept: Publication | None, events: Recorded) -> None:
         """Adds what the events of a Version's stream come to for the older APIs. kept: what is kept of it."""
         living = Image(before.since, jsontext.loads_own(before.private), before.born) if before else None
-        self.published += map(values_of, follow(events, living, kept))
+        self.published += map(published_row, follow(events, living, kept))
 
     def _add_changes(self, after: Row, old: dict[str, Leaf], new: dict[str, Leaf]) -> None:
         self.lost_leaves += [(after.tree_key, path) for path in old if path not in new]

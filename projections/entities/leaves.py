@@ -24,9 +24,12 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
+from domain import xid as xids
 from domain.comparison import text_order
 from domain.dotpath import Step
 
+#: Types of which there are no leaves, because no filter reaches them.
+UNINDEXED: Final = frozenset((xids.MODEL, xids.CAPABILITIES))
 #: Characters of a text key; those of a longer text are its beginning.
 TEXT_LIMIT: Final = 128
 PATH_LIMIT: Final = 256

@@ -1,9 +1,8 @@
-"""The rows of `published`: what decisions and readers look up of Versions that are kept, or have URIs of their own."""
+"""Reading `published`: what decisions and readers look up of Versions that are kept, or have URIs of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from hashlib import sha256
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -16,10 +15,8 @@ from domain.entities import Entity
 from domain.jsontext import loads_own
 from projections import database
 from projections.database import Database, Values
-from projections.entities.rows import Row
+from projections.entities.rows import Row, indexed
 
-#: Those of the table, in their order.
-COLUMNS: Final = ("tree_key", "born", "xid", "number", "id", "uri", "since", "pruned", "gone")
 _NAMES: Final = ", ".join(f"p.{name}" for name in Publication._fields)
 _ROW: Final = ", ".join(f"h.{name}" for name in Row._fields)
 _FROM: Final = f"SELECT {_NAMES} FROM published p WHERE "
@@ -29,15 +26,6 @@ _IMAGES: Final = (
     " JOIN entity_history h ON h.tree_key = p.tree_key AND h.since = p.since WHERE "
 )
 _AT: Final = "p.tree_key >= ? AND p.tree_key < ?"
-#: What an index of PostgreSQL takes in one key, with room to spare.
-_LONGEST: Final = 1000
-
-
-def values_of(publication: Publication) -> Values:
-    """The row of a publication."""
-    key, id, uri = xids.tree_key(publication.xid), _key(publication.id), _key(publication.uri)
-    ends = publication.since, publication.pruned, publication.gone
-    return (key, publication.born, publication.xid, publication.number, id, uri, *ends)
 
 
 def kept_of(db: Database, table: str, keys: Collection[str]) -> dict[str, Publication]:
@@ -78,7 +66,7 @@ class Kept:
     def by_uri(self, family: Family, uri: str) -> tuple[Publication, Row | None] | None:
         """The Version with a URI of its own, which is normalised, and its last row if it is kept."""
         found = self._db.one(
-            _FROM + f"p.uri = ? AND {_AT} AND {self._there}", (_key(uri), *_family(family), *self._ends)
+            _FROM + f"p.uri = ? AND {_AT} AND {self._there}", (indexed(uri), *_family(family), *self._ends)
         )
         if found is None:
             return None
@@ -133,7 +121,7 @@ class Inline:
 
     def _named(self, name: str, family: Family, value: str) -> Publication | None:
         where = f"p.{name} = ? AND {_AT} AND p.gone IS NULL"
-        found = self._db.one(_FROM + where, (_key(value), *_family(family)))
+        found = self._db.one(_FROM + where, (indexed(value), *_family(family)))
         return Publication._make(found) if found else None
 
 
@@ -149,9 +137,3 @@ def _range(xid: str) -> tuple[str, str]:
 
 def _family(family: Family) -> tuple[str, str]:
     return xids.subtree(f"/{family.groups}")
-
-
-def _key(text: str | None) -> str | None:
-    """A text as it is indexed: what is longer than an index takes is known by its hash."""
-    long = text is not None and len(text.encode()) > _LONGEST
-    return f"sha256:{sha256(text.encode()).hexdigest()}" if text is not None and long else text

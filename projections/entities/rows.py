@@ -1,11 +1,13 @@
-"""What the read model holds about an entity: one row, a function of one event and its position."""
+"""What the read model holds about an entity: rows, each a function of one event, without the databases they go to."""
 
 from __future__ import annotations
 
 import itertools
-from typing import Final, NamedTuple
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
 
 from domain import xid as xids
+from domain.compat.published import Publication
 from domain.events import EntityEvent
 from domain.jsontext import dumps
 
@@ -57,6 +59,27 @@ def row(event: EntityEvent, position: int) -> Row:
         born=event.birth(position),
         meta=_meta(event, attributes),
     )
+
+
+#: The columns of `published`, in their order.
+PUBLISHED: Final = ("tree_key", "born", "xid", "number", "id", "uri", "since", "pruned", "gone")
+
+
+def published_row(publication: Publication) -> tuple[Any, ...]:
+    """The row of a Version that is kept for the older APIs, or that has a URI of its own."""
+    key, id, uri = xids.tree_key(publication.xid), indexed(publication.id), indexed(publication.uri)
+    ends = publication.since, publication.pruned, publication.gone
+    return (key, publication.born, publication.xid, publication.number, id, uri, *ends)
+
+
+#: What an index of PostgreSQL takes in one key, with room to spare.
+_LONGEST: Final = 1000
+
+
+def indexed(text: str | None) -> str | None:
+    """A text as it is indexed: what is longer than an index takes is known by its hash."""
+    long = text is not None and len(text.encode()) > _LONGEST
+    return f"sha256:{sha256(text.encode()).hexdigest()}" if text is not None and long else text
 
 
 #: What a Resource's meta begins with in the text of its attributes.

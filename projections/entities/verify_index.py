@@ -12,8 +12,7 @@ from commands.damaged import readable, snapshot
 from commands.log import Store
 from commands.verify import Finding
 from domain.jsontext import loads
-from projections.entities.apply import UNINDEXED
-from projections.entities.leaves import leaves
+from projections.entities.leaves import UNINDEXED, leaves
 from projections.entities.tables import tables
 
 _ROWS: Final = "SELECT tree_key, type, attributes, since FROM entity WHERE tree_key > ? ORDER BY tree_key LIMIT ?"

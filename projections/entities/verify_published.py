@@ -17,13 +17,13 @@ from domain import xid as xids
 from domain.compat.family import FACADE, FAMILIES
 from domain.compat.published import follow
 from domain.events import EntityDeleted
-from projections.entities.published import COLUMNS, values_of
+from projections.entities.rows import PUBLISHED, published_row
 
 _EVENT: Final = ", ".join(LogRow._fields)
 _EVENTS: Final = (
     f"SELECT {_EVENT} FROM log WHERE (stream, revision) > (?, ?) AND stream < ? ORDER BY stream, revision LIMIT ?"
 )
-_ROWS: Final = f"SELECT {', '.join(COLUMNS)} FROM published WHERE tree_key = ? ORDER BY born"
+_ROWS: Final = f"SELECT {', '.join(PUBLISHED)} FROM published WHERE tree_key = ? ORDER BY born"
 _COUNT: Final = "SELECT count(*) FROM published"
 #: Slashes in the stream of a Version.
 _VERSION: Final = 6
@@ -76,4 +76,4 @@ def _expected(rows: Sequence[LogRow], mapper: EventMapper) -> list[tuple[Any, ..
         events = [(row.position, mapper.of_row(row)) for row in rows]
     except (ValueError, KeyError, TypeError):
         return []
-    return sorted((tuple(values_of(one)) for one in follow(events)), key=lambda values: int(values[1]))
+    return sorted((tuple(published_row(one)) for one in follow(events)), key=lambda values: int(values[1]))

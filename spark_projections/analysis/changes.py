@@ -10,8 +10,7 @@ from pyspark.sql import functions as f
 
 from domain.events import EntityEvent
 from domain.jsontext import dumps
-from projections.audit.images import ABSENT, differences
-from projections.audit.trail import alive
+from projections.audit.images import ABSENT, alive, differences
 from projections.logrows import event_of
 from spark_projections.analysis.facts import facts
 

@@ -37,7 +37,7 @@ from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
 
 __all__ = ["broker", "postgres_server", "postgres_url", "sqlite_url", "store_url"]
 
-EVENTS = 3000
+EVENTS = 1500
 
 
 @pytest.fixture(scope="module")

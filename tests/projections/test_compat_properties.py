@@ -28,9 +28,10 @@ from domain.events import EntityDeleted, EntityEvent
 from domain.problems import Problem
 from projections.compat import Published
 from projections.entities.apply import Entities
-from projections.entities.published import Inline, values_of
+from projections.entities.published import Inline
 from projections.entities.query import Readers, View
 from projections.entities.rebuild import rebuild
+from projections.entities.rows import published_row
 from projections.entities.tables import tables
 from projections.entities.verify import verify_times
 from tests.domain.compat.facade import URL, C, G, M, S, delete, post, put_group, source
@@ -209,7 +210,7 @@ def assert_agreement(store: Store, readers: Readers, memory: MemoryRegistry) -> 
     with readers.view() as view:
         for xid, told in followed(list(enumerate(memory.log, 1))).items():
             assert_told(view, xid, told)
-    expected = sorted((tuple(values_of(one)) for one in Remembered(memory.log).all()), key=str)
+    expected = sorted((tuple(published_row(one)) for one in Remembered(memory.log).all()), key=str)
     assert expected == dump(store)["published"]
 
 

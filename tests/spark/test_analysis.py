@@ -13,8 +13,7 @@ from commands.clock import text_of
 from commands.mapper import EventMapper, image, state
 from commands.proof import START, LogRow
 from domain.events import EntityEvent
-from projections.audit.images import differences
-from projections.audit.trail import alive
+from projections.audit.images import alive, differences
 from projections.logrows import TableRow, log_row, table_rows
 from spark_projections import analysis
 from spark_projections.schema import LOG_SCHEMA

@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 from sqlalchemy import select
 
 from commands.log import Store
-from projections.entities.published import COLUMNS
 from projections.entities.query import Readers
+from projections.entities.rows import PUBLISHED
 from projections.entities.tables import tables
 from projections.logrows import table_rows
 from spark_projections.published import published
@@ -26,7 +26,7 @@ def test_publications_are_those_of_the_registry(spark: SparkSession, sqlite_url:
             for interaction in view.log.interactions(0, 1000)
             for row in table_rows(interaction, view.log.events(interaction.first, interaction.last))
         ]
-    made = published(spark.createDataFrame(found, LOG_SCHEMA).repartition(5)).select(*COLUMNS).collect()
+    made = published(spark.createDataFrame(found, LOG_SCHEMA).repartition(5)).select(*PUBLISHED).collect()
     with closing(Store(sqlite_url)) as store, store.engine.connect() as connection:
         own = [tuple(row) for row in connection.execute(select(tables().published))]
     assert own
