@@ -7,12 +7,13 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.spark import archive
+
 # How long an example takes is a matter of the machine, and of what else it does.
 settings.register_profile("annals", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("annals")
 
-# A Java that Spark is given for one test would spend most of its time on compiling what it runs once.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+os.environ.setdefault(archive.OPTIONS, archive.options())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -12,6 +12,7 @@ import pyspark
 
 from spark_projections.java import java_home
 from tests.brokers.suite import free_port, wait_for_port
+from tests.spark.archive import options
 
 _CLASSES: Final = "org.apache.spark.deploy"
 _HOST: Final = "127.0.0.1"
@@ -41,7 +42,7 @@ def _process(home: Path, name: str, *arguments: str) -> Iterator[subprocess.Pope
         "PATH": "/usr/bin:/bin",
         "SPARK_LOCAL_IP": _HOST,
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "SPARK_DAEMON_JAVA_OPTS": options(),
     }
     program = Path(pyspark.__file__).parent / "bin" / "spark-class"
     command = [str(program), f"{_CLASSES}.{arguments[0]}", *arguments[1:]]

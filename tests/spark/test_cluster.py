@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from sqlalchemy import make_url
 
 from tests.serving import environment, serving
+from tests.spark.archive import options
 from tests.spark.cluster import standalone
 from tests.spark.conftest import needs
 from tests.spark.living import are_those_of
@@ -24,7 +25,6 @@ from tests.spark.test_console import COUNTED, QUERY
 pytestmark = pytest.mark.timeout(1200)
 
 PASSWORD: Final = "pass-of-the-database"
-_QUICK: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 TOKEN: Final = "token-of-a-reader"
 CALLERS: Final = {TOKEN: {"name": "reader", "role": "reader"}, "w": {"name": "writer", "role": "admin"}}
 
@@ -42,7 +42,7 @@ class Cluster(NamedTuple):
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
-            "spark.executor.extraJavaOptions": _QUICK,
+            "spark.executor.extraJavaOptions": options(),
             "spark.eventLog.enabled": "true",
             "spark.eventLog.compress": "false",
             "spark.eventLog.dir": (self.home / "events").as_uri(),
