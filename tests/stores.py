@@ -17,7 +17,7 @@ from sqlalchemy import Connection, inspect
 
 from tests.postgres import SHORT_LIVED, NoPostgres, shared_server
 
-__all__ = ["analyze", "postgres_server", "postgres_url", "schema_of", "sqlite_url", "store_url"]
+__all__ = ["analyze", "postgres_server", "postgres_url", "schema_of", "server_of", "sqlite_url", "store_url"]
 
 
 #: Set where no test may be left out because a server does not start.
@@ -28,10 +28,16 @@ WHOLE = "ANNALS_TEST_WHOLE"
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a PostgreSQL server; the test is skipped where none can be had."""
     own = tmp_path_factory.getbasetemp()
-    meeting = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    with server_of(own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) as url:
+        yield url
+
+
+@contextmanager
+def server_of(meeting: Path, *further: str) -> Iterator[str]:
+    """The URL of a server for all who meet in a directory, with further settings; skips the test without one."""
     with ExitStack() as stack:
         try:
-            url = stack.enter_context(shared_server(meeting, SHORT_LIVED))
+            url = stack.enter_context(shared_server(meeting, (*SHORT_LIVED, *further)))
         except NoPostgres as error:
             if os.environ.get(WHOLE):
                 raise

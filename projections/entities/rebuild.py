@@ -37,8 +37,8 @@ TRIES: Final = 900
 PAUSE: Final = 1.0
 #: How long a swap waits for such readers before it lets the new ones that queue behind it go on.
 PATIENCE: Final = "200ms"
-#: How long it waits, before that, for what only keeps other vacuums out, so that readers and what they wait for are not
-#: held up. Longer than `deadlock_timeout`, 1 s unless set, after which PostgreSQL calls its own vacuum of a table off.
+#: How long a rebuild waits, before that, for a lock that only keeps vacuums out, while nobody waits for it. Longer than
+#: `deadlock_timeout`, 1 s unless set, after which PostgreSQL calls its own vacuum of a table off.
 VACUUMS: Final = "3s"
 
 #: Called with the position reached and the one to reach.
@@ -188,8 +188,8 @@ class Rebuild:
         """Brings the tables up to date and puts them in the place of the live ones, between two commands."""
         for _ in range(TRIES):
             try:
+                self._call_off_vacuums()
                 with self._store.writing() as tx:
-                    self._call_off_vacuums(tx.connection)
                     reached = self._catch_up(tx.connection, tx.tip)
                     self._take_over(tx.connection, reached)
             except OperationalError as error:
@@ -203,11 +203,13 @@ class Rebuild:
         self._advance(reached, reached)
         self._drop_left_overs()
 
-    def _call_off_vacuums(self, connection: Connection) -> None:
-        if connection.dialect.name == "postgresql":
+    def _call_off_vacuums(self) -> None:
+        # In a transaction of its own: a vacuum that somebody asked for goes on, and writers need not wait for that.
+        if self._store.engine.dialect.name == "postgresql":
             names = ", ".join(table.name for each in (tables(), self._tables) for table in each)
-            connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{VACUUMS}'")
-            connection.exec_driver_sql(f"LOCK TABLE {names} IN SHARE UPDATE EXCLUSIVE MODE")
+            with self._transaction() as connection:
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{VACUUMS}'")
+                connection.exec_driver_sql(f"LOCK TABLE {names} IN SHARE UPDATE EXCLUSIVE MODE")
 
     def _catch_up(self, connection: Connection, tip: Tip) -> int:
         """Takes in what came since the check, and proves that as well. Raises: Diverged."""

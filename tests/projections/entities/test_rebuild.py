@@ -20,9 +20,8 @@ from sqlalchemy import inspect
 from projections.entities import rebuild as rebuilding
 from projections.entities.rebuild import Diverged, catch_up, rebuild
 from projections.entities.tables import tables
-from tests.postgres import SHORT_LIVED, NoPostgres, shared_server
 from tests.projections.registry import Registry
-from tests.stores import schema_of
+from tests.stores import schema_of, server_of
 
 OWN = {table.name for table in tables()}
 
@@ -181,13 +180,9 @@ def test_a_snapshot_outlives_a_rebuild(filled: Registry, monkeypatch: pytest.Mon
 
 @pytest.fixture
 def vacuumed(tmp_path: Path) -> Iterator[Registry]:
-    """On a server that looks for tables to vacuum each second, which takes it its time with each page."""
-    try:
-        server = shared_server(tmp_path, (*SHORT_LIVED, "autovacuum_naptime=1s", "autovacuum_vacuum_cost_limit=1"))
-        with server as url, schema_of(url) as schema, Registry(schema) as registry:
-            yield registry
-    except NoPostgres as error:
-        pytest.skip(str(error))
+    """On a server that looks for tables to vacuum each second."""
+    with server_of(tmp_path, "autovacuum_naptime=1s") as url, schema_of(url) as schema, Registry(schema) as registry:
+        yield registry
 
 
 def test_a_vacuum_of_postgresql_gives_way(vacuumed: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +190,8 @@ def test_a_vacuum_of_postgresql_gives_way(vacuumed: Registry, monkeypatch: pytes
     monkeypatch.setattr(rebuilding, "TRIES", 1)
     vacuumed.record(("/", {"registryid": "r"}), *((f"/dirs/d{n}", {"dirid": f"d{n}" * 50}) for n in range(2000)))
     with vacuumed.store.writing() as tx:
-        settings = "autovacuum_vacuum_insert_threshold = 1, autovacuum_vacuum_cost_delay = 100"
+        slow = "insert_threshold = 1", "cost_delay = 100", "cost_limit = 1"
+        settings = ", ".join(f"autovacuum_vacuum_{each}" for each in slow)
         tx.connection.exec_driver_sql(f"ALTER TABLE entity SET ({settings})")
     with vacuumed.store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         running = "SELECT 1 FROM pg_stat_progress_vacuum WHERE relid = 'entity'::regclass"
@@ -203,6 +199,27 @@ def test_a_vacuum_of_postgresql_gives_way(vacuumed: Registry, monkeypatch: pytes
             time.sleep(0.1)
         rebuild(vacuumed.store)
     assert vacuumed.tables() == vacuumed.expected()
+
+
+def test_a_vacuum_that_somebody_asked_for_holds_up_no_writer(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the rebuild waits for its end, and has not the write lock meanwhile
+    monkeypatch.setattr(rebuilding, "PAUSE", 0.01)
+    with Registry(postgres_url) as registry:
+        registry.record(("/", {"registryid": "r"}))
+        with registry.store.engine.begin() as vacuum, registry.store.engine.connect() as onlooker:
+            vacuum.exec_driver_sql("LOCK TABLE entity IN SHARE UPDATE EXCLUSIVE MODE")
+            thread = Thread(target=rebuild, args=(registry.store,))
+            thread.start()
+            waits = "SELECT 1 FROM pg_locks WHERE relation = 'entity'::regclass AND NOT granted"
+            while onlooker.exec_driver_sql(waits).one_or_none() is None:
+                time.sleep(0.01)
+            began = time.monotonic()
+            registry.record(("/dirs/d", {"dirid": "d"}))
+            assert time.monotonic() - began < 1
+        thread.join()
+        assert registry.tables() == registry.expected()
 
 
 # A log whose state hash the rows do not reach is damaged: the old rows go on being served.
