@@ -210,7 +210,7 @@ def test_a_vacuum_that_somebody_asked_for_holds_up_no_writer(
         registry.record(("/", {"registryid": "r"}))
         with registry.store.engine.begin() as vacuum, registry.store.engine.connect() as onlooker:
             vacuum.exec_driver_sql("LOCK TABLE entity IN SHARE UPDATE EXCLUSIVE MODE")
-            thread = Thread(target=rebuild, args=(registry.store,))
+            thread = Thread(target=rebuild, args=(registry.store,), daemon=True)
             thread.start()
             waits = "SELECT 1 FROM pg_locks WHERE relation = 'entity'::regclass AND NOT granted"
             while onlooker.exec_driver_sql(waits).one_or_none() is None:
