@@ -75,6 +75,10 @@ class Log:
         found = self._one(_NAMED, xregcorrelationid.casefold())
         return None if found is START else found
 
+    def ended(self, position: int) -> Interaction:
+        """The last interaction that had ended at a position; `START` where none had."""
+        return self._one(_ENDED, position)
+
     def interactions(self, after: int, limit: int) -> list[Interaction]:
         """Those that ended beyond a position, in order, `limit` at most."""
         return [_interaction(row) for row in self._db.all(_BEYOND, (after, limit))]
@@ -135,7 +139,7 @@ class Log:
         last = self.head().last
         if position > last:
             raise _no_moment(name, str(position), f"the log ends at position {last}")
-        return self._one(_ENDED, position)
+        return self.ended(position)
 
     def _by(self, moment: str, now: str, name: str) -> Interaction:
         try:

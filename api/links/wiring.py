@@ -13,6 +13,7 @@ from commands.log import Recorded
 from domain.commands import Command
 from domain.links.link import Link
 from domain.roles import Caller
+from projections.replication.outbound import outbound_progress
 from projections.replication.receive import receive
 from projections.replication.repair import repair
 from projections.replication.runner import Tools
@@ -30,7 +31,8 @@ class Idle:
 
     def progress(self, link: Link) -> Progress:
         """See `parts.Replication`."""
-        return self._states.read(link.id)
+        found = self._states.read(link.id)
+        return found if link.inbound else outbound_progress(found, self._tools.readers.quick().log)
 
     def wake(self, link: str, subjects: Sequence[str] = ()) -> None:
         """See `parts.Replication`. Another process runs it, which looks for this now and then."""

@@ -26,8 +26,6 @@ from projections.replication.runner import Tools
 PIECE: Final = 5000
 #: Seconds between looks for what other processes have committed here.
 PAUSE: Final = 0.5
-#: Seconds between notes that say nothing but that all is well.
-_REST: Final = 5.0
 _NDJSON: Final = {"content-type": "application/x-ndjson"}
 
 
@@ -38,7 +36,6 @@ class LogPush:
         self._link = link
         self._tools = tools
         self._path = f"{COLLECTION}/{link.remote}"
-        self._noted: tuple[float, int] = (0.0, -1)
 
     def run(self) -> None:
         """See `Runner`. Raises: RemoteError, Diverged."""
@@ -56,13 +53,13 @@ class LogPush:
         if there > self._log().head().last:
             said = f"{self._link.url} has taken in {there} positions, more than there are"
             raise Diverged(self._link.xid, error_detail=said)
+        self._confirmed(there)
         return there
 
     def _push(self, remote: Remote, there: int) -> None:
         """Sends what there is beyond a position, and what is recorded from then on, until it is time to ask again."""
         after, until = there, time.monotonic() + self._link.interval
         while not self._tools.stopping.is_set() and time.monotonic() < until:
-            self._note(after)
             end = self._end(after)
             if end is None:
                 self._tools.wait(PAUSE)
@@ -82,9 +79,11 @@ class LogPush:
         """
         found = self._lines(after, end)
         if (first := next(found, None)) is None:
+            self._tools.states.note(self._link.id, end)  # nothing of it is for the other registry to confirm
             return there
         options: dict[str, Any] = {"params": {"after": there}, "headers": _NDJSON}
         answer = remote.ask("POST", f"{self._path}/log", content=chain((first,), found), **options)
+        self._confirmed(end)
         return int(answer.json()["position"])
 
     def _lines(self, after: int, end: int) -> Iterator[bytes]:
@@ -100,15 +99,7 @@ class LogPush:
     def _document(self, sha256: str) -> bytes | None:
         return self._log().document(sha256)
 
-    def _note(self, position: int) -> None:
-        now = time.time()
-        if position != self._noted[1] or now - self._noted[0] >= _REST:
-            self._noted = now, position
-            head = self._log().head()
-            self._tools.states.note(
-                self._link.id,
-                position,
-                head={"position": head.last, "time": head.time},
-                lastcontact=now,
-                **dict.fromkeys(("error", "failed", "diverged")),
-            )
+    def _confirmed(self, position: int) -> None:
+        """Notes an answer of the other registry, by which it has all up to a position."""
+        well = dict.fromkeys(("error", "failed", "diverged"))
+        self._tools.states.note(self._link.id, position, lastcontact=time.time(), **well)

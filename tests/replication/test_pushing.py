@@ -172,3 +172,42 @@ def test_who_may_push_and_what(tmp_path: Path) -> None:
             with b.client(token) as client:
                 answer = client.post(f"/-/links/{id}/log?{query}", content=b"", headers=headers)
             assert answer.status_code == status, (id, token, headers, query, answer.text)
+
+
+@pytest.mark.parametrize("primary", ["sqlite", "postgresql"])
+def test_a_push_lags_by_what_the_other_end_has_not_confirmed(
+    tmp_path: Path, primary: str, request: pytest.FixtureRequest
+) -> None:
+    """LEG-901: the status of a link says how far behind the other end is, also while that end does not answer."""
+    databases = {"a": request.getfixturevalue("postgres_url")} if primary == "postgresql" else {}
+    with registries(tmp_path, "a", "b", **databases) as (a, b):
+        b.link("in", a.url, mode="receive")
+        a.link("out", b.url, mode="push", remote="in")
+        a.write("g/s/1")
+        until(lambda: a.status("out")["lag"] == {"positions": 0, "seconds": 0})
+        confirmed = a.head()["position"]
+        b.stop()
+        for number in range(3):
+            a.write(f"later/s/{number}")
+            found = a.status("out")
+            assert found["position"] == confirmed
+            assert found["lag"]["positions"] == found["head"]["position"] - confirmed > number
+            assert found["lag"]["seconds"] > 0
+        until(lambda: a.status("out")["state"] == "failing")
+        lag = a.status("out")["lag"]["positions"]
+        assert lag == a.head()["position"] - confirmed
+        assert f'annals_link_lag_positions{{link="out"}} {float(lag)}' in a.request("GET", "/-/metrics").text
+        b.start()
+        until(lambda: a.status("out")["lag"] == {"positions": 0, "seconds": 0})
+        together(a, b)
+
+
+@pytest.mark.parametrize("dialect", ["log", "xregistry"])
+def test_a_push_that_never_reached_anybody_lags_by_the_whole_log(tmp_path: Path, dialect: str) -> None:
+    """LEG-901: nothing is confirmed where nobody was ever there."""
+    with registries(tmp_path, "a") as (a,):
+        a.write("g/s/1")
+        a.link("out", "http://127.0.0.1:1", mode="push", dialect=dialect)
+        until(lambda: a.status("out")["state"] == "failing")
+        found = a.status("out")
+        assert (found["position"], found["lag"]) == (0, {"positions": a.head()["position"]})
