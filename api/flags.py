@@ -128,9 +128,12 @@ def _parameters(query: bytes, known: frozenset[str]) -> dict[str, list[str]]:
 
 
 def _list(values: list[str]) -> tuple[str, ...]:
-    """All parts of a list flag; without any it means everything."""
-    parts = tuple(unquote_plus(part) for value in values for part in value.split(",") if value)
-    return parts or EVERYTHING
+    """All parts of a list flag; a value without any means everything."""
+    return tuple(part for value in values for part in _parts(value))
+
+
+def _parts(value: str) -> tuple[str, ...]:
+    return tuple(unquote_plus(part) for part in value.split(",") if part) or EVERYTHING
 
 
 def _one(given: Given, name: str) -> str | None:

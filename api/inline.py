@@ -16,6 +16,8 @@ from domain.model import GroupType, Model, ResourceType
 
 #: What is inlined, by name, and within each what is inlined below it.
 Inline = dict[str, "Inline"]
+#: What can be inlined, in the same form; None for a part that is no collection, which has nothing below it.
+Inlineable = dict[str, "Inlineable | None"]
 
 NOTHING: Final[Inline] = {}
 #: Parts of the registry that are configuration: `*` leaves them out.
@@ -35,7 +37,7 @@ def parse_inline(paths: Sequence[str], target: Target, model: Model, capabilitie
     chosen: Inline = {}
     for path in paths:
         if path == "*":
-            _merge(chosen, {name: deeper for name, deeper in everything.items() if name not in configuration})
+            _merge(chosen, {name: below for name, below in everything.items() if name not in configuration})
         else:
             _choose(chosen, everything, path)
     for name in configuration:
@@ -44,10 +46,11 @@ def parse_inline(paths: Sequence[str], target: Target, model: Model, capabilitie
     return chosen
 
 
-def inlineable(target: Target, model: Model) -> Inline:
+def inlineable(target: Target, model: Model) -> Inlineable:
     """Everything that an answer about the target could inline."""
     if target.kind in (Kind.REGISTRY, Kind.EXPORT):
-        return {**{name: {} for name in CONFIGURATION}, **{name: _group(type) for name, type in model.groups.items()}}
+        groups: Inlineable = {name: _group(type) for name, type in model.groups.items()}
+        return {**dict.fromkeys(CONFIGURATION), **groups}
     if target.kind in (Kind.GROUPS, Kind.GROUP) and target.group:
         return _group(target.group)
     if target.kind in (Kind.RESOURCES, Kind.RESOURCE) and target.resource:
@@ -70,30 +73,33 @@ def below(type: str, inline: Inline) -> Iterator[str]:
         yield from below(child, deeper)
 
 
-def _group(type: GroupType) -> Inline:
+def _group(type: GroupType) -> Inlineable:
     return {name: _resource(resource) for name, resource in type.resources.items()}
 
 
-def _resource(type: ResourceType) -> Inline:
-    return {**_version(type), "meta": {}, "versions": _version(type)}
+def _resource(type: ResourceType) -> Inlineable:
+    return {**_version(type), "meta": None, "versions": _version(type)}
 
 
-def _version(type: ResourceType) -> Inline:
-    return {type.singular: {}} if type.hasdocument else {}
+def _version(type: ResourceType) -> Inlineable:
+    return {type.singular: None} if type.hasdocument else {}
 
 
-def _choose(chosen: Inline, possible: Inline, path: str) -> None:
+def _choose(chosen: Inline, everything: Inlineable, path: str) -> None:
     *steps, last = path.split(".")
     if not all(_STEP.match(step) for step in steps) or not (last == "*" or _STEP.match(last)):
         raise problems.BadInline(value=path, error_detail="names joined by dots are needed, * only as the last of them")
+    possible: Inlineable | None = everything
     for step in steps if last == "*" else (*steps, last):
-        if step not in possible:
+        if possible is None or step not in possible:
             raise problems.InlineNoninlineable(name=path)
         chosen, possible = chosen.setdefault(step, {}), possible[step]
     if last == "*":
+        if possible is None:
+            raise problems.InlineNoninlineable(name=path)
         _merge(chosen, possible)
 
 
-def _merge(chosen: Inline, more: Inline) -> None:
+def _merge(chosen: Inline, more: Inlineable) -> None:
     for name, deeper in more.items():
-        _merge(chosen.setdefault(name, {}), deeper)
+        _merge(chosen.setdefault(name, {}), deeper or {})

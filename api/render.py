@@ -1,12 +1,14 @@
 """Entity rows as JSON: API view, or document view with `doc`.
 
 Rows come in tree order and go out in one pass: an entity's own members are cut from its stored text, its nested
-collections are spliced in before the closing brace. Nothing is held but the row at hand and the one after it.
+collections are spliced in before the closing brace. Only the current row and the next one are held, and the Versions of
+one Resource where a filter may have left out the default one.
 Spec: core 1.0-rc4, "Design: JSON Serialization", "Doc Flag", "Registry Collections".
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -90,19 +92,27 @@ class Ahead:
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows = iter(rows)
+        self._held: deque[Row] = deque()
         self.next: Row | None = next(self._rows, None)
 
     def take(self) -> Row:
         """The next row; there has to be one."""
         row = self.next
         assert row is not None, "more is shown than was found"
-        self.next = next(self._rows, None)
+        self.next = self._held.popleft() if self._held else next(self._rows, None)
         return row
 
     def of(self, parent: str, type: str) -> Iterator[Row]:
         """The next rows, as long as they are members of one collection."""
         while self.next is not None and self.next.type == type and self.next.parent == parent:
             yield self.take()
+
+    def has(self, id: str | None, parent: str, type: str) -> bool:
+        """Whether one is among the next members of a collection. Holds these until they are taken."""
+        found = list(self.of(parent, type))
+        self._held.extendleft(reversed([*found, *filter(None, (self.next,))]))
+        self.next = self._held.popleft() if self._held else None
+        return any(row.id == id for row in found)
 
 
 Entity = Callable[[Row], Iterator[str]]
@@ -185,7 +195,7 @@ class Renderer:
             self._add_document(shown, row, type, inline)
         shown["metaurl"] = self._look.reference(f"{row.xid}/meta", included="meta" in inline)
         if "meta" in inline:
-            shown["meta"] = "{" + joined(self._meta(row, type, meta, versions="versions" in inline)) + "}"
+            shown["meta"] = "{" + joined(self._meta(row, type, meta, "versions" in inline)) + "}"
         shown["versionscount"] = count
         return shown
 
@@ -272,8 +282,14 @@ class Renderer:
             shown[name] = value
             if name == "defaultversionid":
                 xid = f"{row.xid}/versions/{default}"
-                shown["defaultversionurl"] = self._look.reference(xid, _suffix(type), versions)
+                included = versions and self._includes(row, default)
+                shown["defaultversionurl"] = self._look.reference(xid, _suffix(type), included)
         return shown
+
+    def _includes(self, row: Row, versionid: str | None) -> bool:
+        """Whether an answer that has a Resource's Versions has one of them: a filter may leave it out."""
+        filtered = self._look.doc and self._look.narrowing is not None
+        return not filtered or self._rows.has(versionid, row.xid, f"{row.type}.versions")
 
     def _identified(
         self, ids: Members, row: Row, own: Mapping[str, str] = {}, suffix: str = "", below: str = ""

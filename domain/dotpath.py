@@ -78,8 +78,10 @@ def _step(found: re.Match[str]) -> Step:
         return int(found["index"])
     if found["item"]:
         return Wild.ITEM
-    if found["name"]:
-        return Wild.MEMBER if found["name"] == "*" else found["name"]
+    if name := found["name"]:
+        if "*" in name and name != "*":
+            raise ValueError(f"a star is a step of its own or stands in quotes, not in {name!r}")
+        return Wild.MEMBER if name == "*" else name
     return _ESCAPED.sub(r"\1", found["single"] if found["single"] is not None else found["double"])
 
 

@@ -35,7 +35,7 @@ _OPERATORS: Final = {
 _NUMERIC: Final = frozenset(("decimal", "integer", "uinteger"))
 _NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,6})?\Z")
 _STAR: Final = re.compile(r"(\\\*)|(\*)")
-_NAME: Final = re.compile(r"[\w:.*\-]+\Z")
+_NAME: Final = re.compile(r"(?:\*|[\w:.\-]+)\Z")
 #: A path up to the leftmost operator outside of brackets, quotes inside brackets respected.
 _EXPRESSION: Final = re.compile(
     r"""(?P<path>(?:[^\[=!<>]|!(?!=)|\[(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^'"\]]*)\])*)"""
