@@ -81,6 +81,7 @@ def _typed(media_type: str) -> tuple[bytes, bytes]:
 
 #: Events of an array that asks for no number.
 PAGE: Final = 1000
+_JSON: Final = Form(JSON, _array, b"[", b"]", PAGE)
 _LINES: Final = Form(_typed(NDJSON), _lines)
 _EVENT_STREAM: Final = Form(_typed(EVENT_STREAM), _server_sent, endless=True)
 #: The forms of each feed by media type, the one for whoever does not ask first.
@@ -88,9 +89,10 @@ FORMS_OF_EVENTS: Final = {
     CLOUDEVENTS_BATCH: Form(_typed(CLOUDEVENTS_BATCH), _array, b"[", b"]", PAGE),
     NDJSON: _LINES,
     EVENT_STREAM: _EVENT_STREAM,
+    "application/json": _JSON,
 }
 FORMS_OF_LOG: Final = {
-    "application/json": Form(JSON, _array, b"[", b"]", PAGE),
+    "application/json": _JSON,
     NDJSON: _LINES,
     EVENT_STREAM: _EVENT_STREAM,
 }

@@ -108,9 +108,9 @@ def _gives(says: str, content: Mapping[str, Schema], *names: str) -> Schema:
     return {"description": says, "headers": headers("Link", *names), "content": bodies}
 
 
-def _fed(array: str, items: Schema) -> Schema:
-    """The forms of a feed."""
-    forms = {array: {"type": "array", "items": items}, NDJSON: TEXT, EVENT_STREAM: TEXT}
+def _fed(items: Schema, *arrays: str) -> Schema:
+    """The forms of a feed. arrays: the media types of those that are a JSON array."""
+    forms = {**{name: {"type": "array", "items": items} for name in arrays}, NDJSON: TEXT, EVENT_STREAM: TEXT}
     return {"200": _gives("Events, and a Link with the relation `next` to those behind them.", forms)}
 
 
@@ -122,14 +122,14 @@ PATHS: Final[dict[str, dict[str, Any]]] = {
         "events",
         "Read or follow what has happened, as CloudEvents",
         _in_query(_GOING_ON, _CHOOSING),
-        _fed(CLOUDEVENTS_BATCH, _EVENT),
+        _fed(_EVENT, CLOUDEVENTS_BATCH, "application/json"),
         _FED,
     ),
     "/-/log": _get(
         "log",
         "Read or follow the log itself, interaction by interaction",
         _in_query(_GOING_ON, _CARRIED),
-        _fed("application/json", {"anyOf": [_INTERACTION, _DOCUMENT, _STORED]}),
+        _fed({"anyOf": [_INTERACTION, _DOCUMENT, _STORED]}, "application/json"),
         _FED,
     ),
     "/-/log/head": _get(

@@ -17,6 +17,7 @@ NOW = "2026-01-02T03:04:05.000000Z"
 BATCH = "application/cloudevents-batch+json"
 NDJSON = "application/x-ndjson"
 EVENT_STREAM = "text/event-stream"
+JSON = "application/json"
 Json = Any
 
 
@@ -185,7 +186,9 @@ def test_filters(api: Api, query: str, wanted: list[int]) -> None:
         ("application/*;q=0.5, application/X-NDJSON", NDJSON),
         (f"{BATCH};q=0, */*", NDJSON),
         ("text/html", None),
-        ("application/json", None),
+        (JSON, "application/json; charset=utf-8"),
+        (f"{JSON}, {BATCH};q=0.9", "application/json; charset=utf-8"),
+        (f"{JSON}, {BATCH}", BATCH),
         (f"{NDJSON};q=0", None),
     ],
 )
@@ -198,10 +201,17 @@ def test_forms(api: Api, accept: str | None, form: str | None) -> None:
             "type": f"{BASE}/-/docs#not_acceptable",
             "status": 406,
             "title": 'For "/-/events", the HTTP header "Accept" names none of the media types that there are: '
-            f"{BATCH}, {NDJSON}, {EVENT_STREAM}.",
+            f"{BATCH}, {NDJSON}, {EVENT_STREAM}, {JSON}.",
             "subject": "/-/events",
-            "args": {"list": f"{BATCH}, {NDJSON}, {EVENT_STREAM}"},
+            "args": {"list": f"{BATCH}, {NDJSON}, {EVENT_STREAM}, {JSON}"},
         }
+
+
+def test_the_json_form_is_the_batch_under_another_name(api: Api) -> None:
+    # EV-23: the same array, pages and links included, for clients that ask for JSON
+    for query in ("", "?limit=2", "?subject=/dirs/d1&limit=1"):
+        batch, plain = (api.done("GET", f"/-/events{query}", accept=accept) for accept in (BATCH, JSON))
+        assert (plain.content, plain.headers["link"]) == (batch.content, batch.headers["link"])
 
 
 @pytest.mark.parametrize(
