@@ -16,11 +16,12 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from api.console.link_check import Checked, checked
 from api.console.lines import Column, printable, show_json
 from api.console.lines import show as show_lines
 from api.console.linking import links_of
 from api.console.options import Database, existing, settings_with
-from api.console.outcome import Misused
+from api.console.outcome import Misused, Refused
 from api.console.surfaces import Console
 from domain.jsontext import InvalidJson, dumps, loads
 from domain.links.link import COLLECTION
@@ -130,17 +131,21 @@ def status(
     """Print how links go: id, state, positions and seconds behind, last contact, verdict, conflicts, last error.
 
     The verdict is `equal` where the other registry, as far as it was taken in, has the same as this one, and `differs`
-    with the first entity that is not the same; `unknown` where nobody can tell.
+    with the first entity that is not the same; `unknown` where nobody can tell. With --check the exit code is 1 unless
+    each link that brings a log has the verdict `equal`; a promoted one does not count.
 
     Example: annals replicate status primary --check
     """
     with _console(database) as console:
         wanted = [id] if id is not None else [each["id"] for each in console.ask("GET", COLLECTION)]
-        found = [console.ask(*_looking(each, check)) for each in wanted]
+        looks = [checked(console, each) if check else Checked(console.ask("GET", _path(each)), None) for each in wanted]
+    found = [look.link for look in looks]
     if as_json:
         _print([{"id": each["id"], **each["status"]} for each in found])
-        return
-    show_lines(_STATUS, map(_row, found))
+    else:
+        show_lines(_STATUS, map(_row, found))
+    if wrong := [look.wrong for look in looks if look.wrong]:
+        raise Refused(f"{', '.join(wrong)}.")
 
 
 @replicate.command()
@@ -201,10 +206,6 @@ def _sure(yes: bool, question: str) -> None:
 
 def _path(id: str) -> str:
     return f"{COLLECTION}/{id}"
-
-
-def _looking(id: str, check: bool) -> tuple[str, str]:
-    return ("POST", f"{_path(id)}/actions/check") if check else ("GET", _path(id))
 
 
 def _filter(text: str) -> Any:

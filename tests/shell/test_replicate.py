@@ -199,6 +199,41 @@ def test_a_repair(annals: Annals, url: str, primary: str, monkeypatch: pytest.Mo
     assert (row[1], row[5]) == ("active", "equal")
 
 
+def test_a_check_prints_its_rows_and_exits_by_the_verdict(annals: Annals, url: str, primary: str) -> None:
+    # LEG-913: whoever asks whether both hold the same gets a row for each link, whatever comes out, and an exit code
+    def checked(*ids: str) -> tuple[int, dict[str, str], str]:
+        ended = annals("replicate", "status", *ids, "--check", "--database", url)
+        rows = [line.split("\t") for line in ended.out.splitlines()]
+        return ended.code, {row[0]: row[5] for row in rows}, ended.err
+
+    def add(id: str, other: str, mode: str, group: str) -> None:
+        options = ("--mode", mode, "--group", f"/schemagroups/{group}", "--database", url)
+        assert annals("replicate", "add", id, other, *options).code == 0
+
+    add("out", "http://127.0.0.1:1", "push", "o")
+    assert checked() == (0, {"out": ""}, "")
+    add("equal", primary, "pull", "a")
+    assert checked() == (0, {"equal": "equal", "out": ""}, "")
+    add("lost", "http://127.0.0.1:1", "pull", "b")
+    add("in", "http://127.0.0.1:2", "receive", "c")
+    add("other", primary.replace("127.0.0.1", "localhost"), "pull", "g")
+    differs = {"other": "differs /schemagroups/g"}
+    code, rows, said = checked()
+    assert (code, rows) == (1, {"equal": "equal", "in": "unknown", "lost": "unknown", "out": "", **differs})
+    assert said.endswith("in cannot be compared, lost cannot be compared, other differs.\n")
+    assert checked("equal")[:2] == (0, {"equal": "equal"})
+    assert checked("lost")[:2] == (1, {"lost": "unknown"})
+    assert checked("other")[:2] == (1, differs)
+    ended = annals("replicate", "status", "lost", "--check", "--json", "--database", url)
+    found = json.loads(ended.out)
+    assert (ended.code, found["id"], found["verdict"]) == (1, "lost", "unknown")
+    assert "does not answer" in found["error"]
+    assert checked("none")[0] == 1
+    assert annals("replicate", "promote", "other", "--database", url).code == 0
+    assert checked("other")[:2] == (0, differs)
+    assert annals("replicate", "status", "lost", "--database", url).code == 0
+
+
 def test_links_by_setting(annals: Annals, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # LEG-901: a server makes the links that its setting names, once, and keeps what was done with them since
     def served(links: Any) -> tuple[int, Any]:
