@@ -16,9 +16,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from api.console.link_check import Checked, checked
 from api.console.lines import Column, printable, show_json
 from api.console.lines import show as show_lines
+from api.console.link_check import Checked, checked
 from api.console.linking import links_of
 from api.console.options import Database, existing, settings_with
 from api.console.outcome import Misused, Refused
