@@ -269,7 +269,7 @@ def test_links_by_setting_of_several_processes(postgres_url: str, tmp_path: Path
         home.mkdir()
     with ExitStack() as stack, ThreadPoolExecutor(len(homes)) as pool:
         for served in pool.map(lambda home: stack.enter_context(serving(postgres_url, home, **settings)), homes):
-            assert httpx.get(f"{served.url}/-/readyz").is_success
+            assert httpx.get(f"{served.url}/-/readyz", timeout=60).is_success
     with closing(Store(postgres_url)) as store:
         assert [event.xid for _, event in store.events(0, 1000) if event.xid.startswith("/-/links")] == [
             "/-/links/primary"
