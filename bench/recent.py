@@ -102,6 +102,9 @@ class RecentWorld:
     def sources(self, xid: str) -> Sequence[str]:
         return ()
 
+    def prefetch_sources(self, names: Iterable[str]) -> None:
+        pass
+
     def verdicts(self, questions: frozenset[Question], documents: Mapping[str, bytes]) -> Verdicts:
         return dict.fromkeys(questions, ())
 

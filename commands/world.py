@@ -40,7 +40,7 @@ DIFFERENCES: Final = (
     " ORDER BY p.revision DESC LIMIT 1)"
     " WHERE h.tree_key >= ? AND h.tree_key < ? AND h.position > ? ORDER BY h.tree_key LIMIT ?"
 )
-_SOURCES: Final = "SELECT xid FROM head WHERE xref = ? ORDER BY tree_key"
+SOURCES: Final = "SELECT xref, xid FROM head WHERE xref {among} ORDER BY tree_key"
 #: Where the newest event about a link is; nothing where there never was one.
 LINKED: Final = "SELECT max(position) FROM head WHERE tree_key >= '{}' AND tree_key < '{}'".format(
     *xids.subtree(links.COLLECTION)
@@ -138,6 +138,7 @@ class SqlWorld:
         self._known: dict[str, Known] = {}
         self._unsettled: set[str] = set()
         self._pointers: bool | None = None
+        self._sources: dict[str, list[str]] = {}
         #: Answers to the questions about documents that the command at hand asks.
         self.answers: Verdicts = {}
 
@@ -222,11 +223,18 @@ class SqlWorld:
 
     def sources(self, xid: str) -> Sequence[str]:
         """See World. Cost: none where there are no pointers at all, which is asked once."""
+        self.prefetch_sources((xid,))
+        return self._sources.get(xid, [])
+
+    def prefetch_sources(self, names: Iterable[str]) -> None:
         if self._pointers is None:
             self._pointers = bool(sql.run(self._connection, _POINTERS).fetchone())
         if not self._pointers:
-            return []
-        return [row[0] for row in sql.run(self._connection, _SOURCES, (xid,))]
+            return
+        for some in sql.chunks(sorted({name for name in names if name not in self._sources})):
+            self._sources |= {name: [] for name in some}
+            for target, source in sql.run(self._connection, SOURCES, (sql.values(self._connection, some),)):
+                self._sources[target].append(source)
 
     def document(self, sha256: str) -> bytes:
         found = sql.value(self._connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,))
@@ -263,6 +271,7 @@ class SqlWorld:
             self._model = self._model_hash = None
         elif event.type == links.TYPE:
             self._linked = self._links = None
+        self._sources.clear()
         if pointer(event) is not None:
             self._pointers = True
 
@@ -277,6 +286,7 @@ class SqlWorld:
         self._unsettled.clear()
         self._model = self._model_hash = None
         self._linked = self._links = None
+        self._sources.clear()
 
     def _never_owned(self, xid: str) -> bool:
         """Whether it is known that the owner never existed, so that nothing below it ever did."""

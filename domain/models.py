@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from domain import capabilities
 from domain import xid as xids
 from domain.changes import ChangeSet
-from domain.drafts import ResourceDraft, VersionDraft
+from domain.drafts import GroupDraft, ResourceDraft, VersionDraft
 from domain.entities import Entity
 from domain.images import Facts
 from domain.jsontext import Json
 from domain.model import GroupType, Model, compile_model
 from domain.model.compare import changed_types, related_types
+from domain.model.narrowing import in_force
 from domain.problems import (
     CapabilityError,
     HasdocumentViolation,
@@ -91,6 +92,7 @@ def entities_comply(changes: ChangeSet) -> None:
 def _affected(changes: ChangeSet) -> Iterator[str]:
     types = changed_types(changes.world.model, changes.model)
     types |= related_types(changes.world.model, types)
+    types |= {type.partition(".")[0] for type in types}  # a Group's constraints name attributes of its Resource types
     if xids.REGISTRY in types:
         yield xids.REGISTRY
     for type in sorted(types - {xids.REGISTRY}):
@@ -102,9 +104,14 @@ def _comply(changes: ChangeSet, xid: str) -> None:
     if xid == xids.REGISTRY:
         changes.registry().comply()
     elif kind == 0:
-        changes.group(xid).comply()
+        _comply_group(changes, changes.group(xid))
     else:
         _comply_resource(changes, xid)
+
+
+def _comply_group(changes: ChangeSet, group: GroupDraft) -> None:
+    group.comply()
+    in_force(changes.group_type(group.xid), group.attributes.get("constraints"), group.xid)
 
 
 def _comply_resource(changes: ChangeSet, xid: str) -> None:

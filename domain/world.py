@@ -131,6 +131,9 @@ class World(Protocol):
     def sources(self, xid: str) -> Sequence[str]:
         """The xids of the living Resources whose `meta.xref` names this one."""
 
+    def prefetch_sources(self, names: Iterable[str]) -> None:
+        """Announces Resources whose sources will be asked for, so that a store can read them in one go."""
+
     def document(self, sha256: str) -> bytes:
         """The bytes of a stored document."""
 
@@ -241,6 +244,9 @@ class MemoryWorld:
     def sources(self, xid: str) -> Sequence[str]:
         found = self._entities.values()
         return [entity.xid for entity in found if entity.attributes.get("meta", {}).get("xref") == xid]
+
+    def prefetch_sources(self, names: Iterable[str]) -> None:
+        pass
 
     def document(self, sha256: str) -> bytes:
         return self._documents[sha256]

@@ -6,7 +6,8 @@ ENT-155, ENT-156.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from domain import dotpath
@@ -14,25 +15,29 @@ from domain import xid as xids
 from domain.changes import ChangeSet
 from domain.drafts import GroupDraft, ResourceDraft
 from domain.entities import Attributes
-from domain.model import GroupType
 from domain.model.narrowing import Bounds, in_force
 from domain.problems import ConstraintFailure
 from domain.rules.sameness import compared
 
 
 def constraints_hold(changes: ChangeSet) -> None:
-    """Holds all Versions that the change reached against the Groups that bind them.
+    """Holds what the change leaves behind against the Groups that show it.
 
-    A Group whose constraints, or whose attributes that they name, have changed binds all its Resources anew.
+    A Group shows its own Resources, and through pointers those of others (ENT-138): a Version is held against each of
+    them. A Group whose constraints, or whose attributes that they name, have changed binds all its Resources anew.
     Raises: ConstraintFailure, InvalidAttribute.
     """
+    binding = _Binding(changes)
     for group in list(changes.groups.values()):
-        if group.xid != xids.REGISTRY and group.written and not group.deleted:
-            _check_group(changes, group)
-    known: dict[str, Bounds] = {}
-    for resource in list(changes.resources.values()):
-        if not resource.deleted:
-            _check_resource(changes, resource, known)
+        if group.xid != xids.REGISTRY and group.updated and not group.deleted:
+            _bring_in(changes, group, binding.of(group.xid))
+    left = [one for one in changes.resources.values() if not (one.deleted or changes.goes(one.xid))]
+    changes.world.prefetch_sources(one.xid for one in left if one.xref is None)
+    for resource in left:
+        if resource.xref is not None:
+            _check_pointer(changes, resource, resource.xref, binding)
+        else:
+            _check_versions(changes, resource, binding)
 
 
 def defaults_in(changes: ChangeSet, resource: ResourceDraft) -> Mapping[tuple[str, ...], Any]:
@@ -50,11 +55,41 @@ def owner_of(resource: str) -> str:
     return xids.join(*xids.segments(resource)[:2])
 
 
-def _check_group(changes: ChangeSet, group: GroupDraft) -> None:
+class _Binding:
+    """The constraints of Groups as the change leaves them; each is worked out once."""
+
+    def __init__(self, changes: ChangeSet) -> None:
+        self._changes = changes
+        self._known: dict[str, Bounds] = {}
+
+    def of(self, group: str) -> Bounds:
+        """What binds all Resources of a Group. Raises: InvalidAttribute."""
+        if group not in self._known:
+            given = self._changes.group(group).attributes.get("constraints")
+            self._known[group] = in_force(self._changes.group_type(group), given, group)
+        return self._known[group]
+
+    def check(self, shown: str, plural: str, versions: Iterable[Attributes], told: _Told) -> None:
+        """Holds Versions against the Group in which a Resource shows them. Raises: ConstraintFailure."""
+        group = owner_of(shown)
+        bounds = _of(self.of(group), plural)
+        if bounds:
+            attributes = self._changes.group(group).attributes
+            for version in versions:
+                _check(version, bounds, attributes, told)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a refusal names. detail: whose constraint it is where that is no Group of the Resource itself."""
+
+    resource: str
+    detail: str | None = None
+
+
+def _bring_in(changes: ChangeSet, group: GroupDraft, bounds: Bounds) -> None:
     """Brings in every Resource that a change of the Group may have put in the wrong (ENT-156)."""
-    type = changes.group_type(group.xid)
-    bounds = in_force(type, group.attributes.get("constraints"), group.xid)
-    if group.before is None or not _differ(group, bounds):
+    if group.new or not _differ(group, bounds):
         return
     for plural in {path[0] for path in bounds}:
         for entity in changes.world.members(f"{group.xid}/{plural}"):
@@ -71,30 +106,26 @@ def _differ(group: GroupDraft, bounds: Bounds) -> bool:
     return any(dotpath.find(before, path) != dotpath.find(after, path) for path in named)
 
 
-def _check_resource(changes: ChangeSet, resource: ResourceDraft, known: dict[str, Bounds]) -> None:
-    """known: the constraints of Groups that were worked out already."""
-    shown = _pointed_at(changes, resource) if resource.xref is not None else _versions(resource)
-    for group_xid, subject in _binding(changes, resource):
-        if group_xid not in known:
-            known[group_xid] = _bounds(changes, group_xid)
-        bounds = _of(known[group_xid], resource.type.plural)
-        if bounds:
-            group = changes.group(group_xid).attributes
-            for attributes in shown:
-                _check(subject, attributes, bounds, group)
+def _check_versions(changes: ChangeSet, resource: ResourceDraft, binding: _Binding) -> None:
+    """Holds the Versions that the change reached against their own Group and those of the pointers that stay."""
+    versions, plural = _versions(resource), resource.type.plural
+    if not versions:
+        return
+    binding.check(resource.xid, plural, versions, _Told(resource.xid))
+    for source in changes.world.sources(resource.xid):
+        if xids.stream(source) not in changes.resources and not changes.goes(source):
+            binding.check(source, plural, versions, _Told(resource.xid, _whose(changes, source)))
 
 
-def _binding(changes: ChangeSet, resource: ResourceDraft) -> Iterator[tuple[str, str]]:
-    """The Groups that bind a Resource: its own, and those of the pointers that show it (ENT-138)."""
-    yield owner_of(resource.xid), resource.xid
-    if resource.xref is None and not resource.new:
-        for source in changes.world.sources(resource.xid):
-            yield owner_of(source), resource.xid
+def _whose(changes: ChangeSet, source: str) -> str | None:
+    if not changes.context.reads(source):
+        return None
+    return f'"{source}" shows it in "{owner_of(source)}", whose constraint it is'
 
 
-def _bounds(changes: ChangeSet, group: str) -> Bounds:
-    type: GroupType = changes.group_type(group)
-    return in_force(type, changes.group(group).attributes.get("constraints"), group)
+def _check_pointer(changes: ChangeSet, resource: ResourceDraft, target: str, binding: _Binding) -> None:
+    """Holds what a pointer shows against its Group: the Versions of its target, as they are after this change."""
+    binding.check(resource.xid, resource.type.plural, _pointed_at(changes, target), _Told(resource.xid))
 
 
 def _of(bounds: Bounds, plural: str) -> Bounds:
@@ -105,24 +136,26 @@ def _versions(resource: ResourceDraft) -> list[Attributes]:
     return [version.attributes for version in resource.living()]
 
 
-def _pointed_at(changes: ChangeSet, resource: ResourceDraft) -> list[Attributes]:
-    """The Versions that a pointer shows: those of its target, as they are after this change."""
-    assert resource.xref is not None, "asked of pointers only"
-    target = changes.find(resource.xref)
-    if target is None or "xref" in target.attributes["meta"] or not resource.meta.written:
-        return []
-    changed = changes.resources.get(xids.stream(resource.xref))
-    if changed is not None:
-        changes.load_versions(changed)
-        return _versions(changed)
-    return [entity.attributes for entity in changes.world.members(target.xid + "/versions")]
+def _pointed_at(changes: ChangeSet, target: str) -> Iterator[Attributes]:
+    """The Versions of a Resource that is no pointer itself; read when they are asked for."""
+    draft = changes.resources.get(xids.stream(target))
+    if changes.goes(target):
+        return
+    if draft is not None:
+        if draft.xid == target and draft.xref is None:
+            changes.load_versions(draft)
+            yield from _versions(draft)
+        return
+    entity = changes.find(target)
+    if entity is not None and "xref" not in entity.attributes["meta"]:
+        yield from (version.attributes for version in changes.world.members(f"{target}/versions"))
 
 
-def _check(subject: str, attributes: Attributes, bounds: Bounds, group: Attributes) -> None:
+def _check(version: Attributes, bounds: Bounds, group: Attributes, told: _Told) -> None:
     for path, row in bounds.items():
-        value = compared(path, dotpath.find(attributes, path))
+        value = compared(path, dotpath.find(version, path))
         if row.get("enum") and value is not None and value not in [compared(path, each) for each in row["enum"]]:
-            raise ConstraintFailure(subject, path=dotpath.text(path), kind="enum")
+            raise ConstraintFailure(told.resource, path=dotpath.text(path), kind="enum", detail=told.detail)
         wanted = dotpath.find(group, dotpath.parse(row["equals"])) if row.get("equals") else None
         if wanted is not None and value != compared(path, wanted):
-            raise ConstraintFailure(subject, path=dotpath.text(path), kind="equals")
+            raise ConstraintFailure(told.resource, path=dotpath.text(path), kind="equals", detail=told.detail)

@@ -7,8 +7,9 @@ import random
 import pytest
 
 from commands.log import Store, Writing
-from commands.world import MEMBERS, OF_TYPE, SUBTREE
+from commands.world import MEMBERS, OF_TYPE, SOURCES, SUBTREE
 from domain import xid as xids
+from domain.commands import DeleteEntities, WriteTree
 from domain.entities import Entity
 from domain.world import MemoryWorld
 from tests.commands.facts import decide, delete, write
@@ -36,6 +37,25 @@ def test_both_worlds_agree(store: Store) -> None:
                 agree(tx, memory)
     with store.writing() as tx:
         agree(tx, memory)
+
+
+def test_both_worlds_agree_about_pointers(store: Store) -> None:
+    """ENT-138: asked for one by one or in one go, before and after a pointer moves or goes in the same transaction."""
+    targets, memory = ["/dirs/a/files/x", "/dirs/a/files/none", "/dirs/A/files/x"], MemoryWorld()
+    orders: list[WriteTree | DeleteEntities] = [
+        write("/dirs/a", "/dirs/b", *targets[:1]),
+        write("/dirs/b/files/s", "/dirs/b/files/r", meta={"xref": targets[0]}),
+        write("/dirs/b/files/s", meta={"xref": targets[1]}),
+        delete("/dirs/b/files/r"),
+    ]
+    with store.writing() as tx:
+        for order in orders:
+            tx.world.prefetch_sources(targets[:2])
+            assert [tx.world.sources(target) for target in targets] == [memory.sources(target) for target in targets]
+            context = tx.context()
+            recorded = tx.append(decide(order, tx.world, context), context, order)
+            memory.extend(event for _, event in recorded.events)
+        assert [list(tx.world.sources(target)) for target in targets] == [[], ["/dirs/b/files/s"], []]
 
 
 def owners(name: str) -> list[str]:
@@ -101,4 +121,15 @@ def test_collections_are_found_by_index(
     assert len(steps) == 2
     assert steps[0].startswith("SEARCH h USING") and steps[0].endswith(index)
     assert steps[1] == "SEARCH l USING INTEGER PRIMARY KEY (rowid=?)"
+    store.close()
+
+
+def test_pointers_are_found_by_index(sqlite_url: str) -> None:
+    """What points at some Resources costs what there is of it, not what the registry holds."""
+    store = Store(sqlite_url)
+    store.create()
+    with store.engine.connect() as connection:
+        statement = SOURCES.format(among="IN (SELECT value FROM json_each(?))")
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", ('["/dirs/a/files/x"]',)).all()
+    assert plan[0][-1] == "SEARCH head USING INDEX head_sources (xref=?)"
     store.close()

@@ -107,6 +107,28 @@ def test_a_model_that_constrains_what_is_stored_is_refused() -> None:
     assert problem.value.name == "constraint_failure"
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"constraints": {"pens.ink": {"enum": ["red"]}}},
+        {"constraints": {"pens.ink": {"equals": "name"}}},
+        {"attributes": {"label": {"type": "string"}}},
+        {"resources": {"pens": {"singular": "pen", "hasdocument": False}}},
+        {"resources": {}},
+    ],
+)
+def test_a_model_has_to_fit_the_constraints_that_groups_have(change: dict[str, Any]) -> None:
+    # ENT-155, MOD-93, P-12: a Group without Resources too, because none could be written there any more
+    made = registry({})
+    made.put("/boxes/b1", {"constraints": {"pens.ink": {"enum": ["blue"], "equals": "color"}}})
+    before = len(made.log)
+    with pytest.raises(Problem) as problem:
+        made.model({"groups": {"boxes": {**BOX, **change}}})
+    assert problem.value.name == "model_compliance_error"
+    assert str(problem.value.detail).startswith("/boxes/b1: The attribute \"constraints['pens.ink']")
+    assert len(made.log) == before
+
+
 def test_the_groups_of_pointers_bind_their_target() -> None:
     # ENT-138: a write to the target can fail because of a Group that shows it; so can pointing there
     made = registry({})
