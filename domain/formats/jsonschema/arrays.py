@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from domain.formats.contract import Incompatibility
 from domain.formats.jsonschema.case import Case
@@ -95,14 +95,24 @@ def _unevaluated(comparison: Comparison, reader: Node, asked: Node, case: Case) 
 
 def _evaluated(comparison: Comparison, node: Node, case: Case) -> int | None:
     """How many items from the first a schema looks at for certain; None: all."""
-    most = len(node.prefix)
     if node.items is not None:
         return None
-    below = [*node.all_of, *([node.ref] if node.ref else [])]
-    below += [each for each in (*node.any_of, *node.one_of) if not comparison.accepts(each, case)]
-    for each in below:
-        found = None if each.unevaluated_items is not None else _evaluated(comparison, each, case)
-        if found is None:
-            return None
-        most = max(most, found)
-    return most
+    found: list[int | None] = [len(node.prefix)]
+    found += [_beneath(comparison, each, case) for each in (*node.all_of, *([node.ref] if node.ref else []))]
+    for branches in (node.any_of, node.one_of):
+        # One of them holds, whichever; and those that accept the whole case do.
+        found += [_fewest(_beneath(comparison, each, case) for each in branches)]
+        found += [_beneath(comparison, each, case) for each in branches if not comparison.accepts(each, case)]
+    if node.then is not None and node.otherwise is not None:
+        found += [_fewest(_beneath(comparison, each, case) for each in (node.then, node.otherwise))]
+    return None if None in found else max(each for each in found if each is not None)
+
+
+def _beneath(comparison: Comparison, node: Node, case: Case) -> int | None:
+    return None if node.unevaluated_items is not None else _evaluated(comparison, node, case)
+
+
+def _fewest(counts: Iterable[int | None]) -> int | None:
+    """The least of some counts, None being more than any number; 0 of no counts."""
+    given = list(counts)
+    return min((each for each in given if each is not None), default=None if given else 0)

@@ -1,10 +1,10 @@
 """What a writer emits: its schema taken apart into cases, each a plain conjunction of schemas.
 
-Closed world (SC-36): producers emit only declared members. A schema that leaves members open, by silence or by
-`additionalProperties: true`, has no others than it declares, in each of its alternatives for itself. Two kinds of open
-content are declared nevertheless: `additionalProperties` with a schema that says something, and `true` where no member
-is declared by name, as that is how maps of anything are written. And a schema that says nothing of objects at all, not
-even by a type, stands for anything, objects with any members included.
+Closed world (SC-36): producers emit only declared members. A schema that declares members, by name or by a pattern,
+and leaves others open, by silence or by `true`, has no others than it declares, in each of its alternatives for itself.
+Open content is declared nevertheless by `additionalProperties` or `unevaluatedProperties` with a schema that says
+something. And a schema that declares no member and refuses none stands for any object: `{"type": "object"}` and `{}`
+are how free content is written, as a producer that emits empty objects only needs no schema.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from functools import cached_property
+from itertools import islice
 from typing import Any, Final
 
 from domain.formats.contract import Spot
@@ -32,7 +33,8 @@ Nodes = tuple[Node, ...]
 class Case:
     """Values that all of `nodes` allow and none of `negated`.
 
-    closed: whether members that nothing declares are never there. loose: whether more schemas may look at the value.
+    closed: whether all that declares members is known, so that in an object with declared members no others are there.
+    loose: whether more schemas may look at the value.
     """
 
     nodes: Nodes
@@ -43,7 +45,6 @@ class Case:
 
     def __post_init__(self) -> None:
         self.loose = self.loose or any(node.remote is not None for node in self.nodes)
-        self.closed = self.closed and any(_speaks_of_objects(node) for node in self.nodes)
 
     @cached_property
     def kinds(self) -> frozenset[str]:
@@ -82,7 +83,9 @@ class Case:
 
     @cached_property
     def max_items(self) -> int | None:
-        return min((node.max_items for node in self.nodes if node.max_items is not None), default=None)
+        stated = [node.max_items for node in self.nodes if node.max_items is not None]
+        refused = (index for index in range(self.positions + 1) if any(node.never for node in self.item(index)))
+        return min([*stated, *islice(refused, 1)], default=None)
 
     @cached_property
     def required(self) -> frozenset[str]:
@@ -108,22 +111,51 @@ class Case:
             for below in _of_member(node, name):
                 if not below.free:
                     found[id(below)] = below
+        found.update((id(below), below) for below in self._leftover(name) if not below.free)
         return tuple(found.values())
+
+    @cached_property
+    def declares(self) -> bool:
+        """Whether members that no schema declares are never there."""
+        return self.closed and any(node.properties or node.by_pattern for node in self.nodes)
 
     @cached_property
     def extras(self) -> Nodes | None:
         """The schemas of members without a declared name; None where there are no such members."""
         found = [node.additional for node in self.nodes if node.additional is not None]
-        unevaluated = [node.unevaluated for node in self.nodes if node.unevaluated is not None]
-        if not self.loose and len(unevaluated) == 1:
-            found += unevaluated  # of several, one may have looked at what another has left
+        found += [node.unevaluated for node in self._with_unevaluated if node.unevaluated is not None]
         if any(node.never for node in found):
             return None
         saying = tuple(node for node in found if not node.free)
-        if saying or not self.closed:
-            return saying
-        named = any(node.properties or node.by_pattern for node in self.nodes)
-        return () if found and not named else None
+        return saying if saying or not self.declares else None
+
+    @cached_property
+    def _with_unevaluated(self) -> list[Node]:
+        """The schemas with `unevaluatedProperties` that holds for some members: nothing else looks at all of them."""
+        if self.loose and not self.closed:
+            return []
+        return [
+            node
+            for node in self.nodes
+            if node.unevaluated is not None
+            and not any(
+                each.additional is not None or (each.unevaluated is not None and each is not node)
+                for each in _beside(node, self._inside)
+            )
+        ]
+
+    def _leftover(self, name: str) -> Iterator[Node]:
+        """What those among them that have it hold for a member ask of it."""
+        # A member that is required may be what an unknown alternative looks at, so that one has to be there as well.
+        inside = None if self.loose and name in self.required else self._inside
+        for node in self._with_unevaluated:
+            looked_at = any(_looks_at(each, name) for each in _beside(node, inside))
+            if node.unevaluated is not None and not looked_at:
+                yield node.unevaluated
+
+    @cached_property
+    def _inside(self) -> frozenset[int]:
+        return frozenset(map(id, self.nodes))
 
     @cached_property
     def patterns(self) -> list[tuple[str, Node]]:
@@ -145,19 +177,26 @@ class Case:
         for node in self.nodes:
             below = node.prefix[index] if index < len(node.prefix) else node.items
             found += [below] if below is not None and not below.free else []
-        return (*found, *self._unevaluated_items(index))
+        return (*found, *(below for first, below in self._unevaluated_items if index >= first))
 
-    def _unevaluated_items(self, index: int) -> Iterator[Node]:
-        if self.loose or any(node.items is not None or node.contains is not None for node in self.nodes):
-            return
-        found = [node.unevaluated_items for node in self.nodes if node.unevaluated_items is not None]
-        if index >= self.positions and len(found) == 1:
-            yield from found
+    @cached_property
+    def _unevaluated_items(self) -> list[tuple[int, Node]]:
+        """The schemas that hold for items which no schema in the same place looks at, and from which item on."""
+        found: list[tuple[int, Node]] = []
+        for node in self.nodes:
+            if node.unevaluated_items is not None:
+                beside = list(_beside(node, None if self.loose else self._inside))
+                if not any(each.items is not None or each.contains is not None for each in beside) and not any(
+                    each.unevaluated_items is not None for each in beside if each is not node
+                ):
+                    found.append((max(len(each.prefix) for each in beside), node.unevaluated_items))
+        return found
 
-    @property
+    @cached_property
     def positions(self) -> int:
         """How many items have a schema of their own."""
-        return max((len(node.prefix) for node in self.nodes), default=0)
+        stated = [len(node.prefix) for node in self.nodes]
+        return max(stated + [first for first, _ in self._unevaluated_items], default=0)
 
     def with_node(self, name: str, *nodes: Node) -> Case:
         """The part of the case that further schemas hold for. name: the same for the same schemas."""
@@ -181,11 +220,24 @@ class Case:
         return next((node for node in self.nodes if node.ref is None), self.nodes[0]).spot()
 
 
-def _speaks_of_objects(node: Node) -> bool:
-    """Whether a schema declares anything of objects, if only whether there are some."""
-    if node.kinds is not None or node.allowed is not None or node.properties or node.by_pattern or node.required:
+def _beside(start: Node, inside: frozenset[int] | None) -> Iterator[Node]:
+    """A schema and those that look at the same value because of it. inside: the only ones that hold; None: all may."""
+    seen, waiting = {id(start)}, [start]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for below in node.in_place():
+            held = below is not node.negated and (inside is None or id(below) in inside)
+            if held and id(below) not in seen:
+                seen.add(id(below))
+                waiting.append(below)
+
+
+def _looks_at(node: Node, name: str) -> bool:
+    """Whether a schema may look at a member."""
+    if name in node.properties or node.additional is not None:
         return True
-    return node.additional is not None or node.names is not None or node.unevaluated is not None
+    return any(matches(pattern, name) is not False for pattern in node.by_pattern)
 
 
 def _of_member(node: Node, name: str) -> Iterator[Node]:

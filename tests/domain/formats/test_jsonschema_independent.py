@@ -30,8 +30,8 @@ def questions() -> dict[str, tuple[str, Any, Any]]:
     """Reader and writer of every row in both directions, with the release."""
     found: dict[str, tuple[str, Any, Any]] = {}
     for row in TABLE["changes"]:
-        found[f"{row['what']} B"] = ("draft-07", row["newer"], row["older"])
-        found[f"{row['what']} F"] = ("draft-07", row["older"], row["newer"])
+        found[f"{row['what']} B"] = (row.get("name", "draft-07"), row["newer"], row["older"])
+        found[f"{row['what']} F"] = (row.get("name", "draft-07"), row["older"], row["newer"])
     for row in TABLE["keywords"]:
         found[f"{row['what']} W"] = (row.get("name", "draft-07"), row["wide"], row["narrow"])
         found[f"{row['what']} N"] = (row.get("name", "draft-07"), row["narrow"], row["wide"])
