@@ -14,6 +14,7 @@ from domain.changes import ChangeSet
 from domain.commands import IGNORES
 from domain.images import Facts
 from domain.jsontext import Json, dumps
+from domain.links import LINK
 from domain.problems import (
     ActionNotSupported,
     CapabilityError,
@@ -71,6 +72,8 @@ DEFAULTS: Final[dict[str, Json]] = {
     "specversions": [SPECVERSION],
     "versionmodes": ["manual"],
 }
+#: Those that say which documents are let in. The others say how this server is asked.
+OF_DATA: Final = ("compatibilities", "formats")
 #: What a new registry starts with: everything.
 INITIAL: Final[dict[str, Json]] = {
     **DEFAULTS,
@@ -137,13 +140,42 @@ def current(changes: ChangeSet) -> dict[str, Json]:
     return entity.attributes if entity else INITIAL
 
 
+def adopted(given: Mapping[str, Any]) -> dict[str, Json]:
+    """Of another registry's capabilities those of the data, as far as this server offers them.
+
+    What is missing is left out; what is none of the kind stays, for a write to refuse.
+    """
+    found: dict[str, Json] = {}
+    if (named := given.get("formats")) is not None:
+        found["formats"] = [each for each in named if _is_offered(each)] if isinstance(named, list) else named
+    if isinstance(rules := given.get("compatibilities"), dict):
+        kept = {format: _offered_rules(format, each) for format, each in rules.items() if _is_offered(format)}
+        found["compatibilities"] = {format: each for format, each in kept.items() if each}
+    elif rules is not None:
+        found["compatibilities"] = rules
+    return found
+
+
+def _is_offered(format: Any) -> bool:
+    return not isinstance(format, str) or any(_overlap(format, name) for name in OFFERED["formats"])
+
+
+def _offered_rules(format: str, value: Any) -> Json:
+    if not isinstance(value, list):
+        return value
+    known = {rule for name, rules in RULES.items() if _overlap(name, format) for rule in rules}
+    return [each for each in value if not isinstance(each, str) or each.lower() in known]
+
+
 def store(changes: ChangeSet, capabilities: dict[str, Json], differing: tuple[str, ...] = ()) -> None:
-    """Records capabilities as they now are."""
+    """Records capabilities as they now are. A link that writes them brings them from then on (LEG-909)."""
     before = changes.world.get(xids.CAPABILITIES)
+    link = changes.context.link or (before.private.get(LINK) if before else None)
     changes.roots[xids.CAPABILITIES] = Facts(
         xids.CAPABILITIES,
         before.epoch + 1 if before else 1,
         capabilities,
+        {LINK: link} if link else {},
         changed=differing,
         new=before is None,
         updated=before is not None,

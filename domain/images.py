@@ -46,7 +46,7 @@ def registry_facts(draft: GroupDraft, model: Model, previous: Model) -> Iterator
     image = draft.image(specversion="1.0-rc4", **draft.counts(model.groups))
     counts = {f"{plural}count" for plural in (*model.groups, *previous.groups)}
     changed = (_differing(draft.before, image) - counts) | draft.listed
-    yield _fact(draft, image, {}, changed)
+    yield _fact(draft, image, _present({LINK: draft.link}), changed)
 
 
 def group_facts(draft: GroupDraft, type: GroupType | None) -> Iterator[Facts]:

@@ -68,6 +68,7 @@ def write_registry(changes: ChangeSet, body: Mapping[str, Json], how: Manner) ->
     members = _take_collections(given, changes.model.groups, xids.REGISTRY)
     id = registry.before["registryid"] if registry.before else given.get("registryid")
     take_id(given, "registry", str(id), xids.REGISTRY)
+    registry.link = changes.context.link or registry.link
     try:
         registry.write(how.given(given), patch=how.patch, kept={"registryid": id})
     except UnknownAttribute as unknown:

@@ -59,7 +59,7 @@ class Copies:
     def _private(self, xid: str) -> dict[str, Any]:
         """The private members of what a copy is marked by: the Resource that something is or is in, else the Group."""
         segments = xids.segments(xid)
-        if len(segments) < _GROUP:
+        if len(segments) == 1:
             return {}
         marked = segments[: _RESOURCE if len(segments) >= _RESOURCE else _GROUP]
         row = self._readers.quick().entity(xids.join(*marked))

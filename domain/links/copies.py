@@ -1,7 +1,8 @@
 """Who may write what came over a link: the registry that it came from, and nobody else as long as the link is there.
 
 What is followed by its log is in the scope of the link. What came over the standard API or an older one has the link's
-id in the private members of its Group or Resource. Rule LEG-909.
+id in the private members of its Group or Resource, of the registry for its own attributes, or of the capabilities for
+those that rule the data. Rule LEG-909.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from domain import xid as xids
+from domain.capabilities import OF_DATA
 from domain.entities import Entity
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed
 from domain.links import LINK
@@ -71,16 +73,16 @@ def _owns(link: Link, event: EntityEvent, world: World) -> bool:
     if link.follows_log:
         return link.scope.has(event.xid)
     segments = xids.segments(event.xid)
-    if len(segments) < 2:
-        return False
-    top = world.get(xids.join(*segments[: 2 if len(segments) == 2 else 4]))
+    top = world.get(xids.join(*segments[: 2 if len(segments) == 2 else 4]) if segments else xids.REGISTRY)
     if top is None or top.private.get(LINK) != link.id:
         return False
+    if event.xid == xids.CAPABILITIES:
+        return any(top.attributes.get(name) != event.attributes.get(name) for name in OF_DATA)
     return len(segments) > 2 or _wrote(top, event)
 
 
 def _wrote(group: Entity, event: EntityEvent) -> bool:
-    """Whether a Group's own attributes differ: those who add something of their own below a copy do not write it."""
+    """Whether own attributes differ, of a Group or the registry: who adds something below a copy does not write it."""
     if isinstance(event, EntityCreated | EntityDeleted):
         return True
     ignored = _TOUCHED.union(name for name in group.attributes if name.endswith("count"))

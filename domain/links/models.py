@@ -9,11 +9,19 @@ from typing import Any
 from domain.links.scope import Scope
 
 
-def merged(own: Mapping[str, Any], other: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
-    """A modelsource with the Group types that a scope may have Groups of as another modelsource has them."""
+def merged(
+    own: Mapping[str, Any], other: Mapping[str, Any], scope: Scope, *, attributes: bool = False
+) -> dict[str, Any]:
+    """A modelsource with the Group types that a scope may have Groups of as another modelsource has them.
+
+    attributes: whether the registry's own attributes are those of the other one as well.
+    """
     found = deepcopy(dict(own))
     groups = found.setdefault("groups", {})
     for plural, type in (other.get("groups") or {}).items():
         if scope.of_type(plural):
             groups[plural] = deepcopy(type)
+    if attributes:
+        found.pop("attributes", None)
+        found |= {"attributes": deepcopy(other["attributes"])} if other.get("attributes") else {}
     return found

@@ -4,7 +4,8 @@ two, never nests answers and has no export. It counts what it is asked.
     python -m tests.replication.plain
 
 says where it answers. `GET /asked` gives the paths of the requests so far; `POST /refuse` names an xid that it refuses
-to write from then on.
+to write from then on; `POST /say?path=/dirs` has it answer a GET of a path with the body, or again with its own answer
+where that is empty.
 """
 
 from __future__ import annotations
@@ -104,10 +105,11 @@ class Resource:
 
 
 class Plain:
-    """All Groups by id, and what was asked."""
+    """All Groups by id, and what was asked. said: whole answers to GET by path, in place of its own."""
 
     def __init__(self) -> None:
         self.groups: dict[str, Group] = {}
+        self.said: dict[str, bytes] = {}
         self.asked: list[str] = []
         self.refused: set[str] = set()
 
@@ -119,10 +121,15 @@ class Plain:
         if path == "/refuse":
             self.refused.add((await request.body()).decode())
             return JSONResponse({})
+        if path == "/say":
+            self.said[request.query_params["path"]] = await request.body()
+            return JSONResponse({})
         self.asked.append(f"{request.method} {path}")
         details = path.endswith("$details")
         parts = path.removesuffix("$details").strip("/").split("/")
         try:
+            if request.method == "GET" and self.said.get(path):
+                return Response(self.said[path], media_type="application/json")
             if request.method == "GET":
                 return self.read(request, parts, details)
             body = await request.body()

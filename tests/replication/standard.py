@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -46,6 +47,11 @@ class Other:
         """The requests so far, as `GET /dirs`."""
         found: list[str] = self.done("GET", "/asked")
         return found
+
+    def say(self, path: str, body: Any = None) -> None:
+        """Has it answer a GET of a path with a body, JSON or bytes as they are; with its own again for None."""
+        content = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        assert self._client.post("/say", params={"path": path}, content=content).is_success
 
     def refuse(self, xid: str) -> None:
         """Has it refuse writes of a Group or a Resource."""

@@ -313,7 +313,7 @@ def test_an_unchanged_source_is_asked_little(copy: Registry) -> None:
         until(lambda: source.asked().count("GET /model") > 5)
         looks = "\n".join(source.asked()).split("GET /model\n")[1:-1]
         assert "/meta" in looks[0]
-        lists = ["GET /dirs", *["GET /dirs/d/files"] * 3, "GET /dirs/d/notes"]
+        lists = ["GET /", "GET /dirs", *["GET /dirs/d/files"] * 3, "GET /dirs/d/notes"]
         assert [look.split() for look in looks[1:4]] == ["\n".join(lists).split()] * 3
         assert held(copy) == held(source)
 

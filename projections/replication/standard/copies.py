@@ -30,8 +30,10 @@ class Copies:
     look to the next: they are not written again as long as neither side changes.
     """
 
-    def __init__(self, link: Link, tools: Tools, source: Source, tried: dict[str, tuple[bytes, bytes]]) -> None:
-        self.conflicts = Conflicts()
+    def __init__(
+        self, link: Link, tools: Tools, source: Source, tried: dict[str, tuple[bytes, bytes]], conflicts: Conflicts
+    ) -> None:
+        self.conflicts = conflicts
         self._link = link
         self._tools = tools
         self._source = source

@@ -1,7 +1,8 @@
 """Entities as two registries can be compared by them: without what each of them has of its own.
 
 Epochs, URLs, counts, what checks have found and when a Group or a `meta` was last touched belong to the registry that
-says them. All else is handed over: attributes, documents, ids of Versions, births, and when a Version was modified.
+says them, and so do its id and its times. All else is handed over: attributes, documents, ids of Versions, births, and
+when a Version was modified.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ _OF_VERSIONS: Final = _OWN | _OF_RESOURCES | frozenset(("versionid", "isdefault"
 _OF_META: Final = _OWN | frozenset(("modifiedat", "readonly", "defaultversionurl"))
 _OF_DEFAULT: Final = frozenset(("defaultversionid", "defaultversionsticky"))
 _TIMES: Final = ("createdat", "modifiedat")
+_OF_REGISTRY: Final = frozenset(
+    ("specversion", "registryid", "capabilities", "model", "modelsource", "createdat", "modifiedat")
+)
+_BELOW: Final = ("", "url", "count")
 _ABSENT: Final = object()
 
 
@@ -157,9 +162,15 @@ class GroupForm:
 
 def group_form(given: Any, type: GroupType) -> GroupForm:
     """A Group as an answer shows it. Raises: BrokenForm."""
-    below = {f"{plural}{ending}" for plural in type.resources for ending in ("", "url", "count")}
+    below = {f"{plural}{ending}" for plural in type.resources for ending in _BELOW}
     attributes = _shared(given, _OWN | below | {f"{type.singular}id"})
     return GroupForm(attributes, attributes.pop("modifiedat", None))
+
+
+def registry_form(given: Any, plurals: Iterable[str]) -> GroupForm:
+    """A registry's own attributes as an answer shows them. plurals: of its Groups. Raises: BrokenForm."""
+    below = {f"{plural}{ending}" for plural in plurals for ending in _BELOW}
+    return GroupForm(_shared(given, _OWN | _OF_REGISTRY | below))
 
 
 def resource_form(given: Any, type: ResourceType, versions: Iterable[tuple[str, VersionForm]]) -> ResourceForm:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from commands.mapper import EventMapper
 from domain import xid as xids
@@ -21,6 +21,7 @@ from projections.replication.standard.forms import (
     ResourceForm,
     VersionForm,
     group_form,
+    registry_form,
     resource_form,
     version_form,
 )
@@ -52,6 +53,24 @@ class Here:
     def __init__(self, view: View) -> None:
         self._view = view
         self.model = _model(view)
+
+    def registry(self) -> Held[GroupForm]:
+        """The registry's own attributes."""
+        row = self._view.entity(xids.REGISTRY)
+        assert row is not None, "the registry is there before anything else"
+        return _held(registry_form(loads(row.attributes), self.model.groups), row)
+
+    def spoke(self) -> bool:
+        """Whether the registry has lately said something of itself that came over no link."""
+        events = map(_MAPPER.of_row, self._view.log.latest(xids.REGISTRY, _BACK))
+        own = [event.attributes for event in events if LINK not in event.private]
+        return any(registry_form(attributes, _counted(attributes)).attributes for attributes in own)
+
+    def capabilities(self) -> Held[dict[str, Any]]:
+        """The capabilities in force."""
+        row = self._view.entity(xids.CAPABILITIES)
+        assert row is not None, "there are capabilities before anything else"
+        return _held(loads(row.attributes), row)
 
     def groups(self) -> Iterator[str]:
         """The xids of all Groups, in order."""
@@ -105,6 +124,11 @@ class Here:
 
 def _held(form: Form, row: Row) -> Held[Form]:
     return Held(form, _link(row))
+
+
+def _counted(attributes: Mapping[str, Any]) -> list[str]:
+    """The collections that an after-image of the registry counts: the model may have had others then."""
+    return [name.removesuffix("count") for name in attributes if name.endswith("count")]
 
 
 def _birth(event: EntityEvent) -> Birth:

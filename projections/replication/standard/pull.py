@@ -8,13 +8,13 @@ from contextlib import closing
 from typing import Any
 
 from domain import xid as xids
-from domain.commands import ReplaceModel
 from domain.links.link import Link
-from domain.links.models import merged
 from domain.model import compile_model
 from projections.replication.runner import Tools
+from projections.replication.standard.conflicts import Conflicts
 from projections.replication.standard.copies import Copies
 from projections.replication.standard.here import Here
+from projections.replication.standard.registry import Given, RegistryCopy
 from projections.replication.standard.source import Source
 
 
@@ -25,8 +25,9 @@ class StandardPull:
         self._link = link
         self._tools = tools
         self._tried: dict[str, tuple[bytes, bytes]] = {}
+        self._registry = RegistryCopy(link, tools)
         self._model: Mapping[str, Any] | None = None
-        self._types: Sequence[str] = ()
+        self._plurals: Sequence[str] = ()
 
     def run(self) -> None:
         """See `Runner`."""
@@ -38,12 +39,13 @@ class StandardPull:
 
     def look(self, source: Source) -> None:
         """Has this registry hold what the other one has in scope. Raises: RemoteError, BrokenForm, Problem."""
-        self._define(source)
+        conflicts = Conflicts()
+        self._define(source, conflicts)
         source.look()
-        copies = Copies(self._link, self._tools, source, self._tried)
+        copies = Copies(self._link, self._tools, source, self._tried, conflicts)
         for root in _roots(self._link):
             if root != xids.REGISTRY and xids.segments(root)[0] not in source.types:
-                copies.conflicts.add(root, "the other registry has no Groups of this type")
+                conflicts.add(root, "the other registry has no Groups of this type")
                 continue
             groups = source.groups(root)
             if groups is None:
@@ -55,27 +57,31 @@ class StandardPull:
                     return
             copies.end(root)
         source.answers.keep()
-        if copies.conflicts:
+        if conflicts:
             source.forget()  # what stands against something here may go, and then it is to be taken
-        told = copies.conflicts.told()
+        told = conflicts.told()
         self._tools.states.note(self._link.id, 0, lastcontact=time.time(), error=None, conflicts=told)
 
-    def _define(self, source: Source) -> None:
+    def _define(self, source: Source, conflicts: Conflicts) -> None:
         """Has the model say of the link's Groups what the other one says, as often as that changes.
 
         What somebody changes here meanwhile stays until then: two registries that copy from each other would otherwise
         exchange their models for ever.
         """
-        given = source.modelsource()
-        here = Here(self._tools.readers.quick())
-        if given is not None and given != self._model:
-            wanted = merged(here.model.source, given, self._link.scope)
-            if compile_model(wanted).full.get("groups") != here.model.full.get("groups"):
-                self._tools.do(self._link, ReplaceModel(wanted))
-                here = Here(self._tools.readers.quick())
-            known = compile_model(dict(given)).groups
-            self._model, self._types = given, [plural for plural in known if self._link.scope.of_type(plural)]
-        source.model, source.types = here.model, self._types
+        found = source.modelsource()
+        new = found is not None and found != self._model
+        model = found if found is not None else self._model or {}
+        if new:
+            self._plurals = list(compile_model(dict(model)).groups)
+        self._registry.ask(source)
+        self._registry.admit(self._here(), conflicts)
+        self._registry.define(Given(model, new, self._plurals), self._here(), conflicts)
+        self._model = model
+        source.model = self._here().model
+        source.types = [plural for plural in self._plurals if self._link.scope.of_type(plural)]
+
+    def _here(self) -> Here:
+        return Here(self._tools.readers.quick())
 
 
 def _roots(link: Link) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -27,6 +27,8 @@ from projections.replication.standard.forms import (
 
 #: A look through pages takes in everything, however it is listed, the first time and then each so many times.
 THOROUGH: Final = 10
+#: Answers of a server that has no such thing to show.
+_NOTHING: Final = (400, 404, 405, 410, 501)
 
 
 class Listed(NamedTuple):
@@ -59,10 +61,18 @@ class Source:
         try:
             return self.answers.changed(self._model)
         except RemoteError as error:
-            if self._model == "/model" or error.status not in (400, 404, 405, 501):
+            if self._model == "/model" or error.status not in _NOTHING:
                 raise
         self._model = "/model"  # which says the same and more
         return self.answers.changed(self._model)
+
+    def registry(self) -> Mapping[str, Any] | None:
+        """What it says of itself; None where it is what it was when it was kept, or says nothing."""
+        return self._said(self.answers.changed, "/")
+
+    def capabilities(self) -> Mapping[str, Any]:
+        """Its capabilities as it shows them; empty where it shows none."""
+        return self._said(self.answers.object, "/capabilities") or {}
 
     def forget(self) -> None:
         """The next look takes in everything, whether it has changed or not."""
@@ -115,10 +125,18 @@ class Source:
 
     def _capabilities(self) -> tuple[frozenset[str], bool]:
         """The flags that it offers, and whether it exports."""
-        given = self.answers.found("/capabilities") or {}
+        given = self.capabilities()
         flags = given.get("flags")
         apis = {str(name).strip("/") for name in (*_each(given.get("available")), *_each(given.get("apis")))}
         return frozenset(map(str, _each(flags))), "export" in apis
+
+    def _said(self, ask: Callable[[str], dict[str, Any] | None], path: str) -> dict[str, Any] | None:
+        try:
+            return ask(path)
+        except RemoteError as error:
+            if error.status not in _NOTHING:
+                raise
+            return None
 
     def _nested(self, root: str) -> str:
         binary = ["binary"] if "binary" in self._flags else []
