@@ -13,8 +13,8 @@ from typing import Any, Final
 
 Number = int | float | Decimal
 
-#: From here on doubles skip integers, and equal doubles do not make equal numbers.
-EXACT: Final = 2.0**53
+#: Below it, each integer has a double of its own.
+_WHOLE: Final = 2**53
 
 _TIMESTAMP: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:(\.\d*?)0*)?Z\Z", re.ASCII)
 
@@ -40,11 +40,26 @@ def folded(text: str) -> str:
 
 
 def number_sign(one: Number, other: Number) -> int:
-    """-1, 0 or 1 as one number is less than, equal to or more than another; as doubles where those are exact."""
+    """-1, 0 or 1 as one number is less than, equal to or more than another, by all of their digits."""
+    # The nearest doubles are in the order of the numbers, so these are only looked at where the doubles are the same.
     first, second = float(one), float(other)
-    if first == second and abs(second) >= EXACT:
-        return (Decimal(one) > Decimal(other)) - (Decimal(one) < Decimal(other))
-    return (first > second) - (first < second)
+    left, right = (exact(one), exact(other)) if first == second else (first, second)
+    return (left > right) - (left < right)
+
+
+def exact(number: Number) -> Decimal:
+    """The number that stands in JSON: a double is what its shortest text says, as `jsontext` reads and writes it."""
+    return Decimal(repr(number) if isinstance(number, float) else number)
+
+
+def is_rounded(number: Number) -> bool:
+    """Whether the nearest double is not the number itself, so that it says less than the number."""
+    match number:
+        case float():
+            return False
+        case int() if abs(number) < _WHOLE:
+            return False
+    return exact(float(number)) != number
 
 
 def sort_key(value: Any, limit: int) -> tuple[int, float, str]:

@@ -33,7 +33,7 @@ _OPERATORS: Final = {
     ">=": Operator.AT_LEAST,
 }
 _NUMERIC: Final = frozenset(("decimal", "integer", "uinteger"))
-_NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,6})?\Z")
+_NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,18})?\Z")
 _STAR: Final = re.compile(r"(\\\*)|(\*)")
 _NAME: Final = re.compile(r"(?:\*|[\w:.\-]+)\Z")
 #: A path up to the leftmost operator outside of brackets, quotes inside brackets respected.

@@ -7,9 +7,8 @@ last one stays. What is new in whole is written without looking.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
-import orjson
 from sqlalchemy import Connection
 
 from domain import jsontext
@@ -155,12 +154,4 @@ def _leaves(event: EntityEvent) -> dict[str, Leaf]:
 
 
 def _stored_leaves(old: Row) -> dict[str, Leaf]:
-    return {} if old.type in UNINDEXED else leaves(_loads(old.attributes))
-
-
-def _loads(text: str) -> Any:
-    """Doubles are exact enough for leaves; only a number beyond them needs the exact reader."""
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return jsontext.loads(text)
+    return {} if old.type in UNINDEXED else leaves(jsontext.loads_own(old.attributes))

@@ -33,7 +33,7 @@ def order_of(row: Row, sort: Sort) -> tuple[tuple[int, float, str], str]:
 
 
 def document(row: Row) -> Any:
-    """The entity's attributes. Doubles do for most numbers; one beyond them is read exactly."""
+    """The entity's attributes, for what asks for no exact numbers: those that doubles can hold are rounded to them."""
     try:
         found = orjson.loads(row.attributes)
     except orjson.JSONDecodeError:
@@ -46,7 +46,7 @@ def _values(expression: Expression, row: Row, base: str) -> Iterator[Any]:
         start = base if expression.derived.absolute else ""
         return iter((f"{start}{row.xid}{expression.derived.suffix}",))
     exact = expression.sought.number is not None
-    return _reached(jsontext.loads(row.attributes) if exact else document(row), expression.path)
+    return _reached(jsontext.loads_own(row.attributes) if exact else document(row), expression.path)
 
 
 def _reached(value: Any, path: Sequence[Step]) -> Iterator[Any]:

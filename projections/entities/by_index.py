@@ -4,8 +4,8 @@ A conjunction picks the entities of its deepest type that meet its expressions a
 of tree keys. What survives a filter is, for each conjunction, those entities, all below them and all above them. One
 expression drives each set, by a range of an index; the others are look-ups by primary key for what it finds.
 
-Keys hold the beginnings of texts and doubles for numbers. Where that leaves an expression open, the few entities in
-doubt are read and `by_document` decides.
+Keys hold the beginnings of texts and doubles for numbers, and say where a double is rounded. Where that leaves an
+expression open, the few entities in doubt are read and `by_document` decides.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import lru_cache
 from itertools import takewhile
 from typing import Final
 
-from domain.comparison import EXACT
+from domain.comparison import number_sign
 from domain.dotpath import Step, Wild
 from domain.filters import Conjunction, Expression, Operator, Sought, depth, is_above
 from projections.database import Database
@@ -35,6 +36,8 @@ _COMPARED: Final = {
     Operator.MORE: ">",
     Operator.AT_LEAST: ">=",
 }
+#: The same by what they let pass: less, level, more.
+_SIGNS: Final = {frozenset(operator.value): compared for operator, compared in _COMPARED.items()}
 _MEMBER: Final = r"(?:\.[^.\[\]'\"*]+|\['(?:[^']|'')*'\])"
 _WILD: Final = {Wild.MEMBER: _MEMBER, Wild.ITEM: r"\[[0-9]+\]"}
 #: What both JSON and case folding leave as it is.
@@ -205,7 +208,12 @@ class Index:
             return Leaves((), (), (), 5)
         paths = self._paths(expression)
         sure, doubt, cost = _conditions(expression)
-        also = self._decided(expression, paths, doubt) if doubt and paths else []
+        decided = self._decided(expression, paths, doubt) if doubt and paths else {}
+        also = [key for key, met in decided.items() if met]
+        if decided and expression.sought.number is not None:
+            # A rounded number lies where another one does that its double stands for.
+            apart = self._named("a.tree_key", decided).within("NOT ({})")
+            sure = [both(condition, apart) for condition in sure]
         if self._moment:
             also = [key for key in also if key not in self._moment.images] + self._then(expression)
         return Leaves(paths, tuple(sure), tuple(also), 9 if expression.operator.negative else cost)
@@ -234,17 +242,16 @@ class Index:
         ]
         return [path for path in dict.fromkeys(found) if wanted.match(path)]
 
-    def _decided(self, expression: Expression, paths: Sequence[Sql], doubt: Sql) -> list[str]:
-        """The keys of the entities in doubt that meet the positive form of an expression."""
+    def _decided(self, expression: Expression, paths: Sequence[Sql], doubt: Sql) -> dict[str, bool]:
+        """Whether entities meet the positive form of an expression, by key, of those in doubt."""
         start = Sql(
             f"SELECT DISTINCT {', '.join(f'e.{name}' for name in Row._fields)} FROM attribute AS a"
             f" CROSS JOIN entity AS e WHERE e.tree_key = a.tree_key AND a.type = '{expression.type}'"
         )
         query = both(start, either(paths), doubt, between("a.tree_key", *self._range), *self._hinted(expression.sought))
         rows = map(Row._make, self._db.stream(*query))
-        return [
-            row.tree_key for row in rows if matches(expression, row, self._base) is not expression.operator.negative
-        ]
+        negative = expression.operator.negative
+        return {row.tree_key: matches(expression, row, self._base) is not negative for row in rows}
 
     def _hinted(self, sought: Sought) -> tuple[Sql, ...]:
         """A condition that spares most entities in doubt about a pattern the reading: a part of it is in their JSON."""
@@ -306,7 +313,7 @@ def _conditions(expression: Expression) -> Conditions:
     if sought.boolean is not None:
         sure.append(_of_booleans(sought.boolean, _COMPARED[operator]))
     if sought.number is not None:
-        _add_number(float(sought.number), _COMPARED[operator], sure, doubts)
+        _add_number(sought.number, operator, sure, doubts)
     return sure, either(doubts) if doubts else None, 0 if operator is Operator.EQUAL else 2
 
 
@@ -333,14 +340,15 @@ def _of_texts(condition: Sql, only: str | None) -> Sql:
     return both(condition, Sql("(a.text NOT IN ('false', 'true') OR a.number IS NULL)"))
 
 
-def _add_number(number: float, compared: str, sure: list[Sql], doubts: list[Sql]) -> None:
-    here = Sql("a.text IS NULL")
-    if abs(number) < EXACT:
-        sure.append(both(here, Sql(f"a.number {compared} ?", (number,))))
-        return
-    doubts.append(both(here, Sql("a.number = ?", (number,))))
-    if compared != "=":
-        sure.append(both(here, Sql(f"a.number {compared[0]} ?", (number,))))
+def _add_number(number: Decimal, operator: Operator, sure: list[Sql], doubts: list[Sql]) -> None:
+    """Numbers of other doubles are in the order of these; one of the same double is it, or is rounded."""
+    double = float(number)
+    signs = {sign for sign in (-1, 1) if sign in operator.value}
+    if number_sign(double, number) in operator.value:
+        signs.add(0)
+    if signs:
+        sure.append(both(Sql("a.text IS NULL"), Sql(f"a.number {_SIGNS[frozenset(signs)]} ?", (double,))))
+    doubts.append(Sql("a.rounded IS NOT NULL AND a.number = ?", (double,)))
 
 
 def _like_text(pieces: tuple[str, ...]) -> Conditions:

@@ -4,16 +4,16 @@ A path is dot notation in one canonical form: `name`, `labels.stage`, `meta.epoc
 keys with a character that dot notation gives a meaning, with digits only, or empty (a quote in a key is doubled). A
 path beyond `PATH_LIMIT` characters is cut and ends in `#` and the SHA-256 of the whole.
 
-| value            | text                  | number            |
-|------------------|-----------------------|-------------------|
-| string           | `text_key` of it      | NULL              |
-| number           | NULL                  | nearest double    |
-| true, false      | `true`, `false`       | 1, 0              |
-| `{}`, `[]`, or nothing but nulls inside | NULL | NULL        |
-| null             | no leaf: null is absent |                 |
+| value            | text                  | number            | rounded                                |
+|------------------|-----------------------|-------------------|----------------------------------------|
+| string           | `text_key` of it      | NULL              | NULL                                   |
+| number           | NULL                  | nearest double    | 1 where it is another number, or NULL  |
+| true, false      | `true`, `false`       | 1, 0              | NULL                                   |
+| `{}`, `[]`, or nothing but nulls inside | NULL | NULL        | NULL                                   |
+| null             | no leaf: null is absent |                 |                                        |
 
 So an attribute is present where a leaf has its path or a path below it. What a key cannot tell (a text as long as
-`TEXT_LIMIT`, numbers that share a double) is told by the JSON of the row.
+`TEXT_LIMIT`, a number that is rounded) is told by the JSON of the row.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from domain import xid as xids
-from domain.comparison import text_order
+from domain.comparison import is_rounded, text_order
 from domain.dotpath import Step
 
 #: Types of which there are no leaves, because no filter reaches them.
@@ -34,11 +34,11 @@ UNINDEXED: Final = frozenset((xids.MODEL, xids.CAPABILITIES))
 TEXT_LIMIT: Final = 128
 PATH_LIMIT: Final = 256
 
-#: The keys of one value: folded text, number.
-Leaf = tuple[str | None, float | None]
-PRESENT: Final[Leaf] = (None, None)
-_TRUE: Final[Leaf] = ("true", 1.0)
-_FALSE: Final[Leaf] = ("false", 0.0)
+#: The keys of one value: folded text, number, and whether that is rounded.
+Leaf = tuple[str | None, float | None, int | None]
+PRESENT: Final[Leaf] = (None, None, None)
+_TRUE: Final[Leaf] = ("true", 1.0, None)
+_FALSE: Final[Leaf] = ("false", 0.0, None)
 
 _PLAIN_KEY: Final = re.compile(r"(?!\d+\Z)[^.\[\]'\"*]+\Z")
 
@@ -87,7 +87,7 @@ def _add(found: dict[str, Leaf], path: str, value: Any) -> None:
     # An import comes here twenty times for each entity, so what is frequent is asked first.
     kind = type(value)
     if kind is str:
-        found[path] = (_short(value) if len(value) <= TEXT_LIMIT else text_key(value), None)
+        found[path] = (_short(value) if len(value) <= TEXT_LIMIT else text_key(value), None, None)
     elif kind is bool:
         found[path] = _TRUE if value else _FALSE
     elif kind is dict:
@@ -103,4 +103,4 @@ def _add(found: dict[str, Leaf], path: str, value: Any) -> None:
         if len(found) == before:
             found[path] = PRESENT
     elif value is not None:
-        found[path] = (None, float(value))
+        found[path] = (None, float(value), 1 if is_rounded(value) else None)

@@ -21,6 +21,7 @@ from sqlalchemy import (
     Index,
     MetaData,
     PrimaryKeyConstraint,
+    SmallInteger,
     Table,
     Text,
     inspect,
@@ -115,11 +116,14 @@ def _attribute(name: str, metadata: MetaData) -> Table:
         Column("type", TEXT, nullable=False),
         Column("text", TEXT),
         Column("number", Double),
+        Column("rounded", SmallInteger),
         PrimaryKeyConstraint("tree_key", "path"),
         sqlite_with_rowid=False,
     )
     _partial(f"{name}_by_text", table, "text", table.c.text.is_not(None))
     _partial(f"{name}_by_number", table, "number", table.c.text.is_(None))
+    # The few numbers that their doubles do not tell, for which the rows themselves are read.
+    _partial(f"{name}_by_rounded", table, "number", table.c.rounded.is_not(None))
     return table
 
 

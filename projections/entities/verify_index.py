@@ -16,13 +16,15 @@ from projections.entities.leaves import UNINDEXED, leaves
 from projections.entities.tables import tables
 
 _ROWS: Final = "SELECT tree_key, type, attributes, since FROM entity WHERE tree_key > ? ORDER BY tree_key LIMIT ?"
-_LEAVES: Final = "SELECT tree_key, path, type, text, number FROM attribute WHERE tree_key > ? AND tree_key <= ?"
+_LEAVES: Final = (
+    "SELECT tree_key, path, type, text, number, rounded FROM attribute WHERE tree_key > ? AND tree_key <= ?"
+)
 _COUNT: Final = "SELECT (SELECT count(*) FROM attribute), (SELECT coalesce(max(last), 0) FROM interaction)"
 #: Paths that a finding names at most.
 _NAMED: Final = 3
 
-#: What the index holds under one path: type, text, number.
-_Leaf = tuple[Any, Any, Any]
+#: What the index holds under one path: type, text, number, whether that is rounded.
+_Leaf = tuple[Any, Any, Any, Any]
 _Index = dict[str, dict[str, _Leaf]]
 
 
@@ -56,7 +58,7 @@ def _pages(connection: Connection) -> Iterator[tuple[Sequence[Any], _Index]]:
     while page := sql.run(connection, _ROWS, (key, sql.CHUNK)).fetchall():
         index: _Index = {}
         for owner, path, *leaf in sql.run(connection, _LEAVES, (key, page[-1][0])):
-            index.setdefault(owner, {})[path] = (leaf[0], leaf[1], leaf[2])
+            index.setdefault(owner, {})[path] = (leaf[0], leaf[1], leaf[2], leaf[3])
         yield page, index
         key = page[-1][0]
         if len(page) < sql.CHUNK or not isinstance(key, str):

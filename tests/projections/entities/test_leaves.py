@@ -15,21 +15,21 @@ from projections.entities.leaves import PATH_LIMIT, PRESENT, TEXT_LIMIT, leaves,
     ("attributes", "expected"),
     [
         # FLAG-12, FLAG-70: dots and digits in keys need quoted steps, arrays take indexes
-        ({"labels": {"stage": "Dev"}}, {"labels.stage": ("dev", None)}),
+        ({"labels": {"stage": "Dev"}}, {"labels.stage": ("dev", None, None)}),
         ({"labels": {"a.b": "x", "7": "y", "a-b:c@d": "z"}}, {
-            "labels['a.b']": ("x", None), "labels['7']": ("y", None), "labels.a-b:c@d": ("z", None),
+            "labels['a.b']": ("x", None, None), "labels['7']": ("y", None, None), "labels.a-b:c@d": ("z", None, None),
         }),
-        ({"tags": ["A", {"n": 1}]}, {"tags[0]": ("a", None), "tags[1].n": (None, 1.0)}),
-        ({"x": {"'*'": 1}}, {"x['''*''']": (None, 1.0)}),
+        ({"tags": ["A", {"n": 1}]}, {"tags[0]": ("a", None, None), "tags[1].n": (None, 1.0, None)}),
+        ({"x": {"'*'": 1}}, {"x['''*''']": (None, 1.0, None)}),
         # FLAG-13: false is below true, numbers are no strings, timestamps are instants
-        ({"on": True, "off": False}, {"on": ("true", 1.0), "off": ("false", 0.0)}),
-        ({"n": 3, "d": Decimal("1.10")}, {"n": (None, 3.0), "d": (None, 1.1)}),
-        ({"t": "2026-01-02T03:04:05.500Z"}, {"t": ("2026-01-02t03:04:05.5!", None)}),
+        ({"on": True, "off": False}, {"on": ("true", 1.0, None), "off": ("false", 0.0, None)}),
+        ({"n": 3, "d": Decimal("1.10")}, {"n": (None, 3.0, None), "d": (None, 1.1, None)}),
+        ({"t": "2026-01-02T03:04:05.500Z"}, {"t": ("2026-01-02t03:04:05.5!", None, None)}),
         # FLAG-12: an empty container is present, a null is absent
         ({"labels": {}, "tags": [], "x": {"y": None}}, {"labels": PRESENT, "tags": PRESENT, "x": PRESENT}),
         ({"gone": None}, {}),
         ({"huge": Decimal("1e999"), "low": Decimal("-1e400")}, {
-            "huge": (None, float("inf")), "low": (None, float("-inf")),
+            "huge": (None, float("inf"), 1), "low": (None, float("-inf"), 1),
         }),
     ],
 )  # fmt: skip
@@ -56,7 +56,7 @@ def test_text_keys_keep_order(one: str, other: str) -> None:
 
 
 def test_long_values_are_cut() -> None:
-    assert leaves({"a": "x" * 5000})["a"] == ("x" * TEXT_LIMIT, None)
+    assert leaves({"a": "x" * 5000})["a"] == ("x" * TEXT_LIMIT, None, None)
     (path,) = leaves({"a" * 60: {"b" * 300: 1}})
     assert path == path_key("a" * 60 + "." + "b" * 300)
     assert len(path) == PATH_LIMIT

@@ -36,6 +36,7 @@ def told(store_url: str) -> Iterator[Store]:
     [
         ("UPDATE attribute SET text = 'other' WHERE path = 'labels.a'", "labels.a"),
         ("UPDATE attribute SET number = 7 WHERE path = 'epoch'", "epoch"),
+        ("UPDATE attribute SET rounded = 1 WHERE path = 'epoch'", "epoch"),
         ("UPDATE attribute SET type = 'dirs' WHERE path = 'name'", "name"),
         ("UPDATE attribute SET path = 'labels.z' WHERE path = 'labels.a'", "labels.a, labels.z"),
         ("DELETE FROM attribute WHERE path LIKE 'labels%'", "labels.a, labels.c"),
@@ -55,7 +56,7 @@ def test_a_changed_leaf_is_found(told: Store, change: str, found: str) -> None:
 
 def test_a_leaf_of_nobody_is_found(told: Store) -> None:
     with told.engine.begin() as connection:
-        connection.execute(text("INSERT INTO attribute VALUES ('!zzz', 'name', 'dirs', 'x', NULL)"))
+        connection.execute(text("INSERT INTO attribute VALUES ('!zzz', 'name', 'dirs', 'x', NULL, NULL)"))
     [found] = verify_index(told)
     assert found.position == told.tip().position
     assert found.what.startswith("the index over attributes has ")

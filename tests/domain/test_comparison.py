@@ -1,0 +1,43 @@
+"""Numbers as filters compare them: by all of their digits."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.comparison import exact, is_rounded, number_sign
+from domain.jsontext import loads
+
+DIGITS = st.text("0123456789", min_size=1, max_size=25)
+#: Few exponents and few leading digits, so that many pairs share a double.
+TEXTS = st.builds(
+    lambda sign, whole, fraction, exponent: f"{sign}{whole}.{fraction}{exponent}",
+    st.sampled_from(["", "-"]),
+    st.sampled_from(["0", "1", "9007199254740992", "9007199254740993"]),
+    st.sampled_from(["0", "1", "00000000000000000001", "1000000000000000055511151231257827"]) | DIGITS,
+    st.sampled_from(["", "e5", "e-400", "e400"]),
+)
+
+
+@given(TEXTS, TEXTS)
+def test_numbers_compare_as_their_texts_say(one: str, other: str) -> None:
+    # FLAG-13: numerically, never through doubles
+    first, second = Fraction(one), Fraction(other)
+    assert number_sign(loads(one), Decimal(other)) == (first > second) - (first < second)
+    assert Fraction(exact(loads(one))) == first
+
+
+@pytest.mark.parametrize(
+    ("text", "rounded"),
+    [
+        *((text, False) for text in ("0", "-0.0", "1", "0.1", "1.50", "9007199254740992", "1e300", "5e-324")),
+        *((text, True) for text in ("1.00000000000000000001", "9007199254740993", "1e999", "1e-999", "3e-324")),
+        ("0.1000000000000000055511151231257827", True),  # the double of 0.1 stands for 0.1
+    ],
+)
+def test_which_numbers_their_doubles_do_not_tell(text: str, rounded: bool) -> None:
+    assert is_rounded(loads(text)) is rounded
