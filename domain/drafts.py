@@ -365,6 +365,11 @@ class ResourceDraft:
     def default_before(self) -> str | None:
         return self.entity.attributes.get("versionid") if self.entity else None
 
+    def meta_ids(self) -> dict[str, Any]:
+        """The ids that a meta has whatever a request says; the default Version is settled later."""
+        id = xids.entity_id(self.xid)
+        return {self.type.singular + "id": id, "defaultversionid": self.default_before or id}
+
     def living(self) -> list[VersionDraft]:
         return [version for version in self.versions.values() if version.gone is None]
 

@@ -104,7 +104,7 @@ def write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, J
     if how.patch and "defaultversionid" in given and "defaultversionsticky" not in given:
         given["defaultversionsticky"] = resource.wish.sticky or None  # naming a Version makes it sticky (ENT-82)
     given.pop("defaultversionid", None)
-    resource.meta.write(how.given(given), patch=how.patch, kept=_meta_ids(resource))
+    resource.meta.write(how.given(given), patch=how.patch, kept=resource.meta_ids())
     sticky = bool(resource.meta.attributes.get("defaultversionsticky"))
     resource.wish = replace(resource.wish, sticky=sticky)
     resource.unsettled = True
@@ -230,11 +230,6 @@ def _state_ancestor(resource: ResourceDraft, draft: VersionDraft, ancestor: Json
     if resource.type.versionmode == "manual":
         draft.ancestor = draft.id if ancestor == "request" and draft.new else ancestor
         resource.unsettled = True
-
-
-def _meta_ids(resource: ResourceDraft) -> dict[str, Any]:
-    id = xids.entity_id(resource.xid)
-    return {resource.type.singular + "id": id, "defaultversionid": resource.default_before or id}
 
 
 def _wish(resource: ResourceDraft, given: Mapping[str, Json], patch: bool) -> DefaultWish:

@@ -291,11 +291,15 @@ def set_default(changes: ChangeSet, command: WriteTree) -> None:
 
 
 def wish_default(resource: ResourceDraft, value: str) -> None:
-    """Takes a `setdefaultversionid` value as the wish for the default Version: `null` or the id of a Version."""
+    """Takes a `setdefaultversionid` value as the wish for the default Version: `null` or the id of a Version.
+
+    It says what a meta would say, so that of a read-only attribute counts for nothing (ENT-15).
+    """
     if not value:
         raise BadDefaultversionid(value=value, error_detail="it has to name one Version, or be null")
-    sticky = value != "null"
-    resource.wish = DefaultWish(sticky=sticky, id=value if sticky else None, keep=False)
+    named = value if value != "null" else None
+    accepted = resource.type.meta.accept({"defaultversionsticky": named is not None})
+    resource.wish = DefaultWish(sticky=accepted.get("defaultversionsticky"), id=named, keep=False)
     resource.unsettled = True
 
 

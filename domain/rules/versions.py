@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from domain import xid as xids
 from domain.changes import ChangeSet
 from domain.drafts import ResourceDraft, VersionDraft
 from domain.problems import (
@@ -35,6 +34,8 @@ def settle(changes: ChangeSet, resource: ResourceDraft) -> None:
             raise UnknownId(resource.xid, singular="version", id=resource.wish.id)
         changes.delete_resource(resource)
         return
+    if resource.meta.new and not resource.meta.written:
+        resource.meta.write({}, patch=False, kept=resource.meta_ids())
     lines = _descend(resource)
     default, sticky = _default(resource, lines)
     lines = _prune(resource, lines, default)
@@ -75,7 +76,8 @@ def _default(resource: ResourceDraft, lines: Sequence[Line]) -> tuple[str, bool]
     if sticky and named in ids:
         return str(named), True
     lost = sticky and named is not None  # the sticky default was deleted and the request names no other (ENT-81)
-    return ancestry.newest(resource.type.versionmode, lines).id, sticky and not lost
+    newest = ancestry.newest(resource.type.versionmode, lines).id
+    return newest, bool(resource.type.meta.definitions["defaultversionsticky"]["default"]) if lost else sticky
 
 
 def _prune(resource: ResourceDraft, lines: list[Line], default: str) -> list[Line]:
@@ -109,13 +111,15 @@ def _assign(draft: VersionDraft, line: Line, mode: str) -> None:
 
 
 def _point(resource: ResourceDraft, default: str, sticky: bool) -> None:
-    """Points the meta at the default Version. Meta ages when members came or went or the pointer moved (ENT-53)."""
+    """Points the meta at the default Version. Meta ages when members came or went or the pointer moved (ENT-53).
+
+    Raises: what Level.complete raises where the type does not allow what became of the meta.
+    """
     meta = resource.meta
-    if not meta.written and meta.new:
-        ids = {resource.type.singular + "id": xids.entity_id(resource.xid), "defaultversionid": default}
-        meta.write({}, patch=False, kept=ids)
     before = meta.before or {}
     moved = before.get("defaultversionid") != default or before.get("defaultversionsticky") != sticky
     if resource.membership_changed or moved:
         meta.touch()
-    meta.attributes = {**meta.attributes, "defaultversionid": default, "defaultversionsticky": sticky}
+    settled = {**meta.attributes, "defaultversionid": default, "defaultversionsticky": sticky}
+    same = meta.attributes.get("defaultversionsticky") is sticky  # and then it has been validated
+    meta.attributes = settled if same else meta.level.complete(settled, meta.xid)
