@@ -84,7 +84,8 @@ def create_app(
 
     caller: who asks, where that needs no token. `state.stop_following` of the application ends what would go on for as
     long as a reader stays: for a server to call before it waits for its connections. `state.stop_checking`, which is
-    there while the store is open, abandons checks of documents. resolver: looks up where sinks are, in the place of the
+    there while the store is open, abandons checks of documents. `state.refuse` answers a request that a server refuses
+    before it is complete. resolver: looks up where sinks are, in the place of the
     guard. deliveries: what is known of them. delivers: whether this process sends events to the sinks of subscriptions.
     Raises: ValueError for tokens that cannot be read.
     """
@@ -128,7 +129,8 @@ def create_app(
         compat = Place(Compat(registry, settings.public_url, most, settings.inbound))
         trees = {SUBSCRIPTIONS: Place(Subscriptions(parts)), COMPAT: compat}
         mounts = Mounts(settings.compat_hosts, xregistry.is_free)
-        app.router.default = Front(xregistry, own, ALIASES, fixed, manners, trees, mounts.mounted)
+        front = Front(xregistry, own, ALIASES, fixed, manners, trees, mounts.mounted)
+        app.router.default, app.state.refuse = front, front.refuse
         if service:
             observers.add(service)
             service.start()

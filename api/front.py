@@ -119,6 +119,14 @@ class Front:
         self._manners.metrics.answered(request, answer.status, since)
         answered(request, answer.status, since)
 
+    def refuse(self, problem: Problem, scope: Scope) -> Answer:
+        """The answer to a request that the server refuses before it is complete. scope: what is known of it."""
+        since, request = started(), self._request(scope)
+        answer = self._manners.cors.allowed(problem_answer(problem, request), request)
+        self._manners.metrics.answered(request, answer.status, since)
+        answered(request, answer.status, since)
+        return answer
+
     def _request(self, scope: Scope) -> Request:
         proxies = self._manners.proxies
         request = request_of(scope, self._manners.public_url, proxies)

@@ -15,6 +15,7 @@ from sqlalchemy.exc import ArgumentError
 
 from api import callers, cors, jsonfiles, proxies
 from api.compat.mounts import hosts_of
+from api.connection_limits import ConnectionLimits, HeadLimits
 from api.limits import MAX_BODY
 from api.links.declared import declared
 from commands.secrets import keys_of
@@ -24,6 +25,7 @@ from domain.world import DomainValidation
 from projections.subscriptions.addresses import entries
 
 PREFIX: Final = "ANNALS_"
+HEAD: Final = HeadLimits()
 
 
 def _database(url: str) -> str:
@@ -138,6 +140,15 @@ class Settings(BaseSettings):
     check_seconds: float = Field(10, gt=0, description="seconds that checking one document may take")
     check_memory: int = Field(2048, ge=256, description="megabytes of memory that a process which checks may take")
     max_body: int = Field(MAX_BODY, ge=1, description="bytes that the body of a request may have")
+    max_request_line: int = Field(HEAD.request_line, ge=256, description="bytes that the request line may have")
+    max_header: int = Field(HEAD.header, ge=256, description="bytes that one header may have, with its name")
+    max_headers: int = Field(HEAD.headers, ge=8, description="headers that a request may have")
+    max_headers_size: int = Field(HEAD.headers_size, ge=256, description="bytes that all headers may have in all")
+    max_connections: int = Field(1024, ge=1, description="connections that clients may have at the same time")
+    header_seconds: float = Field(20, gt=0, description="seconds in which a request line and its headers must arrive")
+    body_seconds: float = Field(30, gt=0, description="seconds in which a body must arrive, with those of body_rate")
+    body_rate: int = Field(1024, ge=1, description="bytes of a body that give it one second more to arrive")
+    keepalive_seconds: int = Field(5, ge=1, description="seconds for which a connection without a request stays open")
     compat_body: int = Field(
         1 << 20, ge=1, description="bytes that the body of a request to the older APIs below /compat may have"
     )
@@ -208,6 +219,12 @@ class Settings(BaseSettings):
         """The keys in `master_key`, else those in the file."""
         text = self.master_key or (jsonfiles.content(self.master_key_file) if self.master_key_file else "")
         return keys_of(text) if text else ()
+
+    @property
+    def connection_limits(self) -> ConnectionLimits:
+        """What clients' connections may cost."""
+        head = HeadLimits(self.max_request_line, self.max_header, self.max_headers, self.max_headers_size)
+        return ConnectionLimits(head, self.max_connections, self.header_seconds, self.body_seconds, self.body_rate)
 
     @property
     def origin(self) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from domain.problems import REQUEST_PATH, Problem
+from domain.problems import NO_SUBJECT, REQUEST_PATH, Problem
 
 #: Where these types are explained, relative to the root of the registry.
 DOCUMENT: Final = "/-/docs"
@@ -58,6 +58,43 @@ class BodyTooLarge(Refusal):
     name = "body_too_large"
     status = 413
     title = 'For "<subject>", the body of the request is larger than <max_size> bytes.'
+
+
+class RequestTimeout(Refusal):
+    """`request_timeout`, HTTP 408: the request did not arrive in time."""
+
+    name = "request_timeout"
+    status = 408
+    title = 'For "<subject>", <part> of the request did not arrive in time; send it again, and faster.'
+
+
+class UriTooLong(Refusal):
+    """`uri_too_long`, HTTP 414: the request line holds more than the server takes."""
+
+    name = "uri_too_long"
+    status = 414
+    about = NO_SUBJECT
+    title = "The request line has more than <max_size> bytes; ask for less at once."
+
+
+class HeadersTooLarge(Refusal):
+    """`headers_too_large`, HTTP 431: the headers hold more than the server takes."""
+
+    name = "headers_too_large"
+    status = 431
+    title = (
+        'For "<subject>", <error_detail>. Attributes that are too large for headers go into the body: '
+        "send them as JSON to the path with $details."
+    )
+
+
+class TooManyConnections(Refusal):
+    """`too_many_connections`, HTTP 503: the server has as many connections as it takes."""
+
+    name = "too_many_connections"
+    status = 503
+    about = NO_SUBJECT
+    title = "The server has <max_connections> connections open and takes no more; try again later."
 
 
 class UnsupportedMediaType(Refusal):

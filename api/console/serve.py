@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import resource
 import socket
+import time
 from typing import Annotated, Final
 
 import typer
@@ -16,6 +18,7 @@ from api.console.linking import ensure_links
 from api.console.opening import opened
 from api.console.options import Database, PublicUrl, settings_with
 from api.console.outcome import Misused, StoreFault
+from api.http_protocol import BoundedConfig, BoundedProtocol
 from api.settings import Settings, hidden
 
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on; 0.0.0.0 for all.")]
@@ -24,6 +27,10 @@ Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 t
 #: Seconds that a server which ends still waits for requests, and for checks of the documents that they wait for.
 GRACE: Final = 10
 GRACE_OF_CHECKS: Final = 2
+#: Tenths of a second between two looks at how long clients take.
+_TICKS_OF_CHECK: Final = 5
+#: Files that a process has open besides its connections: of the store, of workers, of deliveries.
+_OTHER_FILES: Final = 512
 
 
 def serve(
@@ -64,16 +71,20 @@ def address(host: str, port: int) -> str:
 def run(settings: Settings, listening: socket.socket) -> None:
     """Runs the server to its end. Raises: StoreFault when it could not start."""
     app = create_app(settings, delivers=True)
-    config = uvicorn.Config(
+    _allow_files(settings.max_connections)
+    config = BoundedConfig(
         app,
+        settings.connection_limits,
+        lambda problem, scope: app.state.refuse(problem, scope),
         loop="uvloop",
-        http="httptools",
+        ws="none",
         log_level=settings.log_level,
         access_log=False,
         server_header=False,
         # Forwarded headers are believed as the settings say, and by nobody else.
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE,
+        timeout_keep_alive=settings.keepalive_seconds,
     )
     server = _Server(config, app)
     # What is there now stays for ever, so the collector of cycles need not walk through it for each large answer.
@@ -87,12 +98,35 @@ def run(settings: Settings, listening: socket.socket) -> None:
         raise StoreFault("the registry did not start; the lines above say why.")
 
 
+def _allow_files(connections: int) -> None:
+    """Lets the process have a file for each connection, where the system's soft limit is below that."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _OTHER_FILES
+    if soft < wanted and soft != resource.RLIM_INFINITY:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 class _Server(uvicorn.Server):
     """A server that tells its application that it ends before it waits for those who would stay for ever, or long."""
 
-    def __init__(self, config: uvicorn.Config, app: Starlette) -> None:
+    def __init__(self, config: BoundedConfig, app: Starlette) -> None:
         super().__init__(config)
         self._app = app
+        self._checked = time.monotonic()
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS_OF_CHECK == 0:
+            self._check_times()
+        return await super().on_tick(counter)
+
+    def _check_times(self) -> None:
+        """Ends connections whose clients take too long. Cost: O(connections)."""
+        now = asyncio.get_running_loop().time()
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, BoundedProtocol):
+                connection.check_time(now, self._checked)
+        self._checked = now
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._app.state.stop_following()
