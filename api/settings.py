@@ -22,6 +22,7 @@ from commands.secrets import keys_of
 from domain import xid as xids
 from domain.compat.family import Family
 from domain.world import DomainValidation
+from projections.entities.leaves import MOST
 from projections.subscriptions.addresses import entries
 
 PREFIX: Final = "ANNALS_"
@@ -159,6 +160,9 @@ class Settings(BaseSettings):
         None, description="host names that serve Message Catalog 0.1 at their root and nothing else, with commas"
     )
     inbound: bool = Field(True, description="whether the older APIs take in what other registries are the authority of")
+    indexed_leaves: int = Field(
+        MOST, ge=100, description="scalar values of one entity that filters find by index; one with more is read whole"
+    )
     pagelimit: int = Field(
         0, ge=0, description="members that one answer about a collection has at most; 0 for any number"
     )

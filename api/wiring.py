@@ -41,6 +41,8 @@ class Wanted(Protocol):
     @property
     def check_memory(self) -> int: ...
     @property
+    def indexed_leaves(self) -> int: ...
+    @property
     def master_keys(self) -> tuple[bytes, ...]: ...
 
 
@@ -85,7 +87,7 @@ def open_registry(
         vault=Vault(settings.master_keys),
         published=Inline,
     )
-    entities = Entities()
+    entities = Entities(most=settings.indexed_leaves)
     store.create()
     with store.writing() as transaction:
         entities.create(transaction.connection)
@@ -93,7 +95,7 @@ def open_registry(
     road = Road(store, [entities], observer=observer, checker=checker)
     registry = Registry(store, road, Readers(settings.database), checker)
     try:
-        catch_up(store)
+        catch_up(store, settings.indexed_leaves)
         _create(registry, settings.registryid)
     except BaseException:
         registry.close()

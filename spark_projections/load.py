@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from projections.database import Values
+from projections.entities.leaves import MOST
 from projections.entities.rebuild import Computed
 from projections.segments.folder import filesystem_at
 from spark_projections import readmodel
@@ -22,17 +23,17 @@ if TYPE_CHECKING:
 BATCH: Final = 5000
 
 
-def computed(log: DataFrame, position: int, folder: str) -> Computed:
+def computed(log: DataFrame, position: int, folder: str, most: int = MOST) -> Computed:
     """The read model as of the end of an interaction, staged as Parquet files.
 
     log: rows of `projections.logrows` up to that position at least. folder: a URI that Spark and this process both
-    reach, empty or not there; whoever calls removes it afterwards.
+    reach, empty or not there; whoever calls removes it afterwards. most: leaves that the index takes of one entity.
     Raises: ValueError for a URI of no filesystem.
     """
     spark, staged, (files, root) = log.sparkSession, for_spark(folder), filesystem_at(folder)
     # In the order of the primary keys, which halves the work of the database.
     readmodel.ordered_rows(log.where(log.position <= position)).write.parquet(f"{staged}/rows")
-    readmodel.attributes(spark.read.parquet(f"{staged}/rows")).write.parquet(f"{staged}/leaves")
+    readmodel.attributes(spark.read.parquet(f"{staged}/rows"), most).write.parquet(f"{staged}/leaves")
     published(log.where(log.position <= position)).write.parquet(f"{staged}/published")
     return Computed(position, _batches(files, root.rstrip("/")))
 

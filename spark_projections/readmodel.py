@@ -8,6 +8,7 @@ by the function that the inline projection uses.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -72,10 +73,10 @@ def _rows(events: DataFrame) -> DataFrame:
     return events.mapInArrow(_to_rows, _ROW_COLUMNS)
 
 
-def attributes(rows: DataFrame) -> DataFrame:
-    """The leaves of what lives. rows: as `rows` gives them."""
+def attributes(rows: DataFrame, most: int) -> DataFrame:
+    """The leaves of what lives. rows: as `rows` gives them. most: leaves that the index takes of one entity."""
     living = rows.where(f.col("until").isNull()).where(~f.col("type").isin(*UNINDEXED))
-    return living.select("tree_key", "type", "attributes").mapInArrow(_to_leaves, _LEAF_COLUMNS)
+    return living.select("tree_key", "type", "attributes").mapInArrow(partial(_to_leaves, most), _LEAF_COLUMNS)
 
 
 def _to_rows(batches: Batches) -> Batches:
@@ -89,13 +90,13 @@ def _to_rows(batches: Batches) -> Batches:
         yield _batch(made, _ROWS)
 
 
-def _to_leaves(batches: Batches) -> Batches:
+def _to_leaves(most: int, batches: Batches) -> Batches:
     for batch in batches:
         columns = [batch.column(name).to_pylist() for name in ("tree_key", "type", "attributes")]
         made = [
             (key, path, type, *leaf)
             for key, type, text in zip(*columns, strict=True)
-            for path, leaf in sorted(leaves(loads_own(text)).items())
+            for path, leaf in sorted(leaves(loads_own(text), most).items())
         ]
         yield _batch(made, _LEAVES)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from projections.entities.leaves import MOST
 from projections.entities.rebuild import Computed, Diverged, Report
 from projections.segments.folder import filesystem_at
 from spark_projections.events import Destination, refuse_existing, write
@@ -25,6 +26,7 @@ def rebuild(
     stage: str | None = None,
     events: Destination | None = None,
     whole: Callable[[DataFrame], DataFrame] | None = None,
+    most: int = MOST,
 ) -> Report:
     """Replaces the read model's tables by what Spark makes of a log.
 
@@ -32,7 +34,8 @@ def rebuild(
     `projections.entities.rebuild.rebuild` does; it refuses the log of another registry, or one with gaps. asof: Spark's
     part ends at or before this position. stage: URI of a folder that is not there yet, which Spark's workers and this
     process reach; a local one, which is removed again, unless given. events: where the xRegistry events of Spark's part
-    go as well, once that is proved. whole: what of a log counts that is not in files, found once it is.
+    go as well, once that is proved. whole: what of a log counts that is not in files, found once it is. most: leaves
+    that the index takes of one entity.
     Raises: Diverged, FileExistsError for events that are there already, ValueError for a stage on no filesystem.
     """
     if stage is not None:
@@ -45,7 +48,7 @@ def rebuild(
         if not log.inputFiles():
             log = _in_files(log, folder)
             log = whole(log) if whole else log
-        report = replace(computed(log, _end(log), folder))
+        report = replace(computed(log, _end(log), folder, most))
         if events is not None:
             write(log, events)
     return report

@@ -56,15 +56,15 @@ def rebuild(
     if engine == "process" and any(each is not None for each in (asof, stage, events)):
         raise Misused("--as-of, --stage and --events go with --engine spark.")
     with closing(reading(database)) as store:
+        settings = settings_with(database=database)
         try:
             if engine == "process":
                 with bar("Rebuilding") as report:
-                    result = make_anew(store, progress=report)
+                    result = make_anew(store, progress=report, most=settings.indexed_leaves)
             else:
-                settings = settings_with(database=database)
                 place = Place(source, settings.database, folder, brokers, prefix)
                 told = Events(events, settings.event_changes) if events else None
-                result = _with_spark(store, place, asof, stage, told)
+                result = _with_spark(store, place, asof, stage, told, settings.indexed_leaves)
         except Diverged as error:
             raise StoreFault(
                 f"{error}; the read model stays as it was. `annals log verify` says what is wrong."
@@ -73,7 +73,9 @@ def rebuild(
     typer.echo(f"{result.events} events in {result.seconds:.1f} s, {rate:.0f} a second")
 
 
-def _with_spark(store: Store, place: Place, asof: int | None, stage: str | None, events: Events | None) -> Report:
+def _with_spark(
+    store: Store, place: Place, asof: int | None, stage: str | None, events: Events | None, most: int
+) -> Report:
     with bar("Loading") as report:
         ERRORS.print("Working out the rows with Spark ...")
-        return rebuilt(place, partial(make_anew, store, report), asof, stage, events)
+        return rebuilt(place, partial(make_anew, store, report, most=most), asof, stage, events, most)

@@ -124,7 +124,12 @@ def stream(spark: SparkSession, place: Place) -> DataFrame:
 
 
 def rebuilt(
-    place: Place, replace: Callable[[Computed], Report], asof: int | None, stage: str | None, events: Events | None
+    place: Place,
+    replace: Callable[[Computed], Report],
+    asof: int | None,
+    stage: str | None,
+    events: Events | None,
+    most: int,
 ) -> Report:
     """What `replace` makes of the rows that Spark worked out, see `spark_projections.rebuild`.
 
@@ -138,7 +143,7 @@ def rebuilt(
             raise Misused("--stage is needed: a folder that this machine and the workers of the cluster reach.")
         try:
             found, whole = _of_rebuild(spark, place)
-            return rebuild(found, replace, asof, stage, Destination(*events) if events else None, whole)
+            return rebuild(found, replace, asof, stage, Destination(*events) if events else None, whole, most)
         except FileExistsError as error:
             raise Refused(f"{error}; events that were written stay as they are.") from None
 

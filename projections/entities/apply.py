@@ -6,7 +6,7 @@ last one stays. What is new in whole is written without looking.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from sqlalchemy import Connection
@@ -17,7 +17,7 @@ from domain.compat.published import Image, Publication, follow, matters
 from domain.events import EntityCreated, EntityDeleted, EntityEvent
 from projections import database
 from projections.database import Database, Values
-from projections.entities.leaves import UNINDEXED, Leaf, leaves
+from projections.entities.leaves import MOST, OMITTED, PRESENT, UNINDEXED, Leaf, leaves
 from projections.entities.published import kept_of
 from projections.entities.rows import Row, published_row, row
 from projections.entities.tables import Tables, tables
@@ -30,12 +30,16 @@ TOGETHER: Final = 2000
 
 
 class Entities:
-    """The REST read model. name: of its position; into: the set of tables that it writes."""
+    """The REST read model. name: of its position; into: the set of tables that it writes.
+
+    most: leaves that the index takes of one entity. Tables may hold entities that were written under other bounds.
+    """
 
     name = "entities"
 
-    def __init__(self, name: str = name, into: Tables | None = None) -> None:
+    def __init__(self, name: str = name, into: Tables | None = None, most: int = MOST) -> None:
         self._position = name
+        self._most = most
         self._tables = into or tables()
 
     def create(self, connection: Connection) -> None:
@@ -56,8 +60,8 @@ class Entities:
         move(db, self._position, recorded[-1][0])
 
     def _apply(self, db: Database, recorded: Recorded) -> None:
-        work = Work()
-        before, streams = self._before(db, recorded), _by_stream(recorded)
+        before, omitted = self._before(db, recorded)
+        work, streams = Work(omitted, self._most), _by_stream(recorded)
         for key, events in streams.items():
             work.add(before.get(key), events)
         published = {key: events for key, events in streams.items() if any(matters(event) for _, event in events)}
@@ -69,7 +73,8 @@ class Entities:
                 work.publish(before.get(key), kept.get(key), events)
         self._write(db, work)
 
-    def _before(self, db: Database, recorded: Recorded) -> dict[str, Row]:
+    def _before(self, db: Database, recorded: Recorded) -> tuple[dict[str, Row], frozenset[str]]:
+        """The rows that are there, by key, and the keys of those that the index omits."""
         known: set[str] = set()
         asked: list[str] = []
         for _, event in recorded:
@@ -77,9 +82,13 @@ class Entities:
                 asked.append(xids.tree_key(event.xid))
             known.add(event.stream)
         if not asked:
-            return {}
-        found = db.all(f"SELECT * FROM {self._tables.entity.name} WHERE {db.named('tree_key')}", [db.listed(asked)])
-        return {values[0]: Row._make(values) for values in found}
+            return {}, frozenset()
+        own = self._tables
+        omitted = f"EXISTS (SELECT 1 FROM {own.attribute.name} AS a WHERE a.tree_key = e.tree_key AND a.path = ?)"
+        named = f"SELECT e.*, {omitted} FROM {own.entity.name} AS e WHERE {db.named('e.tree_key')}"
+        found = db.all(named, [OMITTED, db.listed(asked)])
+        rows = {values[0]: Row._make(values[:-1]) for values in found}
+        return rows, frozenset(values[0] for values in found if values[-1])
 
     def _write(self, db: Database, work: Work) -> None:
         own = self._tables
@@ -98,9 +107,14 @@ class Entities:
 
 
 class Work:
-    """The rows that a run of events comes to, by what is to be done with them."""
+    """The rows that a run of events comes to, by what is to be done with them.
 
-    def __init__(self) -> None:
+    omitted: keys of entities that the index omits. most: leaves that it takes of one entity.
+    """
+
+    def __init__(self, omitted: Collection[str], most: int) -> None:
+        self._omitted = omitted
+        self._most = most
         self.born: list[Values] = []
         self.moved: list[Values] = []
         self.gone: list[Values] = []
@@ -118,13 +132,13 @@ class Work:
         after, last = images[-1], events[-1][1]
         if before is None and after is not None:
             self.born.append(after)
-            self.first_leaves += _rows(after, _leaves(last))
+            self.first_leaves += _rows(after, self._leaves(last))
         elif before is not None and after is not None:
             self.moved.append(after)
-            self._add_changes(after, _stored_leaves(before), _leaves(last))
+            self._add_changes(after, self._stored_leaves(before), self._leaves(last))
         elif before is not None:
             self.gone.append((before.tree_key,))
-            self.lost_leaves += [(before.tree_key, path) for path in _stored_leaves(before)]
+            self.lost_leaves += [(before.tree_key, path) for path in self._stored_leaves(before)]
 
     def publish(self, before: Row | None, kept: Publication | None, events: Recorded) -> None:
         """Adds what the events of a Version's stream come to for the older APIs. kept: what is kept of it."""
@@ -134,6 +148,14 @@ class Work:
     def _add_changes(self, after: Row, old: dict[str, Leaf], new: dict[str, Leaf]) -> None:
         self.lost_leaves += [(after.tree_key, path) for path in old if path not in new]
         self.moved_leaves += _rows(after, {path: leaf for path, leaf in new.items() if old.get(path) != leaf})
+
+    def _leaves(self, event: EntityEvent) -> dict[str, Leaf]:
+        return {} if event.type in UNINDEXED else leaves(event.attributes, self._most)
+
+    def _stored_leaves(self, old: Row) -> dict[str, Leaf]:
+        if old.tree_key in self._omitted:
+            return {OMITTED: PRESENT}
+        return {} if old.type in UNINDEXED else leaves(jsontext.loads_own(old.attributes))
 
 
 def _by_stream(recorded: Recorded) -> dict[str, list[tuple[int, EntityEvent]]]:
@@ -147,11 +169,3 @@ def _rows(owner: Row, found: dict[str, Leaf]) -> list[Values]:
     # In the order of the primary key: SQLite appends to one page of the table, which saves a sixth of an import.
     key, type_ = owner.tree_key, owner.type
     return [(key, path, type_, *found[path]) for path in sorted(found)]
-
-
-def _leaves(event: EntityEvent) -> dict[str, Leaf]:
-    return {} if event.type in UNINDEXED else leaves(event.attributes)
-
-
-def _stored_leaves(old: Row) -> dict[str, Leaf]:
-    return {} if old.type in UNINDEXED else leaves(jsontext.loads_own(old.attributes))

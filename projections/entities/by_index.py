@@ -5,13 +5,14 @@ of tree keys. What survives a filter is, for each conjunction, those entities, a
 expression drives each set, by a range of an index; the others are look-ups by primary key for what it finds.
 
 Keys hold the beginnings of texts and doubles for numbers, and say where a double is rounded. Where that leaves an
-expression open, the few entities in doubt are read and `by_document` decides.
+expression open, the few entities in doubt are read and `by_document` decides; so it does on entities that the index
+omits.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
@@ -24,6 +25,7 @@ from domain.filters import Conjunction, Expression, Operator, Sought, depth, is_
 from projections.database import Database
 from projections.entities.by_document import matches
 from projections.entities.leaves import TEXT_LIMIT, path_key, path_text, step
+from projections.entities.omitted import Omitted
 from projections.entities.rows import Row
 from projections.entities.sql import ALWAYS, Sql, ancestor, between, both, either, joined
 
@@ -90,6 +92,7 @@ class Index:
         self._range = range
         self._moment = moment if moment and moment.images else None
         self._leaves: dict[Expression, Leaves] = {}
+        self.omitted = Omitted(db, range, moment.images if moment else ())
 
     def survivors(self, conjunctions: Sequence[Conjunction], type: str, low: str, high: str) -> Sql | None:
         """A query for the keys of the entities of a type between two keys that a filter leaves, each once.
@@ -216,6 +219,7 @@ class Index:
             sure = [both(condition, apart) for condition in sure]
         if self._moment:
             also = [key for key in also if key not in self._moment.images] + self._then(expression)
+        also += self._met(expression, self.omitted.rows(expression.type))
         return Leaves(paths, tuple(sure), tuple(also), 9 if expression.operator.negative else cost)
 
     def _paths(self, expression: Expression) -> tuple[Sql, ...]:
@@ -265,12 +269,13 @@ class Index:
     def _then(self, expression: Expression) -> list[str]:
         """The keys of the changed entities that met the positive form of an expression then."""
         assert self._moment is not None, "there is no then without a moment"
+        images = self._moment.images.values()
+        return self._met(expression, (row for row in images if row and row.type == expression.type))
+
+    def _met(self, expression: Expression, rows: Iterable[Row]) -> list[str]:
+        """The keys of the rows that meet the positive form of an expression."""
         negative = expression.operator.negative
-        return [
-            key
-            for key, row in self._moment.images.items()
-            if row and row.type == expression.type and matches(expression, row, self._base) is not negative
-        ]
+        return [row.tree_key for row in rows if matches(expression, row, self._base) is not negative]
 
     def unchanged(self, column: str) -> Sql:
         """A condition on a column of keys: what they name is now as it was at the moment."""

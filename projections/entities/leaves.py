@@ -13,12 +13,14 @@ path beyond `PATH_LIMIT` characters is cut and ends in `#` and the SHA-256 of th
 | null             | no leaf: null is absent |                 |                                        |
 
 So an attribute is present where a leaf has its path or a path below it. What a key cannot tell (a text as long as
-`TEXT_LIMIT`, a number that is rounded) is told by the JSON of the row.
+`TEXT_LIMIT`, a number that is rounded) is told by the JSON of the row. An entity with too many leaves has one only,
+`OMITTED`, whose path is empty: what is asked of its attributes is decided on its JSON.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
@@ -33,21 +35,28 @@ UNINDEXED: Final = frozenset((xids.MODEL, xids.CAPABILITIES))
 #: Characters of a text key; those of a longer text are its beginning.
 TEXT_LIMIT: Final = 128
 PATH_LIMIT: Final = 256
+#: Leaves that an entity has in the index at most, unless set otherwise.
+MOST: Final = 1000
 
 #: The keys of one value: folded text, number, and whether that is rounded.
 Leaf = tuple[str | None, float | None, int | None]
 PRESENT: Final[Leaf] = (None, None, None)
+#: The path of the one leaf of an entity that has more leaves than the index takes.
+OMITTED: Final = ""
 _TRUE: Final[Leaf] = ("true", 1.0, None)
 _FALSE: Final[Leaf] = ("false", 0.0, None)
 
 _PLAIN_KEY: Final = re.compile(r"(?!\d+\Z)[^.\[\]'\"*]+\Z")
 
 
-def leaves(attributes: Mapping[str, Any]) -> dict[str, Leaf]:
-    """The leaves of an entity's attributes by path."""
+def leaves(attributes: Mapping[str, Any], most: int = sys.maxsize) -> dict[str, Leaf]:
+    """The leaves of an entity's attributes by path; `OMITTED` alone where there are more than `most`. O(most)."""
     found: dict[str, Leaf] = {}
-    for name, value in attributes.items():
-        _add(found, name, value)
+    if len(attributes) <= most:
+        for name, value in attributes.items():
+            _add(found, name, value, most)
+    if len(attributes) > most or len(found) > most:
+        return {OMITTED: PRESENT}
     return found if max(map(len, found), default=0) <= PATH_LIMIT else {path_key(path): found[path] for path in found}
 
 
@@ -83,7 +92,8 @@ def step(key: str) -> str:
     return f".{key}" if _PLAIN_KEY.match(key) else f"['{quoted}']"
 
 
-def _add(found: dict[str, Leaf], path: str, value: Any) -> None:
+def _add(found: dict[str, Leaf], path: str, value: Any, most: int) -> None:
+    """Adds the leaves of a value, or more than `most`."""
     # An import comes here twenty times for each entity, so what is frequent is asked first.
     kind = type(value)
     if kind is str:
@@ -93,13 +103,17 @@ def _add(found: dict[str, Leaf], path: str, value: Any) -> None:
     elif kind is dict:
         before = len(found)
         for key, member in value.items():
-            _add(found, path + step(key), member)
+            _add(found, path + step(key), member, most)
+            if len(found) > most:
+                return
         if len(found) == before:
             found[path] = PRESENT
     elif kind is list:
         before = len(found)
         for index, item in enumerate(value):
-            _add(found, f"{path}[{index}]", item)
+            _add(found, f"{path}[{index}]", item, most)
+            if len(found) > most:
+                return
         if len(found) == before:
             found[path] = PRESENT
     elif value is not None:

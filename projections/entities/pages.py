@@ -85,9 +85,8 @@ class Members:
         classes = (_MISSING, _NUMBERS, _TEXTS)
         wanted = [one for one in (reversed(classes) if descending else classes) if _is_left(one, after, descending)]
         now = chain.from_iterable(self._of_class(one, after, descending, limit) for one in wanted)
-        if not self._selection.moment.images:
-            return now
-        return heapq.merge(now, self._then(after, descending), reverse=descending)
+        beside = [found for found in (self._then(after, descending), self._omitted(after, descending)) if found]
+        return heapq.merge(now, *beside, reverse=descending) if beside else now
 
     def _of_class(self, kind: int, after: Place | None, descending: bool, limit: int | None) -> Iterator[Place]:
         start = after if after and after.key[0] == kind else None
@@ -133,7 +132,9 @@ class Members:
         start = Sql(f"SELECT e.tree_key FROM entity AS e WHERE e.type = '{self._type}'")
         # Counted, because PostgreSQL makes a join of NOT EXISTS, and a slow one while it does not know its tables.
         bare = Sql(f"(SELECT count(*) FROM attribute AS a WHERE {_OF_ENTITY}) = 0", (self._path,))
-        query = both(start, between("e.tree_key", low, high), bare, keys, self._selection.index.unchanged("e.tree_key"))
+        index = self._selection.index
+        read = both(index.unchanged("e.tree_key"), index.omitted.without("e.tree_key", self._type))
+        query = both(start, between("e.tree_key", low, high), bare, keys, read)
         return query.within(f"{{}} ORDER BY e.tree_key{_DIRECTION[descending]}")
 
     def _lacking(self) -> list[str] | None:
@@ -150,7 +151,7 @@ class Members:
         range = between("a.tree_key", self._selection.low, self._selection.high)
         found = (both(start, range, Sql(condition)) for _, condition in _COLUMNS.values())
         counted = (self._db.one(*query.within("SELECT count(*) FROM ({}) AS s"))[0] for query in found)
-        lacking = self._size - sum(counted)
+        lacking = self._size - sum(counted) - len(self._selection.index.omitted.keys(self._type))
         if lacking == 0:
             return frozenset()
         query = self._without_value(None, descending=False) if 0 < lacking <= MOST else None
@@ -192,7 +193,20 @@ class Members:
     def _then(self, after: Place | None, descending: bool) -> list[Place]:
         """The places of changed entities, as they were."""
         selection = self._selection
+        if not selection.moment.images:
+            return []
         rows = selection.then(selection.keys(selection.state, self._type, selection.low, selection.high))
+        return self._sorted(rows, after, descending)
+
+    def _omitted(self, after: Place | None, descending: bool) -> list[Place]:
+        """The places of entities that the index omits."""
+        selection = self._selection
+        if not selection.index.omitted.keys(self._type):
+            return []
+        keys = selection.keys(selection.state, self._type, selection.low, selection.high)
+        return self._sorted(selection.index.omitted.rows(self._type, keys), after, descending) if keys else []
+
+    def _sorted(self, rows: Iterable[Row], after: Place | None, descending: bool) -> list[Place]:
         places = (Place(*order_of(row, self._sort)) for row in rows)
         left = (place for place in places if after is None or (place < after if descending else place > after))
         return sorted(left, reverse=descending)

@@ -28,6 +28,7 @@ from domain import xid as xids
 from projections import database, positions
 from projections.database import Values
 from projections.entities.apply import Entities
+from projections.entities.leaves import MOST
 from projections.entities.tables import Tables, tables
 
 #: Events of one transaction: on SQLite, some tens of milliseconds in which writers wait.
@@ -76,25 +77,27 @@ class Report:
     seconds: float
 
 
-def rebuild(store: Store, progress: Progress | None = None, computed: Computed | None = None) -> Report:
+def rebuild(
+    store: Store, progress: Progress | None = None, computed: Computed | None = None, most: int = MOST
+) -> Report:
     """Replaces the read model's tables by new ones. Time grows with the log, memory does not.
 
-    computed: what they begin with, in the place of nothing; it is proved like all else.
+    computed: what they begin with, in the place of nothing; it is proved like all else. most: see `Entities`.
     Raises: Diverged; TimeoutError when readers held on to the old tables for `TRIES` times `PAUSE`.
     """
     with _alone(store):
-        return _rebuilt(store, progress, computed)
+        return _rebuilt(store, progress, computed, most)
 
 
-def catch_up(store: Store) -> None:
+def catch_up(store: Store, most: int = MOST) -> None:
     """Makes a read model anew that is not where the log is: one that was dropped, or restored from elsewhere.
 
-    Processes that open a store together make it once. Raises: as `rebuild`.
+    Processes that open a store together make it once. most: see `Entities`. Raises: as `rebuild`.
     """
     if not _is_current(store):
         with _alone(store):
             if not _is_current(store):
-                _rebuilt(store, None)
+                _rebuilt(store, None, None, most)
 
 
 def _is_current(store: Store) -> bool:
@@ -117,9 +120,9 @@ def _alone(store: Store) -> Iterator[None]:
             connection.exec_driver_sql(f"SELECT pg_advisory_unlock({_REBUILDING})")
 
 
-def _rebuilt(store: Store, progress: Progress | None, computed: Computed | None = None) -> Report:
+def _rebuilt(store: Store, progress: Progress | None, computed: Computed | None, most: int) -> Report:
     began = time.monotonic()
-    fresh = Rebuild(store, progress or (lambda done, total: None))
+    fresh = Rebuild(store, progress or (lambda done, total: None), most)
     fresh.begin()
     if computed:
         fresh.load(computed)
@@ -134,7 +137,7 @@ def _rebuilt(store: Store, progress: Progress | None, computed: Computed | None 
 class Rebuild:
     """One second set of tables on its way to being the live one."""
 
-    def __init__(self, store: Store, progress: Progress) -> None:
+    def __init__(self, store: Store, progress: Progress, most: int) -> None:
         suffix = f"_r{token_hex(4)}"
         self.position = 0
         self.events = 0
@@ -143,7 +146,7 @@ class Rebuild:
         self._progress = progress
         self._name = f"{Entities.name}{suffix}"
         self._tables = tables(suffix)
-        self._projection = Entities(self._name, self._tables)
+        self._projection = Entities(self._name, self._tables, most)
 
     def begin(self) -> None:
         """Makes the empty tables; what rebuilds that died left behind goes."""

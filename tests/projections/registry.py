@@ -11,7 +11,7 @@ from commands.log import Store
 from domain.commands import DeleteEntities
 from domain.world import Decision
 from projections.entities.apply import Entities
-from projections.entities.leaves import leaves
+from projections.entities.leaves import MOST, leaves
 from projections.entities.query import Readers
 from projections.entities.rows import row
 from projections.entities.tables import tables
@@ -23,13 +23,16 @@ COMMAND = DeleteEntities("/dirs")
 
 
 class Registry:
-    """What a test writes to and reads from. `history` holds the same log in memory."""
+    """What a test writes to and reads from. `history` holds the same log in memory.
 
-    def __init__(self, url: str) -> None:
+    most: leaves that the index takes of one entity.
+    """
+
+    def __init__(self, url: str, most: int = MOST) -> None:
         self.url = url
         self.store = Store(url)
         self.history = History()
-        self.entities = Entities()
+        self.entities = Entities(most=most)
         self.readers = Readers(url)
         self._open = ExitStack()
 

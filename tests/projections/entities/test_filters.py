@@ -5,7 +5,7 @@ What survives is worked out here once more, from the rule itself: leaf sets over
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +19,7 @@ from domain.filters import Conjunction, Filter, Scope, Sort, depth, parse_filter
 from domain.model import compile_model
 from projections.entities import pages, presence
 from projections.entities.by_document import matches, order_of
+from projections.entities.leaves import MOST
 from projections.entities.pages import Place
 from projections.entities.query import View
 from projections.entities.rows import Row
@@ -116,6 +117,13 @@ def expressions(draw: st.DrawFn, hops: Any = steps) -> str:
 
 
 filters = st.lists(st.lists(expressions(), min_size=1, max_size=3), min_size=1, max_size=2)
+
+
+@pytest.fixture(params=[MOST, 4], ids=["indexed", "omitted"])
+def registry(request: pytest.FixtureRequest, store_url: str) -> Iterator[Registry]:
+    """An empty registry, whose index takes every entity, or omits those with more than a few leaves."""
+    with Registry(store_url, request.param) as registry:
+        yield registry
 
 
 def tree(contents: dict[Any, Any]) -> dict[str, dict[str, Any]]:
