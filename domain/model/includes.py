@@ -19,6 +19,8 @@ Include = Callable[[str], Any]
 #: Includes that one model may resolve, and how deep they may nest: documents can be small and what they expand to not.
 _MOST: Final = 200
 _DEEPEST: Final = 50
+#: Objects of one model, what it includes counted each time: each is compiled while other writers wait.
+LARGEST: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class _Source:
     chain: tuple[tuple[str, str], ...] = ()
     read: dict[str, Any] = field(default_factory=dict)
     spent: list[int] = field(default_factory=lambda: [0])
+    objects: list[int] = field(default_factory=lambda: [0])
 
 
 def resolve(source: Any, include: Include | None = None, loose: bool = False) -> Any:
@@ -52,6 +55,9 @@ def _resolved(value: Any, place: Place, source: _Source) -> Any:
         return [_resolved(each, (*place, index), source) for index, each in enumerate(value)]
     if not isinstance(value, dict):
         return value
+    source.objects[0] += 1
+    if source.objects[0] > LARGEST:
+        raise refusal((), f"it has more than {LARGEST} objects; define fewer types and attributes")
     result = {
         name: _resolved(each, (*place, name), source)
         for name, each in value.items()

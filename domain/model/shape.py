@@ -210,10 +210,14 @@ def _array(definition: Definition, types: Types) -> Codec:
         if item["type"] in values.SCALARS
         else _COMPLEX[item["type"]](item, types)
     )
+    plain = frozenset[type]() if definition.get("enum") else values.PLAIN.get(item["type"], frozenset())
 
     def check(value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise Flaw("it is not an array")
+        # A tenth of the time, which counts while others wait for the write lock.
+        if plain.issuperset(map(type, value)):
+            return value
         done = []
         for index, each in enumerate(value):
             try:

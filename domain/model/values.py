@@ -184,6 +184,13 @@ _STRINGS: Final[dict[str, Callable[[str], str]]] = {
 }
 _NAMING: Final = {"xid": targets.xid, "xidtype": targets.xidtype}
 
+#: The Python types of values that need no look beyond their type, by data type.
+PLAIN: Final[dict[str, frozenset[type]]] = {
+    "boolean": frozenset((bool,)),
+    "decimal": frozenset((int, float, Decimal)),
+    "integer": frozenset((int,)),
+    "string": frozenset((str,)),
+}
 #: Names of the scalar data types.
 SCALARS: Final = frozenset({"boolean", *_NUMBERS, *_STRINGS, *_NAMING})
 #: Names of the others.

@@ -13,8 +13,8 @@ from projections.entities.leaves import OMITTED
 from projections.entities.rows import Row
 from projections.entities.sql import Sql
 
-# Each column of the index up to the key has its value, so the marked ones of a range lie side by side.
-_MARKED: Final = (
+#: Finds them. Each column of the index up to the key has its value, so the marked ones of a range lie side by side.
+MARKED: Final = (
     "SELECT tree_key FROM attribute WHERE type = ? AND path = ? AND text IS NULL AND number IS NULL"
     " AND tree_key > ? AND tree_key < ? ORDER BY tree_key"
 )
@@ -34,7 +34,7 @@ class Omitted:
         """Their tree keys, in order. One look into an index for each type."""
         found = self._keys.get(type)
         if found is None:
-            marked = self._db.all(_MARKED, (type, OMITTED, *self._range))
+            marked = self._db.all(MARKED, (type, OMITTED, *self._range))
             found = self._keys[type] = [key for (key,) in marked if key not in self._apart]
         return found
 

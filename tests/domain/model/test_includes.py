@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from domain.model import compile_model
-from domain.model.includes import resolve
+from domain.model.includes import LARGEST, resolve
 from domain.problems import ModelError
 from tests.data import MODELS, SPEC, beside, read
 
@@ -93,3 +93,11 @@ def test_the_schema_of_an_included_document_stays_behind() -> None:
 def test_models_in_files_load_unchanged(folder: Path, loose: bool) -> None:
     # MOD-8, CM-04, CM-05: with the folder of the file as the base of its references
     assert compile_model(read(folder / "model.json"), beside(folder), loose=loose).groups
+
+
+def test_a_model_has_so_many_objects_at_most() -> None:
+    # MOD-73: what it includes counts each time, because each is compiled
+    hundred = {f"a{number}": {"type": "any"} for number in range(100)}
+    source = {"some": hundred, **{f"b{number}": {"$include": "#/some"} for number in range(LARGEST // 101)}}
+    with pytest.raises(ModelError, match=f"the model: it has more than {LARGEST} objects"):
+        resolve(source)

@@ -11,6 +11,8 @@ import pytest
 from domain.filters import Scope, Sort, parse_filter
 from projections import database
 from projections.connect import PLANNING
+from projections.entities.leaves import OMITTED
+from projections.entities.omitted import MARKED
 from projections.entities.pages import Members
 from projections.entities.selection import Selection
 from projections.entities.sql import Sql
@@ -117,3 +119,11 @@ def test_equal_values_come_in_the_order_of_pages(large: Registry, expression: st
         plan = planned(db, query.within("SELECT s.key FROM ({}) AS s ORDER BY s.key LIMIT 10"))
         assert "attribute_by_text" in plan, plan
         assert not any(words in plan for words in ("TEMP B-TREE", "Sort")), plan
+
+
+def test_what_the_index_omits_is_found_by_its_mark(large: Registry) -> None:
+    # FLAG-10, FLAG-51: one look into an index says that there is none
+    with explained(large) as db:
+        plan = planned(db, Sql(MARKED, ("dirs.files", OMITTED, "!dirs!", '!dirs"')))
+        assert "attribute_by_number" in plan or "_pkey" in plan, plan
+        assert reads_ranges(plan), plan

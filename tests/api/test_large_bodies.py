@@ -1,0 +1,77 @@
+"""Bodies of a few megabytes with very many values: others are answered meanwhile, and the store grows as the body."""
+
+from __future__ import annotations
+
+import asyncio
+from time import perf_counter
+
+import httpx
+from sqlalchemy import create_engine
+
+from domain.model.includes import LARGEST
+from tests.api.conftest import Api, create, serving
+from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
+
+__all__ = ["postgres_server", "postgres_url", "sqlite_url", "store_url"]
+
+MODEL = {
+    "groups": {"dirs": {"singular": "dir", "attributes": {"tags": {"type": "array", "item": {"type": "integer"}}}}}
+}
+#: Far more than any of them takes, because the machine may have other work.
+SECONDS = 20
+
+
+async def _meanwhile(api: Api, large: asyncio.Task[httpx.Response]) -> tuple[int, float]:
+    """How many reads were answered while a request was under way, and how long the slowest of them took."""
+    answered, slowest = 0, 0.0
+    while not large.done():
+        began = perf_counter()
+        assert (await api.client.get("/dirs/other")).status_code == 200
+        answered, slowest = answered + 1, max(slowest, perf_counter() - began)
+        await asyncio.sleep(0.01)  # in this process, an answer need not wait for anything
+    return answered, slowest
+
+
+def _crowded(api: Api, path: str, body: object) -> httpx.Response:
+    """The answer to a PUT, while which others read and write."""
+
+    async def crowd() -> httpx.Response:
+        began = perf_counter()
+        large = asyncio.create_task(api.client.put(path, json=body))
+        await asyncio.sleep(0)
+        small = asyncio.create_task(api.client.patch("/dirs/other", json={"name": "n"}))
+        answered, slowest = await _meanwhile(api, large)
+        assert (await small).status_code == 200
+        assert answered and slowest < SECONDS and perf_counter() - began < 2 * SECONDS
+        return large.result()
+
+    return api.runner.run(crowd())
+
+
+def test_a_large_array_lets_others_go_on(store_url: str) -> None:
+    # FLAG-10: an array is found by a filter however long it is, and costs the index one row
+    create(store_url, MODEL)
+    with serving(store_url) as api:
+        api.done("PUT", "/dirs/other", {})
+        for status in (201, 200):
+            assert _crowded(api, "/dirs/large", {"tags": [*range(300_000)]}).status_code == status
+        assert [*api.get("/dirs?filter=tags[299999]=299999")] == ["large"]
+        engine = create_engine(store_url.replace("postgresql:", "postgresql+psycopg:"))
+        with engine.connect() as connection:
+            count = connection.exec_driver_sql("SELECT count(*) FROM attribute WHERE tree_key = '!dirs!large'")
+            assert count.scalar_one() == 1
+        engine.dispose()
+
+
+def test_a_model_of_very_many_attributes_is_refused(store_url: str) -> None:
+    # MOD-94: others do not wait for a model that takes seconds to compile
+    create(store_url, MODEL)
+    with serving(store_url) as api:
+        api.done("PUT", "/dirs/other", {})
+        given = {f"a{number}": {"type": "string"} for number in range(100_000)}
+        answer = _crowded(api, "/modelsource", {"groups": {"dirs": {"singular": "dir", "attributes": given}}})
+        assert answer.status_code == 400
+        problem = answer.json()
+        assert problem["type"].endswith("#model_error")
+        assert f"it has more than {LARGEST} objects; define fewer types and attributes" in problem["title"]
+        assert api.get("/modelsource") == MODEL
