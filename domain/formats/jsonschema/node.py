@@ -41,6 +41,9 @@ class Node:
     max_length: int | None = None
     patterns: frozenset[str] = frozenset()
     marks: frozenset[tuple[str, str]] = frozenset()
+    #: How many digits a decimal number in a text has at most, and how many of them behind its point; None: any number.
+    precision: int | None = None
+    scale: int | None = None
     min_items: int = 0
     max_items: int | None = None
     unique: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Final
 
@@ -97,10 +97,28 @@ def _strings(reader: Node, case: Case) -> Iterator[Incompatibility]:
     if not all(any(pattern in node.patterns for node in case.nodes) for pattern in reader.patterns):
         text = "The reader asks for a pattern; only the same one in the writer is known to keep to it."
         yield _difference("pattern", text, reader, case)
+    yield from _digits(reader, case)
     for name, mark in sorted(reader.marks):
         if not any(_kept(name, mark, given) for node in case.nodes for given in node.marks):
             text = f"The reader relies on {name} {mark[:80]}, which the writer does not promise."
             yield _difference(name, text, reader, case)
+
+
+def _digits(reader: Node, case: Case) -> Iterator[Incompatibility]:
+    """Why decimal numbers in texts are refused: digits before the point are what precision leaves beside scale."""
+    least, scale = (_least(getattr(node, name) for node in case.nodes) for name in ("precision", "scale"))
+    if reader.scale is not None and (scale is None or scale > reader.scale):
+        text = f"The reader takes {reader.scale} digits behind the point, the writer may emit more."
+        yield _difference("scale", text, reader, case)
+    elif reader.precision is not None and (
+        least is None or least > reader.precision or least - (scale or 0) > reader.precision - (reader.scale or 0)
+    ):
+        text = f"The reader takes {reader.precision} digits, {reader.scale or 0} of them behind the point, the writer "
+        yield _difference("precision", text + "may emit more.", reader, case)
+
+
+def _least(counts: Iterable[int | None]) -> int | None:
+    return min((count for count in counts if count is not None), default=None)
 
 
 #: Formats, and types of JSON Structure that are strings in JSON, with those whose values they all have.

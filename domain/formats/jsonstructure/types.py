@@ -24,14 +24,14 @@ _STRINGS: Final = frozenset(
 #: Keywords of the extension for validation that are not taken apart; they are equal or they are not.
 _OTHERS: Final = (
     *("has", "patternKeys", "keyNames", "propertyNames", "patternProperties", "minEntries", "maxEntries"),
-    *("contains", "minContains", "maxContains", "dependentRequired", "contentCompression", "precision", "scale"),
+    *("contains", "minContains", "maxContains", "dependentRequired", "contentCompression"),
 )
 
 #: What `values` and `combined` look for.
 _RESTRICTING: Final = frozenset(
     {"enum", "const", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "pattern"}
     | {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "uniqueItems"}
-    | {"format", "contentEncoding", "contentMediaType", *_OTHERS}
+    | {"format", "contentEncoding", "contentMediaType", "precision", "scale", *_OTHERS}
 )
 _COMBINING: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "if"})
 
@@ -67,6 +67,7 @@ def values(node: Node, raw: dict[str, Any]) -> None:
     _bound(node, raw, "exclusiveMaximum", "upper")
     if _is_number(raw.get("multipleOf")):
         node.multiples = frozenset({number(raw["multipleOf"])})
+    node.precision, node.scale = _count(raw, "precision"), _count(raw, "scale")
     node.min_length, node.max_length = _count(raw, "minLength") or 0, _count(raw, "maxLength")
     node.min_items, node.max_items = _count(raw, "minItems") or 0, _count(raw, "maxItems")
     node.min_properties, node.max_properties = _count(raw, "minProperties") or 0, _count(raw, "maxProperties")

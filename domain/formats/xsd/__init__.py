@@ -19,6 +19,7 @@ from domain.formats.contract import Incompatibility, Newer, Violation
 from domain.formats.xsd.building import build
 from domain.formats.xsd.canonical import canonical as normal_form
 from domain.formats.xsd.comparing import Comparison
+from domain.formats.xsd.determinism import install
 from domain.formats.xsd.model import Schema
 from domain.formats.xsd.stubs import stubs
 from domain.formats.xsd.tree import XS, at, read, text_of
@@ -26,6 +27,8 @@ from domain.formats.xsd.tree import XS, at, read, text_of
 __all__ = ["Schema", "canonical", "parse", "unreadable"]
 
 _ROOT: Final = f"{{{XS}}}schema"
+
+install()
 
 
 def parse(document: bytes, name: str) -> Schema:

@@ -40,11 +40,12 @@ class _Builder:
         self._types: list[Type | None] = []
         self._places: dict[int, int] = {}
         self._waiting: list[tuple[int, Any]] = []
-        self._derived: dict[str, list[str]] = {}
+        self._derived: dict[str, dict[str, frozenset[str]]] = {}
         for name, found in schema.maps.types.items():
-            base, steps = found.base_type, 0
+            base, steps, how = found.base_type, 0, {found.derivation} if found.is_complex() else set()
             while found.is_complex() and base is not None and base.name not in (None, _ANY_TYPE):
-                self._derived.setdefault(base.name, []).append(name)
+                self._derived.setdefault(base.name, {})[name] = frozenset(how)
+                how |= {base.derivation} if base.is_complex() else set()
                 base, steps = base.base_type, steps + 1
                 if steps > _LONGEST:
                     raise _too_long(name)
@@ -85,6 +86,8 @@ class _Builder:
                 if alternative.type is not None
             ),
             abstract=found.abstract,
+            default=found.fixed if found.default is None else found.default,
+            block=_blocked(found),
         )
 
     # -- complex types --------------------------------------------------------------------------------------------
@@ -98,7 +101,6 @@ class _Builder:
         if opened is not None and opened.any_element is not None and opened.mode != "none":
             rest = repeat(_wild(opened.any_element), 0, None)
             term = all_of([term, rest]) if opened.mode == "interleave" else seq([term, rest])
-        blocked = set((found.block or "").split())
         return Complex(
             name=found.name,
             start=self._start(found),
@@ -116,7 +118,8 @@ class _Builder:
             mixed=found.mixed,
             abstract=found.abstract,
             assertions=frozenset(_path(test.path, test) for test in found.assertions),
-            derived=() if blocked >= {"extension", "restriction"} else tuple(self._derived.get(found.name or "", ())),
+            derived=self._derived.get(found.name or "", {}),
+            block=_blocked(found),
         )
 
     def _term(self, group: XsdGroup, elements: dict[str, dict[Element, None]]) -> Term:
@@ -136,9 +139,10 @@ class _Builder:
             return self._term(found, elements)
         if isinstance(found, XsdAnyElement):
             return repeat(_wild(found), found.min_occurs, found.max_occurs)
-        standing = [found.ref if found.ref is not None else found]
-        if "substitution" not in (found.block or ""):
-            standing += found.iter_substitutes()
+        head = found.ref if found.ref is not None else found
+        standing = [head]
+        if "substitution" not in (blocked := _blocked(head)):
+            standing += (each for each in found.iter_substitutes() if not blocked & _steps(each.type, head.type))
         names: list[Term] = []
         for element in standing:
             if not element.abstract:
@@ -150,8 +154,8 @@ class _Builder:
 
     def _simple(self, found: XsdSimpleType) -> Simple:
         steps: list[Any] = [found]
-        while steps[-1].base_type is not None and isinstance(steps[-1].base_type, XsdSimpleType):
-            steps.append(steps[-1].base_type)
+        while (base := _text_of(steps[-1].base_type)) is not None:
+            steps.append(base)
             if len(steps) > _LONGEST:
                 raise _too_long(found.name)
         names = [
@@ -169,6 +173,26 @@ class _Builder:
         elif isinstance(variety, XsdUnion):
             kind, parts = "union", tuple(map(self._place, variety.member_types))
         return Simple(tuple(names), kind, self._start(found), parts, **_facets(steps))
+
+
+def _text_of(base: Any) -> XsdSimpleType | None:
+    """The simple type that another derives from, be it as the content of a complex one."""
+    found = getattr(base, "content", None) if isinstance(base, XsdComplexType) else base
+    return found if isinstance(found, XsdSimpleType) else None
+
+
+def _blocked(found: Any) -> frozenset[str]:
+    words = (found.block or "").split()
+    return frozenset(("extension", "restriction", "substitution") if "#all" in words else words)
+
+
+def _steps(found: Any, base: Any) -> frozenset[str]:
+    """How a type derives from another one, and what the types between them do not let stand for them."""
+    how: set[str] = set()
+    while found is not None and found is not base:
+        how.add(found.derivation or "restriction" if found.is_complex() else "restriction")
+        found = found.base_type
+    return frozenset(how)
 
 
 def _too_long(name: str | None) -> Violation:
@@ -207,6 +231,8 @@ def _facets(steps: Iterable[Any]) -> dict[str, Any]:
                     found["assertions"] |= {
                         _path(test.path, test) for test in (facet if isinstance(facet, list) else [facet])
                     }
+                case "whiteSpace":
+                    found.setdefault("space", facet.value)
                 case "explicitTimezone":
                     found.setdefault("zone", facet.value)
     return found

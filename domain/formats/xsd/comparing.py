@@ -14,7 +14,7 @@ from typing import Final
 from domain.formats.contract import TOLD, Incompatibility, Spot
 from domain.formats.xsd.content import Name, Wild, counts, nullable, stray, symbols
 from domain.formats.xsd.model import Attribute, Complex, Element, Schema, Simple
-from domain.formats.xsd.simple import narrower
+from domain.formats.xsd.simple import NOTHING, narrower
 from domain.formats.xsd.tree import at
 
 _ANY: Final = "{http://www.w3.org/2001/XMLSchema}anyType"
@@ -78,6 +78,9 @@ class Comparison:
             self._tell(
                 "nillable-removed", f"{path} may be nil, which the reader does not allow", theirs.start, ours.start
             )
+        if ours.default is not None and theirs.default is None and not self._takes_nothing(theirs.type):
+            text = f"{path} may be empty and mean {ours.default}, the reader has neither a default nor takes it empty"
+            self._tell("default-removed", text, theirs.start, ours.start)
         if theirs.fixed is not None and ours.fixed != theirs.fixed:
             text = f"{path} need not be {theirs.fixed}, which the reader has as its only value"
             self._tell("fixed-value-changed", text, theirs.start, ours.start)
@@ -98,16 +101,32 @@ class Comparison:
         mine, other = self._writer.types[ours.type], self._reader.types[theirs.type]
         if not isinstance(mine, Complex) or not isinstance(other, Complex) or other.name == _ANY:
             return
-        for name in mine.derived:
+        for name, how in mine.derived.items():
             place = self._writer.named.get(name)
+            if how & (ours.block | mine.block):
+                continue
             if place is None or getattr(self._writer.types[place], "abstract", False):
                 continue
             start = self._writer.types[place].start
+            if blocked := other.derived.get(name, frozenset()) & (theirs.block | other.block):
+                text = f"{path} may have the type {_short(name)}, and the reader blocks each {min(blocked)}"
+                self._tell("derived-type-blocked", text, theirs.start, start)
+                continue
             if name in other.derived and name in self._reader.named:
                 self._push(f"{path} ({_short(name)})", place, self._reader.named[name], start, None)
             else:
                 text = f"{path} may have the type {_short(name)}, which is none that the reader has for it"
                 self._tell("derived-type-unknown", text, other.start, start)
+
+    def _takes_nothing(self, place: int) -> bool:
+        """Whether a type of the reader takes an element without content."""
+        found = self._reader.types[place]
+        if isinstance(found, Complex) and found.text is None:
+            return nullable(found.content)
+        text = self._reader.types[found.text] if isinstance(found, Complex) and found.text is not None else found
+        if isinstance(text, Simple) and text.kind == "list":
+            return not (text.shortest or text.patterns or text.values is not None)
+        return narrower(NOTHING, text, (), self._reader.types) is None
 
     def _types(self, path: str, ours: int, theirs: int, start: int | None, other: int | None) -> None:
         mine, their = self._writer.types[ours], self._reader.types[theirs]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from domain.formats.xsd.content import Term, Wild
@@ -14,7 +14,11 @@ from domain.formats.xsd.content import Term, Wild
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element declaration. type: where its type stands in `Schema.types`. identities: its keys as texts."""
+    """An element declaration. type: where its type stands in `Schema.types`. identities: its keys as texts.
+
+    default: what an empty element means, be it as `default` or as `fixed`. block: how no type may derive that stands for
+    its own.
+    """
 
     name: str
     type: int
@@ -24,6 +28,8 @@ class Element:
     identities: tuple[str, ...] = ()
     alternatives: tuple[tuple[str, int], ...] = ()
     abstract: bool = False
+    default: str | None = None
+    block: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,7 @@ class Simple:
     names: the built-in types (and those of other documents) that it derives from, nearest first. kind: `atomic`, `list`
     or `union`. parts: the item type of a list, the members of a union. low, high: bounds of values. shortest, longest:
     of lengths. values: the enumeration. patterns: a set of alternatives per step of derivation; all have to match.
+    space: what becomes of white space: `preserve`, `replace` or `collapse`.
     """
 
     names: tuple[str, ...]
@@ -64,12 +71,13 @@ class Simple:
     patterns: tuple[frozenset[str], ...] = ()
     assertions: frozenset[str] = frozenset()
     zone: str = "optional"
+    space: str = "collapse"
 
 
 @dataclass(frozen=True, slots=True)
 class Complex:
     """A complex type. text: the simple type of its content, where that is text. derived: named types that may stand for
-    it by `xsi:type`."""
+    it by `xsi:type`, each with how it derives: by `extension`, `restriction` or both. block: how none may derive."""
 
     name: str | None
     start: int | None
@@ -81,7 +89,8 @@ class Complex:
     mixed: bool = False
     abstract: bool = False
     assertions: frozenset[str] = frozenset()
-    derived: tuple[str, ...] = ()
+    derived: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    block: frozenset[str] = frozenset()
 
 
 Type = Simple | Complex

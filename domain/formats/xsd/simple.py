@@ -27,6 +27,11 @@ _WRITTEN_AS: Final = {
 _INTEGER: Final = _X + "integer"
 _ZONES: Final = {"optional": {"optional", "required", "prohibited"}}
 
+#: The type of empty text.
+NOTHING: Final = Simple((_X + "token", _X + "string", _X + "anySimpleType"), "atomic", None, longest=0, values=("",))
+#: What becomes of white space, from the facet that leaves most.
+_SPACES: Final = ("preserve", "replace", "collapse")
+
 #: A rule's name, and what is wrong as the rest of a sentence.
 Flaw = tuple[str, str]
 
@@ -96,7 +101,7 @@ def _written_as(writer: Simple, reader: Simple) -> bool:
 
 
 def _facets(writer: Simple, reader: Simple) -> Flaw | None:
-    checks = (_form, _lengths, _patterns, _enumerated, _bounds, _digits, _assertions)
+    checks = (_form, _spaces, _lengths, _patterns, _enumerated, _bounds, _digits, _assertions)
     return _some(check(writer, reader) for check in checks)
 
 
@@ -106,6 +111,22 @@ def _form(writer: Simple, reader: Simple) -> Flaw | None:
     if text and _X + "string" not in writer.names and _restricted(reader):
         return "type-changed", f"is {_named(writer)}, the reader expects text of a form that such values need not have"
     return None
+
+
+def _spaces(writer: Simple, reader: Simple) -> Flaw | None:
+    """Text that a reader leaves less white space in is other text. Where it leaves more, what is written is normal."""
+    text = _X + "string" in writer.names and _X + "string" in reader.names
+    if text and _SPACES.index(reader.space) > _SPACES.index(writer.space):
+        return "whitespace-changed", f"may have white space that the reader does not keep: it is set to {reader.space}"
+    return None
+
+
+def _spaced(text: str, space: str) -> str:
+    """Text as a type has it."""
+    if space == "preserve":
+        return text
+    replaced = re.sub(r"[\t\n\r]", " ", text)
+    return replaced if space == "replace" else " ".join(replaced.split())
 
 
 def _lengths(writer: Simple, reader: Simple) -> Flaw | None:
@@ -227,6 +248,8 @@ def _values(writer: Simple, reader: Simple) -> Flaw | None:
         misfit = len(text) < reader.shortest or (reader.longest is not None and len(text) > reader.longest)
         if misfit and _X + "string" in writer.names:
             return "length-narrowed", f"may be {text}, whose length the reader does not allow"
+        if _X + "string" in writer.names and _spaced(text, reader.space) != text:
+            return "whitespace-changed", f"may be {text!r}, whose white space the reader does not keep"
         if not all(any(part.match(text) for part in step) for step in checks):
             return "pattern-changed", f"may be {text}, which the reader's pattern does not match"
         if flaw := _bounds(one, reader) or (_digits(one, reader) if _number(writer) else None):

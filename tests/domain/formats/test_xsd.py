@@ -280,3 +280,40 @@ def test_comparisons_are_quick() -> None:
     for _ in range(1000):
         xsd.unreadable(new, old)
     assert time.process_time() - began < 10
+
+
+def sequence(length: int, name: str) -> xsd.Schema:
+    inside = "".join(f'<xs:element name="{name}{n}" type="xs:int" minOccurs="{n % 2}"/>' for n in range(length))
+    return order(f"<xs:sequence>{inside}</xs:sequence>", "1.0")
+
+
+def test_thousands_of_elements_take_seconds() -> None:
+    # V-14: a check ends in time, as what is compared are names that may clash and not all pairs of elements.
+    start = time.process_time()
+    older, newer = sequence(3000, "e"), sequence(3001, "e")
+    assert not xsd.unreadable(newer, older) and xsd.unreadable(older, newer)
+    assert time.process_time() - start < 15
+
+
+CLASHES = {
+    "one name of two types": '<xs:element name="a" type="xs:int"/><xs:element name="a" type="xs:long"/>',
+    "the same name after an optional one": '<xs:element name="a" minOccurs="0"/><xs:element name="a"/>',
+    "a choice of the same name": '<xs:choice><xs:element name="a"/><xs:element name="a"/></xs:choice>',
+    "what may stand for another": (
+        '<xs:choice><xs:element ref="t:h" minOccurs="0"/><xs:element ref="t:s" minOccurs="0"/></xs:choice>'
+    ),
+    "one that another may stand for": (
+        '<xs:choice><xs:element ref="t:s" minOccurs="0"/><xs:element ref="t:h" minOccurs="0"/></xs:choice>'
+    ),
+    "a wildcard before a name": '<xs:any minOccurs="0"/><xs:element name="a"/>',
+    "a name before a wildcard": '<xs:element name="a" minOccurs="0"/><xs:any minOccurs="0"/>',
+}
+GLOBAL = '<xs:element name="h" type="xs:token"/><xs:element name="s" type="xs:token" substitutionGroup="t:h"/>'
+
+
+@pytest.mark.parametrize("content", CLASHES.values(), ids=CLASHES)
+def test_parts_that_cannot_be_told_apart(content: str) -> None:
+    # SC-16: Unique Particle Attribution and Element Declarations Consistent hold, as by the library.
+    inside = f'<xs:element name="r"><xs:complexType><xs:sequence>{content}</xs:sequence></xs:complexType></xs:element>'
+    with pytest.raises(Violation, match="not a valid schema"):
+        schema(inside + GLOBAL, "1.0")
