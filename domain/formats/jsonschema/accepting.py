@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from domain.formats.jsonschema.node import Node
@@ -72,24 +72,10 @@ def _string(node: Node, value: str) -> Iterator[bool | None]:
     yield node.min_length <= len(value)
     yield node.max_length is None or len(value) <= node.max_length
     yield from (matches(pattern, value) for pattern in node.patterns)
-    if node.precision is not None or node.scale is not None:
-        yield _has_room(node, value) or None
+    yield True if node.precision is None and node.scale is None else None
     for name, mark in node.marks:
         # Formats are asserted by some validators only: a text that has one is valid everywhere, others may be.
         yield True if name == "format" and has_format(mark, value) else None
-
-
-def _has_room(node: Node, value: str) -> bool:
-    """Whether a text is a decimal number of no more digits than a schema takes, before its point and behind it."""
-    try:
-        _, digits, exponent = Decimal(value).as_tuple()
-    except InvalidOperation:
-        return False
-    if not isinstance(exponent, int):
-        return False
-    behind, before = max(0, -exponent), max(0, len(digits) + exponent)
-    scale = behind if node.scale is None else node.scale
-    return behind <= scale and (node.precision is None or before <= node.precision - (node.scale or behind))
 
 
 def _number(node: Node, value: Decimal) -> Iterator[bool | None]:

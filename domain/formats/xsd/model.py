@@ -16,8 +16,8 @@ from domain.formats.xsd.content import Term, Wild
 class Element:
     """An element declaration. type: where its type stands in `Schema.types`. identities: its keys as texts.
 
-    default: what an empty element means, be it as `default` or as `fixed`. block: how no type may derive that stands for
-    its own.
+    default: what an empty element means, be it as `default` or as `fixed`. block: how no type may derive that stands
+    for its own.
     """
 
     name: str
