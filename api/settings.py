@@ -194,13 +194,14 @@ class Settings(BaseSettings):
     subscriptions_filters: int = Field(20, ge=1, description="filters that one subscription may have")
     subscriptions_body: int = Field(65536, ge=1, description="bytes that the body of a subscription may have")
     sinks_allow: Annotated[str | None, _parsed(entries)] = Field(
-        None, description="private addresses, hosts and low ports that events may go to: host|CIDR[:port] with commas"
+        None,
+        description="private addresses, hosts, low ports that events and links may go to: host|CIDR[:port], with commas",
     )
     sinks_plaintext: Annotated[bool | None, AfterValidator(_plaintext)] = Field(
         None, description="whether events may go without TLS; by default while only this machine can reach the server"
     )
     sinks_ca: Annotated[str | None, _parsed(_authorities)] = Field(
-        None, description="path of a PEM file with authorities that sinks' certificates may be of as well"
+        None, description="path of a PEM file with authorities that certificates of sinks and links may be of as well"
     )
     sinks_validation: Literal["required", "optional", "off"] = Field(
         "optional", description="whether webhooks have to consent: without consent nothing, or ten requests a minute"

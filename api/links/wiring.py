@@ -79,7 +79,7 @@ def tools_of(settings: Settings, registry: Registry, states: States) -> Tools:
     def reveal(link: Link) -> Mapping[str, str]:
         return registry.readers.quick().links.reveal(registry.store.vault, link)
 
-    return Tools(submit, registry.readers, states, reveal, public_url=settings.public_url, resolver=guard_of(settings))
+    return Tools(submit, registry.readers, states, reveal, guard_of(settings), public_url=settings.public_url)
 
 
 def service_of(settings: Settings, registry: Registry, states: States) -> Service:

@@ -16,10 +16,10 @@ from kafka.net.selector import NetworkSelector
 from domain.subscriptions.sinks import KAFKA
 from projections.publishing.records import Mark, mark
 from projections.subscriptions import trust
-from projections.subscriptions.contract import Credential, Target
+from projections.subscriptions.contract import Credential, Resolver, Target
 from projections.subscriptions.sinks.dialing import located
 from projections.subscriptions.sinks.kafka import producer
-from projections.subscriptions.sinks.kafka_link import Manager
+from projections.subscriptions.sinks.kafka_link import Manager, guarded
 
 #: Seconds that connecting takes at most, and until brokers that acknowledge nothing count as out of reach.
 CONNECTING: Final = 10.0
@@ -53,8 +53,15 @@ class Held(NamedTuple):
 class Cluster:
     """Brokers and how to reach them; connected to only while something is done."""
 
-    def __init__(self, uri: str, credential: Credential | None = None, authorities: Authorities | None = None) -> None:
-        """uri: `SSL://one:9092,two:9092` and what else a sink may have (subscriptions 2.5).
+    def __init__(
+        self,
+        uri: str,
+        credential: Credential | None = None,
+        authorities: Authorities | None = None,
+        resolver: Resolver | None = None,
+    ) -> None:
+        """uri: `SSL://one:9092,two:9092` and what else a sink may have (subscriptions 2.5). resolver: says which
+        addresses may be connected to, also of brokers that others name; None for brokers that the operator names.
 
         Raises: InvalidSubscription for another one; Insecure.
         """
@@ -67,6 +74,7 @@ class Cluster:
         shared = {name: value for name, value in settings.items() if name in names or name.startswith("sasl_")}
         secured = {"ssl_context": trust.of(authorities or Authorities())} if at.tls else {}
         self._shared = shared | secured | _TIMES
+        self._resolver = resolver
         #: What a producer is told besides.
         self.producing: Mapping[str, Any] = {name: settings[name] for name in settings.keys() - shared.keys()}
 
@@ -104,7 +112,10 @@ class Cluster:
 
         def network(**configs: Any) -> KafkaNetClient:
             net = NetworkSelector(**configs)
-            made.append(KafkaNetClient(net, Manager(net, failing, **configs)))
+            manager = Manager(net, failing, **configs)
+            made.append(KafkaNetClient(net, manager))
+            if self._resolver is not None:
+                manager.config["proxy_url"] = guarded(made[0], self._resolver)
             return made[0]
 
         def failing(error: Exception) -> None:

@@ -1,12 +1,13 @@
 """Connections to other registries where the operator permits them, and to no address that was not looked at (LEG-1108).
 
-A name is looked up once for each connection, and what is connected to is the address that was found to be permitted.
+A name is looked up once for each connection, and only addresses that were found to be permitted are connected to.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import httpcore
@@ -14,6 +15,7 @@ import httpx
 
 from projections.subscriptions import trust
 from projections.subscriptions.contract import Resolver, Unreachable
+from projections.subscriptions.outgoing import ADDRESS_SECONDS, Several
 
 
 def transport(resolver: Resolver) -> httpx.HTTPTransport:
@@ -38,7 +40,15 @@ class _Guarded(httpcore.NetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         try:
-            address = asyncio.run(self._resolver.resolve(host, port))
+            found = asyncio.run(self._addresses(host, port))
         except (Unreachable, OSError) as error:
             raise httpcore.ConnectError(str(error)) from None
-        return self._system.connect_tcp(address, port, timeout, local_address, socket_options)
+        for each in found[:-1]:
+            with suppress(httpcore.ConnectError, httpcore.ConnectTimeout):
+                return self._system.connect_tcp(each, port, ADDRESS_SECONDS, local_address, socket_options)
+        return self._system.connect_tcp(found[-1], port, timeout, local_address, socket_options)
+
+    async def _addresses(self, host: str, port: int) -> Sequence[str]:
+        if isinstance(self._resolver, Several):
+            return await self._resolver.addresses(host, port)
+        return [await self._resolver.resolve(host, port)]

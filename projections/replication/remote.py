@@ -15,6 +15,8 @@ from projections.subscriptions.contract import Resolver
 
 #: Seconds to connect, and between two parts of an answer; feeds are asked to wait for less.
 TIMEOUT: Final = httpx.Timeout(20.0, read=60.0)
+#: Characters of what a problem document says that an error repeats.
+LONGEST: Final = 500
 #: Has a connection end within 20 s over which nothing arrives any more, not even word of what has arrived: nobody else
 #: tells of a line that is cut, and TCP alone waits for one to come back for as long again as it was away. Whoever only
 #: takes long to answer keeps the connection, as its system answers. Not every system has all of these.
@@ -42,17 +44,17 @@ class RemoteError(Exception):
 class Remote:
     """A registry by the URL of its root, or of one of its older APIs; `close` it.
 
-    credential: the public members of a link's credential with its secret values. resolver: who says which addresses may
-    be connected to; None where all may.
+    resolver: says which addresses may be connected to. credential: the public members of a link's credential with its
+    secret values.
     """
 
-    def __init__(self, url: str, credential: Mapping[str, Any] | None = None, resolver: Resolver | None = None) -> None:
+    def __init__(self, url: str, resolver: Resolver, credential: Mapping[str, Any] | None = None) -> None:
         self.url = url
         self._client = httpx.Client(
             auth=_auth(credential),
             headers=_headers(credential),
             timeout=TIMEOUT,
-            transport=transport(resolver) if resolver else None,
+            transport=transport(resolver),
         )
         self._sockets: WeakSet[socket.socket] = WeakSet()
 
@@ -102,17 +104,29 @@ class Remote:
     def _checked(self, response: httpx.Response) -> httpx.Response:
         if response.status_code < 400:
             return response
-        try:
-            problem = response.json()
-            said = f"{problem['title']} {problem.get('detail') or ''}".strip()
-        except (ValueError, KeyError, TypeError, AttributeError):
-            problem, said = {}, response.text[:200]
-        where = f"{response.request.method} {response.request.url.path}"
-        raise RemoteError(f"{where} answers {response.status_code}: {said}", response.status_code, problem)
+        problem = _problem(response)
+        where = f"{response.request.method} {response.request.url.path} answers {response.status_code}"
+        raise RemoteError(": ".join(filter(None, (where, _said(problem)))), response.status_code, problem)
 
     def _lost(self, error: Exception) -> RemoteError:
         said = " ".join(str(error).split()) or type(error).__name__
         return RemoteError(f"{self.url} does not answer: {said}")
+
+
+def _problem(response: httpx.Response) -> dict[str, Any]:
+    """The problem document of an answer; empty for everything else, which may be of a server that is no registry."""
+    try:
+        found = response.json()
+    except (ValueError, RecursionError):
+        return {}
+    texts = ("type", "title")
+    return found if isinstance(found, dict) and all(isinstance(found.get(name), str) for name in texts) else {}
+
+
+def _said(problem: Mapping[str, Any]) -> str:
+    """What a problem document says to people, in one line; nothing else of an answer is shown (SUB-904)."""
+    texts = (problem.get("title"), problem.get("detail"))
+    return " ".join(" ".join(text.split()) for text in texts if isinstance(text, str))[:LONGEST].strip()
 
 
 def _watched(connected: socket.socket) -> None:

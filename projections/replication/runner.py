@@ -34,19 +34,19 @@ class Tools:
     submit, readers: the way into this registry and the view of it. states: what is known of links. reveal: their
     secrets. stopping: set when the runner is to end. woken: set when there may be something to do at once: something
     was committed here, or an event came in over the link's sink. public_url: this registry's, None where it is not
-    known. resolver: says which addresses links over the older APIs may connect to; None where all may be. remotes:
-    those that were asked for, `cut` when the runner is to end.
+    known. resolver: says which addresses links of every dialect may connect to. remotes: those that were asked for, `cut`
+    when the runner is to end.
     """
 
     submit: Submit
     readers: Readers
     states: States
     reveal: Reveal
+    resolver: Resolver
     stopping: Event = field(default_factory=Event)
     woken: Event = field(default_factory=Event)
     told: Event = field(default_factory=Event)
     public_url: str | None = None
-    resolver: Resolver | None = None
     remotes: WeakSet[Remote] = field(default_factory=WeakSet)
 
     def fresh(self) -> Tools:
@@ -67,7 +67,7 @@ class Tools:
 
     def remote(self, link: Link, url: str | None = None) -> Remote:
         """The other registry; to be closed. url: where it is not the link's. Raises: LookupError."""
-        remote = Remote(url or link.url, self.credential(link) or None, self.resolver if link.is_older else None)
+        remote = Remote(url or link.url, self.resolver, self.credential(link) or None)
         self.remotes.add(remote)
         return remote
 

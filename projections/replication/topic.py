@@ -61,7 +61,7 @@ class TopicPull:
     def _cluster(self) -> Cluster:
         resolver = self._tools.resolver
         ca = resolver.ca if isinstance(resolver, Trusting) else ""
-        return Cluster(self._brokers, _credential(self._tools.credential(self._link)), Authorities(ca))
+        return Cluster(self._brokers, _credential(self._tools.credential(self._link)), Authorities(ca), resolver)
 
     def _failed(self, error: Exception) -> None:
         self._failure = error

@@ -43,6 +43,7 @@ from projections.replication.intake import Intake
 from projections.replication.lines import interactions
 from projections.replication.runner import Tools
 from projections.replication.states import States
+from projections.subscriptions.guard import Guard
 from tests.spec.harness import MIDNIGHT, Answer, Moment, Registry, Request
 from tests.spec.histories import Step
 from tests.spec.test_properties_http import asked
@@ -212,7 +213,7 @@ class Inflow:
         return self._tools().do(self.link, command)
 
     def _tools(self) -> Tools:
-        return Tools(self._submit, self._readers, self.states, lambda link: {})
+        return Tools(self._submit, self._readers, self.states, lambda link: {}, Guard())
 
     def _submit(self, command: Command, caller: Caller) -> Future[Recorded]:
         future: Future[Recorded] = Future()

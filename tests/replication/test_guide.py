@@ -13,6 +13,7 @@ from tests.serving import ROOT, environment, serving
 from tests.test_readme import pattern
 
 _BLOCK: Final = re.compile(r"```sh\n(?P<commands>.*?)```\n```text\n(?P<output>.*?)```\n", re.DOTALL)
+_SETTING: Final = re.compile(r"^    export (ANNALS_\w+)=(\S+)$", re.MULTILINE)
 _HERE: Final = "http://127.0.0.1:8080"
 _THERE: Final = "http://127.0.0.1:8081"
 #: Commands that only look, so that they may be tried until what they show has come over.
@@ -20,12 +21,13 @@ _LOOKS: Final = re.compile(r"curl -s http|\.venv/bin/annals replicate status")
 
 
 def test_the_guide(tmp_path: Path) -> None:
-    found = list(_BLOCK.finditer((ROOT / "docs" / "replication.md").read_text()))
+    guide = (ROOT / "docs" / "replication.md").read_text()
+    found, settings = list(_BLOCK.finditer(guide)), dict(_SETTING.findall(guide))
     assert len(found) >= 10
     here, there = (f"sqlite:///{tmp_path / name}.db" for name in ("annals", "primary"))
     for home in ("a", "b"):
         (tmp_path / home).mkdir()
-    with serving(there, tmp_path / "b") as primary, serving(here, tmp_path / "a") as replica:
+    with serving(there, tmp_path / "b", **settings) as primary, serving(here, tmp_path / "a", **settings) as replica:
         names = {_HERE: replica.url, _THERE: primary.url, "sqlite:///primary.db": there}
 
         def run(commands: str) -> str:
@@ -34,7 +36,7 @@ def test_the_guide(tmp_path: Path) -> None:
             commands = commands.replace("curl -s", "curl -sS -w '\\n'")
             commands = commands.replace(".venv/bin/annals", f"{sys.executable} -m api.cli")
             shell = ["bash", "-euo", "pipefail", "-c", commands]
-            env = environment(ANNALS_DATABASE=here)
+            env = environment(ANNALS_DATABASE=here, **settings)
             done = subprocess.run(shell, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
             assert done.returncode == 0, done.stderr
             printed = done.stdout

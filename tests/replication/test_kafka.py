@@ -264,7 +264,9 @@ def test_credentials(
 @contextmanager
 def linked(database: Path, broker: Kafka, url: str, password: str) -> Iterator[tuple[Link, Tools]]:
     """An empty registry in this process with a link that shows a password, and what runs it."""
-    settings = Settings(database=f"sqlite:///{database}", master_key=MASTER_KEY, sinks_ca=str(broker.ca))
+    settings = Settings(
+        database=f"sqlite:///{database}", master_key=MASTER_KEY, sinks_ca=str(broker.ca), sinks_allow="127.0.0.1"
+    )
     registry = open_registry(settings)
     secret = {"type": "basic", "username": USER, "password": password}
     found = wanted({"url": url, "dialect": "kafka", "credential": secret})

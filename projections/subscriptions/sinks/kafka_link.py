@@ -12,12 +12,12 @@ import itertools
 import socket
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future as Promise
 from ipaddress import ip_address
 from typing import Any, Final, TypeVar
-from weakref import WeakSet
 
 from kafka import KafkaProducer, errors
 from kafka.net.compat import KafkaNetClient
@@ -62,6 +62,24 @@ class Checked(KafkaNetSocket):
         )
 
 
+def guarded(client: Any, resolver: Resolver) -> str:
+    """The `proxy_url` by which a client that no event loop uses connects to what a resolver gives, as long as it lives."""
+    url = f"{_SCHEME}://{next(_NUMBERS)}"
+    _LOOKUPS[url] = lambda host, port: asyncio.run(_checked(resolver, host, port))
+    weakref.finalize(client, _LOOKUPS.pop, url, None)
+    return url
+
+
+async def _checked(resolver: Resolver, host: str, port: int) -> str:
+    """The address of a broker. Raises: Refused; KafkaConnectionError."""
+    try:
+        return await resolver.resolve(host, port)
+    except Unreachable as error:
+        raise Refused(failure(error)) from None
+    except OSError:
+        raise errors.KafkaConnectionError("the host has no address") from None
+
+
 class Manager(KafkaConnectionManager):
     """Connections whose failures are told, and whose handshakes end in time."""
 
@@ -69,7 +87,7 @@ class Manager(KafkaConnectionManager):
         super().__init__(net, **configs)
         self._tell = failed
         self._final: Exception | None = None
-        self._watched: WeakSet[Any] = WeakSet()
+        self._watched: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def get_connection(self, node_id: Any, **options: Any) -> Any:
         if self._final is not None and not self.bootstrapped:
@@ -157,12 +175,7 @@ class Link:
 
     async def checked(self, host: str, port: int) -> str:
         """The address of a broker. Raises: Refused; KafkaConnectionError."""
-        try:
-            address = await self._resolver.resolve(host, port)
-        except Unreachable as error:
-            raise Refused(failure(error)) from None
-        except OSError:
-            raise errors.KafkaConnectionError("the host has no address") from None
+        address = await _checked(self._resolver, host, port)
         if self._settings["security_protocol"] == "SASL_PLAINTEXT" and not ip_address(address).is_loopback:
             raise Refused(INSECURE)
         return address

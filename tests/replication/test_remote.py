@@ -1,0 +1,124 @@
+"""Where links connect to, and what of an answer that is no answer of a registry shows up in their status."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from projections.replication.remote import LONGEST, Remote, RemoteError
+from projections.subscriptions.guard import Guard
+from tests.replication.registries import Registry, until
+
+_INNER = "root:x:0:0 the banner of an inner server"
+_OURS = {"type": "http://a/-/docs#not_found", "title": "There is nothing.", "detail": "It  is\nnot here."}
+#: A body, and what an error says of it beside the status.
+_ANSWERS = (
+    (_INNER.encode(), ""),
+    (json.dumps({"error": _INNER}).encode(), ""),
+    (json.dumps({"title": _INNER}).encode(), ""),
+    (json.dumps([_INNER]).encode(), ""),
+    (b"[" * 100_000, ""),
+    (json.dumps(_OURS).encode(), ": There is nothing. It is not here."),
+    (json.dumps({**_OURS, "detail": {"inner": _INNER}}).encode(), ": There is nothing."),
+    (json.dumps({**_OURS, "title": "x" * 9999}).encode(), f": {'x' * LONGEST}"),
+)
+
+
+@contextmanager
+def answering(status: int, body: bytes) -> Iterator[str]:
+    """The URL of a server that answers everything alike."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+
+
+@pytest.mark.parametrize(("body", "said"), _ANSWERS)
+def test_an_error_repeats_problem_documents_only(body: bytes, said: str) -> None:
+    """SUB-904: what a server that is no registry answers is shown to nobody."""
+    with answering(500, body) as url, closing(Remote(url, Guard("127.0.0.1"))) as remote:
+        with pytest.raises(RemoteError) as asked:
+            remote.ask("GET", "/-/log/head")
+        with pytest.raises(RemoteError) as streamed, remote.stream("/-/log"):
+            pass
+    assert str(asked.value) == f"GET /-/log/head answers 500{said}"
+    assert str(streamed.value) == f"GET /-/log answers 500{said}"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:{}", "http://localhost:{}", "http://2130706433:{}", "http://[::1]:{}"]
+)
+def test_no_address_of_ones_own_network_is_connected_to(url: str) -> None:
+    """LEG-1108, SUB-901: loopback in any form, unless the operator permits it."""
+    with answering(200, b"{}") as there, closing(Remote(url.format(there.rpartition(":")[2]), Guard())) as remote:
+        with pytest.raises(RemoteError, match="unless the operator permits them"):
+            remote.ask("GET", "/")
+
+
+def test_a_name_with_several_addresses_is_tried_at_each() -> None:
+    """SUB-901: all addresses are checked; where the first one does not answer, the next one may."""
+
+    async def look_up(host: str, port: int) -> list[str]:
+        return ["127.0.0.9", "127.0.0.1"]
+
+    guard = Guard("there", look_up=look_up)
+    with answering(200, b"{}") as url, closing(Remote(url.replace("127.0.0.1", "there"), guard)) as remote:
+        assert remote.ask("GET", "/").json() == {}
+
+
+_LINKS: tuple[dict[str, Any], ...] = (
+    {"dialect": "log", "mode": "pull"},
+    {"dialect": "log", "mode": "events"},
+    {"dialect": "log", "mode": "push"},
+    {"dialect": "xregistry", "mode": "pull"},
+    {"dialect": "xregistry", "mode": "push"},
+    {"dialect": "schemaregistry", "mode": "pull"},
+    {"dialect": "schemaregistry", "mode": "events"},
+    {"dialect": "schemaregistry", "mode": "push"},
+    {"dialect": "kafka", "mode": "pull"},
+)
+
+
+@pytest.mark.parametrize("members", _LINKS, ids=lambda members: "-".join(members.values()))
+def test_no_dialect_goes_where_the_operator_permits_nothing(alone: Registry, members: dict[str, Any]) -> None:
+    """LEG-1108: links of every dialect and mode go by the guard of sinks, and so do comparisons."""
+    id = "-".join(members.values())
+    with answering(500, _INNER.encode()) as inner:
+        url = f"{inner.replace('http', 'kafka')}/topic" if members["dialect"] == "kafka" else inner
+        credential = {} if members["dialect"] == "kafka" else {"credential": {"token": "t"}}
+        alone.done("PUT", f"/-/links/{id}", {"url": url, **members, **credential})
+        until(lambda: "error" in alone.status(id))
+        said = alone.status(id)["error"]
+        assert "unless the operator permits them" in said and _INNER not in said
+        if (members["dialect"], members["mode"]) == ("log", "pull"):
+            refused = alone.request("POST", f"/-/links/{id}/actions/check")
+            assert refused.status_code == 502 and "unless the operator permits them" in refused.text
+        alone.done("DELETE", f"/-/links/{id}")
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    """A registry whose operator permits no addresses."""
+    with closing(Registry(tmp_path_factory.mktemp("alone"), ANNALS_SINKS_ALLOW="")) as registry:
+        registry.start()
+        registry.fill(1, 1)  # without anything to push, nobody is connected to
+        yield registry

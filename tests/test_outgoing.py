@@ -1,0 +1,112 @@
+"""Every place of the sources that can connect to somebody, and who says where to.
+
+Rules SUB-901, LEG-1108: an address that somebody else than the operator names goes by the guard of sinks.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import chain
+from typing import Final
+
+import pytest
+
+from tests.test_architecture import ROOT, modules
+
+ROOMS: Final = ("domain", "commands", "projections", "spark_projections", "api")
+#: Modules that can connect, and functions of others that do.
+MODULES: Final = frozenset(
+    ("aiohttp", "boto3", "botocore", "fsspec", "ftplib", "grpc", "http.client", "httpcore", "httpx", "kafka", "nats")
+) | {*("paho", "proton", "pyarrow.fs", "requests", "smtplib", "socket", "urllib.request", "urllib3", "websockets")}
+FUNCTIONS: Final = frozenset(
+    ("connect_tcp", "create_connection", "create_datagram_endpoint", "create_engine", "getaddrinfo", "open_connection")
+) | {"open_unix_connection", "sock_connect"}
+
+#: To addresses that a `Resolver` gives, each connection anew.
+GUARDED: Final = "guarded"
+#: To what a setting or an argument of a command names: whoever gives these may send the process anywhere.
+OPERATOR: Final = "operator"
+#: Nowhere: names of errors and types, listening, or talking on a connection that another file has opened.
+NOWHERE: Final = "nowhere"
+
+SITES: Final = {
+    "api/console/elsewhere.py": OPERATOR,  # `annals log hash --against`
+    "api/console/publishing.py": NOWHERE,
+    "api/console/serve.py": NOWHERE,
+    "api/jwt.py": OPERATOR,  # ANNALS_JWT_KEYS
+    "commands/engine.py": OPERATOR,  # ANNALS_DATABASE
+    "projections/publishing/cluster.py": GUARDED,  # but for `annals publish --kafka`
+    "projections/publishing/producing.py": NOWHERE,
+    "projections/publishing/publisher.py": NOWHERE,
+    "projections/replication/guarded.py": GUARDED,
+    "projections/replication/older/client.py": NOWHERE,
+    "projections/replication/remote.py": GUARDED,
+    "projections/replication/standard/answers.py": NOWHERE,
+    "projections/replication/topic.py": GUARDED,
+    "projections/segments/folder.py": OPERATOR,  # `annals segments --folder`
+    "projections/subscriptions/addresses.py": NOWHERE,
+    "projections/subscriptions/names.py": GUARDED,
+    "projections/subscriptions/outgoing.py": GUARDED,
+    "projections/subscriptions/ports.py": NOWHERE,
+    "projections/subscriptions/sinks/amqp_messages.py": NOWHERE,
+    "projections/subscriptions/sinks/amqp_sink.py": GUARDED,
+    "projections/subscriptions/sinks/amqp_wire.py": NOWHERE,
+    "projections/subscriptions/sinks/dialing.py": GUARDED,
+    "projections/subscriptions/sinks/kafka.py": NOWHERE,
+    "projections/subscriptions/sinks/kafka_link.py": GUARDED,
+    "projections/subscriptions/sinks/kafka_outcomes.py": NOWHERE,
+    "projections/subscriptions/sinks/mqtt_link.py": NOWHERE,
+    "projections/subscriptions/sinks/nats_link.py": NOWHERE,
+    "projections/subscriptions/sinks/nats_transport.py": NOWHERE,
+    "spark_projections/load.py": OPERATOR,  # `annals rebuild --engine spark --stage`
+    "spark_projections/sources/remote.py": OPERATOR,  # `annals spark --from`
+}
+#: Where the resolver is made that all of a process share; `Anywhere`, which refuses nothing, is for tests.
+_MADE: Final = {"Guard": {"api/subscriptions/wiring.py"}, "Anywhere": set[str]()}
+
+
+def test_each_site_is_known() -> None:
+    """SUB-901: a new place that can connect has to say by which guard."""
+    assert {site for room in ROOMS for site in _sites(room)} == SITES.keys()
+
+
+@pytest.mark.parametrize("name", _MADE)
+def test_there_is_one_guard(name: str) -> None:
+    """SUB-901: what connects where others say is given the guard of the process, and no resolver of its own."""
+    made = {
+        str(file.relative_to(ROOT))
+        for room in ROOMS
+        for file in modules(room)
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and _called(node) == name
+    }
+    assert made == _MADE[name]
+
+
+def _sites(room: str) -> Iterator[str]:
+    for file in modules(room):
+        nodes = list(ast.walk(ast.parse(file.read_text())))
+        if any(map(_connects, chain.from_iterable(map(_imported, nodes)))) or any(map(_calls, nodes)):
+            yield str(file.relative_to(ROOT))
+
+
+def _imported(node: ast.AST) -> list[str]:
+    """What is imported, with the module before the name."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    return []
+
+
+def _connects(module: str) -> bool:
+    return any(module == name or module.startswith(f"{name}.") for name in MODULES)
+
+
+def _calls(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and _called(node) in FUNCTIONS
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
