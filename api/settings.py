@@ -195,7 +195,7 @@ class Settings(BaseSettings):
     subscriptions_body: int = Field(65536, ge=1, description="bytes that the body of a subscription may have")
     sinks_allow: Annotated[str | None, _parsed(entries)] = Field(
         None,
-        description="private addresses, hosts, low ports that events and links may go to: host|CIDR[:port], with commas",
+        description="private addresses and low ports that events and links may go to: host|CIDR[:port], with commas",
     )
     sinks_plaintext: Annotated[bool | None, AfterValidator(_plaintext)] = Field(
         None, description="whether events may go without TLS; by default while only this machine can reach the server"

@@ -36,6 +36,8 @@ T = TypeVar("T")
 Gone = asyncio.Future[None]
 #: Seconds between signs of life on a stream that has nothing to say.
 BEAT: Final = 15.0
+#: Seconds that are spent looking for the events of a page; its link leads on from where that got to.
+PATIENCE: Final = 20.0
 #: What a stream begins with: milliseconds after which a reader that was cut off comes back.
 GREETING: Final = b"retry: 1000\n\n"
 THREADS: Final = 4
@@ -72,13 +74,14 @@ class Feeds:
             return Answer(200, headers, endless, ahead=(GREETING,))
         limit = asked.limit or form.limit
         reader = Reader(source, form, after, min(limit, MOST) if limit and source.counts else None)
+        until = time.monotonic() + asked.wait + PATIENCE
         async with _leaving(receive) as gone:
             first, end = await self._begun(reader, source, limit, asked.wait, gone)
             if reader.limit is None:
                 return Answer(200, _headers(request, form, asked, end), self._rest(reader, form, first, end))
             pieces = [first]
-            while not reader.at(end):
-                pieces.append(await self._some(reader, end, gone))
+            while not (reader.at(end) or time.monotonic() > until):
+                pieces.append(await self._some(reader, end, gone, until))
         body = b"".join((form.before, *pieces, form.after))
         return Answer(200, _headers(request, form, asked, reader.position), body)
 
@@ -102,18 +105,23 @@ class Feeds:
         until = time.monotonic() + wait
         while True:
             end = await self.run(source.end, reader.position, limit)
-            piece = await self._some(reader, end, gone)
+            piece = await self._some(reader, end, gone, until + PATIENCE)
             left = until - time.monotonic()
             if piece or left <= 0 or not await self._following.beyond(reader.position, left, gone):
                 return piece, end
 
-    async def _some(self, reader: Reader, end: int, gone: Gone) -> bytes:
-        """The next piece that holds something; nothing where there is none up to a position. Raises: Disconnected."""
+    async def _some(self, reader: Reader, end: int, gone: Gone, until: float) -> bytes:
+        """The next piece that holds something; nothing where there is none up to a position, or none in time.
+
+        until: a time of the monotonic clock. Raises: Disconnected.
+        """
         piece = b""
-        while not piece and not reader.at(end):
+        while not (piece or reader.at(end)):
             if gone.done():
                 raise Disconnected
             piece = await self.run(reader.piece, end)
+            if time.monotonic() > until:
+                break
         return piece
 
     async def _rest(self, reader: Reader, form: Form, first: bytes, end: int) -> AsyncGenerator[bytes, None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,6 +12,8 @@ from api.feeds.sources import Source
 #: About how many bytes, and at most how many positions, one piece of an answer holds.
 PIECE: Final = 1 << 18
 TOGETHER: Final = 1000
+#: Seconds after which a piece ends, so that readers whose tests of events take long leave threads to others.
+SECONDS: Final = 0.5
 
 
 class Reader:
@@ -41,7 +44,7 @@ class Reader:
 
     def _next(self, end: int) -> list[Group]:
         found: list[Group] = []
-        size = 0
+        size, until = 0, time.monotonic() + SECONDS
         self._groups = self._groups or self._source.groups(self.position, end)
         for group in self._groups:
             if not self._fits(group):
@@ -49,7 +52,7 @@ class Reader:
             found.append(group)
             self.position = group.position
             size += sum([len(item.data) for item in group.items])
-            if self.full or size > PIECE or len(found) == TOGETHER:
+            if self.full or size > PIECE or len(found) == TOGETHER or time.monotonic() > until:
                 return found
         self.position, self._groups = max(end, self.position), None
         return found

@@ -13,6 +13,9 @@ from projections.families import Family, told
 from projections.feed import Logs, edge, interactions
 from projections.loglines import Item, lines
 
+#: Positions that are passed over until a reader is told how far that is: it need not wait for an event that it wants.
+PASSED: Final = 100
+
 
 class Source(Protocol):
     """One feed, as one reader may see it.
@@ -58,9 +61,14 @@ class EventsSource:
 
     def _told(self, interaction: Interaction, rows: Iterator[LogRow]) -> Iterator[Group]:
         items: list[Item] = []
-        position, test = 0, self._test
+        position, last, passed, test = 0, 0, 0, self._test
         for _, message in told(self._families, interaction, (row for row in rows if is_public(row.stream))):
             if test is not None and not test(message):
+                if message.position != last:
+                    last, passed = message.position, passed + bool(last)
+                    if passed >= PASSED and position < last:
+                        yield Group(position, items, len(items)) if items else Group(last - 1, (), 0)
+                        items, passed = [], 0
                 continue
             if message.position != position:
                 if items:

@@ -29,6 +29,11 @@ class Pattern(NamedTuple):
         return _literal(self.segments[0])
 
     @property
+    def wild(self) -> bool:
+        """Whether some character can be any one."""
+        return any(_ANY in segment for segment in self.segments)
+
+    @property
     def exact(self) -> bool:
         """Whether one text matches, and that is `start`."""
         return len(self.segments) == 1 and _ANY not in self.segments[0]
@@ -52,7 +57,7 @@ def matcher(pattern: Pattern) -> Callable[[str], bool]:
     """
     if pattern.exact:
         return pattern.start.__eq__
-    if any(_ANY in segment for segment in pattern.segments):
+    if pattern.wild:
         return _with_wild_characters(pattern)
     first, *others = map(_literal, pattern.segments)
     between, last = [each for each in others[:-1] if each], others[-1]

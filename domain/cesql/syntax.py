@@ -136,6 +136,14 @@ def _parts_of(step: Step) -> Sequence[Node]:
     return ()
 
 
+def nodes(tree: Node) -> Iterator[Node]:
+    """A tree and all trees within it."""
+    waiting = [tree]
+    while waiting:
+        yield (node := waiting.pop())
+        waiting.extend(parts(node))
+
+
 def fold(tree: Node, make: Callable[[Node, list[T]], T]) -> T:
     """What a tree comes to, made of what its parts come to. It needs no stack of calls, however deep the tree is."""
     waiting: list[tuple[Node, int]] = [(tree, -1)]

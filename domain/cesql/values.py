@@ -44,8 +44,10 @@ class Errored:
 #: What a part of an expression comes to.
 Outcome = Value | Errored
 
-_INTEGER: Final = re.compile(r"([+-]?)0*([0-9]{1,10})\Z")
+#: Zeros are possessive, so a long text is read once.
+_INTEGER: Final = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]{0,10})\Z")
 _TRUTH: Final = {"true": True, "false": False}
+_LONGEST_TRUTH: Final = max(map(len, _TRUTH))
 _MISSING: Final = Errored(False, Error.MISSING_ATTRIBUTE)
 
 #: Attributes that the CloudEvents spec defines: all are strings to an expression.
@@ -63,7 +65,7 @@ def integer(text: str) -> int | None:
     found = _INTEGER.match(text)
     if found is None:
         return None
-    number = int(found[1] + found[2])
+    number = int(found[1] + (found[2] or "0"))
     return number if LEAST <= number <= MOST else None
 
 
@@ -102,7 +104,7 @@ def _to_integer(value: Any) -> Outcome:
 
 
 def _to_boolean(value: Any) -> Outcome:
-    return _TRUTH.get(value.lower(), _NO_BOOLEAN)
+    return _TRUTH.get(value.lower(), _NO_BOOLEAN) if len(value) <= _LONGEST_TRUTH else _NO_BOOLEAN
 
 
 _NO_INTEGER: Final = Errored(0, Error.CAST)

@@ -34,8 +34,8 @@ class Tools:
     submit, readers: the way into this registry and the view of it. states: what is known of links. reveal: their
     secrets. stopping: set when the runner is to end. woken: set when there may be something to do at once: something
     was committed here, or an event came in over the link's sink. public_url: this registry's, None where it is not
-    known. resolver: says which addresses links of every dialect may connect to. remotes: those that were asked for, `cut`
-    when the runner is to end.
+    known. resolver: says which addresses links of every dialect may connect to. remotes: those that were asked for,
+    `cut` when the runner is to end.
     """
 
     submit: Submit

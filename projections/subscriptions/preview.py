@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Final
 
 from domain import cesql
@@ -76,13 +77,21 @@ class Preview:
         """What is found from one position to another, again and again as it grows; the last one is the result."""
         tally, until, told = Tally(first, last, first - 1), clock() + SECONDS, first - 1
         while not tally.complete and clock() < until:
-            tally.position, found = self._feed.chunk(tally.position, last)
-            for each in found:
-                self._count(tally, each)
+            self._take(tally, *self._feed.chunk(tally.position, last), lambda: clock() >= until)
             if tally.position - told >= STEP:
                 told = tally.position
                 yield tally
         yield tally
+
+    def _take(self, tally: Tally, end: int, found: Iterable[Told], over: Callable[[], bool]) -> None:
+        """Counts what was found up to a position, or up to an earlier one where the time is over; one at least."""
+        for position, several in groupby(found, key=lambda told: told.message.position):
+            for each in several:
+                self._count(tally, each)
+            tally.position = position
+            if over():  # expressions may take their time, and there may be many events in a chunk
+                return
+        tally.position = end
 
     def _count(self, tally: Tally, told: Told) -> None:
         if not self._wants.at_all(told, live=False) or not self._reads(told.message.xid):

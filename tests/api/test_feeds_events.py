@@ -116,6 +116,21 @@ def test_pages_leave_nothing_out(api: Api, accept: str, limit: int) -> None:
     assert onwards(answer) == path  # at the end the link leads to what is yet to come
 
 
+@pytest.mark.parametrize("query", ["sql=FALSE", "sql=type LIKE '%25deleted'", "type=io.xregistry.group.*"])
+def test_a_page_ends_in_time(api: Api, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SUB-421: an expression that takes long for many events holds no thread; the link goes on where a page got to."""
+    wanted = api.get(f"/-/events?{query}")
+    monkeypatch.setattr("api.feeds.delivery.PATIENCE", -1.0)
+    monkeypatch.setattr("api.feeds.reader.SECONDS", -1.0)
+    monkeypatch.setattr("api.feeds.sources.PASSED", 1)
+    paths, found = [f"/-/events?{query}"], list[Json]()
+    while paths[-1] not in paths[:-1]:
+        page = api.done("GET", paths[-1])
+        found += page.json()
+        paths.append(onwards(page))
+    assert found == wanted and len(paths) > 3
+
+
 def test_the_link_holds_the_query_whole(api: Api) -> None:
     # RFC 8288: a Link header ends its URL at ">", which clients send in a query as it is
     answer = api.done("GET", "/-/events?limit=1&sql=type<>'x'&after=4")

@@ -111,6 +111,11 @@ def test_a_long_log_is_looked_at_in_parts(api: Api, store_url: str) -> None:
         times = iter([0.0, SECONDS + 1])
         *_, tally = look.scan(1, 9, lambda: next(times))
         assert not tally.complete and tally.position == 0
+        seconds = iter([0.0, 1.0, 2.0, SECONDS, SECONDS])
+        *_, tally = look.scan(1, 9, lambda: next(seconds))  # while events are looked at, too
+        assert not tally.complete and 0 < tally.position < 9
+        *_, rest = look.scan(tally.position + 1, 9)
+        assert tally.matched.total() == 2 and tally.matched.total() + rest.matched.total() == 6
         *_, tally = look.scan(1, 9)
         assert tally.complete and tally.matched.total() == 6 and len(tally.matches) == 3
     finally:

@@ -186,7 +186,7 @@ def primary(tmp_path: Path) -> Iterator[str]:
 def test_a_repair(annals: Annals, url: str, primary: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # LEG-913: asks first; then both registries hold the same, and the console says how much was another
     # LEG-1108: the console connects where the operator permits it, as the server does
-    refused = annals("replicate", "add", "primary", primary, "--database", url)
+    annals("replicate", "add", "primary", primary, "--database", url)
     refused = annals("replicate", "repair", "primary", "--yes", "--database", url)
     assert refused.code != 0 and "unless the operator permits them" in refused.err
     annals("replicate", "remove", "primary", "--yes", "--database", url)

@@ -63,7 +63,7 @@ class Checked(KafkaNetSocket):
 
 
 def guarded(client: Any, resolver: Resolver) -> str:
-    """The `proxy_url` by which a client that no event loop uses connects to what a resolver gives, as long as it lives."""
+    """The `proxy_url` with which a client that no event loop uses connects to what a resolver gives."""
     url = f"{_SCHEME}://{next(_NUMBERS)}"
     _LOOKUPS[url] = lambda host, port: asyncio.run(_checked(resolver, host, port))
     weakref.finalize(client, _LOOKUPS.pop, url, None)

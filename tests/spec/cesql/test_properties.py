@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.cesql import DEEPEST, LONGEST, Error, ParseError, Value, compile, like
+from domain.cesql.expression import STEPS
 from domain.cesql.functions import FUNCTIONS, LARGEST
 from domain.cesql.parser import parse
 from domain.cesql.syntax import (
@@ -175,8 +176,8 @@ def test_as_deep_as_it_may_be(opening: str) -> None:
     [("1", "+1"), ("TRUE", " AND TRUE"), ("1", "=1"), ("'a'", "LIKE'a'"), ("1", " IN(1)"), ("1", "*1"), ("a", " OR a")],
 )
 def test_as_long_as_it_may_be(start: str, again: str) -> None:
-    # SUB-423: 8 KiB of operators in a row, which are not deep
-    longest = start + again * ((LONGEST - len(start)) // len(again))
+    # SUB-423: 8 KiB with operators in a row, which are not deep
+    longest = start + again * min(STEPS, (LONGEST - len(start)) // len(again))
     longest += " " * (LONGEST - len(longest))
     found = compile(longest).evaluate({})
     assert found.value is not None
