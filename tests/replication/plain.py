@@ -1,7 +1,7 @@
 """A small server of the standard API that shares nothing with this registry: it keeps all in memory, lists in pages of
-two, never nests answers and has no export. It counts what it is asked.
+two, never nests answers unless flags say so and has no export. It counts what it is asked.
 
-    python -m tests.replication.plain
+    python -m tests.replication.plain [FLAG...]
 
 says where it answers. `GET /asked` gives the paths of the requests so far; `POST /refuse` names an xid that it refuses
 to write from then on; `POST /say?path=/dirs` has it answer a GET of a path with the body, or again with its own answer
@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import json
 import socket
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -103,11 +104,20 @@ class Resource:
             return {f"{_SINGULARS[self.plural]}id": xid.split("/")[4], "xid": xid}
         return {**self.version(xid, self.default()), "versionscount": len(self.versions)}
 
+    def listed(self, xid: str, inlined: list[str]) -> Json:
+        """It as a list shows it."""
+        versions = {id: self.version(f"{xid}/versions/{id}", id) for id in self.versions}
+        nested = {"meta": self.shown_meta(xid), "versions": versions}
+        return {**self.shown(xid), **{name: each for name, each in nested.items() if name in inlined}}
+
 
 class Plain:
-    """All Groups by id, and what was asked. said: whole answers to GET by path, in place of its own."""
+    """All Groups by id, and what was asked. said: whole answers to GET by path, in place of its own. flags: that it
+    offers; with `inline` its lists of Resources nest `meta` and `versions`, and it refuses to nest more.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, *flags: str) -> None:
+        self.flags = flags
         self.groups: dict[str, Group] = {}
         self.said: dict[str, bytes] = {}
         self.asked: list[str] = []
@@ -139,7 +149,14 @@ class Plain:
 
     def read(self, request: Request, parts: list[str], details: bool) -> Response:
         fixed = {"": {"specversion": "1.0", "registryid": "plain", "xid": "/"}, "model": MODEL}
-        fixed["capabilities"] = {"flags": ["epoch"], "pagination": True, "apis": ["/capabilities", "/model"]}
+        fixed["capabilities"] = {
+            "flags": ["epoch", *self.flags],
+            "pagination": True,
+            "apis": ["/capabilities", "/model"],
+        }
+        inlined = request.query_params.get("inline", "").split(",") if "inline" in self.flags else []
+        if "*" in inlined:
+            return JSONResponse({"type": "about:blank", "title": "That is too much"}, 413)
         if parts[0] in fixed:
             return JSONResponse(fixed[parts[0]])
         if parts[0] != "dirs":
@@ -150,7 +167,8 @@ class Plain:
             return JSONResponse(self.group(parts[1]))
         resources = self.groups[parts[1]].resources[parts[2]]
         if len(parts) == 3:
-            return self.page(request, {id: one.shown(f"/{'/'.join(parts)}/{id}") for id, one in resources.items()})
+            listed = {id: one.listed(f"/{'/'.join(parts)}/{id}", inlined) for id, one in resources.items()}
+            return self.page(request, listed)
         resource, xid = resources[parts[3]], "/" + "/".join(parts[:4])
         if parts[4:] == ["meta"]:
             return JSONResponse(resource.shown_meta(xid))
@@ -172,7 +190,9 @@ class Plain:
         first = int(request.query_params.get("from", 0))
         headers = {}
         if first + PAGE < len(members):
-            headers["link"] = f"<{request.url.path}?from={first + PAGE}>;rel=next;count={len(members)}"
+            inlined = request.query_params.get("inline")
+            query = f"from={first + PAGE}" + (f"&inline={inlined}" if inlined else "")
+            headers["link"] = f"<{request.url.path}?{query}>;rel=next;count={len(members)}"
         return JSONResponse(dict(list(members.items())[first : first + PAGE]), headers=headers)
 
     def write(self, method: str, parts: list[str], body: Any) -> Response:
@@ -212,7 +232,7 @@ class Plain:
 
 def main() -> None:
     """Serves on a free port until it is killed."""
-    plain = Plain()
+    plain = Plain(*sys.argv[1:])
     methods = ["GET", "PUT", "POST", "DELETE"]
     app = Starlette(routes=[Route("/{path:path}", plain.answer, methods=methods)])
     listening = socket.create_server(("127.0.0.1", 0))

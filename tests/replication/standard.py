@@ -59,9 +59,9 @@ class Other:
 
 
 @contextmanager
-def plain() -> Iterator[Other]:
-    """The server of `plain.py` in a process of its own."""
-    command = [sys.executable, "-m", "tests.replication.plain"]
+def plain(*flags: str) -> Iterator[Other]:
+    """The server of `plain.py` in a process of its own. flags: that it offers beside `epoch`."""
+    command = [sys.executable, "-m", "tests.replication.plain", *flags]
     with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

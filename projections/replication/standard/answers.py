@@ -10,10 +10,14 @@ import httpx
 
 from domain.jsontext import InvalidJson, loads
 from projections.replication.remote import Remote, RemoteError
+from projections.replication.standard.forms import BrokenForm
 
 
 class Answers:
-    """What one server answers. ETags are remembered as soon as `keep` says that what they stand for was taken in."""
+    """What one server answers. ETags are remembered as soon as `keep` says that what they stand for was taken in.
+
+    Each method that asks raises RemoteError, and BrokenForm for an answer that is no JSON object.
+    """
 
     def __init__(self, remote: Remote) -> None:
         self.remote = remote
@@ -30,11 +34,11 @@ class Answers:
         self._kept, self._seen = {}, {}
 
     def object(self, path: str) -> dict[str, Any]:
-        """A JSON object. Raises: RemoteError."""
+        """A JSON object."""
         return _object(self.remote.ask("GET", path))
 
     def found(self, path: str) -> dict[str, Any] | None:
-        """A JSON object; None where there is nothing. Raises: RemoteError."""
+        """A JSON object; None where there is nothing."""
         try:
             return self.object(path)
         except RemoteError as error:
@@ -43,17 +47,18 @@ class Answers:
             return None
 
     def changed(self, path: str) -> dict[str, Any] | None:
-        """A JSON object; None where it is what it was when it was kept. Raises: RemoteError."""
+        """A JSON object; None where it is what it was when it was kept."""
         known = self._kept.get(path)
         answer = self.remote.ask("GET", path, headers={"if-none-match": known} if known else {})
         if answer.status_code == 304:
             return None
+        found = _object(answer)
         if "etag" in answer.headers:
             self._seen[path] = answer.headers["etag"]
-        return _object(answer)
+        return found
 
     def members(self, path: str) -> Iterator[tuple[str, Any]]:
-        """The members of a collection by id, page by page. Raises: RemoteError."""
+        """The members of a collection by id, page by page."""
         asked = {path}
         while True:
             answer = self.remote.ask("GET", path)
@@ -83,5 +88,5 @@ def _object(answer: httpx.Response) -> dict[str, Any]:
     except InvalidJson:
         found = None
     if not isinstance(found, dict):
-        raise RemoteError(f"GET {answer.request.url.path} answers {answer.status_code} with no JSON object")
+        raise BrokenForm(f"GET {answer.request.url.path} answers {answer.status_code} with no JSON object")
     return found

@@ -14,6 +14,7 @@ class Conflicts:
     def __init__(self, known: list[dict[str, str]] | None = None) -> None:
         """known: as `told` gave them."""
         self._reasons = {each["xid"]: each["reason"] for each in known or ()}
+        self.met = 0  # how often something was added
 
     def __bool__(self) -> bool:
         return bool(self._reasons)
@@ -21,6 +22,7 @@ class Conflicts:
     def add(self, xid: str, reason: str) -> None:
         """It is not as it is in the other registry."""
         self._reasons[xid] = reason
+        self.met += 1
 
     def settled(self, xid: str) -> None:
         """It is now."""

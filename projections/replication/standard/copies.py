@@ -15,7 +15,7 @@ from domain.links.link import Link
 from domain.problems import Problem
 from projections.replication.runner import Tools
 from projections.replication.standard.conflicts import Conflicts
-from projections.replication.standard.forms import GroupForm, ResourceForm, mapped
+from projections.replication.standard.forms import BrokenForm, GroupForm, ResourceForm, mapped
 from projections.replication.standard.here import Held, Here
 from projections.replication.standard.names import Names, marked, unmarked
 from projections.replication.standard.source import Listed, Source
@@ -48,7 +48,11 @@ class Copies:
         """Takes a Group over with what is in scope of it; what is gone from it there goes here too."""
         xid = self._names.here(listed.xid)
         self._seen.add(xid)
-        if not self._group(xid, listed.form):
+        if isinstance(listed.form, BrokenForm):
+            self._broken(xid, listed.form)
+            if self._here.group(xid) is None:
+                return
+        elif not self._group(xid, listed.form):
             return
         pointers: list[tuple[str, ResourceForm]] = []
         for other, form in listed.resources:
@@ -56,13 +60,14 @@ class Copies:
                 return
             if not self._link.scope.has(other):
                 continue
-            if form is not None and "xref" in form.meta:
-                pointers.append((self._names.here(other), mapped(form, self._names.local)))
+            if isinstance(form, ResourceForm) and "xref" in form.meta:
+                pointers.append((other, mapped(form, self._names.local)))
             else:
-                self._resource(self._names.here(other), form)
+                self._listed(other, form)
         for pointer, form in pointers:
-            self._resource(pointer, form)
-        self._prune(xid)
+            self._listed(pointer, form)
+        if not isinstance(listed.form, BrokenForm):
+            self._prune(xid)
 
     def end(self, root: str) -> None:
         """All that is at and below the registry or a Group of the other registry has been taken."""
@@ -90,11 +95,30 @@ class Copies:
             self.conflicts.add(xid, _UNEQUAL)
         return True
 
-    def _resource(self, xid: str, form: ResourceForm | None) -> None:
-        """form: None for what is as it was."""
-        if form is None:
+    def _listed(self, other: str, form: ResourceForm | BrokenForm | None) -> None:
+        """Takes a Resource over. other: its xid there. form: None for what is as it was.
+
+        What is in the way of it may go, so it is looked at again.
+        """
+        xid, met = self._names.here(other), self.conflicts.met
+        try:
+            if isinstance(form, ResourceForm):
+                self._resource(xid, form)
+            else:
+                self._seen |= {xid, marked(xid, self._link.url)}
+            if isinstance(form, BrokenForm):
+                self._broken(xid, form)
+        except BrokenForm as error:  # of a document, which is read when it is needed
             self._seen |= {xid, marked(xid, self._link.url)}
-            return
+            self._broken(xid, error)
+        if self.conflicts.met > met:
+            self._source.again(other)
+
+    def _broken(self, xid: str, error: BrokenForm) -> None:
+        """Leaves what is here as it is. Its own xid is the one that is named, or that of what is broken in it."""
+        self.conflicts.add(self._names.here(error.xid) if error.xid else xid, str(error))
+
+    def _resource(self, xid: str, form: ResourceForm) -> None:
         place = self._place(xid, form)
         if place is not None:
             self._seen.add(place)

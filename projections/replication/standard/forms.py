@@ -33,7 +33,11 @@ _ABSENT: Final = object()
 
 
 class BrokenForm(ValueError):
-    """What another registry says is no entity of this type."""
+    """What another registry says is no entity of this type. xid: of the entity there; empty where it is not known."""
+
+    def __init__(self, said: str, xid: str = "") -> None:
+        self.xid = xid
+        super().__init__(said)
 
 
 @dataclass(frozen=True, slots=True)

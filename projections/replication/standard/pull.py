@@ -58,7 +58,7 @@ class StandardPull:
             copies.end(root)
         source.answers.keep()
         if conflicts:
-            source.forget()  # what stands against something here may go, and then it is to be taken
+            source.answers.forget()  # what stands against something here may go, and then it is to be taken
         told = conflicts.told()
         self._tools.states.note(self._link.id, 0, lastcontact=time.time(), error=None, conflicts=told)
 
@@ -73,7 +73,7 @@ class StandardPull:
         model = found if found is not None else self._model or {}
         if new:
             self._plurals = list(compile_model(dict(model)).groups)
-        self._registry.ask(source)
+        self._registry.ask(source, conflicts)
         self._registry.admit(self._here(), conflicts)
         self._registry.define(Given(model, new, self._plurals), self._here(), conflicts)
         self._model = model

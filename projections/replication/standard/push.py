@@ -20,8 +20,9 @@ from domain.links.link import Link
 from projections.entities.query import View
 from projections.replication.remote import Remote, RemoteError
 from projections.replication.runner import Tools
+from projections.replication.standard.checks import is_of_one
 from projections.replication.standard.conflicts import Conflicts
-from projections.replication.standard.forms import GroupForm, ResourceForm, mapped
+from projections.replication.standard.forms import BrokenForm, GroupForm, ResourceForm, mapped
 from projections.replication.standard.here import Here
 from projections.replication.standard.names import Names
 from projections.replication.standard.source import Source
@@ -31,10 +32,7 @@ from projections.replication.standard.target import Target
 TOGETHER: Final = 200
 #: What differs in a Group when something comes or goes below it.
 _TOUCHED: Final = frozenset(("epoch", "modifiedat"))
-#: Answers that speak of one thing; others speak of the server, which is asked again later.
-_REFUSALS: Final = range(400, 500)
 _TAKEN: Final = "what is there under this name did not come from here"
-_NOBODY: Final = (401, 403, 408, 429)
 
 
 class StandardPush:
@@ -105,9 +103,11 @@ class StandardPush:
             try:
                 refused = self._sent(xid) if self._here.knows(xid) else "there is no such type any more"
             except RemoteError as error:
-                if error.status not in _REFUSALS or error.status in _NOBODY:
-                    raise
+                if not is_of_one(error):
+                    raise  # it speaks of the server, which is asked again later
                 refused = str(error)
+            except BrokenForm as error:
+                refused = f"what is there cannot be read: {error}"
             if refused:
                 self._conflicts.add(xid, refused)
             else:

@@ -40,12 +40,15 @@ class RegistryCopy:
         self._said: Mapping[str, Any] | None = None
         self._capabilities: Mapping[str, Any] = {}
 
-    def ask(self, source: Source) -> None:
+    def ask(self, source: Source, conflicts: Conflicts) -> None:
         """Learns what the other registry says by now; its capabilities change with its epoch. Raises: RemoteError."""
-        said = source.registry() if self._link.scope.whole else None
-        if said is not None and said != self._said:
-            self._capabilities = source.capabilities()
-            self._said = said
+        try:
+            said = source.registry() if self._link.scope.whole else None
+            if said is not None and said != self._said:
+                self._capabilities = source.capabilities()
+                self._said = said
+        except BrokenForm as error:
+            conflicts.add(xids.REGISTRY, str(error))
 
     def admit(self, here: Here, conflicts: Conflicts) -> None:
         """Has those documents be let in here that are let in there, before any of them comes."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import binascii
-from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from domain import xid as xids
-from domain.jsontext import dumps
 from domain.model import GroupType, Model, ResourceType
 from projections.replication.remote import Remote, RemoteError
 from projections.replication.standard.answers import Answers
+from projections.replication.standard.checks import base64_bytes, check_id, each_of, is_of_one, members, sign
 from projections.replication.standard.forms import (
     NOTHING,
     BrokenForm,
@@ -25,24 +24,35 @@ from projections.replication.standard.forms import (
     version_form,
 )
 
-#: A look through pages takes in everything, however it is listed, the first time and then each so many times.
+#: Where lists show no Versions but the default ones, a look takes in all of them the first time, and then each so many
+#: times.
 THOROUGH: Final = 10
+#: What lists of Resources are to show as well, for a look to see all that changes.
+_INLINE: Final = "?inline=meta,versions"
+#: Answers that refuse to nest anything, or that much.
+_NOT_NESTED: Final = (400, 405, 406, 413, 501)
 #: Answers of a server that has no such thing to show.
 _NOTHING: Final = (400, 404, 405, 410, 501)
 
 
+Form = TypeVar("Form")
+
+
 class Listed(NamedTuple):
-    """A Group with its Resources by xid, each None where it looks as it did in the last look."""
+    """A Group with its Resources by xid, each None where it looks as it did in the last look.
+
+    What is none of its type is the error that says why; its xid may be any text.
+    """
 
     xid: str
-    form: GroupForm
-    resources: Iterator[tuple[str, ResourceForm | None]]
+    form: GroupForm | BrokenForm
+    resources: Iterator[tuple[str, ResourceForm | BrokenForm | None]]
 
 
 class Source:
     """model: what its Groups are. types: of which Groups anybody wants to know. Both are set before the first look.
 
-    What it does raises RemoteError, and BrokenForm for what is no xRegistry.
+    What it does raises RemoteError, and BrokenForm for what is no xRegistry. A look passes over what is broken.
     """
 
     def __init__(self, remote: Remote) -> None:
@@ -51,8 +61,8 @@ class Source:
         self.types: Sequence[str]
         self._remote = remote
         self._flags, self._exports = self._capabilities()
-        self._nests = "inline" in self._flags
-        self._signs: dict[str, bytes] = {}
+        self._nests = self._inlines = "inline" in self._flags
+        self._signs: dict[str, bytes] = {}  # by xid: of what is listed, and of what is seen in thorough looks only
         self._looks = 0
         self._model = "/modelsource"
 
@@ -74,10 +84,9 @@ class Source:
         """Its capabilities as it shows them; empty where it shows none."""
         return self._said(self.answers.object, "/capabilities") or {}
 
-    def forget(self) -> None:
-        """The next look takes in everything, whether it has changed or not."""
-        self.answers.forget()
-        self._looks = 0
+    def again(self, xid: str) -> None:
+        """The next look gives a Resource whether it has changed or not."""
+        self._signs.pop(xid, None)
 
     def look(self) -> None:
         """Another look begins."""
@@ -96,9 +105,11 @@ class Source:
             except RemoteError as error:
                 if error.status == 404 and root != xids.REGISTRY:
                     return iter(())
-                if error.status not in (400, 404, 405, 406, 413):
+                if error.status not in (404, *_NOT_NESTED):
                     raise
                 self._nests = False  # it says that it nests, and does not, or not that much
+            except BrokenForm:
+                pass  # one thing that is no JSON spoils all that it is nested in
             else:
                 return None if found is None else self._nested_groups(root, found)
         return self._listed_groups(root)
@@ -110,25 +121,26 @@ class Source:
 
     def resource(self, xid: str) -> ResourceForm | None:
         """One Resource; None where there is none."""
-        type = self._type(xid)
         meta = self.answers.found(f"{quote(xid)}/meta")
-        if meta is None:
-            return None
-        versions = () if "xref" in meta else self._collection(f"{xid}/versions")
-        forms = [(id, self._version(f"{xid}/versions/{id}", each, type)) for id, each in versions]
-        return resource_form(meta, type, forms)
+        return None if meta is None else self._resource(xid, meta)
 
     def has(self, xid: str) -> bool:
         """Whether there is a Group or a Resource."""
         suffix = "/meta" if len(xids.segments(xid)) == 4 else ""
-        return self.answers.found(quote(xid) + suffix) is not None
+        try:
+            return self.answers.found(quote(xid) + suffix) is not None
+        except BrokenForm:
+            return True
 
     def _capabilities(self) -> tuple[frozenset[str], bool]:
         """The flags that it offers, and whether it exports."""
-        given = self.capabilities()
+        try:
+            given = self.capabilities()
+        except BrokenForm:
+            given = {}  # it offers nothing that could be relied on
         flags = given.get("flags")
-        apis = {str(name).strip("/") for name in (*_each(given.get("available")), *_each(given.get("apis")))}
-        return frozenset(map(str, _each(flags))), "export" in apis
+        apis = {str(name).strip("/") for name in (*each_of(given.get("available")), *each_of(given.get("apis")))}
+        return frozenset(map(str, each_of(flags))), "export" in apis
 
     def _said(self, ask: Callable[[str], dict[str, Any] | None], path: str) -> dict[str, Any] | None:
         try:
@@ -147,60 +159,123 @@ class Source:
 
     def _nested_groups(self, root: str, found: Mapping[str, Any]) -> Iterator[Listed]:
         if root != xids.REGISTRY:
-            yield self._nested_group(root, found)
+            yield self._nested_group(root, found, xids.entity_id(root))
             return
         for plural in self.types:
-            for id, each in _members(found, plural):
-                yield self._nested_group(f"/{plural}/{id}", each)
+            try:
+                for id, each in members(found, plural):
+                    yield self._nested_group(f"/{plural}/{id}", each, id)
+            except BrokenForm as error:
+                yield Listed(f"/{plural}", error, iter(()))
 
-    def _nested_group(self, xid: str, found: Any) -> Listed:
-        type = self._group_type(xid)
-        return Listed(xid, group_form(found, type), self._nested_resources(xid, found, type))
+    def _nested_group(self, xid: str, found: Any, id: str) -> Listed:
+        return Listed(xid, self._group(xid, found, id), self._nested_resources(xid, found))
 
-    def _nested_resources(self, group: str, found: Any, type: GroupType) -> Iterator[tuple[str, ResourceForm]]:
-        for name, each in type.resources.items():
-            for id, resource in _members(found, name):
+    def _nested_resources(self, group: str, found: Any) -> Iterator[tuple[str, ResourceForm | BrokenForm]]:
+        for name in self._group_type(group).resources:
+            try:
+                resources = members(found, name)
+            except BrokenForm as error:
+                yield f"{group}/{name}", error
+                continue
+            for id, each in resources:
                 xid = f"{group}/{name}/{id}"
-                meta = resource.get("meta") if isinstance(resource, dict) else None
-                versions = _members(resource, "versions") if meta and "xref" not in meta else ()
-                forms = [(key, self._version(f"{xid}/versions/{key}", one, each)) for key, one in versions]
-                yield xid, resource_form(meta, each, forms)
+                yield xid, self._formed(xid, id, partial(self._nested_resource, xid, each))
+
+    def _nested_resource(self, xid: str, given: Any) -> ResourceForm:
+        meta = given.get("meta") if isinstance(given, Mapping) else None
+        if not isinstance(meta, Mapping):
+            raise BrokenForm("it comes without a meta")
+        return self._form(xid, meta, () if "xref" in meta else members(given, "versions"))
 
     def _listed_groups(self, root: str) -> Iterator[Listed]:
         if root != xids.REGISTRY:
-            form = self.group(root)
-            if form is not None:
-                yield Listed(root, form, self._listed_resources(root))
+            found = self.answers.found(quote(root))
+            if found is not None:
+                yield Listed(root, self._group(root, found, xids.entity_id(root)), self._listed_resources(root))
             return
         for plural in self.types:
-            for id, each in self._collection(f"/{plural}"):
-                xid = f"/{plural}/{id}"
-                yield Listed(xid, group_form(each, self._group_type(xid)), self._listed_resources(xid))
+            try:
+                for id, each in self._collection(f"/{plural}"):
+                    xid = f"/{plural}/{id}"
+                    yield Listed(xid, self._group(xid, each, id), self._listed_resources(xid))
+            except BrokenForm as error:
+                yield Listed(f"/{plural}", error, iter(()))
 
-    def _listed_resources(self, group: str) -> Iterator[tuple[str, ResourceForm | None]]:
-        """Those whose default Version and count of Versions are as they were are read in a thorough look only."""
+    def _listed_resources(self, group: str) -> Iterator[tuple[str, ResourceForm | BrokenForm | None]]:
         for name in self._group_type(group).resources:
-            for id, each in self._collection(f"{group}/{name}"):
-                xid, sign = f"{group}/{name}/{id}", dumps(each)
-                if self._signs.get(xid) == sign:
-                    yield xid, None
-                    continue
-                form = self.resource(xid)
-                if form is not None:
-                    yield xid, form
-                    self._signs[xid] = sign
+            try:
+                for id, each in self._resources(f"{group}/{name}"):
+                    xid = f"{group}/{name}/{id}"
+                    found = self._formed(xid, id, partial(self._listed_resource, xid, each))
+                    if not isinstance(found, tuple):
+                        yield xid, found
+                    elif self._signs.get(xid) == found[0]:
+                        yield xid, None
+                    elif (form := self._formed(xid, id, found[1])) is not None:
+                        self._signs[xid] = found[0]
+                        yield xid, form
+            except BrokenForm as error:
+                yield f"{group}/{name}", error
 
-    def _collection(self, path: str) -> Iterator[tuple[str, Any]]:
+    def _listed_resource(self, xid: str, given: Any) -> tuple[bytes, Callable[[], ResourceForm]] | None:
+        """What its list and its meta show, as a sign, and what makes its form of that; None where it is gone by now."""
+        if isinstance(given, Mapping) and "meta" in given and "versions" in given:
+            return sign(given), partial(self._nested_resource, xid, given)
+        meta = self.answers.found(f"{quote(xid)}/meta")
+        return None if meta is None else (sign([given, meta]), partial(self._resource, xid, meta))
+
+    def _resource(self, xid: str, meta: Mapping[str, Any]) -> ResourceForm:
+        return self._form(xid, meta, () if "xref" in meta else self._collection(f"{xid}/versions"))
+
+    def _form(self, xid: str, meta: Mapping[str, Any], versions: Iterable[tuple[str, Any]]) -> ResourceForm:
+        type = self._type(xid)
+        forms = [(id, self._version(f"{xid}/versions/{id}", each, type, id)) for id, each in versions]
+        if not forms and "xref" not in meta:
+            raise BrokenForm("it comes without Versions")
+        return resource_form(meta, type, forms)
+
+    def _group(self, xid: str, given: Any, id: str) -> GroupForm | BrokenForm:
+        return self._formed(xid, id, lambda: group_form(given, self._group_type(xid)))
+
+    def _formed(self, xid: str, id: str, make: Callable[[], Form]) -> Form | BrokenForm:
+        """What is made of an entity's answers, or the error that tells why there is nothing. Raises: RemoteError."""
+        try:
+            check_id(id)
+            return make()
+        except BrokenForm as error:
+            return BrokenForm(str(error), error.xid or xid)
+        except RemoteError as error:
+            if not is_of_one(error):
+                raise
+            return BrokenForm(str(error), xid)
+
+    def _resources(self, path: str) -> Iterator[tuple[str, Any]]:
+        """The Resources of a collection with all that a list can show of them."""
+        if self._inlines:
+            try:
+                yield from self._collection(path, _INLINE)
+                return
+            except RemoteError as error:
+                if error.status not in _NOT_NESTED:
+                    raise
+                self._inlines = False
+        yield from self._collection(path)
+
+    def _collection(self, path: str, query: str = "") -> Iterator[tuple[str, Any]]:
         """Its members; none where the server has no such collection."""
         try:
-            for id, each in self.answers.members(quote(path)):
-                yield _checked(id), each
+            yield from self.answers.members(quote(path) + query)
         except RemoteError as error:
             if error.status != 404:
                 raise
 
-    def _version(self, xid: str, given: Any, type: ResourceType) -> VersionForm:
-        return version_form(given, type, self._content(xid, given, type))
+    def _version(self, xid: str, given: Any, type: ResourceType, id: str) -> VersionForm:
+        try:
+            check_id(id)
+            return version_form(given, type, self._content(xid, given, type))
+        except BrokenForm as error:
+            raise BrokenForm(str(error), xid) from None
 
     def _content(self, xid: str, given: Any, type: ResourceType) -> Content:
         """A Version's document as far as it came with it."""
@@ -208,39 +283,24 @@ class Source:
             return NOTHING
         encoded = given.get(f"{type.singular}base64")
         if encoded is not None:
-            return Content.of(_bytes(encoded))
+            return Content.of(base64_bytes(encoded))
         if type.singular in given:
             return Content(lambda: self._document(xid), value=given[type.singular])
         return Content(lambda: self._document(xid))
 
     def _document(self, xid: str) -> bytes:
-        return self._remote.ask("GET", quote(xid)).content
+        try:
+            answer = self._remote.ask("GET", quote(xid))
+        except RemoteError as error:
+            if not is_of_one(error):
+                raise
+            raise BrokenForm(str(error), xid) from None
+        if not answer.is_success:
+            raise BrokenForm(f"its document is elsewhere, the server answers {answer.status_code}", xid)
+        return answer.content
 
     def _group_type(self, xid: str) -> GroupType:
         return self.model.groups[xids.segments(xid)[0]]
 
     def _type(self, xid: str) -> ResourceType:
         return self._group_type(xid).resources[xids.segments(xid)[2]]
-
-
-def _each(given: Any) -> tuple[Any, ...]:
-    return tuple(given) if isinstance(given, list | dict) else ()
-
-
-def _members(given: Any, name: str) -> list[tuple[str, Any]]:
-    found = given.get(name) if isinstance(given, dict) else None
-    return [(_checked(id), each) for id, each in found.items()] if isinstance(found, dict) else []
-
-
-def _checked(id: str) -> str:
-    """An id, which goes into paths. Raises: BrokenForm."""
-    if not xids.ID.match(id):
-        raise BrokenForm(f"{id[:200]!r} is no id")
-    return id
-
-
-def _bytes(encoded: Any) -> bytes:
-    try:
-        return b64decode(encoded, validate=True)
-    except (binascii.Error, TypeError, ValueError) as error:
-        raise BrokenForm(f"a document is no Base64: {error}") from None
