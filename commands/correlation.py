@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Callable
+from datetime import datetime
 from threading import Lock
 from typing import Final
 
@@ -14,12 +16,17 @@ NewId = Callable[[], str]
 # Crockford's digits in lower case only: two ids that fold to the same text are the same id.
 _DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _RANDOM_BITS: Final = 80
+# A step from one value to the next within a millisecond. Another registry may count on from the same id: a copy of this
+# one, or the one that this one copies.
+_STEP_BITS: Final = 64
+_ULID: Final = re.compile(f"[0-7][{_DIGITS}]{{25}}")
+_VALUES: Final = str.maketrans(_DIGITS, "0123456789abcdefghijklmnopqrstuv")
 
 
 class Ulids:
     """Calling it gives 26 characters: 48 bits of milliseconds, then 80 of chance. Each sorts after the one before.
 
-    Within a millisecond, and while the machine's clock runs backwards, the last value is counted on.
+    Within a millisecond, and while the machine's clock is behind, the last value is counted on.
     """
 
     def __init__(self, milliseconds: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
@@ -27,12 +34,27 @@ class Ulids:
         self._last = 0
         self._lock = Lock()
 
-    def __call__(self) -> str:
+    def __call__(self, after: str = "", now: datetime | None = None) -> str:
+        """The next id. after: the last one of the log, which sorts before it if it is a ULID. now: its time."""
+        milliseconds = self._milliseconds() if now is None else int(now.timestamp() * 1000)
         with self._lock:
-            fresh = self._milliseconds() << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
-            self._last = fresh if fresh >> _RANDOM_BITS > self._last >> _RANDOM_BITS else self._last + 1
+            last = max(self._last, _value(after))
+            fresh = milliseconds << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
+            later = fresh >> _RANDOM_BITS > last >> _RANDOM_BITS
+            self._last = fresh if later else last + 1 + secrets.randbits(_STEP_BITS)
             return _text(self._last)
+
+
+def given(new_id: NewId) -> Callable[[str, datetime], str]:
+    """Ids that depend on nothing of the log."""
+    return lambda after, now: new_id()
 
 
 def _text(value: int) -> str:
     return "".join(_DIGITS[value >> shift & 31] for shift in range(125, -1, -5))
+
+
+def _value(text: str) -> int:
+    """The inverse of `_text`; 0 for what is no ULID."""
+    folded = text.casefold()
+    return int(folded.translate(_VALUES), 32) if _ULID.fullmatch(folded) else 0

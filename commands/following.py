@@ -53,7 +53,7 @@ def follow(tx: Writing, command: Follow, define: Define) -> Recorded:
             closed = several.add(_facts(foreign, tx.tip.position, len(events)), events)
             if link.scope.whole and closed.state != foreign.state:
                 raise _unequal(link, foreign)
-            tx.tip = Tip(closed.last, foreign.time, closed.chain, closed.state)
+            tx.tip = Tip(closed.last, foreign.time, closed.chain, closed.state, foreign.xregcorrelationid)
             recorded += enumerate(events, closed.first)
             documents |= _documents(foreign, events)
     sql.insert(tx.connection, tables.document, list(documents.items()), "ON CONFLICT DO NOTHING")

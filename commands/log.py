@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from commands import proof, sql, tables
 from commands.appending import MOVE_HEAD, Encoded, encoded, followed
 from commands.clock import Clock, text_of, time_of, utc_now
-from commands.correlation import NewId, Ulids
+from commands.correlation import NewId, Ulids, given
 from commands.engine import WRITING, lock, open_engine
 from commands.mapper import EventMapper, UnreadableEvent
 from commands.proof import Interaction
@@ -31,18 +31,19 @@ from domain.world import Context, Decision, DomainValidation, everything
 
 T = TypeVar("T")
 
-_TIP: Final = "SELECT last, time, chain, state FROM interaction ORDER BY last DESC LIMIT 1"
+_TIP: Final = "SELECT last, time, chain, state, xregcorrelationid FROM interaction ORDER BY last DESC LIMIT 1"
 #: The same with the hash of the model and the newest of the links, which nearly every command needs.
 _START: Final = _TIP.replace(" FROM", f", (SELECT hash FROM head WHERE tree_key = ?), ({LINKED}) FROM", 1)
 
 
 class Tip(NamedTuple):
-    """Where the log ends; time is None when it is empty."""
+    """Where the log ends; time is None when it is empty. id: correlation id of its last interaction."""
 
     position: int = 0
     time: datetime | None = None
     chain: bytes = proof.NOTHING
     state: bytes = proof.NOTHING
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Store:
         self.recorder = LogRecorder(self.engine)
         self.mapper = EventMapper()
         self.clock = clock
-        self.new_id = new_id or Ulids()
+        self.new_id = given(new_id) if new_id else Ulids()
         self.vault = vault or Vault()
         self._published = published
         self.public_url = public_url
@@ -178,8 +179,8 @@ class Writing:
     ) -> Context:
         """A new interaction's time, never before the last one's, and its correlation id; a dry run uses none up."""
         now = self.store.clock()
-        id = "" if dryrun else self.store.new_id()
         now = max(now, self.tip.time or now)
+        id = "" if dryrun else self.store.new_id(self.tip.id, now)
         return Context(now, id, caller, role, self.store.domainvalidation, reads, self.tip.position, link)
 
     def attempt(self, work: Callable[[], T], *, dryrun: bool = False) -> T | Exception:
@@ -220,7 +221,7 @@ class Writing:
             state = self._insert(some, self.tip.position + start * sql.CHUNK, chain, state)
         closed = facts._replace(chain=chain.digest(state), state=state)
         sql.insert(self.connection, tables.interaction, [closed])
-        self.tip = Tip(closed.last, context.now, closed.chain, closed.state)
+        self.tip = Tip(closed.last, context.now, closed.chain, closed.state, closed.xregcorrelationid)
         events = tuple(enumerate(decision.events, facts.first))
         known = context.xregcorrelationid or None
         return _recorded(events, decision, known, closed.last, context)
@@ -276,9 +277,9 @@ def _tip(connection: Connection) -> Tip:
 def _tip_of(row: Any) -> Tip:
     if row is None:
         return Tip()
-    position, time, chain, state = row
+    position, time, chain, state, id = row
     try:
-        return Tip(position, time_of(time), bytes(chain), bytes(state))
+        return Tip(position, time_of(time), bytes(chain), bytes(state), str(id))
     except (TypeError, ValueError) as error:
         raise UnreadableEvent(f"the interaction that ends at position {position} cannot be read: {error}") from error
 
