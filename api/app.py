@@ -129,7 +129,7 @@ def create_app(
         compat = Place(Compat(registry, settings.public_url, most, settings.inbound))
         trees = {SUBSCRIPTIONS: Place(Subscriptions(parts)), COMPAT: compat}
         mounts = Mounts(settings.compat_hosts, xregistry.is_free)
-        front = Front(xregistry, own, ALIASES, fixed, manners, trees, mounts.mounted)
+        front = Front(xregistry, own, ALIASES, fixed, manners, trees, mounts.mounted, registry.store.damage)
         app.router.default, app.state.refuse = front, front.refuse
         if service:
             observers.add(service)

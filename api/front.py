@@ -25,6 +25,7 @@ from api.problem import OWN, problem_answer
 from api.proxies import Proxies
 from api.request import Disconnected, Request, host_of, request_of
 from api.rules import NotAllowed
+from commands.damage import DamageMonitor
 from commands.outages import outage
 from domain import problems
 from domain.problems import Problem
@@ -79,7 +80,7 @@ class Front:
 
     own: places by their name below `/-/`. aliases: those of them that the root has as well, as long as the model has no
     such name. fixed: places by their whole path. trees: places by the first segment of all their paths. mounted: gives
-    the request that one stands for, whose host is given too.
+    the request that one stands for, whose host is given too. damage: is told of errors, and logs those of the store.
     """
 
     def __init__(
@@ -91,7 +92,9 @@ class Front:
         manners: Manners,
         trees: Mapping[str, Place] | None = None,
         mounted: Callable[[Request, str], Request] = _unmounted,
+        damage: DamageMonitor | None = None,
     ) -> None:
+        self._damage = damage or DamageMonitor()
         self._main = main
         self._own = own
         self._aliases = aliases
@@ -114,6 +117,8 @@ class Front:
             await send_answer(answer, receive, send, head=request.method == "HEAD")
         except Exception as error:
             # The status is out already; a connection cut short is the only way left to say that this is no answer.
+            if self._damage.note(error):
+                return
             failed(request, error)
             raise
         self._manners.metrics.answered(request, answer.status, since)
@@ -156,7 +161,8 @@ class Front:
             failed(request, error)
             return problem_answer(problems.DataRetrievalError(request.path), request)
         except Exception as error:
-            failed(request, error)
+            if not self._damage.note(error):
+                failed(request, error)
             said = outage(error)
             return problem_answer(StoreUnavailable(error_detail=said) if said else problems.ServerError(), request)
 

@@ -15,6 +15,7 @@ from commands import proof, sql, tables
 from commands.appending import MOVE_HEAD, Encoded, encoded, followed
 from commands.clock import Clock, text_of, time_of, utc_now
 from commands.correlation import NewId, Ulids, given
+from commands.damage import DamageMonitor
 from commands.engine import WRITING, lock, open_engine
 from commands.mapper import EventMapper, UnreadableEvent
 from commands.proof import Interaction
@@ -91,6 +92,8 @@ class Store:
     ) -> None:
         self.engine = open_engine(url, durable=durable)
         self.recorder = LogRecorder(self.engine)
+        #: What any part of the process has found damaged.
+        self.damage = DamageMonitor()
         self.mapper = EventMapper()
         self.clock = clock
         self.new_id = given(new_id) if new_id else Ulids()

@@ -1,4 +1,4 @@
-"""What keeps a store from working that nobody asked for: full or failing disks, locks, databases out of reach."""
+"""What keeps a store from working that nobody asked for: full, failing or damaged disks, locks, no connection."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
-#: Primary result codes of SQLite. Damaged files are not among them: waiting mends none.
+from commands.damage import damage
+
+#: Primary result codes of SQLite.
 _SQLITE: Final = {
     sqlite3.SQLITE_FULL: "its disk is full",
     sqlite3.SQLITE_IOERR: "its disk fails",
@@ -35,6 +37,8 @@ _POSTGRESQL: Final = {
 
 def outage(error: BaseException) -> str | None:
     """What is wrong with the store, in words, where an error of a database says so; None for any other error."""
+    if damaged := damage(error):
+        return damaged
     found = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(found, sqlite3.Error):
         return _SQLITE.get(getattr(found, "sqlite_errorcode", 0) & 0xFF)

@@ -114,7 +114,7 @@ class UnsupportedCoding(Refusal):
 
 
 class StoreUnavailable(Refusal):
-    """`store_unavailable`, HTTP 503: the disk is full, a lock is held, or the database is out of reach."""
+    """`store_unavailable`, HTTP 503: the disk is full or damaged, a lock is held, or the database is out of reach."""
 
     name = "store_unavailable"
     status = 503

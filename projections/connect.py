@@ -80,7 +80,8 @@ class SqliteReader(Sqlite):
         try:
             yield self.one(first)
         finally:
-            self._connection.execute("ROLLBACK")
+            if self._connection.in_transaction:  # some errors have ended it already
+                self._connection.execute("ROLLBACK")
 
     @contextmanager
     def stream_at(

@@ -62,6 +62,22 @@ def shared_server(meeting: Path, settings: Sequence[str] = ()) -> Iterator[str]:
                     _stop(meeting)
 
 
+@contextmanager
+def at_rest(meeting: Path) -> Iterator[Path]:
+    """The data directory of a directory's server, which is stopped meanwhile, and has checksums of pages from then on.
+
+    For a server that nobody else meets. What is in the directory afterwards is what it reads.
+    """
+    home = Path((meeting / "postgres.home").read_text())
+    data = home / "data"
+    options = (data / "postmaster.opts").read_text()
+    given = options.partition('"-c"')[1:] if options else ()
+    _run("pg_ctl", "-D", data, "-w", "-m", "fast", "stop", home=home)
+    _run("pg_checksums", "--enable", "--no-sync", "-D", data, home=home)
+    yield data
+    _run("pg_ctl", "-D", data, "-w", "-l", home / "log", "-o", "".join(given), "start", home=home)
+
+
 def binaries() -> Path:
     """The directory with `initdb` and `pg_ctl`. Raises: NoPostgres."""
     debian = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name), reverse=True)

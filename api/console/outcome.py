@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 
 from api.settings import PREFIX
+from commands.damage import damage
 from commands.mapper import UnreadableEvent
 from domain.jsontext import InvalidJson
 from domain.problems import Problem
@@ -60,6 +61,8 @@ def _settings_line(error: ValidationError) -> str:
 
 def _store_line(error: Exception) -> str:
     first = str(error.orig if isinstance(error, DBAPIError) else error).strip().partition("\n")[0]
+    if damaged := damage(error):
+        return f"the store cannot be used: {damaged} ({first}). annals log verify says where; restore a backup."
     return f"the store does not answer: {first}. Look at the database, and at ANNALS_DATABASE or --database."
 
 

@@ -44,8 +44,8 @@ def serve(
     A store that does not exist yet is made, with the models of endpoints, messages and schemas.
     """
     settings = settings_with(host=host, port=port, database=database, public_url=public_url)
-    with opened(settings):
-        pass  # a store that cannot be opened is one line here; from inside the server it would be a trace
+    with opened(settings) as registry:
+        _ = registry.latest  # a store that cannot be read is one line here; from inside the server it would be a trace
     ensure_links(settings)
     listening = listen(settings)
     root = settings.public_url or address(*listening.getsockname()[:2])

@@ -37,13 +37,17 @@ class Health:
         return Answer(status, headers, dumps(report))
 
     def _readiness(self) -> tuple[int, dict[str, Json]]:
-        """Status and body: ready where the store answers and the read model holds all that the log does."""
+        """Status and body: ready where the store answers, sound as far as is known, with all of the log read."""
         try:
             head = self._registry.store.tip().position
             with self._registry.readers.view() as view:
                 applied = view.position()
         except Exception as error:
-            return 503, {"status": "unavailable", "reason": f"the store cannot be reached ({type(error).__name__})"}
+            if not self._registry.store.damage.note(error):
+                reason = f"the store cannot be reached ({type(error).__name__})"
+                return 503, {"status": "unavailable", "reason": reason}
+        if (damaged := self._registry.store.damage.found) is not None:
+            return 503, {"status": "unavailable", "reason": f"the store cannot be used: {damaged}"}
         if applied < head:
             reason = "the read model is behind the log"
             return 503, {"status": "unavailable", "reason": reason, "position": applied, "head": head}

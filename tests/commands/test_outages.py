@@ -64,7 +64,7 @@ def _damaged(folder: Path) -> None:
         (_readonly, "it cannot be written to"),
         (_nowhere, "its file cannot be opened"),
         (_wrong, None),
-        (_damaged, None),
+        (_damaged, "its file is damaged"),
     ],
 )
 def test_what_sqlite_says(fail: Callable[[Path], None], said: str | None, tmp_path: Path) -> None:

@@ -1,0 +1,63 @@
+"""That a store is damaged: which errors say so, and whether any has since the process started.
+
+Waiting mends nothing here, so a process that has met damage is not ready until it is started again.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from threading import Lock
+from typing import Final
+
+import psycopg
+from sqlalchemy.exc import DBAPIError
+
+from commands.mapper import UnknownTopic, UnreadableEvent
+
+_LOG: Final = logging.getLogger("annals.store")
+
+_SQLITE: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
+#: Python's driver says so without a code where bytes are no text.
+_UNDECODABLE: Final = "Could not decode to UTF-8"
+#: The class of SQLSTATE for damaged tables and indexes.
+_POSTGRESQL: Final = frozenset(("XX001", "XX002"))
+
+
+def damage(error: BaseException) -> str | None:
+    """What is damaged, in words, where an error says so; None for any other error."""
+    found = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(found, sqlite3.Error):
+        damaged = getattr(found, "sqlite_errorcode", 0) & 0xFF in _SQLITE or str(found).startswith(_UNDECODABLE)
+        return "its file is damaged" if damaged else None
+    if isinstance(found, psycopg.Error):
+        return "its data are damaged" if found.sqlstate in _POSTGRESQL else None
+    damaged = isinstance(found, UnreadableEvent) and not isinstance(found, UnknownTopic)
+    return "its log is damaged" if damaged else None
+
+
+class DamageMonitor:
+    """What was found damaged of one store. Any thread may ask and note."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._found: str | None = None
+
+    @property
+    def found(self) -> str | None:
+        """What was found first, in words; None while nothing was."""
+        return self._found
+
+    def note(self, error: BaseException) -> bool:
+        """Whether an error says that the store is damaged; the first one becomes a log line."""
+        said = damage(error)
+        if said is None:
+            return False
+        with self._lock:
+            first, self._found = self._found is None, self._found or said
+        if first:
+            line = " ".join(str(error.orig if isinstance(error, DBAPIError) else error).split())
+            _LOG.error(
+                "the store cannot be used: %s (%s); `annals log verify` says where, restore a backup", said, line[:500]
+            )
+        return True
