@@ -122,6 +122,7 @@ def create_app(
             **_messages(registry, settings.max_body),
             CHECK: Place(Check(registry, settings.max_body)),
             **_history(registry, feeds, families),
+            LOG: Place(LogFeed(feeds, replication.upstream)),
             LINKS: Place(Links(LinkParts(registry, replication, copies.changed), gate), open=True),
             PREVIEWS: Place(Previews(parts, gate, families), open=True),
         }
@@ -173,7 +174,6 @@ def _history(registry: Registry, feeds: Feeds, families: Sequence[Family]) -> Ma
     """What answers below `/-/` about what has happened."""
     return {
         EVENTS: Place(EventFeed(feeds, families)),
-        LOG: Place(LogFeed(feeds)),
         DOCUMENTS: Place(Documents(registry, feeds)),
         HISTORY: Place(History(registry)),
         INTERACTIONS: Place(Interactions(registry)),

@@ -14,13 +14,14 @@ from domain.links.properties import PROPERTIES
 from domain.refusals import Forbidden
 from domain.roles import Caller, Role
 from projections.entities.query import View
+from projections.replication.rings import UPSTREAM
 from projections.replication.states import TOLD, Progress
 from projections.replication.watching import DIFFERS, UNKNOWN
 
 #: What becomes of a link.
 STATES: Final = ("active", "resting", "failing", "diverged", "promoted")
 #: Facts that are told in another form.
-_INNER: Final = ("taken", "diverged", TOLD)
+_INNER: Final = ("taken", "diverged", TOLD, UPSTREAM)
 #: Bytes of the document of a link.
 MOST: Final = 1 << 16
 
@@ -38,6 +39,15 @@ class Replication(Protocol):
 
     def receive(self, link: Link, after: int, lines: Iterable[bytes]) -> int:
         """Takes in a piece of another log; see `projections.replication.receive`."""
+
+    def upstream(self) -> Mapping[str, Any]:
+        """Which registry this is, and which ones it follows; see `projections.replication.rings`."""
+
+    def check_ring(self, link: Link, secrets: Mapping[str, str]) -> None:
+        """Looks whether a link closes a ring, as far as the other registry answers. secrets: of the link, by name.
+
+        Raises: InvalidLink.
+        """
 
     def forget(self, link: str) -> None:
         """Removes what is known of a link that is no more. link: its id."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
 
 from api.settings import Settings
 from api.subscriptions.wiring import guard_of
@@ -16,6 +19,7 @@ from domain.roles import Caller
 from projections.replication.outbound import outbound_progress
 from projections.replication.receive import receive
 from projections.replication.repair import repair
+from projections.replication.rings import check_ring_at_once, upstream
 from projections.replication.runner import Tools
 from projections.replication.service import Service
 from projections.replication.states import TOLD, Progress, States
@@ -42,6 +46,16 @@ class Idle:
     def receive(self, link: Link, after: int, lines: Iterable[bytes]) -> int:
         """See `parts.Replication`."""
         return receive(link, self._tools, after, lines)
+
+    def upstream(self) -> Mapping[str, Any]:
+        """See `parts.Replication`."""
+        return upstream(self._tools.readers.quick(), self._states)
+
+    def check_ring(self, link: Link, secrets: Mapping[str, str]) -> None:
+        """See `parts.Replication`."""
+        tools = replace(self._tools, reveal=lambda link: secrets)
+        with closing(tools.remote(link)) as remote:
+            check_ring_at_once(link, tools, remote)
 
     def forget(self, link: str) -> None:
         """See `parts.Replication`."""

@@ -93,6 +93,20 @@ _HEAD: Final[Schema] = {
 }
 
 
+_UPSTREAM: Final[Schema] = {
+    "type": "object",
+    "properties": {
+        "registry": {**TEXT, "description": "Correlation id of the interaction that made it."},
+        "follows": {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": "Its links, each with those behind it.",
+        },
+    },
+    "required": ["registry", "follows"],
+}
+
+
 def _get(name: str, summary: str, parameters: list[Schema], answers: Schema, refused: tuple[int, ...]) -> Schema:
     """A path that is only read."""
     shown: Schema = {"get": own(name, summary, responses={**answers, **refusals(refused, own=True)})}
@@ -138,6 +152,13 @@ PATHS: Final[dict[str, dict[str, Any]]] = {
         _in_query(_ASOF),
         {"200": _gives("The last interaction by then.", {"application/json": _HEAD}, "ETag"), **_UNCHANGED},
         _CHOSEN,
+    ),
+    "/-/log/upstream": _get(
+        "log-upstream",
+        "Read which registry this is and which ones it follows by their logs",
+        [],
+        {"200": _gives("By that, links that would make a ring are found.", {"application/json": _UPSTREAM})},
+        _READ,
     ),
     "/-/documents/{sha256}": _get(
         "documents",

@@ -26,8 +26,9 @@ from api.wiring import Registry
 from commands.log import Recorded
 from domain import problems
 from domain.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
+from domain.entities import Entity
 from domain.jsontext import InvalidJson, dumps, loads
-from domain.links.link import COLLECTION, Link
+from domain.links.link import COLLECTION, TYPE, Link
 from domain.links.properties import CREDENTIAL, ID, wanted
 from domain.refusals import InvalidLink, RemoteUnavailable
 from projections.replication.lines import BrokenFeed
@@ -116,7 +117,17 @@ class Links:
             reason = "this server has no master key, so it keeps no secrets"
             raise InvalidLink.at("credentialsunavailable", f"/{CREDENTIAL.strip('.')}", reason)
         command = WriteLink(f"{COLLECTION}/{id}", new, found.attributes, found.secrets)
-        return await self._submitted(request, command, 201 if new else 200)
+        if not new:
+            return await self._submitted(request, command, 200)
+        await asyncio.to_thread(self._forget, command.xid)
+        await asyncio.to_thread(self._check_ring, command)
+        answer = await self._submitted(request, command, 201)
+        try:  # the link that closes the ring may have been made meanwhile: the later one of the two sees the other
+            await asyncio.to_thread(self._check_ring, command)
+        except InvalidLink:
+            await self._submitted(request, DeleteLink(command.xid), 204)
+            raise
+        return answer
 
     async def _delete(self, request: Request, receive: Receive) -> Answer:
         found = await asyncio.to_thread(lambda: existing(self._quick(), request.segments[2]))
@@ -151,7 +162,6 @@ class Links:
     async def _submitted(self, request: Request, command: LinkCommand, code: int) -> Answer:
         if _DRYRUN in parameters(request, (_DRYRUN,)):
             return await tried(request, self._registry.road, command, None, own=True)
-        await asyncio.to_thread(self._forget, command.xid)
         recorded: Recorded = await asyncio.wrap_future(self._registry.road.submit(command, request.caller))
         self._parts.changed()
         known = recorded.xregcorrelationid
@@ -168,6 +178,11 @@ class Links:
         id = xid.rpartition("/")[2]
         if self._quick().links.one(id) is None:
             self._parts.replication.forget(id)
+
+    def _check_ring(self, command: WriteLink) -> None:
+        """Raises: InvalidLink."""
+        made = Entity(command.xid, TYPE, 1, dict(command.attributes), {})
+        self._parts.replication.check_ring(Link.of(made, 0), command.secrets)
 
     def _shown(self, link: Link) -> dict[str, Any]:
         return {**public(link), "status": status(link, self._parts.replication.progress(link))}

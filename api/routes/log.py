@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from starlette.types import Receive
 
@@ -22,27 +23,29 @@ from domain.jsontext import dumps
 
 LOG: Final = "log"
 HEAD: Final = "head"
+UPSTREAM: Final = "upstream"
 
 _ASOF: Final = "asof"
 _DOCUMENTS: Final = "documents"
 
 
 class LogFeed:
-    """The surface of `/-/log` and `/-/log/head`."""
+    """The surface of `/-/log`, `/-/log/head` and `/-/log/upstream`. upstream: gives the answer of the last one."""
 
-    def __init__(self, feeds: Feeds) -> None:
+    def __init__(self, feeds: Feeds, upstream: Callable[[], Mapping[str, Any]]) -> None:
         self._feeds = feeds
+        self._upstream = upstream
 
     async def answer(self, request: Request, receive: Receive) -> Answer:
         """See `front.Surface`. Raises: NotAcceptable, BadRequest, Forbidden, ApiNotFound."""
         below = request.segments[2:]
-        if below not in ((), (HEAD,)):
+        if below not in ((), (HEAD,), (UPSTREAM,)):
             raise problems.ApiNotFound()
         if (options := options_of_reads(request)) is not None:
             return options
         reads_everything(request.caller)
         if below:
-            return await self._head(request)
+            return await (self._head if below == (HEAD,) else self._followed)(request)
         form = choose(request.header(b"accept"), FORMS_OF_LOG)
         wanted = asked(request, (_DOCUMENTS,))
         documents = switched(wanted.given, _DOCUMENTS)
@@ -56,6 +59,12 @@ class LogFeed:
         tag = conditional.log_tag(ended.last, request, (0, 0))
         conditional.check(request, tag)
         return conditional.tagged(Answer(200, [JSON, root_link(request.base)], dumps(_shown(ended))), tag)
+
+    async def _followed(self, request: Request) -> Answer:
+        """Which registry this is and which ones it follows by their logs, for those that want to follow it."""
+        parameters(request, ())
+        found = await self._feeds.run(self._upstream)
+        return Answer(200, [JSON, root_link(request.base), (b"cache-control", b"no-store")], dumps(found))
 
 
 def _shown(ended: Interaction) -> dict[str, object]:

@@ -38,11 +38,7 @@ def overlapping(one: Link, other: Link) -> bool:
     """Whether two links would both bring whole interactions of what one of them has for itself."""
     if not (one.follows_log and other.follows_log) or one.promoted or other.promoted:
         return False
-    if one.scope.whole or other.scope.whole or one.url == other.url:
-        return True
-    return any(one.scope.shows(group) for group in other.scope.groups) or any(
-        other.scope.shows(group) for group in one.scope.groups
-    )
+    return one.url == other.url or one.scope.meets(other.scope)
 
 
 def _create(command: WriteLink, world: World, context: Context) -> Decision:

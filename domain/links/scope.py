@@ -57,6 +57,16 @@ class Scope:
             return True
         return any(group_of(resource) == group for resource in self.resources)
 
+    def meets(self, other: Scope) -> bool:
+        """Whether something may be in both. Two filters count as apart, because nobody can say what both let pass."""
+        if self.whole or other.whole:
+            return True
+        return any(map(self.shows, other._named())) or any(map(other.shows, self._named()))
+
+    def _named(self) -> set[str]:
+        """The Groups that it names, or names something in."""
+        return {*self.groups, *map(group_of, self.resources)}
+
     def of_type(self, plural: str) -> bool:
         """Whether Groups of a type may be in it."""
         named = (xids.segments(xid)[0] for xid in (*self.groups, *self.resources))

@@ -12,9 +12,10 @@ from contextlib import closing
 from domain.links.link import Link
 from projections.replication.intake import Intake
 from projections.replication.pull import fetch
+from projections.replication.remote import Remote
 from projections.replication.runner import Tools
 from projections.replication.subscribing import CARE, Subscribed, about
-from projections.replication.watching import watching
+from projections.replication.watching import Watch, watching
 
 
 class LogEvents:
@@ -27,18 +28,22 @@ class LogEvents:
     def run(self) -> None:
         """See `Runner`. Raises: NoPublicUrl as well."""
         link, tools = self._link, self._tools
-        with closing(tools.remote(link)) as remote, watching(link, tools, remote) as watch:
+        with closing(tools.remote(link)) as remote:
             subscribed = Subscribed(link, tools, remote, {"filters": about(_groups(link))})
-            try:
-                subscribed.keep()  # before the first look: what happens after that is told
-                intake = Intake(link, tools, remote)
-                while not tools.stopping.is_set():
-                    watch.look(intake)
-                    fetch(remote, intake, tools)
-                    watch.reached(intake)
-                    self._wait(subscribed)
-            finally:
-                subscribed.end()
+            with watching(link, tools, remote) as watch:
+                try:
+                    subscribed.keep()  # before the first look: what happens after that is told
+                    self._take(remote, watch, subscribed)
+                finally:
+                    subscribed.end()
+
+    def _take(self, remote: Remote, watch: Watch, subscribed: Subscribed) -> None:
+        intake = Intake(self._link, self._tools, remote)
+        while not self._tools.stopping.is_set():
+            watch.look(intake)
+            fetch(remote, intake, self._tools)
+            watch.reached(intake)
+            self._wait(subscribed)
 
     def _wait(self, subscribed: Subscribed) -> None:
         """Returns when there may be something to fetch; sees to it meanwhile that the subscription stays."""

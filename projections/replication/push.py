@@ -20,6 +20,7 @@ from projections.feed import TOGETHER, interactions
 from projections.log import Log
 from projections.loglines import lines
 from projections.replication.remote import Remote, RemoteError
+from projections.replication.rings import check_ring
 from projections.replication.runner import Tools
 
 #: Events of one piece, unless one interaction alone has more.
@@ -48,7 +49,8 @@ class LogPush:
                         raise
 
     def _asked(self, remote: Remote) -> int:
-        """The position up to which the other registry has all. Raises: RemoteError, Diverged."""
+        """The position up to which the other registry has all. Raises: RemoteError, Diverged, InvalidLink."""
+        check_ring(self._link, self._tools, remote)
         there: int = remote.ask("GET", self._path).json()["status"]["position"]
         if there > self._log().head().last:
             said = f"{self._link.url} has taken in {there} positions, more than there are"

@@ -12,6 +12,7 @@ from domain.refusals import Diverged, InvalidLink
 from projections.replication.comparing import Moment, differing, moment
 from projections.replication.intake import Intake
 from projections.replication.remote import Remote, RemoteError
+from projections.replication.rings import check_ring
 from projections.replication.runner import Tools
 
 EQUAL: Final = "equal"
@@ -46,7 +47,9 @@ class Watch:
         self._note(intake.cursor)
 
     def reached(self, intake: Intake) -> None:
-        """Notes that all is here which was there at the last look, and compares when it is time. Raises: as `look`.
+        """Notes that all is here which was there at the last look, and compares when it is time.
+
+        Raises: RemoteError, InvalidLink where the link has become one of a ring.
 
         Where nothing came, what the other registry has beyond the cursor is what it does not show to this one.
         """
@@ -55,6 +58,7 @@ class Watch:
         if self._head is not None and intake.cursor == self._cursor:
             intake.cursor = max(self._head.position, intake.cursor)
         self._note(intake.cursor, error=None, failed=None, diverged=None)
+        check_ring(self._link, self._tools, self._remote)
         if self._judged is None or time.monotonic() - self._judged >= self._link.interval:
             judge(self._link, self._tools, self._remote)
             self._judged = time.monotonic()
@@ -71,8 +75,12 @@ class Watch:
 
 @contextmanager
 def watching(link: Link, tools: Tools, remote: Remote) -> Iterator[Watch]:
-    """A watch; where the registries turn out to have diverged, what differs first is noted before that is raised."""
+    """A watch; where the registries turn out to have diverged, what differs first is noted before that is raised.
+
+    Raises: RemoteError, InvalidLink for a link of a ring.
+    """
     try:
+        check_ring(link, tools, remote)
         yield Watch(link, tools, remote)
     except Diverged:
         with suppress(RemoteError):

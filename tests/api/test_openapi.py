@@ -76,7 +76,7 @@ def test_it_has_every_path_and_method(api: Api, described: Json) -> None:
         "audit": 4,
         "hashes": 1,
         "findings": 1,
-        "feeds": 4,
+        "feeds": 5,
         "messages": 3,
         "checking": 1,
         "restoring": 1,

@@ -1,0 +1,106 @@
+"""Rings of links: registries that follow one another's logs, so that none of them could be written to (LEG-909).
+
+Each registry says which ones it follows, and which ones those follow, as far as it knows. A registry is known by the
+correlation id of the interaction that made it, because different clients reach it by different URLs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from domain.links.link import Link
+from domain.links.scope import Scope
+
+#: Links in a row that are looked through, and links of one registry.
+DEEPEST: Final = 8
+MOST: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A link by which some registry follows another one.
+
+    url, registry: of that other one; the second is empty where it is not known. link: its id. scope: its JSON form.
+    follows: the links of that other registry.
+    """
+
+    url: str
+    link: str
+    scope: Mapping[str, Any]
+    registry: str
+    follows: tuple[Hop, ...]
+
+
+def described(link: Link, registry: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    """One of the links of a registry as the registry describes it. known: what its other end said, if it did.
+
+    What leads back to the registry ends there, so the description of a ring does not grow.
+    """
+    said = {name: known[name] for name in ("registry", "follows") if known.get(name)}
+    follows = [_shown(hop, registry) for hop in hops(said.pop("follows", None), DEEPEST - 1)]
+    hop = {"url": link.url, "link": link.id, "scope": link.attributes["scope"], **said}
+    return {**hop, "follows": follows} if follows else hop
+
+
+def hops(given: Any, deepest: int = DEEPEST) -> tuple[Hop, ...]:
+    """The links in an answer of another registry; what cannot be read is left out."""
+    if not isinstance(given, list) or not deepest:
+        return ()
+    return tuple(
+        Hop(
+            each["url"],
+            each["link"],
+            each["scope"],
+            str(each.get("registry", "")),
+            hops(each.get("follows"), deepest - 1),
+        )
+        for each in given[:MOST]
+        if isinstance(each, dict) and isinstance(each.get("scope"), dict) and _named(each)
+    )
+
+
+def way(found: Iterable[Hop], registry: str, url: str | None, scope: Mapping[str, Any]) -> tuple[Hop, ...]:
+    """The links by which a registry is followed, within a scope; empty where it is not.
+
+    url: of that registry, for links that do not know which one they lead to.
+    """
+    for hop in found:
+        if not _meet(hop.scope, scope):
+            continue
+        if hop.registry == registry or (not hop.registry and url is not None and hop.url == url):
+            return (hop,)
+        if further := way(hop.follows, registry, url, scope):
+            return (hop, *further)
+    return ()
+
+
+def sentence(first: str, found: Iterable[Hop]) -> str:
+    """What is said of a ring. first: the registry that has the first of the links."""
+    said = first
+    for number, hop in enumerate(found):
+        said += f"{', which' if number else ''} follows {hop.url} over its link {hop.link}"
+    return said
+
+
+def _shown(hop: Hop, registry: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"url": hop.url, "link": hop.link, "scope": hop.scope}
+    if hop.registry:
+        found["registry"] = hop.registry
+    if hop.follows and hop.registry != registry:
+        found["follows"] = [_shown(each, registry) for each in hop.follows]
+    return found
+
+
+def _named(each: Mapping[str, Any]) -> bool:
+    return isinstance(each.get("url"), str) and isinstance(each.get("link"), str)
+
+
+def _meet(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    if one == other:
+        return True
+    try:
+        return Scope.of(one).meets(Scope.of(other))
+    except (ValueError, TypeError, AttributeError, LookupError):
+        return False
