@@ -13,14 +13,16 @@ from domain.links.link import EVENTS, Link
 from domain.problems import Problem
 from domain.refusals import Diverged
 from projections.replication import tables
+from projections.replication.outage import FAILURES, Outage, reason_of
 from projections.replication.runner import Tools
 from projections.replication.runners import RUNNERS
 from projections.replication.states import TOLD
-from projections.subscriptions import store
 from projections.subscriptions.leases import Leases
 
 #: Seconds between looks at which links there are, and at which of them are this process's.
 PAUSE: Final = 1.0
+#: Seconds between looks at most while the database cannot be used: less than a lease lasts.
+_PATIENT: Final = 5.0
 #: Seconds that a lease lasts without a word from its process.
 LEASE: Final = 15.0
 #: Seconds from one attempt that failed to the next, at first and at most.
@@ -32,6 +34,7 @@ _STEADY: Final = 5.0
 _GRACE: Final = 15.0
 #: Seconds that what is asked for at the end may take.
 _PROMPT: Final = 1.5
+_LOCKED: Final = "it is locked, or out of reach"
 _LOG: Final = logging.getLogger("annals.replication")
 
 
@@ -46,6 +49,7 @@ class Service:
         self._running: dict[str, _Running] = {}
         self._lock = Lock()
         self._ended = Event()
+        self._outage = Outage(_LOG)
         self._thread = Thread(target=self._run, name="annals-replication", daemon=True)
 
     def start(self) -> None:
@@ -76,23 +80,36 @@ class Service:
             return list(self._running.values())
 
     def _run(self) -> None:
+        pause = PAUSE
         while not self._ended.is_set():
             try:
-                self._look()
+                pause = PAUSE if self._look() else min(2 * pause, _PATIENT)
+            except FAILURES as error:
+                self._outage.failed(reason_of(error))
+                pause = min(2 * pause, _PATIENT)
             except Exception:
                 _LOG.exception("links cannot be looked up")
-            self._ended.wait(PAUSE)
+                pause = min(2 * pause, LONGEST)
+            self._ended.wait(pause)
         self._stopped({})
         self._leases.end()
 
-    def _look(self) -> None:
-        """Has those links run, as they are now, that are this process's, and no others."""
+    def _look(self) -> bool:
+        """Has those links run, as they are now, that are this process's, and no others. False where that cannot be said
+        because the database is not to be written to.
+        """
         links = {link.id: link for link in self._links()}
         wanted = {id: link for id, link in links.items() if _runs(link)}
         held = self._leases.beat(list(wanted))
         if held is None:
-            return
-        self._leases.release(held.surplus)
+            self._outage.failed(_LOCKED)
+            return False
+        if held.surplus:
+            self._leases.release(held.surplus)
+        if held.written:
+            self._outage.ended()
+        else:
+            self._outage.failed(_LOCKED)
         kept = {id: link for id, link in wanted.items() if id in held.held - held.surplus}
         for link in self._stopped(kept):
             there = links.get(link.id, link)
@@ -100,6 +117,7 @@ class Service:
                 self._tools.states.forget(link.id)
         self._begin(kept)
         self._hear()
+        return True
 
     def _hear(self) -> None:
         """Wakes the links that events came for which another process has taken."""
@@ -126,7 +144,7 @@ class Service:
         """Has these run as well."""
         for id, link in wanted.items():
             if id not in self._running:
-                running = _Running(link, self._tools.fresh())
+                running = _Running(link, self._tools.fresh(), self._outage)
                 with self._lock:
                     self._running[id] = running
                 running.start()
@@ -139,9 +157,10 @@ def _runs(link: Link) -> bool:
 class _Running:
     """One link in a thread of its own, begun anew after each failure."""
 
-    def __init__(self, link: Link, tools: Tools) -> None:
+    def __init__(self, link: Link, tools: Tools, outage: Outage) -> None:
         self.link = link
         self.tools = tools
+        self._outage = outage
         self.told: object = None
         self._thread = Thread(target=self._run, name=f"annals-link-{link.id}", daemon=True)
 
@@ -184,11 +203,14 @@ class _Running:
     def _failed(self, error: Exception) -> None:
         if self.tools.stopping.is_set():
             return
+        if isinstance(error, FAILURES):
+            self._outage.failed(reason_of(error))
+            return
         said = error.text() if isinstance(error, Problem) else " ".join(str(error).split()) or type(error).__name__
         _LOG.warning("the link %s: %s", self.link.id, said)
         try:
             self.tools.states.note(
                 self.link.id, error=said, failed=time.time(), diverged=True if isinstance(error, Diverged) else None
             )
-        except store.FAILURES:
-            _LOG.warning("the state of the link %s cannot be kept", self.link.id)
+        except FAILURES as failure:
+            self._outage.failed(reason_of(failure))

@@ -31,13 +31,15 @@ class Held:
     """held: ids of what is this process's. surplus: those of them that it should let another one have.
 
     until: the `time.monotonic()` up to which nobody else can have them. process: under which name; with a new one,
-    whatever is held may have been another's in the meantime.
+    whatever is held may have been another's in the meantime. written: whether the database took that down; False where
+    a long write of another kept it from that, and nobody can have taken anything over meanwhile.
     """
 
     process: str
     held: frozenset[str]
     surplus: frozenset[str]
     until: float
+    written: bool = True
 
 
 class Leases:
@@ -113,7 +115,9 @@ class Leases:
         except FAILURES:
             return None
         # To take leases over is to write, which nobody could since; what begins in a moment is noticed in another.
-        return Held(self._process, self._held, frozenset(), began + 2.0) if known and self._books.is_sqlite else None
+        if not known or not self._books.is_sqlite:
+            return None
+        return Held(self._process, self._held, frozenset(), began + 2.0, written=False)
 
     def _missed_by_nobody(self, db: Database) -> bool:
         """Whether the process's own row is still there."""
