@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
@@ -17,6 +18,7 @@ from api.feeds.delivery import Feeds
 from api.feeds.following import Following
 from api.front import Front, Manners, Place
 from api.jwt import Claims, IssuedTokens, Keys
+from api.jwt_keys import is_url
 from api.links.canonical import Copies
 from api.links.metrics import follow as measure_links
 from api.links.parts import Parts as LinkParts
@@ -53,7 +55,7 @@ from api.shortself import SHORT
 from api.subscriptions.advertising import advertise
 from api.subscriptions.delivering import service_of
 from api.subscriptions.ports import Deliveries
-from api.subscriptions.wiring import families_of, parts_of
+from api.subscriptions.wiring import families_of, guard_to, parts_of
 from api.wiring import Registry, open_registry
 from commands.clock import Clock
 from commands.correlation import NewId
@@ -62,6 +64,8 @@ from projections.families import Family
 from projections.replication.states import States
 from projections.subscriptions.contract import Resolver
 from projections.xregistry_events import UNCONFIGURED
+
+_LOG: Final = logging.getLogger("annals")
 
 #: Names below `/-/` that are answered, and those of them that the root has as well while the model leaves them free.
 OWN: Final = frozenset(
@@ -198,5 +202,9 @@ def _tokens(settings: Settings) -> list[Tokens]:
     found: list[Tokens] = [fixed_tokens(settings.tokens)] if settings.tokens else []
     if settings.jwt_keys:
         claims = Claims(settings.jwt_issuer, settings.jwt_audience, settings.jwt_role_claim, settings.jwt_groups_claim)
-        found.append(IssuedTokens(Keys(settings.jwt_keys), claims))
+        resolver = guard_to(settings.jwt_keys, settings) if is_url(settings.jwt_keys) else None
+        found.append(IssuedTokens(Keys(settings.jwt_keys, resolver), claims))
+        for name in ("issuer", "audience"):
+            if getattr(claims, name) is None:
+                _LOG.warning("ANNALS_JWT_%s is not set: JWTs for others with the same keys are accepted", name.upper())
     return found

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from api import jsonfiles
+from api.caller_names import check_name
 from api.request import Request
 from domain import xid as xids
 from domain.refusals import Unauthorized
@@ -94,10 +95,12 @@ def roles_of_groups(value: Any) -> dict[str, Role]:
 
 
 def _caller(entry: Any) -> Caller:
-    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or set(entry) - {"name", "role", "groups"}:
+    if not isinstance(entry, dict) or "name" not in entry or set(entry) - {"name", "role", "groups"}:
         raise ValueError('a token stands for an object with a "name", and perhaps a "role" and "groups"')
     role = entry.get("role")
-    return Caller(entry["name"], Role(role) if role is not None else None, roles_of_groups(entry.get("groups", {})))
+    return Caller(
+        check_name(entry["name"]), Role(role) if role is not None else None, roles_of_groups(entry.get("groups", {}))
+    )
 
 
 def _key(token: str) -> str:

@@ -16,6 +16,7 @@ from sqlalchemy.exc import ArgumentError
 from api import callers, cors, jsonfiles, proxies
 from api.compat.mounts import hosts_of
 from api.connection_limits import ConnectionLimits, HeadLimits
+from api.jwt_keys import is_url
 from api.limits import MAX_BODY
 from api.links.declared import declared
 from commands.secrets import keys_of
@@ -172,7 +173,9 @@ class Settings(BaseSettings):
     tokens: Annotated[str | None, _parsed(callers.fixed_tokens)] = Field(
         None, description="callers by bearer token: JSON, or the path of a JSON file; without, everybody may write"
     )
-    jwt_keys: str | None = Field(None, description="keys of who issues JWTs: a URL or the path of a JWKS file")
+    jwt_keys: Annotated[str | None, _parsed(is_url)] = Field(
+        None, description="keys of who issues JWTs: path of a JWKS file, or a URL with https or on this machine"
+    )
     jwt_issuer: str | None = Field(None, description="`iss` that JWTs have to have")
     jwt_audience: str | None = Field(None, description="`aud` that JWTs have to have")
     jwt_role_claim: str = Field("role", description="claim with the caller's role; dots lead into objects")

@@ -34,7 +34,6 @@ SITES: Final = {
     "api/console/elsewhere.py": OPERATOR,  # `annals log hash --against`
     "api/console/publishing.py": NOWHERE,
     "api/console/serve.py": NOWHERE,
-    "api/jwt.py": OPERATOR,  # ANNALS_JWT_KEYS
     "commands/engine.py": OPERATOR,  # ANNALS_DATABASE
     "projections/publishing/cluster.py": GUARDED,  # but for `annals publish --kafka`
     "projections/publishing/producing.py": NOWHERE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from urllib.parse import urlsplit
 
 from api.callers import fixed_tokens
 from api.settings import Settings
@@ -60,6 +61,12 @@ def rights_of(settings: Settings, registry: Registry) -> Rights:
 def guard_of(settings: Settings) -> Guard:
     """Who says whom this server may be sent to."""
     return Guard(settings.sinks_allow or "", plaintext_of(settings), settings.sinks_ca or "")
+
+
+def guard_to(url: str, settings: Settings) -> Guard:
+    """The same for a URL that the operator's settings name, whose host is permitted by that."""
+    host = urlsplit(url).netloc.rpartition("@")[2]
+    return Guard(",".join(filter(None, (settings.sinks_allow, host))), plaintext_of(settings), settings.sinks_ca or "")
 
 
 def plaintext_of(settings: Settings) -> bool:

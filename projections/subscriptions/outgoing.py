@@ -46,7 +46,7 @@ class Failed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. body: its first 64 KiB at most, as sent. whole: whether that is all of it."""
+    """What came back. body: its beginning, as sent. whole: whether that is all of it."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -62,8 +62,9 @@ class Answer:
 class Client:
     """Keeps connections to one place open; any number of tasks may use it. Belongs to one event loop."""
 
-    def __init__(self, uri: str, resolver: Resolver, private: bool = False) -> None:
+    def __init__(self, uri: str, resolver: Resolver, private: bool = False, most: int = READ) -> None:
         """private: whether what is sent is nobody else's business: without TLS it stays on the machine (SUB-306).
+        most: bytes of an answer that are read.
 
         Raises: Failed where nothing can be sent to the URI.
         """
@@ -75,6 +76,7 @@ class Client:
         self._host = shown if port == _USUAL[at.scheme] else f"{shown}:{port}"
         self._origin = httpcore.Origin(at.scheme.encode(), self._url.host, port)
         self._context = _context(resolver) if at.tls else None
+        self._most = most
         self._network = _Checked(resolver, at.tls, private)
         self._turns = asyncio.Semaphore(CONNECTIONS)
         self._free: list[httpcore.AsyncHTTPConnection] = []
@@ -122,7 +124,7 @@ class Client:
                 async with asyncio.timeout_at(ends):
                     response = await connection.handle_async_request(request)
                 try:
-                    body, whole = await _body(response, min(BODY_SECONDS, ends - loop.time()))
+                    body, whole = await _body(response, min(BODY_SECONDS, ends - loop.time()), self._most)
                 finally:
                     await response.aclose()
             finally:
@@ -188,15 +190,15 @@ def _address(uri: str) -> Address:
         raise Failed("request", error.arguments["error_detail"]) from None
 
 
-async def _body(response: httpcore.Response, seconds: float) -> tuple[bytes, bool]:
+async def _body(response: httpcore.Response, seconds: float, most: int) -> tuple[bytes, bool]:
     """What is read of a body, and whether it is all. A status is an answer, whatever becomes of the body behind it."""
     found = bytearray()
     with suppress(httpcore.NetworkError, httpcore.RemoteProtocolError, TimeoutError):
         async with asyncio.timeout(seconds):
             async for part in response.aiter_stream():
                 found += part
-                if len(found) > READ:
-                    return bytes(found[:READ]), False
+                if len(found) > most:
+                    return bytes(found[:most]), False
             return bytes(found), True
     return bytes(found), False
 

@@ -22,6 +22,7 @@ from api.jwt import Claims, IssuedTokens, Keys
 from api.settings import Settings, shown
 from commands.log import Store
 from domain.refusals import Unauthorized
+from projections.subscriptions.guard import Guard
 from tests.api.conftest import Api, create, serving
 
 HASHED = "sha256:" + hashlib.sha256(b"secret-admin").hexdigest()
@@ -259,13 +260,15 @@ def test_the_keys_of_an_issuer_are_followed(monkeypatch: pytest.MonkeyPatch) -> 
                 found.append(None)
         return found
 
+    Issuer.looks = 0
     server = ThreadingHTTPServer(("127.0.0.1", 0), Issuer)
     Thread(target=server.serve_forever, daemon=True).start()
-    tokens = IssuedTokens(Keys(f"http://127.0.0.1:{server.server_port}/jwks"), Claims("https://issuer", "annals"))
+    url = f"http://127.0.0.1:{server.server_port}/jwks"
+    tokens = IssuedTokens(Keys(url, Guard("127.0.0.1")), Claims("https://issuer", "annals"))
     Issuer.keys = key_set(k1=KEY)
     assert asyncio.run(names(tokens, issued(), issued(OTHER, kid="k2"), issued(kid="k3"))) == ["jo", None, None]
     assert Issuer.looks == 1
-    monkeypatch.setattr("api.jwt.SOONEST", 0.0)
+    monkeypatch.setattr("api.jwt_keys.SOONEST", 0.0)
     Issuer.keys = key_set(k1=KEY, k2=OTHER)
     assert asyncio.run(names(tokens, issued(OTHER, kid="k2"))) == ["jo"]
     Issuer.keys = None

@@ -1,0 +1,169 @@
+"""The public keys of an issuer of JWTs, from a file or a URL, followed as they change (ACC-20, ACC-27, ACC-28).
+
+Spec: RFC 7517.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import jwt
+
+from domain.jsontext import loads
+from projections.subscriptions.contract import Resolver
+from projections.subscriptions.outgoing import AGENT, Client
+
+_LOG: Final = logging.getLogger("annals.callers")
+
+#: Seconds between two looks at keys, and after how many they are looked at again anyway.
+SOONEST: Final = 10.0
+LATEST: Final = 600.0
+#: Seconds for which keys are good while they cannot be read again, and that reading them may take in all.
+KEPT: Final = 86400.0
+SECONDS: Final = 5.0
+#: Bytes of a set of keys, keys in it, and bits of an RSA key at least.
+LARGEST: Final = 256 * 1024
+MOST: Final = 100
+LEAST: Final = 2048
+
+#: The algorithms that fit a key: its holder can only sign with it; never a shared secret or no signature at all.
+_RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+_FITTING: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("RSA", ""): _RSA,
+    ("EC", "P-256"): ("ES256",),
+    ("EC", "P-384"): ("ES384",),
+    ("EC", "P-521"): ("ES512",),
+    ("OKP", "Ed25519"): ("EdDSA",),
+}
+ALGORITHMS: Final = frozenset(name for names in _FITTING.values() for name in names)
+
+#: Keys by id, where they have one, and by an algorithm that they may be used with.
+KeySet = Mapping[tuple[str | None, str], Any]
+
+
+class Keys:
+    """source: a path or a URL. resolver: says where a URL may lead, None for a path. Belongs to one event loop."""
+
+    def __init__(self, source: str, resolver: Resolver | None = None) -> None:
+        self._source = source
+        self._resolver = resolver
+        self._keys: KeySet = {}
+        self._looked: float | None = None
+        self._good: float | None = None
+        self._look: asyncio.Task[None] | None = None
+
+    async def find(self, id: str | None, algorithm: str) -> Any:
+        """The key with an id for an algorithm, None where there is none; without an id, the only key there is.
+
+        A key that is known is given at once; only who asks for another one waits for a look at the source.
+        """
+        found = self._known(id, algorithm)
+        if self._is_due(found is not None):
+            self._looked = time.monotonic()
+            self._look = asyncio.get_running_loop().create_task(self._load())
+        if found is None and self._look is not None and not self._look.done():
+            await asyncio.shield(self._look)
+            found = self._known(id, algorithm)
+        return found
+
+    def _known(self, id: str | None, algorithm: str) -> Any:
+        if id is None and len({id for id, _ in self._keys}) == 1:
+            (id,) = {id for id, _ in self._keys}
+        return self._keys.get((id, algorithm))
+
+    def _is_due(self, known: bool) -> bool:
+        if self._look is not None and not self._look.done():
+            return False
+        if self._looked is None:
+            return True
+        age = time.monotonic() - self._looked
+        return age > LATEST or (not known and age > SOONEST)
+
+    async def _load(self) -> None:
+        """Reads the keys; where that fails, those known go on being used for a day and the log says why."""
+        try:
+            async with asyncio.timeout(SECONDS):
+                content = await self._content()
+                self._keys = await asyncio.to_thread(key_set, content)
+            self._good = time.monotonic()
+        except Exception as error:  # whatever an issuer answers is no fault of a request
+            said = " ".join(str(error).split()) or type(error).__name__
+            _LOG.warning("the keys of JWTs cannot be read from %s: %s", self._source, said[:500])
+            if self._good is not None and time.monotonic() - self._good > KEPT:
+                self._keys = {}
+
+    async def _content(self) -> bytes:
+        """Raises: ValueError, OSError, Failed."""
+        if self._resolver is None:
+            return await asyncio.to_thread(_read, Path(self._source))
+        client = Client(self._source, self._resolver, private=True, most=LARGEST)
+        try:
+            answer = await client.request("GET", _HEADERS, None, SECONDS)
+        finally:
+            await client.close()
+        if answer.status != 200:
+            raise ValueError(f"it answers {answer.status}")
+        if not answer.whole:
+            raise ValueError(f"the answer breaks off, or has more than {LARGEST} bytes")
+        return answer.body
+
+
+_HEADERS: Final = (("User-Agent", AGENT), ("Accept", "application/jwk-set+json, application/json"))
+
+
+def _read(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        content = opened.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise ValueError(f"it has more than {LARGEST} bytes")
+    return content
+
+
+def is_url(source: str) -> bool:
+    """Whether keys are at a URL. Raises: ValueError for one without TLS that leads off this machine."""
+    parts = urlsplit(source)
+    if parts.scheme not in ("http", "https"):
+        return False
+    if parts.scheme == "http" and parts.hostname not in _OWN:
+        raise ValueError("keys come from a file, an https URL, or http on 127.0.0.1, [::1] or localhost")
+    return True
+
+
+_OWN: Final = frozenset(("127.0.0.1", "::1", "localhost"))
+
+
+def key_set(content: bytes) -> KeySet:
+    """The keys of a JWKS that signatures can be checked with; others are passed over. Raises: ValueError."""
+    document = loads(content)
+    keys = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(keys, list) or not keys:
+        raise ValueError("it is no JSON object with a list of keys")
+    if len(keys) > MOST:
+        raise ValueError(f"it has more than {MOST} keys")
+    found = {place: key for each in keys if isinstance(each, dict) for place, key in _usable(each).items()}
+    if not found:
+        raise ValueError("none of its keys can be used")
+    return found
+
+
+def _usable(given: Mapping[str, Any]) -> dict[tuple[str | None, str], Any]:
+    """A key by what it is used with; nothing for one that is for something else, or too short."""
+    id, use, stated = given.get("kid"), given.get("use", "sig"), given.get("alg")
+    kind = given.get("kty")
+    place = (kind, given.get("crv") if kind != "RSA" else "")
+    if use != "sig" or not (id is None or isinstance(id, str)) or not all(isinstance(each, str) for each in place):
+        return {}
+    names = [name for name in _FITTING.get(place, ()) if stated in (None, name)]  # type: ignore[arg-type]
+    if not names:
+        return {}
+    try:
+        key = jwt.PyJWK(dict(given), names[0]).key
+    except (jwt.PyJWTError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
+    return {} if kind == "RSA" and key.key_size < LEAST else {(id, name): key for name in names}
