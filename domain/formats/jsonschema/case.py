@@ -102,6 +102,12 @@ class Case:
         """The members that are declared by name, each with the schemas that all hold for it."""
         names = dict.fromkeys(name for node in self.nodes for name in node.properties)
         names.update(dict.fromkeys(sorted(self.required)))
+        waiting = list(names)
+        while waiting:  # what a declared member needs is declared by that
+            name = waiting.pop()
+            needed = frozenset[str]().union(*(node.dependent_required.get(name, ()) for node in self.nodes))
+            waiting += (found := sorted(needed - names.keys()))
+            names.update(dict.fromkeys(found))
         return {name: self.member(name) for name in names}
 
     def member(self, name: str) -> Nodes:
@@ -117,7 +123,9 @@ class Case:
     @cached_property
     def declares(self) -> bool:
         """Whether members that no schema declares are never there."""
-        return self.closed and any(node.properties or node.by_pattern for node in self.nodes)
+        return self.closed and any(
+            not below.never for node in self.nodes for below in (*node.properties.values(), *node.by_pattern.values())
+        )
 
     @cached_property
     def extras(self) -> Nodes | None:
@@ -202,6 +210,7 @@ class Case:
         """The part of the case that further schemas hold for. name: the same for the same schemas."""
         if name not in self.subs:
             self.subs[name] = Case((*self.nodes, *nodes), self.negated, self.closed, self.loose)
+            self.subs[name].declares = self.declares  # the schemas say what is there, not what is declared
         return self.subs[name]
 
     def only(self, kind: str) -> Case:
@@ -287,6 +296,9 @@ def cases(start: Sequence[Node], closed: bool, base: Case | None = None) -> list
             # As a whole: its alternatives are not known here, so it may have members that nothing declares.
             return [Case(tuple(first.nodes.values()), first.negated, closed=False, loose=True)]
     found = {frozenset(p.nodes): Case(tuple(p.nodes.values()), p.negated, closed, p.loose) for p in done}
+    if base is not None:
+        for case in found.values():
+            case.declares = base.declares  # the schemas of a reader declare nothing
     return [case for case in found.values() if case.kinds]
 
 

@@ -102,7 +102,8 @@ class Comparison:
             pass
 
     def _one_of_each(self, case: Case) -> Case:
-        name = (frozenset(map(id, case.nodes)), frozenset(map(id, case.negated)), case.closed, case.loose)
+        schemas = frozenset(map(id, case.nodes)), frozenset(map(id, case.negated))
+        name = (*schemas, case.closed, case.loose, case.declares)
         return self._known.setdefault(name, case)
 
     def _accepts(self, reader: Node, case: Case) -> Found:

@@ -1,0 +1,120 @@
+"""Pairs of schemas by families, judged by us and by the data that they write."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+from random import Random
+from typing import Protocol
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis import strategies as st
+
+#: Counterexamples that a report shows at most, of each kind.
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Data that is not read. declared: whether the writer declares all that is in it."""
+
+    shown: str
+    declared: bool
+
+
+class Member(Protocol):
+    """One schema of a family. text: as its document says it."""
+
+    @property
+    def text(self) -> str: ...
+
+    def unreadable(self, writer: Member) -> bool:
+        """Whether we say that it does not read what another member writes."""
+
+    def reads(self, writer: Member) -> Iterator[Refusal | None]:
+        """What becomes of data that another member writes, by the library; None: it is read."""
+
+
+#: Makes some schemas near to each other.
+Family = Callable[[Random], Sequence[Member]]
+
+
+@dataclass
+class Report:
+    """What a run has found. compatible: pairs that we call readable. data: what was written for them. silent: those that
+    nothing was written for. closed: counterexamples. opened: pairs with data that only undeclared members refuse.
+    """
+
+    pairs: int = 0
+    compatible: int = 0
+    data: int = 0
+    silent: int = 0
+    closed: list[str] = field(default_factory=list)
+    opened: int = 0
+    shown: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def share(self) -> float:
+        return self.compatible / max(self.pairs, 1)
+
+    def lines(self) -> Iterator[str]:
+        yield f"{self.pairs} pairs in {self.seconds:.0f} s, {self.compatible} compatible ({self.share:.0%})"
+        yield f"{self.data} data written for these, for {self.silent} pairs none"
+        yield f"{len(self.closed)} counterexamples, {self.opened} compatible pairs with one in an open world"
+        yield from self.closed[:SHOWN]
+        yield from (f"open world: {text}" for text in self.shown)
+
+
+def run(family: Family, pairs: int, start: int) -> Report:
+    """The report on so many pairs of different documents. start: the seed; the same makes the same pairs."""
+    report, since = Report(), time.perf_counter()
+
+    @seed(start)
+    @settings(
+        max_examples=pairs,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        verbosity=Verbosity.quiet,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.integers(0))
+    def judged(drawn: int) -> None:
+        # What hypothesis draws is often small; the count of pairs so far keeps families from coming again.
+        if report.pairs < pairs:
+            _judge(family(Random(f"{start} {drawn} {report.pairs}")), report, pairs)
+
+    judged()
+    report.seconds = time.perf_counter() - since
+    return report
+
+
+def _judge(members: Sequence[Member], report: Report, most: int) -> None:
+    different = list({member.text: member for member in members}.values())
+    for writer, reader in permutations(different, 2):
+        if report.pairs >= most:
+            return
+        report.pairs += 1
+        if not reader.unreadable(writer):
+            report.compatible += 1
+            _held(writer, reader, report)
+
+
+def _held(writer: Member, reader: Member, report: Report) -> None:
+    opened, before = False, report.data
+    for refusal in reader.reads(writer):
+        report.data += 1
+        if refusal is None:
+            continue
+        told = f"{refusal.shown}\n  writer {writer.text}\n  reader {reader.text}"
+        if refusal.declared:
+            report.closed.append(told)
+            return
+        if not opened and len(report.shown) < SHOWN:
+            report.shown.append(told)
+        opened = True
+    report.opened += opened
+    report.silent += report.data == before
