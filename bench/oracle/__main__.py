@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from importlib import import_module
 from typing import Final
 
@@ -19,7 +20,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     wanted = parser.parse_args()
     subject = import_module(f"bench.oracle.{SUBJECTS[wanted.format]}")
-    report = run(subject.family, wanted.pairs, wanted.seed)
+    report = run(subject.family, wanted.pairs, wanted.seed, partial(print, flush=True))
     print(f"{wanted.format}, seed {wanted.seed}:", *report.lines(), sep="\n")
     sys.exit(bool(report.closed))
 

@@ -56,7 +56,8 @@ def _item(comparison: Comparison, below: Node, case: Case, index: int) -> Iterat
 
 def _contains(comparison: Comparison, reader: Node, asked: Node, case: Case) -> Iterator[Incompatibility]:
     given = [node for node in case.nodes if node.contains is not None]
-    enough = [node for node in given if node.contains and not comparison.reads(asked, (node.contains,), case.closed)]
+    # Any item may be the one, so what declares its members is not known here.
+    enough = [node for node in given if node.contains and not comparison.reads(asked, (node.contains,), False)]
     all_of_them = _all_items(comparison, asked, case)
     least = max((node.min_contains for node in enough), default=0)
     if reader.min_contains > max(least, case.min_items if all_of_them else 0):

@@ -232,10 +232,11 @@ def _assertions(writer: Simple, reader: Simple) -> Flaw | None:
 def _values(writer: Simple, reader: Simple) -> Flaw | None:
     """Every listed value by itself, which may fit where the types at large do not."""
     if reader.values is not None and (_written_as(writer, reader) or _written_as(reader, writer)):
-        return _enumerated(writer, reader) or _assertions(writer, reader)
-    if not _written_as(writer, reader):
+        if flaw := _enumerated(writer, reader):
+            return flaw
+    elif not _written_as(writer, reader):
         return "type-changed", f"is {_named(writer)}, the reader expects {_named(reader)}"
-    if flaw := _form(writer, reader):
+    elif flaw := _form(writer, reader):
         return flaw
     wanted = [p for p in reader.patterns if not any(given <= p for given in writer.patterns)]
     try:
