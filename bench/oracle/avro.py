@@ -79,9 +79,11 @@ class Schema:
                 found = fastavro.schemaless_reader(io.BytesIO(data), writer.plain, self.plain)
                 fits = validate(found, self.plain, raise_errors=False)
             except Exception as error:  # whatever the library says
-                yield Refusal(f"{value}: {type(error).__name__} {error}", True)
+                yield Refusal(f"{value!r}: {type(error).__name__} {error}", True)
             else:
-                yield None if fits else Refusal(f"{value} is read as {found}, which the reader does not allow", True)
+                yield (
+                    None if fits else Refusal(f"{value!r} is read as {found!r}, which the reader does not allow", True)
+                )
 
 
 def family(random: Random) -> Sequence[Schema]:

@@ -88,8 +88,8 @@ def _record(random: Random, record: dict[str, Any]) -> None:
     fields = record["fields"]
     choice = random.choice(["add", "add", "drop", "drop", "rename", "alias", "name", "default", "default", "order"])
     if choice == "add":
-        kind = random.choice(["int", "string", ["null", "string"], {"type": "array", "items": "int"}])
-        field = {"name": random.choice("efab"), "type": kind}
+        kinds: list[Any] = ["int", "string", ["null", "string"], {"type": "array", "items": "int"}]
+        field = {"name": random.choice("efab"), "type": random.choice(kinds)}
         if random.random() < 0.7:
             with_default(field)
         if field["name"] not in {each["name"] for each in fields}:

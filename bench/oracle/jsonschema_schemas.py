@@ -8,7 +8,25 @@ from typing import Any, Final
 NAMES: Final = ("a", "b", "c", "d")
 PATTERNS: Final = ("^a", "^x", "b$")
 TYPES: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
-LISTED: Final = (None, True, False, 0, 1, 2, 2.5, 3, "", "a", "ab", "abb", [], [1], {}, {"a": 1}, {"a": "a", "b": 2})
+LISTED: Final[tuple[Any, ...]] = (
+    None,
+    True,
+    False,
+    0,
+    1,
+    2,
+    2.5,
+    3,
+    "",
+    "a",
+    "ab",
+    "abb",
+    [],
+    [1],
+    {},
+    {"a": 1},
+    {"a": "a", "b": 2},
+)
 KEYWORDS: Final[dict[str, tuple[str, ...]]] = {
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     "integer": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from bench.oracle import jsonschema_schemas as schemas
 
-ANY: Final = (
+ANY: Final[tuple[Any, ...]] = (
     *(None, True, False, 0, 1, 2, 3, 4, 5, 6, -1, 2.5, 0.5, "", "a", "ab", "abb", "xab", "xbbbb", [], [1], ["a"]),
     *([1, "a"], [None, None], {}, {"a": 1}, {"b": "a"}, {"a": {}, "x": []}),
 )

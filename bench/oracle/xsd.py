@@ -152,4 +152,4 @@ def _attributes(found: dict[str, Any], random: Random) -> str:
 
 def _value(found: dict[str, Any], random: Random) -> str:
     listed = [value for name, value in found["facets"] if name == "enumeration"]
-    return random.choice(listed or schemas.VALUES[found["base"]])
+    return str(random.choice(listed or schemas.VALUES[found["base"]]))
