@@ -74,6 +74,7 @@ class Shape:
         codecs = {name: codec(name, row, rules) for name, row in definitions.items() if name not in rules.served}
         star = codecs.pop("*", None)
         self._star = star.check if star else None
+        self._sized = _SIZED.get(definitions["*"]["type"]) if star else None
         self._star_accept = star.accept if star else None
         self._deep = {name: each.accept for name, each in codecs.items() if each.accept is not None}
         rows = [_row(name, definitions[name], each) for name, each in codecs.items()]
@@ -179,7 +180,12 @@ class Shape:
             if name in self._rules.reserved:
                 raise Flaw("the name is taken by the registry itself", (name,))
         if self._star:
-            _fill([Row(name, self._star, None, False) for name in names], attributes, done, missing)
+            _fill([Row(name, self._extension(name), None, False) for name in names], attributes, done, missing)
+
+    def _extension(self, name: str) -> Check:
+        """The check of an extension, whose size counts with the name that it has."""
+        assert self._star is not None, "asked where there may be extensions"
+        return values.all_of([self._star, self._sized(name)]) if self._sized else self._star
 
 
 def codec(name: str, definition: Definition, rules: Rules) -> Codec:
@@ -279,6 +285,11 @@ def _any(definition: Definition, types: Types) -> Codec:
     return Codec(lambda value: value, None)
 
 
+#: How the size of an extension is checked, by the type that `*` gives it; other types check what is inside themselves.
+_SIZED: Final[dict[str, Callable[[str], Check]]] = {
+    "any": values.fits_throughout,
+    **dict.fromkeys(values.SCALARS, values.fits),
+}
 _COMPLEX: Final[dict[str, Callable[[Definition, Types], Codec]]] = {
     "any": _any,
     "array": _array,

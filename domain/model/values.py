@@ -17,6 +17,8 @@ from domain.model.targets import Types
 
 #: Gives back the value as it is kept. Raises: Flaw.
 Check = Callable[[Any], Any]
+#: The steps from a value to what is in it, the last one first.
+Trail = tuple["Trail", str | int] | None
 
 #: Digits of the integers that JSON text gives as int.
 _INT_DIGITS: Final = 18
@@ -59,6 +61,34 @@ def fits(name: str) -> Check:
         return value
 
     return check
+
+
+def fits_throughout(name: str) -> Check:
+    """The check that each scalar at any depth of a value fits in a header with the name nearest above it."""
+
+    def check(value: Any) -> Any:
+        todo: list[tuple[str, Trail, Any]] = [(name, None, value)]
+        while todo:  # no recursion, because the depth is the client's
+            nearest, trail, at = todo.pop()
+            if isinstance(at, dict):
+                todo += [(key, (trail, key), each) for key, each in at.items()]
+            elif isinstance(at, list):
+                todo += [(nearest, (trail, index), each) for index, each in enumerate(at)]
+            elif at is not None:
+                _fits_at(nearest, trail, at)
+        return value
+
+    return check
+
+
+def _fits_at(name: str, trail: Trail, value: Any) -> None:
+    try:
+        fits(name)(value)
+    except Flaw as flaw:
+        while trail is not None:
+            trail, step = trail
+            flaw = flaw.under(step)
+        raise flaw from None
 
 
 def text(name: str) -> Check:

@@ -117,6 +117,39 @@ def test_names_and_values_fit_in_a_header(length: int, fits: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "value", "path"),
+    [
+        ("any", "x" * 4093, "wide"),
+        ("any", {"ab": "x" * 4095}, "wide.ab"),
+        ("any", {"a": {"b": [0, {"c": "é" * 2048}]}}, "wide.a.b[1].c"),
+        ("any", ["x" * 4093], "wide[0]"),
+        ("any", [[], ["", "x" * 4093]], "wide[1][1]"),
+        ("any", {"k" * 4097: 1}, "wide." + "k" * 4097),
+        ("any", Decimal("1." + "0" * 4096 + "1"), "wide"),
+        ("string", "x" * 4093, "wide"),
+    ],
+)
+def test_extensions_fit_in_a_header_too(kind: str, value: Any, path: str) -> None:
+    # ENT-13: by the name that each has; below `any` every scalar counts with the name nearest above it
+    level = compile_model({"attributes": {"*": {"type": kind}}}).registry
+    given = {"registryid": "r", "modifiedat": "2025-01-01T00:00:00Z", "createdat": "2025-01-01T00:00:00Z"}
+    with pytest.raises(InvalidAttribute, match="4096") as problem:
+        level.complete({**given, "wide": value}, "/")
+    assert problem.value.arguments["name"] == path
+
+
+@pytest.mark.parametrize(
+    "value", ["x" * 4092, {"ab": "x" * 4094}, {"a": {"b": ["x" * 4095] * 9}}, [None, True, 1, "é" * 2046]]
+)
+def test_extensions_may_be_as_long_as_a_header(value: Any) -> None:
+    # ENT-13: each scalar by itself, so that all together may be longer; a declared `any` takes whole documents
+    level = compile_model({"attributes": {"*": {"type": "any"}, "document": {"type": "any"}}}).registry
+    given = {"registryid": "r", "modifiedat": "2025-01-01T00:00:00Z", "createdat": "2025-01-01T00:00:00Z"}
+    done = level.complete({**given, "wide": value, "document": {"text": "x" * 9999}}, "/")
+    assert (done["wide"], done["document"]) == (value, {"text": "x" * 9999})
+
+
+@pytest.mark.parametrize(
     ("contenttype", "form"),
     [
         ("application/json", "json"),
