@@ -34,6 +34,7 @@ class NotAllowed(Exception):
 
 def check_request(request: Request, target: Target, capabilities: Capabilities) -> None:
     """Raises: NotAvailable for what is switched off, NotAllowed for a method that the path does not take now."""
+    capabilities = capabilities.at(request.caller.role)
     if area(target.kind) not in capabilities.available:
         raise problems.NotAvailable(f"/{area(target.kind)}")
     if request.method in READS:

@@ -95,7 +95,7 @@ def _target(request: Request, definitions: Definitions) -> Target:
     if target.kind in _SHOWN:
         raise problems.NotFound(target.xid)
     kept = "modelsource" if target.kind is Kind.MODEL else area(target.kind)
-    if not definitions.capabilities.available.get(kept):
+    if not definitions.capabilities.at(request.caller.role).available.get(kept):
         detail = f'"{kept}" is not mutable, says the "available" capability'
         raise problems.ActionNotSupported(action=request.method, detail=detail)
     return target

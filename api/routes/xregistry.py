@@ -60,7 +60,7 @@ class XRegistry:
         """The methods that a path takes. Raises: Problem where there is no such path."""
         definitions = self._latest.current(self._readers.quick())
         target = locate(request.segments, definitions.model, request.details)
-        return allowed(target.kind, definitions.capabilities, target.document)
+        return allowed(target.kind, definitions.capabilities.at(request.caller.role), target.document)
 
     def is_free(self, name: str) -> bool:
         """Whether neither a Group type nor an attribute of the registry has taken a name."""

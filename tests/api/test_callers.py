@@ -76,6 +76,27 @@ def test_nobody_known(api: Api, sqlite_url: str, authorization: str | None) -> N
     assert positions(sqlite_url) == before
 
 
+def test_an_admin_can_always_change_the_capabilities(api: Api) -> None:
+    # CAP-5, CAP-10, CAP-13: `null` gives the defaults, with which no writer changes anything any more
+    api.done("PATCH", "/", {"capabilities": None}, **bearer("write"))
+    mutable = {name: {"mutable": True} for name in ("capabilities", "entities", "modelsource")}
+    back = {"available": {**mutable, "model": {"mutable": False}}}
+    refused = api.send("PATCH", "/capabilities", back, **bearer("write"))
+    assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
+    assert status(api, "write", "PATCH", "/", {"capabilities": back}) == 405
+    options = api.send("OPTIONS", "/capabilities", **bearer("secret-admin"))
+    assert options.headers["allow"] == "GET, HEAD, OPTIONS, PUT, PATCH"
+    for path in ("/model", "/modelsource"):
+        assert status(api, "secret-admin", "PUT", path, {}) in (400, 405)
+    api.done("PATCH", "/capabilities", back, **bearer("secret-admin"))
+    assert status(api, "write", "PATCH", "/capabilities", {"flags": ["*"]}) == 200
+    read_only = {"available": {name: {"mutable": False} for name in ("capabilities", "entities", "model")}}
+    api.done("PUT", "/capabilities", read_only, **bearer("write"))
+    assert status(api, "write", "PATCH", "/dirs/d1", {}) == 405
+    api.done("PATCH", "/capabilities", back, **bearer("secret-admin"))
+    assert status(api, "write", "PATCH", "/dirs/d1", {}) == 200
+
+
 @pytest.mark.parametrize("path", ["/-/livez", "/readyz", "/.xregistry", "/.well-known/xregistry"])
 def test_what_is_open(api: Api, path: str) -> None:
     # probes and discovery come before anybody has a token

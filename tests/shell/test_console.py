@@ -53,6 +53,16 @@ def test_attributes_of_the_registry_go_in_beside_its_groups(annals: Annals, fold
     assert found["dirs"]["d1"]["name"] == "one"
 
 
+def test_the_console_opens_a_registry_that_nobody_can_change(annals: Annals, folder: Path, store_url: str) -> None:
+    # CAP-13: whatever the capabilities say, whoever has the store has a way back
+    closed: Any = {name: {"mutable": False} for name in ("capabilities", "entities", "export", "model", "modelsource")}
+    for available in (closed, {**closed, "capabilities": {"mutable": True}}):
+        document = written(folder, "capabilities.json", {"capabilities": {"available": available}})
+        ended = annals("import", "--as", "registry", document, "--database", store_url)
+        assert (ended.code, ended.err) == (0, "")
+        assert exported(annals, store_url)["capabilities"]["available"] == available
+
+
 def test_ids_that_clients_may_not_choose_come_along(annals: Annals, folder: Path) -> None:
     # ENT-77: an export says what its registry's server has chosen; the server of the copy goes on from there
     files = {"singular": "file", "hasdocument": False, "setversionid": False}
