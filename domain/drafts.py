@@ -17,6 +17,7 @@ from domain.entities import Attributes, Entity
 from domain.events import Reason
 from domain.links import LINK
 from domain.model import Level, ResourceType
+from domain.problems import InvalidAttribute
 from domain.rules.epochs import check_epoch
 from domain.stated import DEFAULTS, Marks, filled_in, joined, kept, set_apart, stated, unchanged
 
@@ -32,11 +33,24 @@ class Draft:
 
     before: its last after-image, None for a new entity. attributes: what clients can set, validated as a whole.
     written: a request reached it; touched: it counts as updated although nobody wrote it (a child came, an ancestor
-    went). pinned: the request gave a `modifiedat` that stands. listed: names that `changed` has whatever their values.
+    went). following: it is the meta of a pointer, whose epoch nobody sees, so it stays what it was (ENT-136).
+    pinned: the request gave a `modifiedat` that stands. listed: names that `changed` has whatever their values.
     level: what the model in force says of it; was: what the model said under which `before` was written.
     """
 
-    __slots__ = ("_attributes", "before", "level", "listed", "now", "pinned", "touched", "was", "written", "xid")
+    __slots__ = (
+        "_attributes",
+        "before",
+        "following",
+        "level",
+        "listed",
+        "now",
+        "pinned",
+        "touched",
+        "was",
+        "written",
+        "xid",
+    )
 
     def __init__(self, xid: str, level: Level, was: Level, before: Attributes | None, now: str) -> None:
         self.xid = xid
@@ -47,6 +61,7 @@ class Draft:
         self.written = False
         self.touched = False
         self.pinned = False
+        self.following = False
         self.listed: frozenset[str] = frozenset()
         self._attributes: Attributes | None = None
 
@@ -62,7 +77,7 @@ class Draft:
     def epoch(self) -> int:
         if self.before is None:
             return 1
-        return int(self.before["epoch"]) + (self.written or self.touched)
+        return int(self.before["epoch"]) + ((self.written or self.touched) and not self.following)
 
     @property
     def attributes(self) -> Attributes:
@@ -90,6 +105,8 @@ class Draft:
         Raises: what Level.complete raises, MismatchedEpoch.
         """
         accepted = self._checked(given, patch)
+        if patch:
+            self._check_names()
         base = {**self.attributes} if patch else {**self.level.retained(self.before or {}), **self._birth()}
         plain = {**base, **(kept or {}), **accepted, **self._times(accepted)}
         merged = with_defaults(plain, defaults)
@@ -126,16 +143,21 @@ class Draft:
         """Becomes the meta of a pointer, which has no attributes of its own but its times (ENT-132)."""
         birth = self.before["createdat"] if self.before else self.now
         self.attributes = {"createdat": birth, "modifiedat": self.now}
-        self.written = True
+        self.written = self.following = True
 
     def release(self, shown: int) -> None:
         """Becomes an ordinary meta again. shown: the epoch that readers saw meanwhile, which the next one exceeds."""
         assert self.before is not None, "a pointer is stored"
         self.before = {**self.before, "epoch": max(self.before["epoch"], shown)}
         self.attributes = {name: value for name, value in self.attributes.items() if name != "xref"}
+        self.following = False
 
     def comply(self) -> None:
-        """Validates what is stored against a new model; values that a default fills in make it an update (MOD-12)."""
+        """Validates what is stored against a new model; values that a default fills in make it an update (MOD-12).
+
+        Raises: what Level.complete raises, InvalidAttribute for an extension whose name the new model takes (ENT-18).
+        """
+        self._check_names()
         completed = self.level.complete(self.attributes, self.xid)
         if completed != self.attributes:
             self.mark(self.attributes, completed, frozenset())
@@ -162,6 +184,15 @@ class Draft:
         check_epoch(self.xid, given.get("epoch"), None if self.before is None else self.before["epoch"])
         own = {name: value for name, value in given.items() if name != "epoch"}
         return self.level.accept(own, self.attributes if patch else None)
+
+    def _check_names(self) -> None:
+        """Raises: InvalidAttribute where a new model means something else by the name of a stored extension."""
+        if self.level is self.was or self.written:
+            return
+        taken = self.level.specified - self.was.specified
+        for name in sorted(taken.intersection(self.attributes)):
+            detail = "the new model gives this name to an attribute of its own; remove the stored value first"
+            raise InvalidAttribute(self.xid, name=name, error_detail=detail)
 
     def _birth(self) -> Attributes:
         return {"createdat": self.before["createdat"]} if self.before else {}

@@ -16,7 +16,7 @@ from domain.documents import contenttype, encode, take_document
 from domain.drafts import DefaultWish, ResourceDraft, VersionDraft
 from domain.jsontext import Json
 from domain.model import ResourceType
-from domain.problems import BadRequest, InvalidAttribute, VersionidNotAllowed
+from domain.problems import BadRequest, InvalidAttribute, UnknownAttribute, VersionidNotAllowed
 from domain.rules.ancestry import is_semver
 from domain.rules.constraints import defaults_in
 from domain.rules.ids import check_id, check_version_id, take_id
@@ -24,8 +24,10 @@ from domain.rules.readonly import set_readonly
 
 #: What a Resource shows of itself beside its nested entities; requests may carry it, and it means nothing (ENT-150).
 NAVIGATION: Final = ("self", "shortself", "xid", "metaurl", "versionsurl", "versionscount")
+#: The entities nested in a Resource.
+NESTED: Final = ("meta", "versions")
 #: All that belongs to a Resource and not to its default Version (HTTP-24).
-OF_RESOURCE: Final = (*NAVIGATION, "meta", "versions")
+OF_RESOURCE: Final = (*NAVIGATION, *NESTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def write_resource(changes: ChangeSet, xid: str, body: Mapping[str, Json], how: 
     entries = map_of_objects(versions, "versions", xid)
     pointer = xrefs.pointed(resource, meta, how.patch)
     if pointer is not None:
-        xrefs.point(changes, resource, pointer, {**given, **({"versions": entries} if entries else {})}, meta)
+        xrefs.point(changes, resource, pointer, given | ({} if versions is None else {"versions": versions}), meta)
         return
     if resource.xref is not None:
         xrefs.release(changes, resource)
@@ -75,7 +77,10 @@ def write_version(
     how: Manner,
     document: bytes | None = None,
 ) -> VersionDraft:
-    """Creates or updates one Version. versionid: None: the one in the body, or else the server chooses."""
+    """Creates or updates one Version. versionid: None: the one in the body, or else the server chooses.
+
+    Raises: UnknownAttribute for what is nested in a Resource and would get lost here (ENT-17); any Problem of a write.
+    """
     given = dict(body)
     stated = given.pop("versionid", None)
     chosen = versionid if versionid is not None else stated
@@ -86,6 +91,9 @@ def write_version(
     take_id(given, resource.type.singular, xids.entity_id(resource.xid), draft.xid)
     if draft.new and not draft.written:
         admit(changes, resource, draft, chosen is not None and not how.keepids)
+    for name in NESTED:
+        if given.get(name) is not None:
+            raise UnknownAttribute(draft.xid, name=name)
     ancestor = given.pop("ancestorid", None)
     _write_attributes(changes, resource, draft, given, how, document)
     _state_ancestor(resource, draft, ancestor)

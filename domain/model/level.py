@@ -31,7 +31,10 @@ class Level:
     """
 
     def __init__(self, definitions: Definitions, specified: Specified, types: Types) -> None:
-        """definitions: those of a full model. Building costs O(definitions); a Level is built once per model."""
+        """definitions: those of a full model. Building costs O(definitions); a Level is built once per model.
+
+        specified: what of them the specification defines; `self.specified` holds the names of that.
+        """
         rules = Rules(
             types=types,
             last=specified.last,
@@ -41,6 +44,7 @@ class Level:
             extra=_extra(specified, types),
         )
         self.definitions = definitions
+        self.specified = frozenset(specified.attributes)
         self.types = types
         self._fills_in = fills_in(definitions)
         self._shape = Shape({name: _checked_as(name, row, specified) for name, row in definitions.items()}, rules)

@@ -82,6 +82,25 @@ def test_a_pointer_becomes_ordinary_again(registry: MemoryRegistry) -> None:
     assert "xref" not in meta
 
 
+@pytest.mark.parametrize(
+    ("own", "shown", "after"), [(1, 1, 2), (4, 1, 5), (4, 3, 5), (4, 4, 5), (4, 9, 10), (4, None, 5)]
+)
+@pytest.mark.parametrize("rewritten", [0, 3])
+def test_the_epoch_goes_on_from_what_was_seen(
+    registry: MemoryRegistry, own: int, shown: int | None, after: int, rewritten: int
+) -> None:
+    # ENT-136, P-15/30: one more than the larger of the own one and the target's, however often it was pointed
+    registry.put(B2, {})
+    for _ in range(own - 1):
+        registry.patch(f"{B2}/meta", {})
+    for _ in range(1, shown or 1):
+        registry.patch(f"{B1}/meta", {})
+    for _ in range(1 + rewritten):
+        registry.put(B2, POINTER if shown is not None else {"meta": {"xref": "/shelves/s1/books/none"}})
+    registry.patch(f"{B2}/meta", {"xref": None})
+    assert registry.meta(B2)["epoch"] == after
+
+
 def test_put_of_a_meta_without_a_pointer_ends_it(registry: MemoryRegistry) -> None:
     # ENT-136: a full replacement of meta drops the pointer; Resource-level attributes make the default Version
     registry.put(B2, POINTER)
@@ -95,6 +114,7 @@ def test_put_of_a_meta_without_a_pointer_ends_it(registry: MemoryRegistry) -> No
     [
         ({"name": "x", **POINTER}, "name"),
         ({"versions": {"v1": {}}, **POINTER}, "versions"),
+        ({"versions": {}, **POINTER}, "versions"),
         ({"meta": {"xref": B1, "labels": {}}}, "labels"),
         ({"meta": {"xref": B1, "epoch": 1}}, "epoch"),
     ],
@@ -131,6 +151,7 @@ def test_only_the_same_type_counts(registry: MemoryRegistry) -> None:
     ("method", "xid", "tree"),
     [
         (Method.PATCH, B2, {"name": "x"}),
+        (Method.PATCH, B2, {"versions": {}}),
         (Method.PATCH, f"{B2}/meta", {"labels": {}}),
         (Method.POST, B2, {}),
         (Method.PUT, f"{B2}/versions/v9", {}),
@@ -174,6 +195,33 @@ def test_readonly_is_an_admins_to_set(registry: MemoryRegistry) -> None:
     assert registry.meta(B1)["readonly"] is False
     as_admin(registry, WriteTree(f"{B1}/meta", {"readonly": True}, Method.PATCH))
     assert registry.meta(B1)["readonly"] is True
+
+
+@pytest.mark.parametrize("method", [Method.PUT, Method.PATCH])
+@pytest.mark.parametrize("value", [True, False, None])
+def test_naming_readonly_opens_a_readonly_resource_to_admins_only(
+    registry: MemoryRegistry, method: Method, value: bool | None
+) -> None:
+    # ENT-140: a writer who names it is refused like any other, and nothing beside it is written
+    write = WriteTree(f"{B1}/meta", {"readonly": value, "labels": {"by": "me"}}, method)
+    as_admin(registry, WriteTree(f"{B1}/meta", {"readonly": True}, Method.PATCH))
+    problem = refused(registry, write.xid, write.tree, method)
+    assert (problem.name, problem.subject) == ("readonly", B1)
+    as_admin(registry, write)
+    meta = registry.meta(B1)
+    assert (meta["labels"], meta["readonly"]) == ({"by": "me"}, value is True or (value is None and method == "PATCH"))
+
+
+@pytest.mark.parametrize("method", [Method.PUT, Method.PATCH])
+def test_a_writer_sets_no_readonly_by_any_way(registry: MemoryRegistry, method: Method) -> None:
+    # ENT-140: neither in a meta nor in the one inside its Resource or Group, and an admin's stays
+    for xid, tree in (
+        (f"{B1}/meta", {"readonly": True}),
+        (B1, {"meta": {"readonly": True}}),
+        ("/shelves/s1", {"books": {"b1": {"meta": {"readonly": True}}}}),
+    ):
+        registry.do(WriteTree(xid, tree, method))
+        assert registry.meta(B1)["readonly"] is False
 
 
 @pytest.mark.parametrize(
