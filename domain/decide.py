@@ -29,6 +29,7 @@ from domain.commands import (
 )
 from domain.compat.agreeing import facades_agree
 from domain.compat.facade import Facade, FacadeDeletion
+from domain.compat.imports import check_imports, imports_become_own
 from domain.compat.numbers import versions_are_numbered
 from domain.compat.publishing import publish
 from domain.compat.refusals import as_told
@@ -57,6 +58,7 @@ RULES: Final[tuple[Callable[[ChangeSet], int | None], ...]] = (
     kept_ones_go_with_their_owners,
     versions_are_numbered,
     facades_agree,
+    imports_become_own,
     formats_hold,
     constraints_hold,
     versions_match,
@@ -109,6 +111,7 @@ def _decide(command: RegistryCommand, world: World, context: Context) -> Decisio
     processed, number = tuple(changes.processed), changes.number
     decision = Decision(changes.events(), changes.documents, processed, findings, number=number)
     check_copies(decision.events, world, context)
+    check_imports(decision.events, world, context)
     return decision
 
 

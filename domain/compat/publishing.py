@@ -13,6 +13,7 @@ from domain.commands import WriteTree
 from domain.compat import kinds
 from domain.compat.facade import Facade
 from domain.compat.family import FACADE, MESSAGECATALOG, SCHEMAREGISTRY
+from domain.compat.imports import IMPORTER, importer
 from domain.compat.naming import Holder, check_place, holder, versions_of
 from domain.compat.numbers import next_number
 from domain.compat.refusals import Conflict
@@ -117,6 +118,8 @@ def _publish_version(changes: ChangeSet, command: WriteTree, facade: Facade) -> 
     version = _write(changes, resource, command, format, number)
     version.facade = _of_version(changes, facade, uri if own else None)
     resource.facade = _of_definition(resource, command, facade, authority, format, group)
+    if resource.new:
+        resource.facade |= _stated({IMPORTER: importer(facade, changes.context)})
     _show(resource, version, authority, uri)
     _answer(changes, Holder(resource.xid, number, Entity(version.xid, "", 1, {})))
 

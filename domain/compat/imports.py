@@ -1,0 +1,69 @@
+"""Definitions that came over an older API from the registry that is their authority: who brought one writes it.
+
+An older API has no word for read-only, but an import shows itself: it names a foreign authority, and its Version has a
+whole URI for an id (LEG-904). Whoever imports a new definition speaks for its authority from then on. Nobody else
+writes it (LEG-909), until an administrator does: then it is this registry's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from domain import xid as xids
+from domain.changes import ChangeSet
+from domain.compat.facade import Facade
+from domain.compat.family import FACADE, family_of
+from domain.compat.uris import is_absolute, normalised
+from domain.drafts import ResourceDraft
+from domain.events import EntityEvent, EntityRefreshed
+from domain.problems import Problem, Readonly
+from domain.roles import ANONYMOUS, Role
+from domain.world import Context, World
+
+#: What only the older APIs know of an imported definition: the name of the caller who imported it.
+IMPORTER: Final = "importer"
+
+
+def importer(facade: Facade, context: Context) -> str | None:
+    """The caller who imports a new definition; None where it is no import, where nobody tells callers apart, and for a
+    link, which keeps its copies by itself.
+    """
+    if facade.authority is None or facade.id is None or not is_absolute(facade.id):
+        return None
+    if normalised(facade.authority).rstrip("/") == normalised(facade.base).rstrip("/"):
+        return None
+    return None if context.link or context.caller == ANONYMOUS.name else context.caller
+
+
+def imports_become_own(changes: ChangeSet) -> None:
+    """Lets go of the importers of definitions that an administrator writes."""
+    context = changes.context
+    if context.link or context.role is not Role.ADMIN:
+        return
+    for resource in changes.resources.values():
+        if resource.facade.get(IMPORTER, context.caller) != context.caller and _is_written(resource):
+            resource.facade = {name: value for name, value in resource.facade.items() if name != IMPORTER}
+
+
+def check_imports(events: Sequence[EntityEvent], world: World, context: Context) -> None:
+    """Raises: Readonly for a write to a definition that another caller has imported."""
+    if context.link or context.role is Role.ADMIN:
+        return
+    for event in reversed(events):  # what a write is about comes behind what is above it
+        parts = xids.segments(event.xid)
+        if len(parts) < 4 or isinstance(event, EntityRefreshed) or family_of(xid := xids.join(*parts[:4])) is None:
+            continue
+        top = world.get(xid)
+        facade = top.private.get(FACADE, {}) if top is not None else {}
+        if facade.get(IMPORTER, context.caller) != context.caller:
+            raise _readonly(xid, facade[IMPORTER], facade.get("authority", ""))
+
+
+def _readonly(xid: str, importer: str, authority: str) -> Problem:
+    detail = f"it is a copy, which {importer} brings from {authority}; an administrator may make it this registry's own"
+    return Readonly(xid, detail=detail, extensions={"authority": authority})
+
+
+def _is_written(resource: ResourceDraft) -> bool:
+    return not resource.deleted and (resource.meta.updated or any(each.updated for each in resource.versions.values()))
