@@ -32,7 +32,7 @@ format: $(VENV)/.dev  ## Rewrite the sources in the project's format
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
 
-bench: $(VENV)/.dev  ## Measure, print a table and write docs/benchmarks.md; ARGS=--quick for a smoke run
+bench: $(VENV)/.dev  ## Measure, print a table and write docs/benchmarks.md; ARGS="--against COMMIT" beside another version
 	@$(BIN)/python -m bench $(ARGS)
 
 clean:  ## Remove the environment and what tools left behind; annals.db stays

@@ -6,11 +6,10 @@ import argparse
 import os
 import platform
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from types import ModuleType
-from typing import Final
+from typing import Final, Protocol
 
 from rich.console import Console
 from rich.table import Table
@@ -32,6 +31,7 @@ from bench import (
     sparking,
     writing,
 )
+from bench.against import Against
 from bench.figures import HEAD, Figure, markdown
 from bench.places import Place, places
 
@@ -42,7 +42,18 @@ INTRODUCTION: Final = """\
 The last run of each subject by `make bench`. Each figure stands beside the floor that the same machine set in the same
 run; the ratio is what counts.
 """
-SUBJECTS: Final[dict[str, ModuleType]] = {
+#: The section of figures beside those of another commit.
+AGAINST: Final = "against"
+
+
+class Subject(Protocol):
+    """Something to measure."""
+
+    def measure(self, place: Place, quick: bool) -> Iterator[Figure]:
+        """Its figures on one kind of store."""
+
+
+SUBJECTS: Final[dict[str, Subject]] = {
     "reading": reading,
     "filtering": filtering,
     "importing": importing,
@@ -63,6 +74,7 @@ SUBJECTS: Final[dict[str, ModuleType]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("subjects", nargs="*", help=f"of {', '.join(SUBJECTS)}; all by default")
+    parser.add_argument("--against", metavar="COMMIT", help="measure these sources beside those of a commit")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that all of it runs; no report")
     wanted = parser.parse_args()
     if unknown := set(wanted.subjects) - set(SUBJECTS):
@@ -71,17 +83,24 @@ def main() -> None:
     with places() as (kinds, missing):
         if missing:
             print(missing, file=sys.stderr)
-        for name in wanted.subjects or SUBJECTS:
-            found = list(_measured(name, kinds, wanted.quick))
+        for name, subject in _subjects(wanted.subjects, wanted.against):
+            found = list(_measured(subject, kinds, wanted.quick))
             figures += found
             if not wanted.quick:
                 _report(name, found)
     Console(width=None if sys.stdout.isatty() else 200).print(_table(figures))
 
 
-def _measured(name: str, kinds: Iterable[Place], quick: bool) -> Iterator[Figure]:
+def _subjects(wanted: Sequence[str], against: str | None) -> Iterator[tuple[str, Subject]]:
+    """What is measured: with `against` that alone, unless subjects are named."""
+    yield from ((name, SUBJECTS[name]) for name in wanted or (() if against else SUBJECTS))
+    if against:
+        yield AGAINST, Against(against)
+
+
+def _measured(subject: Subject, kinds: Iterable[Place], quick: bool) -> Iterator[Figure]:
     for place in kinds:
-        for figure in SUBJECTS[name].measure(place, quick):
+        for figure in subject.measure(place, quick):
             print(" | ".join(figure.cells()), file=sys.stderr, flush=True)
             yield figure
 
@@ -99,7 +118,7 @@ def _report(name: str, figures: list[Figure]) -> None:
     machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
     told = f"{datetime.now(UTC):%Y-%m-%d}, {machine}, requests from {load.client()}."
     sections[name] = "\n".join((told, "", *markdown(figures)))
-    known = (f"## {each}\n\n{sections[each]}\n" for each in SUBJECTS if each in sections)
+    known = (f"## {each}\n\n{sections[each]}\n" for each in (*SUBJECTS, AGAINST) if each in sections)
     REPORT.write_text("\n".join((INTRODUCTION, *known)))
 
 
