@@ -57,6 +57,7 @@ from api.subscriptions.delivering import service_of
 from api.subscriptions.ports import Deliveries
 from api.subscriptions.wiring import families_of, guard_to, parts_of
 from api.wiring import Registry, open_registry
+from commands.appending import NewSalt
 from commands.clock import Clock
 from commands.correlation import NewId
 from domain.roles import Caller
@@ -79,6 +80,7 @@ def create_app(
     *,
     clock: Clock | None = None,
     new_id: NewId | None = None,
+    new_salt: NewSalt | None = None,
     caller: Caller | None = None,
     resolver: Resolver | None = None,
     deliveries: Deliveries | None = None,
@@ -102,7 +104,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        registry = open_registry(settings, clock=clock, new_id=new_id, observer=observers)
+        registry = open_registry(settings, clock=clock, new_id=new_id, new_salt=new_salt, observer=observers)
         app.state.stop_checking = registry.checker.stop
         feeds = Feeds(registry, following)
         metrics.follow(lambda: (registry.store.tip().position, registry.readers.quick().position()))

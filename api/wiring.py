@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from api.definitions import Latest
 from api.streaming import Streams
+from commands.appending import NewSalt
 from commands.checks import Bounds, Checker
 from commands.clock import Clock, utc_now
 from commands.correlation import NewId
@@ -75,13 +76,19 @@ class Registry:
 
 
 def open_registry(
-    settings: Wanted, *, clock: Clock | None = None, new_id: NewId | None = None, observer: Observer | None = None
+    settings: Wanted,
+    *,
+    clock: Clock | None = None,
+    new_id: NewId | None = None,
+    new_salt: NewSalt | None = None,
+    observer: Observer | None = None,
 ) -> Registry:
     """The registry of the settings, made where there is none yet. observer: is told of each commit."""
     store = Store(
         settings.database,
         clock=clock or utc_now,
         new_id=new_id,
+        new_salt=new_salt,
         public_url=settings.public_url or "",
         domainvalidation=settings.domain_validation,
         vault=Vault(settings.master_keys),

@@ -14,7 +14,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import chain as joined
 from pathlib import Path
 from random import Random
@@ -24,6 +26,7 @@ from typing import Final, NamedTuple
 from bench.lives import Lives
 from bench.recent import RecentWorld
 from commands import proof
+from commands.appending import NewSalt, salted
 from commands.clock import text_of
 from commands.log import Store
 from commands.mapper import image, state
@@ -76,7 +79,7 @@ def interactions(events: int, seed: int = 1, asked: Asked | None = None) -> Iter
 
     asked: is given each command, and what it is decided in, before that takes its trees apart.
     """
-    world, chance = RecentWorld(), Random(seed)
+    world, chance, new_salt = RecentWorld(), Random(seed), salts(seed)
     lives, tip = Lives(world, chance, events), START
     command: Command = CreateRegistry(REGISTRYID, default_source())
     caller = "anonymous"
@@ -90,7 +93,7 @@ def interactions(events: int, seed: int = 1, asked: Asked | None = None) -> Iter
                 asked(command, context)
             decision = decide(command, world, context)
             if decision.events:
-                told = _recorded(command, context, decision, tip, world)
+                told = _recorded(command, context, decision, tip, world, new_salt)
                 tip = told.interaction
                 yield told
             if tip.last >= events:
@@ -104,8 +107,17 @@ def interactions(events: int, seed: int = 1, asked: Asked | None = None) -> Iter
             gc.enable()
 
 
-def _recorded(command: Command, context: Context, decision: Decision, tip: Interaction, world: RecentWorld) -> Told:
+def salts(seed: int) -> NewSalt:
+    """The salts of the history of a seed, one after the other."""
+    chance = Random(f"salts of {seed}")
+    return lambda: f"{chance.getrandbits(128):032x}"
+
+
+def _recorded(
+    command: Command, context: Context, decision: Decision, tip: Interaction, world: RecentWorld, new_salt: NewSalt
+) -> Told:
     """What a log has of a decision, which the world takes in."""
+    decision = replace(decision, events=tuple(salted(decision.events, new_salt)))
     first = tip.last + 1
     facts = Interaction(
         last=tip.last + len(decision.events),
@@ -118,6 +130,7 @@ def _recorded(command: Command, context: Context, decision: Decision, tip: Inter
         registry_url=URL,
         chain=proof.NOTHING,
         state=proof.NOTHING,
+        salt=new_salt(),
     )
     gone = [world.hash(event.xid) for event in decision.events]
     found = [_row(event, position) for position, event in enumerate(decision.events, first)]
@@ -233,6 +246,7 @@ def fill(store: Store, history: Iterable[Told]) -> Iterator[Told]:
         some, begun = list[Told](), first.interaction.first
         with store.writing() as tx:
             for told in joined((first,), left):
+                store.new_salt = partial(str, told.interaction.salt)
                 tx.append(told.decision, told.context, told.command)
                 some.append(told)
                 if told.interaction.last - begun >= _TOGETHER:

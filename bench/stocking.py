@@ -10,7 +10,6 @@ import orjson
 
 from commands import proof, sql, tables
 from commands.log import Store
-from commands.mapper import image_in
 from domain import xid as xids
 from domain.events import EntityDeleted
 from projections.logrows import TableRow, interaction_of, log_row
@@ -50,7 +49,7 @@ def _heads(rows: Iterable[TableRow]) -> Iterator[tuple[Any, ...]]:
         state = row.state.encode()
         told = orjson.loads(state)
         live = row.topic != EntityDeleted.TOPIC
-        hash, owner = proof.entity_hash(image_in(state)) if live else b"", xids.parent(told["xid"])
+        hash, owner = proof.entity_hash(proof.image_in(state)) if live else b"", xids.parent(told["xid"])
         parent = xids.tree_key(owner) if owner else ""
         key = xids.tree_key(row.stream)
         yield key, row.position, row.revision, told["xid"], told["type"], parent, live, hash, None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from eventsourcing.persistence import IntegrityError, StoredEvent
@@ -13,7 +13,10 @@ from commands.mapper import image, state
 from commands.proof import Interaction, LogRow
 from commands.world import SqlWorld, pointer
 from domain import xid as xids
-from domain.events import EntityDeleted, EntityEvent
+from domain.events import SALT, EntityDeleted, EntityEvent
+
+#: Gives random text that nobody can guess.
+NewSalt = Callable[[], str]
 
 MOVE_HEAD: Final = (
     "ON CONFLICT (tree_key) DO UPDATE SET position = excluded.position, revision = excluded.revision,"
@@ -51,6 +54,16 @@ class Encoded(NamedTuple):
             self.hash,
             pointer(event),
         )
+
+
+def salted(events: Sequence[EntityEvent], new_salt: NewSalt) -> list[EntityEvent]:
+    """The events with salts in their images; what was recorded elsewhere keeps the one that it has."""
+    return [
+        event
+        if SALT in event.private or isinstance(event, EntityDeleted)
+        else event.model_copy(update={"private": event.private | {SALT: new_salt()}})
+        for event in events
+    ]
 
 
 def encoded(event: EntityEvent) -> Encoded:
@@ -91,7 +104,7 @@ class Several:
             gone.append(followed(event, self._world))
             found = encoded(event)
             row, head = found.row(position), found.head(position)
-            chain.add(row)
+            chain.add(row, found.hash)
             self._rows.append(row)
             self._heads[head[0]] = head
             self._world.take(event, position, found.hash)

@@ -50,7 +50,8 @@ def follow(tx: Writing, command: Follow, define: Define) -> Recorded:
             several = Several(tx.world, tx.tip.chain, tx.tip.state)
         events = taken_in(foreign, link, tx.world)
         if events:
-            closed = several.add(_facts(foreign, tx.tip.position, len(events)), events)
+            facts = _facts(foreign, tx.tip.position, len(events))
+            closed = several.add(facts._replace(salt=tx.store.new_salt()), events)
             if link.scope.whole and closed.state != foreign.state:
                 raise _unequal(link, foreign)
             tx.tip = Tip(closed.last, foreign.time, closed.chain, closed.state, foreign.xregcorrelationid)

@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from secrets import token_urlsafe
 from threading import Lock
 from typing import Any, Final, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
 from commands import proof, sql, tables
-from commands.appending import MOVE_HEAD, Encoded, encoded, followed
+from commands.appending import MOVE_HEAD, Encoded, NewSalt, encoded, followed, salted
 from commands.clock import Clock, text_of, time_of, utc_now
 from commands.correlation import NewId, Ulids, given
 from commands.damage import DamageMonitor
@@ -21,6 +23,7 @@ from commands.mapper import EventMapper, UnreadableEvent
 from commands.proof import Interaction
 from commands.recorder import LogRecorder
 from commands.secrets import Vault
+from commands.upgrade import upgrade
 from commands.world import LINKED, LinkCache, ModelCache, SqlWorld
 from domain import xid as xids
 from domain.commands import Command, describe
@@ -84,6 +87,7 @@ class Store:
         *,
         clock: Clock = utc_now,
         new_id: NewId | None = None,
+        new_salt: NewSalt | None = None,
         public_url: str = "",
         durable: bool = True,
         domainvalidation: DomainValidation = "warn",
@@ -97,6 +101,7 @@ class Store:
         self.mapper = EventMapper()
         self.clock = clock
         self.new_id = given(new_id) if new_id else Ulids()
+        self.new_salt = new_salt or partial(token_urlsafe, 16)
         self.vault = vault or Vault()
         self._published = published
         self.public_url = public_url
@@ -117,7 +122,7 @@ class Store:
                 sql.run(connection, "SELECT pg_advisory_xact_lock(hashtext('annals'))")
             tables.METADATA.create_all(connection)
             sql.insert(connection, tables.store, [("schema", tables.SCHEMA)], "ON CONFLICT DO NOTHING")
-            found = sql.value(connection, "SELECT value FROM store WHERE key = ?", ("schema",))
+            found = upgrade(connection)
         if found != tables.SCHEMA:
             raise RuntimeError(
                 f"the store has schema {found}, this program reads and writes schema {tables.SCHEMA}: export the"
@@ -214,20 +219,20 @@ class Writing:
         """
         if not decision.events:
             return _recorded((), decision, None, self.tip.position, context)
+        events = salted(decision.events, self.store.new_salt)
         documents = list(decision.documents.items())
         sql.insert(self.connection, tables.document, documents, "ON CONFLICT DO NOTHING")
         self.store.vault.settle(self.connection, decision.secrets)
         self.world.prefetch(event.xid for event in decision.events)
         facts = self._facts(context, command, len(decision.events))
         chain, state = proof.Chain(self.tip.chain, facts), self.tip.state
-        for start, some in enumerate(sql.chunks(decision.events)):
+        for start, some in enumerate(sql.chunks(events)):
             state = self._insert(some, self.tip.position + start * sql.CHUNK, chain, state)
         closed = facts._replace(chain=chain.digest(state), state=state)
         sql.insert(self.connection, tables.interaction, [closed])
         self.tip = Tip(closed.last, context.now, closed.chain, closed.state, closed.xregcorrelationid)
-        events = tuple(enumerate(decision.events, facts.first))
         known = context.xregcorrelationid or None
-        return _recorded(events, decision, known, closed.last, context)
+        return _recorded(tuple(enumerate(events, facts.first)), decision, known, closed.last, context)
 
     def _undo(self, before: Tip) -> None:
         """Takes everything back to where the savepoint was set."""
@@ -247,7 +252,7 @@ class Writing:
         positions = self.store.recorder.insert_events(stored, connection=self.connection, after=after)
         sql.insert(self.connection, tables.head, list(map(Encoded.head, found, positions)), MOVE_HEAD)
         for one, position in zip(found, positions, strict=True):
-            chain.add(one.row(position))
+            chain.add(one.row(position), one.hash)
             self.world.take(one.event, position, one.hash)
         return proof.moved(state, replaced, [one.counted for one in found])
 
@@ -263,6 +268,7 @@ class Writing:
             registry_url=self.store.public_url,
             chain=proof.NOTHING,
             state=proof.NOTHING,
+            salt=self.store.new_salt(),
         )
 
 

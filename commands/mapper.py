@@ -23,9 +23,6 @@ Upcast = tuple[str, Callable[[State], State]]
 #: Topics that are no longer written. Stored bytes never change; what reads them does.
 UPCASTS: Final[Mapping[str, Upcast]] = {}
 
-# The first member after the image. No later member holds text with this in it: names, a position, an id and a time.
-_TAIL: Final = b',"changed":'
-
 
 class UnreadableEvent(ValueError):
     """A stored event that is damaged."""
@@ -113,8 +110,3 @@ def state(event: EntityEvent, image: bytes) -> bytes:
         tail["born"] = event.born
     tail |= {"xregcorrelationid": event.xregcorrelationid, "time": text_of(event.time)}
     return image[:-1] + b"," + dumps(tail)[1:]
-
-
-def image_in(state: bytes) -> bytes:
-    """The image inside a stored state, byte for byte."""
-    return state[: state.rindex(_TAIL)] + b"}"

@@ -1,4 +1,7 @@
-"""Hashes by which two copies of a registry can be compared, and a log be shown to be what was once written."""
+"""Hashes by which two copies of a registry can be compared, and a log be shown to be what was once written.
+
+`docs/proof.md` says how they are made, for programs that check them without this one.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,9 @@ from domain.jsontext import dumps
 NOTHING: Final = bytes(32)
 
 _MODULUS: Final = 1 << 256
+# The first member of a stored state after the image. No later member holds text with this in it: names, a position,
+# an id and a time.
+_TAIL: Final = b',"changed":'
 
 
 class LogRow(NamedTuple):
@@ -29,6 +35,7 @@ class Interaction(NamedTuple):
 
     chain: over the chain hash before and everything that this interaction recorded, these facts included.
     state: the sum modulo 2^256 of the hashes of all entities that live after it, but for what is apart from the tree.
+    salt: random text that hides the caller's name in the chain hash; empty where the chain hash is of version 1.
     """
 
     last: int
@@ -41,10 +48,16 @@ class Interaction(NamedTuple):
     registry_url: str
     chain: bytes
     state: bytes
+    salt: str = ""
 
 
 #: What an empty log ends with.
 START: Final = Interaction(0, 0, "", "", "", "", "", "", NOTHING, NOTHING)
+
+
+def image_in(state: bytes) -> bytes:
+    """The image inside a stored state, byte for byte. Raises: ValueError where there is none."""
+    return state[: state.rindex(_TAIL)] + b"}"
 
 
 def entity_hash(image: bytes) -> bytes:
@@ -60,17 +73,30 @@ def moved(state: bytes, gone: Iterable[bytes], come: Iterable[bytes]) -> bytes:
 class Chain:
     """Works out the chain hash of an interaction from the one before it: its facts, its events, its state hash.
 
-    The interaction's own hashes are not looked at.
+    Version 1 covers the bytes of events and the caller's name. Version 2 covers the hash of each image and a salted
+    hash of the name, so that an image or a name can be destroyed, and its hash be kept in its place, without breaking
+    the proof of the rest. The interaction's own hashes are not looked at.
     """
 
     def __init__(self, previous: bytes, interaction: Interaction) -> None:
         self._digest = sha256(previous)
-        self._part(dumps(interaction[:-2]))
+        self._hides = bool(interaction.salt)
+        last, first, id, folded, time, caller, command, registry_url, *_ = interaction
+        if self._hides:
+            self._part(dumps((2, last, first, id, folded, time, command, registry_url)))
+            self._part(caller_hash(interaction.salt, caller))
+        else:
+            self._part(dumps((last, first, id, folded, time, caller, command, registry_url)))
 
-    def add(self, row: LogRow) -> None:
-        """Takes in the interaction's next event."""
+    def add(self, row: LogRow, hash: bytes = b"") -> None:
+        """Takes in the interaction's next event. hash: of its image, where it is known already."""
         self._part(dumps(row[:-1]))
-        self._part(row.state)
+        tail = row.state.rfind(_TAIL) if self._hides else -1
+        if tail < 0:  # of version 1, or damaged
+            self._part(row.state)
+            return
+        self._part(hash or sha256(row.state[:tail] + b"}").digest())
+        self._part(row.state[tail + 1 :])
 
     def digest(self, state: bytes) -> bytes:
         """The chain hash, once every event is in. state: the state hash after them."""
@@ -81,6 +107,11 @@ class Chain:
         # The length before each part keeps two different lists of parts from reading the same.
         self._digest.update(len(part).to_bytes(8))
         self._digest.update(part)
+
+
+def caller_hash(salt: str, caller: str) -> bytes:
+    """What stands for a caller's name in a chain hash of version 2."""
+    return sha256(dumps((salt, caller))).digest()
 
 
 def _number(digest: bytes) -> int:

@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 METADATA: Final = MetaData()
 #: Kept in `store` under `schema`; a store of another one is refused.
-SCHEMA: Final = "2"
+SCHEMA: Final = "3"
 
 # Only a column declared INTEGER is SQLite's own row number, which saves an index.
 _POSITION = BigInteger().with_variant(Integer, "sqlite")
@@ -63,7 +63,8 @@ head: Final = Table(
 )
 
 #: One row for each interaction that recorded something. folded: the correlation id case-folded.
-#: time: RFC 3339 in UTC with six digits, so that text order is time order. chain, state: see `commands.proof`.
+#: time: RFC 3339 in UTC with six digits, so that text order is time order. chain, state, salt: see
+#: `commands.proof`.
 interaction: Final = Table(
     "interaction",
     METADATA,
@@ -77,6 +78,7 @@ interaction: Final = Table(
     Column("registry_url", TEXT, nullable=False),
     Column("chain", LargeBinary, nullable=False),
     Column("state", LargeBinary, nullable=False),
+    Column("salt", TEXT, nullable=False, server_default=""),
 )
 
 #: Document bytes, once each. sha256: lower-case hex.

@@ -12,8 +12,8 @@ from sqlalchemy import Connection
 from commands import proof, sql
 from commands.damaged import faults, members, readable, snapshot
 from commands.log import Store
-from commands.mapper import EventMapper, image_in, image_of
-from commands.proof import Interaction, LogRow
+from commands.mapper import EventMapper, image_of
+from commands.proof import Interaction, LogRow, image_in
 from commands.world import pointer
 from domain import xid as xids
 from domain.compat.family import document_of

@@ -13,6 +13,10 @@ from pydantic import BaseModel, ConfigDict
 
 from domain import xid as xids
 
+#: The private member that makes an event's image one that nobody can guess: random text, new with each event. So a
+#: hash of the image tells nothing of it, once the image itself is destroyed. Decisions never see it.
+SALT: Final = "salt"
+
 #: Why an entity went: by itself or with its parent, by `maxversions`, by a façade (LEG-707).
 Reason = Literal["deleted", "pruned", "forgotten"]
 

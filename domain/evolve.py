@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from domain.entities import Entity
-from domain.events import EntityDeleted, EntityEvent
+from domain.events import SALT, EntityDeleted, EntityEvent
 
 
 def evolve(event: EntityEvent, position: int = 0) -> Entity | None:
@@ -15,7 +15,7 @@ def evolve(event: EntityEvent, position: int = 0) -> Entity | None:
         type=event.type,
         epoch=event.epoch,
         attributes=event.attributes,
-        private=event.private,
+        private={name: value for name, value in event.private.items() if name != SALT},
         revision=event.revision,
         position=position,
         born=event.birth(position),

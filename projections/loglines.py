@@ -71,7 +71,8 @@ def document_line(sha256: str, content: bytes) -> bytes:
 def interaction_line(interaction: Interaction) -> bytes:
     """An interaction as JSON: its facts in the words of the API, the correlation id not folded, and hashes in hex."""
     facts = {shown: getattr(interaction, name) for shown, name in _FACTS.items()}
-    return dumps(facts | {"chain": interaction.chain.hex(), "state": interaction.state.hex()})
+    salt = {"salt": interaction.salt} if interaction.salt else {}
+    return dumps(facts | {"chain": interaction.chain.hex(), "state": interaction.state.hex()} | salt)
 
 
 def event_line(row: LogRow) -> bytes:

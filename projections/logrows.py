@@ -15,7 +15,9 @@ from commands.proof import Interaction, LogRow
 from domain.events import EntityEvent
 
 #: Of this table. It changes with the columns, and readers refuse one that they do not know.
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
+#: Those that can be read: rows of version 1 lack `salt`, which was always empty.
+KNOWN_VERSIONS: Final = (1, SCHEMA_VERSION)
 
 _MAPPER: Final = EventMapper()
 
@@ -27,6 +29,7 @@ class TableRow(NamedTuple):
     topic: kind and version of the event, such as `EntityCreated:1`. state: the stored JSON text, which holds the entity
     as the event left it. first, last: positions of the interaction's events. time: RFC 3339 in UTC with microseconds.
     caller, command, registry_url: who asked what of which registry. chain, statehash: SHA-256 of the interaction.
+    salt: hides the caller in the chain hash; empty where that is of version 1.
     """
 
     position: int
@@ -43,6 +46,7 @@ class TableRow(NamedTuple):
     registry_url: str
     chain: bytes
     statehash: bytes
+    salt: str = ""
 
 
 def table_rows(interaction: Interaction, events: Iterable[LogRow]) -> Iterator[TableRow]:
@@ -63,6 +67,7 @@ def table_rows(interaction: Interaction, events: Iterable[LogRow]) -> Iterator[T
             registry_url=interaction.registry_url,
             chain=interaction.chain,
             statehash=interaction.state,
+            salt=interaction.salt,
         )
 
 
@@ -100,4 +105,5 @@ def interaction_of(row: TableRow) -> Interaction:
         registry_url=row.registry_url,
         chain=row.chain,
         state=row.statehash,
+        salt=row.salt,
     )

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 from cloudevents.core.v1.event import CloudEvent
 
-from commands.mapper import EventMapper, image_in
-from commands.proof import Interaction, LogRow
+from commands.mapper import EventMapper
+from commands.proof import Interaction, LogRow, image_in
 from domain import xid as xids
 from domain.events import TOPICS, EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 

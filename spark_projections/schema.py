@@ -6,12 +6,16 @@ column says so: files and databases read by Spark cannot promise it, and all sou
 
 from __future__ import annotations
 
-from typing import Final, get_type_hints
+from typing import TYPE_CHECKING, Final, get_type_hints
 
 import pyarrow as pa
+from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, DataType, LongType, StringType, StructField, StructType
 
 from projections.logrows import TableRow
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _TYPES: Final[dict[type, tuple[DataType, pa.DataType]]] = {
     int: (LongType(), pa.int64()),
@@ -24,3 +28,8 @@ _COLUMNS: Final = {name: _TYPES[kind] for name, kind in get_type_hints(TableRow)
 LOG_SCHEMA: Final = StructType([StructField(name, spark) for name, (spark, _) in _COLUMNS.items()])
 #: Of its Arrow batches.
 ARROW_SCHEMA: Final = pa.schema([pa.field(name, arrow) for name, (_, arrow) in _COLUMNS.items()])
+
+
+def salted(log: DataFrame) -> DataFrame:
+    """The log with an empty salt in rows that were written before there were salts."""
+    return log.withColumn("salt", f.coalesce("salt", f.lit("")))

@@ -5,15 +5,17 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from commands.mapper import UnreadableEvent
 from domain.events import EntityEvent
 from domain.jsontext import InvalidJson, loads_own
 from domain.links.foreign import Foreign
-from projections.logrows import SCHEMA_VERSION, event_of
+from projections.logrows import KNOWN_VERSIONS, event_of
 from projections.publishing.records import DOCUMENT, SCHEMA
 from projections.replication.lines import BrokenFeed, foreign
+
+_KNOWN: Final = [str(version).encode() for version in KNOWN_VERSIONS]
 
 
 class Row(NamedTuple):
@@ -45,10 +47,8 @@ class Assembly:
                 raise BrokenFeed(f"a record cannot be read: {' '.join(str(error).split())[:200]}") from error
 
     def _taken(self, row: Row) -> dict[str, Any]:
-        if (version := row.headers.get(SCHEMA)) != str(SCHEMA_VERSION).encode():
-            raise BrokenFeed(
-                f"a record has columns of schema {version!r}, this program knows those of {SCHEMA_VERSION}"
-            )
+        if (version := row.headers.get(SCHEMA)) not in _KNOWN:
+            raise BrokenFeed(f"a record has columns of schema {version!r}, this program knows those of {_KNOWN}")
         facts: dict[str, Any] = loads_own(row.value)
         if facts["position"] != facts["first"] + len(self._events):
             raise BrokenFeed(f"position {facts['position']} does not go on where an interaction begins")

@@ -33,6 +33,8 @@ def _schema(row: type[tuple[Any, ...]]) -> Any:
 
 LOG: Final = _schema(TableRow)
 DOCUMENTS: Final = _schema(DocumentRow)
+#: What events were written as before they had salts.
+_UNSALTED: Final = LOG.remove(LOG.get_field_index("salt"))
 
 
 def write_table(file: BufferedIOBase, schema: Any, rows: Iterable[Sequence[Any]], group: int, heavy: str) -> int:
@@ -56,7 +58,7 @@ def log_rows(file: Any) -> Iterator[TableRow]:
 
     Raises: OSError, ValueError when it is damaged.
     """
-    return map(TableRow._make, _rows(file, LOG, _READ))
+    return (TableRow(*row) for row in _rows(file, LOG, _READ))
 
 
 def document_rows(file: Any) -> Iterator[DocumentRow]:
@@ -74,7 +76,7 @@ def digests(file: Any) -> Iterator[str]:
 
 def _rows(file: Any, schema: Any, size: int, columns: list[str] | None = None) -> Iterator[tuple[Any, ...]]:
     with pq.ParquetFile(file, pre_buffer=False) as table:
-        if not table.schema_arrow.equals(schema):
+        if not (table.schema_arrow.equals(schema) or (schema is LOG and table.schema_arrow.equals(_UNSALTED))):
             raise ValueError("it has other columns")
         for batch in table.iter_batches(batch_size=size, columns=columns, use_threads=False):
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

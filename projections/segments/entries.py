@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from projections.logrows import SCHEMA_VERSION
+from projections.logrows import KNOWN_VERSIONS
 
 # As many digits as the greatest position has, so that names sort by position.
 _NAME: Final = re.compile(r"([0-9]{19})-([0-9]{19})\b")
@@ -87,8 +87,8 @@ def entry_in(text: bytes, name: str) -> Entry:
     """
     try:
         version = _Versioned.model_validate_json(text).schemaversion
-        if version != SCHEMA_VERSION:
-            raise UnknownSegment(f"{name} has schema version {version}, this program knows {SCHEMA_VERSION}")
+        if version not in KNOWN_VERSIONS:
+            raise UnknownSegment(f"{name} has schema version {version}, this program knows {KNOWN_VERSIONS}")
         return Entry.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from projections.logrows import SCHEMA_VERSION
+from projections.logrows import KNOWN_VERSIONS
 from projections.publishing.records import SCHEMA
-from spark_projections.schema import LOG_SCHEMA
+from spark_projections.schema import LOG_SCHEMA, salted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,9 +61,9 @@ def _rows(records: DataFrame) -> DataFrame:
     headers = f.filter("headers", lambda header: header["key"] == SCHEMA)
     version = f.try_element_at(headers, f.lit(1))["value"].cast("string")
     row = f.from_json(f.col("value").cast("string"), LOG_SCHEMA, {"mode": "FAILFAST"})
-    unknown = f.raise_error(f.lit(f"a record has other columns than those of schema {SCHEMA_VERSION}"))
-    known = f.when(version == str(SCHEMA_VERSION), row).otherwise(unknown)
-    return records.select(known.alias("row")).select("row.*")
+    unknown = f.raise_error(f.lit(f"a record has other columns than those of the schemas {KNOWN_VERSIONS}"))
+    known = f.when(version.isin(*map(str, KNOWN_VERSIONS)), row).otherwise(unknown)
+    return salted(records.select(known.alias("row")).select("row.*"))
 
 
 def first_missing(log: DataFrame, after: int = 0) -> int | None:

@@ -21,7 +21,8 @@ _END: Final = "(SELECT coalesce(max(last), 0) AS last FROM interaction{until}) A
 # Each event looks its interaction up by the key: a join by ranges would compare every pair.
 _ROWS: Final = """(
 SELECT log.position, log.stream, log.revision, log.topic, convert_from(log.state, 'UTF8') AS state,
-  i.first, i.last, i.xregcorrelationid, i.time, i.caller, i.command, i.registry_url, i.chain, i.state AS statehash
+  i.first, i.last, i.xregcorrelationid, i.time, i.caller, i.command, i.registry_url, i.chain, i.state AS statehash,
+  i.salt
 FROM log CROSS JOIN LATERAL (SELECT * FROM interaction WHERE last >= log.position ORDER BY last LIMIT 1) AS i
 WHERE log.position <= {last}) AS rows"""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from projections.segments.folder import open_folder
 from spark_projections.places import for_spark
-from spark_projections.schema import LOG_SCHEMA
+from spark_projections.schema import LOG_SCHEMA, salted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,4 +21,4 @@ def read(spark: SparkSession, folder: str) -> DataFrame:
     """
     segments = open_folder(folder)
     paths = [f"{for_spark(folder)}/{entry.log.path}" for entry in segments.entries(segments.ranges())]
-    return spark.read.schema(LOG_SCHEMA).parquet(*paths) if paths else spark.createDataFrame([], LOG_SCHEMA)
+    return salted(spark.read.schema(LOG_SCHEMA).parquet(*paths)) if paths else spark.createDataFrame([], LOG_SCHEMA)

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from commands.log import Store
-from commands.mapper import image_in
-from commands.proof import NOTHING, Chain, Interaction, LogRow, entity_hash, moved
+from commands.proof import NOTHING, Chain, Interaction, LogRow, entity_hash, image_in, moved
 from domain.commands import Method, WriteTree
 from domain.events import EntityCreated, EntityDeleted
 from domain.jsontext import dumps
@@ -115,6 +114,7 @@ def test_an_interaction_is_marked(api: Api) -> None:
         "registryurl": BASE,
         "chain": head["chain"],
         "state": head["state"],
+        "salt": line["salt"],
     }
     assert line["command"].startswith("WriteTree")
 

@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from api.settings import Settings
 from api.wiring import open_registry
-from bench.histories import CALLERS, REGISTRYID, URL, Told, fill, interactions, publish, write_segments
+from bench.histories import CALLERS, REGISTRYID, URL, Told, fill, interactions, publish, salts, write_segments
 from bench.stocking import stock
 from commands.log import Store
 from commands.verify import verify as walk
@@ -53,7 +53,9 @@ def test_a_registry_that_is_asked_for_the_same_writes_the_same_log(store_url: st
     turn = iter(asked)
     now = [next(turn)[1]]  # the registry makes itself
     settings = Settings(database=store_url, public_url=URL, registryid=REGISTRYID)
-    registry = open_registry(settings, clock=lambda: now[0].now, new_id=lambda: now[0].xregcorrelationid)
+    registry = open_registry(
+        settings, clock=lambda: now[0].now, new_id=lambda: now[0].xregcorrelationid, new_salt=salts(1)
+    )
     with closing(registry):
         for command, context in turn:
             now[0] = context

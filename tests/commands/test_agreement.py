@@ -28,8 +28,9 @@ WORK = (
 
 @pytest.fixture
 def pair(sqlite_url: str, postgres_url: str) -> list[Store]:
-    """An empty store in each database; their clocks stand still."""
-    stores = [Store(url, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC)) for url in (sqlite_url, postgres_url)]
+    """An empty store in each database; their clocks stand still, and their salts are one."""
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    stores = [Store(url, clock=lambda: moment, new_salt=lambda: "salt") for url in (sqlite_url, postgres_url)]
     for store in stores:
         store.create()
     return stores

@@ -36,6 +36,7 @@ def create(store: Store) -> None:
     numbers = iter(range(1, 1_000_000))
     store.clock = lambda: datetime(2026, 1, 1, tzinfo=UTC)
     store.new_id = lambda: f"id{next(numbers)}"
+    store.new_salt = lambda: "salt"
     ask(store, CreateRegistry("reg", MODEL), put(F, document=b"first"))
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands.mapper import EventMapper, UnknownTopic, image, image_in, image_of, state
+from commands.mapper import EventMapper, UnknownTopic, image, image_of, state
+from commands.proof import image_in
 from domain.events import TOPICS, EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.jsontext import dumps, loads
 from projections.entities.rows import row

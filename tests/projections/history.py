@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from domain import xid as xids
-from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.events import SALT, EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.evolve import evolve
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -53,7 +53,7 @@ class History:
             revision=revision,
             epoch=before.epoch + (kind is EntityUpdated) if before else 1,
             attributes=attributes or {},
-            private={"document": attributes["doc"]} if attributes and "doc" in attributes else {},
+            private=_private(attributes),
             born=self._born[stream] if before and attributes is not None else None,
             xregcorrelationid=f"c{len(self.ends)}",
             time=START + timedelta(seconds=len(self.ends)),
@@ -65,3 +65,9 @@ class History:
             del self.alive[stream]
         else:
             self.alive[stream] = event
+
+
+def _private(attributes: dict[str, Any] | None) -> dict[str, Any]:
+    if attributes is None:
+        return {}
+    return {SALT: "salt"} | ({"document": attributes["doc"]} if "doc" in attributes else {})

@@ -41,13 +41,16 @@ def recorded(engine: Engine) -> list[TableRow]:
         of.registry_url,
         of.chain,
         of.state,
+        of.salt,
     )
     joined = select(log.position, log.stream, log.revision, log.topic, log.state, *facts).where(
         log.position >= of.first, log.position <= of.last
     )
     with engine.connect() as connection:
         found = connection.execute(joined.order_by(log.position)).all()
-    return [TableRow(*row[:4], bytes(row[4]).decode(), *row[5:-2], bytes(row[-2]), bytes(row[-1])) for row in found]
+    return [
+        TableRow(*row[:4], bytes(row[4]).decode(), *row[5:-3], bytes(row[-3]), bytes(row[-2]), row[-1]) for row in found
+    ]
 
 
 def stored_documents(engine: Engine) -> dict[str, bytes]:
