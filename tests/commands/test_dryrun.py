@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import MetaData
 
+from commands.correlation import given
 from commands.handle import Road, Waiting, handle
 from commands.log import Recorded, Store
 from commands.verify import verify, verify_rows
@@ -29,14 +30,14 @@ def registry(store: Store) -> Store:
     return store
 
 
-def create(store: Store) -> None:
-    """Makes a registry of dirs with files and one file."""
+def create(store: Store, salt: str = "salt") -> None:
+    """Makes a registry of dirs with files and one file. salt: of all that is written."""
     with store.writing() as tx:
         Entities().create(tx.connection)
     numbers = iter(range(1, 1_000_000))
     store.clock = lambda: datetime(2026, 1, 1, tzinfo=UTC)
-    store.new_id = lambda: f"id{next(numbers)}"
-    store.new_salt = lambda: "salt"
+    store.new_id = given(lambda: f"id{next(numbers)}")
+    store.new_salt = lambda: salt
     ask(store, CreateRegistry("reg", MODEL), put(F, document=b"first"))
 
 

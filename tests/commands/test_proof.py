@@ -139,9 +139,9 @@ def test_salts_are_new_with_each_image_and_interaction(store_url: str) -> None:
 
 def test_a_store_of_the_schema_before_is_taken_over(store_url: str) -> None:
     # Proof: what was chained in version 1 stays so, and version 2 goes on from there
-    with closing(Store(store_url, new_salt=lambda: "")) as store:
+    with closing(Store(store_url)) as store:
         store.create()
-        create(store)
+        create(store, salt="")
         handle([Waiting(put(F, document=b"1"))], store, [Entities()])
         before = store.tip()
         with store.engine.begin() as connection:
