@@ -25,16 +25,20 @@ _APART: Final = " OR ".join(f"stream LIKE '{start}%'" for start in xids.APART)
 #: Where the registry's tree went on after a time. What is apart from it has interactions of its own, whose times are
 #: other ones where the tree's came from another registry; so are those of the log's first, which made this registry,
 #: and of those that made registries between this one and the other.
-_WENT_ON: Final = (
-    "SELECT later.last FROM interaction AS later WHERE later.time > ? AND later.first > 1"
-    " AND later.command <> 'CreateRegistry'"
-    f" AND NOT (SELECT {_APART} FROM log WHERE log.position = later.last) ORDER BY later.time LIMIT 1"
+_OF_TREE_LATER: Final = (
+    "FROM interaction AS later WHERE later.time > ? AND later.first > 1 AND later.command <> 'CreateRegistry'"
+    f" AND NOT (SELECT {_APART} FROM log WHERE log.position = later.last)"
 )
+_WENT_ON: Final = f"SELECT later.last {_OF_TREE_LATER} ORDER BY later.time LIMIT 1"
 #: One step back from there. The empty text hides the column from its index, by which half the log might be sorted.
 BY_THEN: Final = (
     f"SELECT {_FACTS} FROM interaction WHERE last < coalesce(({_WENT_ON}), {2**63 - 1}) AND time || '' <= ?"
     " ORDER BY last DESC LIMIT 1"
 )
+#: The first place of the log at which the tree went on. It is another one only where Groups of several registries live
+#: beside each other. The sum keeps databases from reading the log from its beginning on.
+_EARLIER: Final = f"SELECT min(later.last) {_OF_TREE_LATER} AND later.last + 0 < ?"
+_BACK: Final = f"SELECT {_FACTS} FROM interaction WHERE last < ? AND time || '' <= ? ORDER BY last DESC LIMIT 1"
 _SINCE: Final = "SELECT 1 FROM interaction WHERE time >= ? LIMIT 1"
 _BEFORE: Final = "SELECT last FROM interaction WHERE time < ? ORDER BY time DESC, last DESC LIMIT 1"
 _BY: Final = _BEFORE.replace("time <", "time <=")
@@ -118,8 +122,8 @@ class Log:
     def as_of(self, moment: str, now: datetime, name: str = "asof") -> Interaction:
         """The last interaction that had ended at a moment; `START` where none had (FLAG-80).
 
-        At a time it is the last one before the registry's tree changed again. Of a log that was taken in from another
-        registry's only the tree's own times grow, and links and subscriptions have been changed at later ones.
+        At a time it is the last one before the first one by which the registry's tree changed later. Times do not only
+        grow in a log that takes in what happened elsewhere: what was taken in behind something later is not there yet.
         moment: a position, an RFC 3339 time or a correlation id. now: the time that no moment may be beyond,
         unless the log is.
         name: of the parameter that the moment came in.
@@ -149,7 +153,11 @@ class Log:
             raise _no_moment(name, moment, str(error)) from None
         if then > now and not self._db.one(_SINCE, (then,)):  # another machine's clock may be ahead of this one's
             raise _no_moment(name, moment, "it is yet to come")
-        return self._one(BY_THEN, then, then)
+        found = self._one(BY_THEN, then, then)
+        if self._db.one(_LINKED) is None:
+            return found
+        (earlier,) = self._db.one(_EARLIER, (then, found.last))
+        return found if earlier is None else self._one(_BACK, earlier, then)
 
     def _one(self, statement: str, *values: Any) -> Interaction:
         row = self._db.one(statement, values)

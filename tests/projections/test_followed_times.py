@@ -36,6 +36,22 @@ FOLLOWING = [
 ]
 #: The same without a link: an own log, whose times grow.
 OWN = [(10, "/"), (20, "/dirs/a"), (30, "/subscriptions/s"), (40, "/subscriptions/s"), (50, "/dirs/b")]
+#: A registry of its own that has Groups of two others: their links were made at 66 and 92, and brought what is earlier.
+PARTS = [
+    (10, "/"),
+    (62, "/dirs/own"),
+    (64, "/dirs/own"),
+    (66, "/-/links/l"),
+    (90, "/dirs/own"),
+    (20, "/dirs/a"),
+    (63, "/dirs/a"),
+    (70, "/dirs/a"),
+    (92, "/-/links/k"),
+    (30, "/dirs/b"),
+    (91, "/dirs/b"),
+    (80, "/dirs/a"),
+    (95, "/dirs/own"),
+]
 
 
 def recorded(store: Store, history: Sequence[tuple[int, str]]) -> None:
@@ -79,6 +95,8 @@ def minute(number: int) -> str:
         (FOLLOWING, {9: 0, 10: 3, 19: 3, 20: 4, 29: 4, 30: 5, 60: 5, 65: 5, 70: 7, 76: 7, 78: 10, 85: 10, 90: 11}),
         # nothing has happened over there since: the registry that was made here is not what was before it
         (FOLLOWING[:5], {30: 5, 45: 5, 60: 5, 61: 5, 99: 5}),
+        # nothing later is there, such as what was written here before something earlier was taken in
+        (PARTS, {9: 0, 10: 1, 25: 1, 62: 2, 63: 2, 64: 3, 70: 4, 89: 4, 90: 10, 91: 12, 94: 12, 95: 13, 99: 13}),
         # all by itself: subscriptions count as everything does
         (OWN, {9: 0, 10: 1, 20: 2, 30: 3, 45: 4, 50: 5}),
     ],
@@ -151,3 +169,20 @@ def test_a_time_is_one_look_up(store: Store) -> None:
     assert not any(step.strip().startswith(("Sort", "USE TEMP")) for step in steps)
     assert "time>?" in said if sqlite else "ix_interaction_time" in said
     assert "rowid<?" in said if sqlite else "Index Scan Backward using interaction_pkey" in said
+
+
+@pytest.mark.parametrize("history", [FOLLOWING, PARTS, OWN])
+def test_what_a_time_names_grows_with_it_and_holds_nothing_later(
+    store: Store, history: Sequence[tuple[int, str]]
+) -> None:
+    # FLAG-80: the longest beginning of the log in which nothing of the tree is later, but for how the registry was made
+    recorded(store, history)
+    tree = [(number, each) for number, (each, xid) in enumerate(history, 1) if not xids.is_apart(xid)]
+    with store.engine.begin() as connection:
+        read = Log(database.over(connection))
+        named = [read.as_of(minute(each), NOON + timedelta(days=1)).last for each in range(100)]
+    assert named == sorted(named)
+    for then, last in enumerate(named):
+        assert all(each <= then for number, each in tree if 1 < number <= last)
+        following = next((each for number, each in tree if number > max(last, 1)), None)
+        assert following is None or following > then
