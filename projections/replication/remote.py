@@ -11,6 +11,7 @@ from weakref import WeakSet
 import httpx
 
 from projections.replication.guarded import transport
+from projections.replication.progress import PATIENCE, NoProgress, Watchdog, progressing, watched
 from projections.subscriptions.contract import Resolver
 
 #: Seconds to connect, and between two parts of an answer; feeds are asked to wait for less.
@@ -68,11 +69,13 @@ class Remote:
             with suppress(OSError):
                 connected.shutdown(socket.SHUT_RDWR)  # closing alone would wake nobody who waits for an answer
 
-    def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """The whole answer to a request, of a status below 400. Raises: RemoteError."""
+    def ask(self, method: str, path: str, *, within: float = PATIENCE, **options: Any) -> httpx.Response:
+        """The whole answer to a request, of a status below 400. within: seconds that it has. Raises: RemoteError."""
         try:
-            response = self._client.request(method, self.url + path, extensions=self._traced(), **options)
-        except (httpx.HTTPError, httpx.InvalidURL, RuntimeError) as error:
+            with Watchdog(self.cut, within) as watchdog:
+                given = watched(options, watchdog)
+                response = self._client.request(method, self.url + path, extensions=self._traced(), **given)
+        except (httpx.HTTPError, httpx.InvalidURL, RuntimeError, NoProgress) as error:
             raise self._lost(error) from None
         return self._checked(response)
 
@@ -83,11 +86,15 @@ class Remote:
         Raises: RemoteError, inside the block as well.
         """
         try:
-            with self._client.stream("GET", self.url + path, extensions=self._traced(), **options) as response:
+            with (
+                Watchdog(self.cut) as watchdog,
+                self._client.stream("GET", self.url + path, extensions=self._traced(), **options) as response,
+            ):
                 if response.status_code >= 400:
                     response.read()
-                yield _lines(self._checked(response))
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, RuntimeError) as error:
+                watchdog.rest()
+                yield progressing(_lines(self._checked(response)))
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, RuntimeError, NoProgress) as error:
             raise self._lost(error) from None
 
     def _traced(self) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def check_ring(link: Link, tools: Tools, remote: Remote, **options: Any) -> None
 def check_ring_at_once(link: Link, tools: Tools, remote: Remote) -> None:
     """`check_ring` for somebody who waits; nothing where the other registry does not answer. Raises: InvalidLink."""
     with suppress(RemoteError):
-        check_ring(link, tools, remote, timeout=_PROMPT)
+        check_ring(link, tools, remote, within=_PROMPT)
 
 
 def _inward(link: Link, tools: Tools, own: Mapping[str, Any], said: Mapping[str, Any]) -> str:

@@ -43,5 +43,7 @@ class Target:
         self._ask("DELETE", xid)
 
     def _ask(self, method: str, xid: str, body: Any = None, view: str = "") -> None:
-        content = {} if body is None else {"content": dumps(body), "headers": {"content-type": "application/json"}}
+        content: dict[str, Any] = (
+            {} if body is None else {"content": dumps(body), "headers": {"content-type": "application/json"}}
+        )
         self._remote.ask(method, quote(xid) + view, **content)
