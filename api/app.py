@@ -57,6 +57,7 @@ from api.subscriptions.delivering import service_of
 from api.subscriptions.ports import Deliveries
 from api.subscriptions.wiring import families_of, guard_to, parts_of
 from api.wiring import Registry, open_registry
+from commands.address import UNCONFIGURED
 from commands.appending import NewSalt
 from commands.clock import Clock
 from commands.correlation import NewId
@@ -64,7 +65,6 @@ from domain.roles import Caller
 from projections.families import Family
 from projections.replication.states import States
 from projections.subscriptions.contract import Resolver
-from projections.xregistry_events import UNCONFIGURED
 
 _LOG: Final = logging.getLogger("annals")
 
@@ -85,6 +85,7 @@ def create_app(
     resolver: Resolver | None = None,
     deliveries: Deliveries | None = None,
     delivers: bool = False,
+    address: str | None = None,
 ) -> Starlette:
     """The ASGI application of one registry; its lifespan opens and closes the store.
 
@@ -93,6 +94,7 @@ def create_app(
     there while the store is open, abandons checks of documents. `state.refuse` answers a request that a server refuses
     before it is complete. resolver: looks up where sinks are, in the place of the
     guard. deliveries: what is known of them. delivers: whether this process sends events to the sinks of subscriptions.
+    address: where the server listens.
     Raises: ValueError for tokens that cannot be read.
     """
     gate = Everybody(caller) if caller else Gate(*_tokens(settings))
@@ -104,7 +106,9 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        registry = open_registry(settings, clock=clock, new_id=new_id, new_salt=new_salt, observer=observers)
+        registry = open_registry(
+            settings, clock=clock, new_id=new_id, new_salt=new_salt, observer=observers, address=address
+        )
         app.state.stop_checking = registry.checker.stop
         feeds = Feeds(registry, following)
         metrics.follow(lambda: (registry.store.tip().position, registry.readers.quick().position()))
@@ -116,7 +120,7 @@ def create_app(
         known = service.deliveries if service else deliveries
         parts = parts_of(settings, registry, resolver=resolver, deliveries=known)
         if settings.subscriptions_endpoint:
-            advertise(registry, settings.subscriptions_endpoint, settings.public_url or UNCONFIGURED)
+            advertise(registry, settings.subscriptions_endpoint, registry.store.public_url or UNCONFIGURED)
         families = families_of(settings)
         states = States(settings.database)
         replicating = replication_of(settings, registry, states) if delivers else None
@@ -133,7 +137,7 @@ def create_app(
             PREVIEWS: Place(Previews(parts, gate, families), open=True),
         }
         most = min(settings.compat_body, settings.max_body)
-        compat = Place(Compat(registry, settings.public_url, most, settings.inbound))
+        compat = Place(Compat(registry, most, settings.inbound))
         trees = {SUBSCRIPTIONS: Place(Subscriptions(parts)), COMPAT: compat}
         mounts = Mounts(settings.compat_hosts, xregistry.is_free)
         front = Front(xregistry, own, ALIASES, fixed, manners, trees, mounts.mounted, registry.store.damage)

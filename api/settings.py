@@ -81,6 +81,9 @@ def _lower(given: object) -> object:
     return given.lower() if isinstance(given, str) else given
 
 
+DEFAULT_PORT: Final = 8080
+#: What a server is reached by that listens on all addresses.
+_REACHED: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 #: Hosts that nobody else can reach.
 _OWN: Final = frozenset(("127.0.0.1", "::1", "localhost"))
 
@@ -125,9 +128,11 @@ class Settings(BaseSettings):
         "sqlite:///annals.db", description="URL of the store, SQLite or PostgreSQL"
     )
     host: str = Field("127.0.0.1", description="address that the server listens on")
-    port: int = Field(8080, ge=0, le=65535, description="port that the server listens on; 0 takes a free one")
+    port: int = Field(DEFAULT_PORT, ge=0, le=65535, description="port that the server listens on; 0 takes a free one")
     public_url: Annotated[str | None, AfterValidator(_root)] = Field(
-        None, description="root of the registry as clients see it; without it answers follow the Host header"
+        None,
+        description="root of the registry as clients see it; without it answers follow the Host header, and events name"
+        " the address of the first start",
     )
     trusted_proxies: Annotated[str | None, _parsed(proxies.networks)] = Field(
         None, description="addresses and networks of proxies whose forwarded headers are believed, with commas"
@@ -248,6 +253,13 @@ class Settings(BaseSettings):
     def other_registries(self) -> tuple[str, ...]:
         """The URLs in `registries`."""
         return _urls(self.registries or "")
+
+
+def address_of(settings: Settings, port: int = 0) -> str:
+    """The URL at which this machine reaches a server of the settings. port: the one that it was given."""
+    host = _REACHED.get(settings.host, settings.host)
+    at = port or settings.port or DEFAULT_PORT
+    return f"http://[{host}]:{at}" if ":" in host else f"http://{host}:{at}"
 
 
 class Shown(NamedTuple):

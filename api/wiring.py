@@ -82,8 +82,12 @@ def open_registry(
     new_id: NewId | None = None,
     new_salt: NewSalt | None = None,
     observer: Observer | None = None,
+    address: str | None = None,
 ) -> Registry:
-    """The registry of the settings, made where there is none yet. observer: is told of each commit."""
+    """The registry of the settings, made where there is none yet.
+
+    observer: is told of each commit. address: what a new store keeps as its URL where none is configured.
+    """
     store = Store(
         settings.database,
         clock=clock or utc_now,
@@ -96,6 +100,8 @@ def open_registry(
     )
     entities = Entities(most=settings.indexed_leaves)
     store.create()
+    if address:
+        store.name(address)
     with store.writing() as transaction:
         entities.create(transaction.connection)
     checker = Checker(Bounds(settings.check_workers, settings.check_seconds, settings.check_memory << 20))

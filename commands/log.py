@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
-from commands import proof, sql, tables
+from commands import address, proof, sql, tables
 from commands.appending import MOVE_HEAD, Encoded, NewSalt, encoded, followed, salted
 from commands.clock import Clock, text_of, time_of, utc_now
 from commands.correlation import NewId, Ulids, given
@@ -128,6 +128,17 @@ class Store:
                 f"the store has schema {found}, this program reads and writes schema {tables.SCHEMA}: export the"
                 " registry with the program that wrote it, and import it into a new store"
             )
+
+    def name(self, url: str) -> None:
+        """Where no URL is configured, records interactions under the one that the store keeps: this one, if new."""
+        if not self.public_url:
+            with self.engine.begin() as connection:
+                found = address.kept(connection)
+            if found is None:
+                with self._writers.begin() as connection:
+                    lock(connection)
+                    found = address.keep(connection, url)
+            self.public_url = found
 
     @contextmanager
     def writing(self) -> Iterator[Writing]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from commands.address import UNCONFIGURED
 from domain import xid as xids
 from domain.compat.family import FACADE, Family, family_of, number_of
 from domain.compat.uris import Located, located, normalised, path_to, readings
@@ -12,7 +13,6 @@ from domain.jsontext import Json, dumps, loads, loads_own
 from projections.entities import xref
 from projections.entities.query import View
 from projections.entities.rows import Row
-from projections.xregistry_events import UNCONFIGURED
 
 #: Members of what a façade knows that a pointer's Version does not share with that of its target.
 _OWN: Final = ("number", "id", "uri")

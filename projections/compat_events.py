@@ -12,13 +12,14 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from commands.address import UNCONFIGURED
 from commands.mapper import EventMapper
 from commands.proof import Interaction, LogRow
 from domain.compat.family import Family, family_of, number_of
 from domain.compat.uris import path_to
 from domain.events import TOPICS, EntityDeleted, EntityEvent, EntityRefreshed
 from domain.jsontext import loads
-from projections.xregistry_events import UNCONFIGURED, Message
+from projections.xregistry_events import Message
 
 UPDATED: Final = "updated.v1"
 DELETED: Final = "deleted.v1"

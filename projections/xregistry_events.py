@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 from cloudevents.core.v1.event import CloudEvent
 
+from commands.address import UNCONFIGURED
 from commands.mapper import EventMapper
 from commands.proof import Interaction, LogRow, image_in
 from domain import xid as xids
@@ -21,8 +22,6 @@ from domain.events import TOPICS, EntityCreated, EntityDeleted, EntityEvent, Ent
 
 #: Before every type.
 PREFIX: Final = "io.xregistry."
-#: The `source` of interactions that were recorded without a public URL: where a registry without settings is served.
-UNCONFIGURED: Final = "http://127.0.0.1:8080"
 
 _JSON: Final = "application/json"
 

@@ -7,6 +7,8 @@ import gc
 import resource
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Final
 
 import typer
@@ -19,7 +21,7 @@ from api.console.opening import opened
 from api.console.options import Database, PublicUrl, settings_with
 from api.console.outcome import Misused, StoreFault
 from api.http_protocol import BoundedConfig, BoundedProtocol
-from api.settings import Settings, hidden
+from api.settings import Settings, address_of, hidden
 
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on; 0.0.0.0 for all.")]
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes a free one.")]
@@ -31,6 +33,13 @@ GRACE_OF_CHECKS: Final = 2
 _TICKS_OF_CHECK: Final = 5
 #: Files that a process has open besides its connections: of the store, of workers, of deliveries.
 _OTHER_FILES: Final = 512
+#: Connections that wait to be taken.
+BACKLOG: Final = 2048
+#: What is said where a registry is served at another address than its events name.
+DIFFERS: Final = (
+    "events and stored URLs go on naming {named}, which this store has recorded, while the server listens at {here};"
+    " set ANNALS_PUBLIC_URL to the URL that clients use"
+)
 
 
 def serve(
@@ -44,20 +53,38 @@ def serve(
     A store that does not exist yet is made, with the models of endpoints, messages and schemas.
     """
     settings = settings_with(host=host, port=port, database=database, public_url=public_url)
-    with opened(settings) as registry:
+    listening = bound(settings)
+    here = address_of(settings, listening.getsockname()[1])
+    with opened(settings, here) as registry:
         _ = registry.latest  # a store that cannot be read is one line here; from inside the server it would be a trace
+        named = registry.store.public_url
     ensure_links(settings)
-    listening = listen(settings)
+    with _taken(settings):
+        listening.listen(BACKLOG)
     root = settings.public_url or address(*listening.getsockname()[:2])
     typer.echo(f"Annals serves {root} from {hidden(settings.database)}", err=True)
-    run(settings, listening)
+    if named not in (settings.public_url, here):
+        typer.echo(f"annals: {DIFFERS.format(named=named, here=here)}", err=True)
+    run(settings, listening, here)
 
 
-def listen(settings: Settings) -> socket.socket:
-    """A socket bound to the address. Raises: Misused when the address cannot be had."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+def bound(settings: Settings) -> socket.socket:
+    """A socket that has the address and takes no requests yet. Raises: Misused when the address cannot be had."""
+    ipv6 = ":" in settings.host
+    found = socket.socket(socket.AF_INET6 if ipv6 else socket.AF_INET)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if ipv6:
+        found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    with _taken(settings):
+        found.bind((settings.host, settings.port))
+    return found
+
+
+@contextmanager
+def _taken(settings: Settings) -> Iterator[None]:
+    """Says of a socket that cannot have the address what to do. Raises: Misused."""
     try:
-        return socket.create_server((settings.host, settings.port), family=family, backlog=2048)
+        yield
     except OSError as error:
         reason = error.strerror or error
         raise Misused(f"cannot listen on {settings.host}:{settings.port}: {reason}. Try --port.") from None
@@ -68,9 +95,9 @@ def address(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def run(settings: Settings, listening: socket.socket) -> None:
-    """Runs the server to its end. Raises: StoreFault when it could not start."""
-    app = create_app(settings, delivers=True)
+def run(settings: Settings, listening: socket.socket, here: str) -> None:
+    """Runs the server to its end. here: its address. Raises: StoreFault when it could not start."""
+    app = create_app(settings, delivers=True, address=here)
     _allow_files(settings.max_connections)
     config = BoundedConfig(
         app,

@@ -12,6 +12,7 @@ from typing import Any
 from api.settings import Settings
 from api.subscriptions.wiring import guard_of
 from api.wiring import Registry
+from commands.address import UNCONFIGURED
 from commands.log import Recorded
 from domain.commands import Command
 from domain.links.link import Link
@@ -93,7 +94,10 @@ def tools_of(settings: Settings, registry: Registry, states: States) -> Tools:
     def reveal(link: Link) -> Mapping[str, str]:
         return registry.readers.quick().links.reveal(registry.store.vault, link)
 
-    return Tools(submit, registry.readers, states, reveal, guard_of(settings), public_url=settings.public_url)
+    root = registry.store.public_url or UNCONFIGURED
+    return Tools(
+        submit, registry.readers, states, reveal, guard_of(settings), public_url=settings.public_url, root=root
+    )
 
 
 def service_of(settings: Settings, registry: Registry, states: States) -> Service:

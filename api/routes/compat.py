@@ -17,8 +17,8 @@ from api.problem import COMPAT, root_link
 from api.request import Request
 from api.rules import NotAllowed
 from api.wiring import Registry
+from commands.address import UNCONFIGURED
 from domain import problems
-from projections.xregistry_events import UNCONFIGURED
 
 __all__ = ["COMPAT", "Compat"]
 
@@ -26,14 +26,14 @@ __all__ = ["COMPAT", "Compat"]
 class Compat:
     """The surface of all paths below `/compat`.
 
-    public_url: configured root of the registry, None for none. most: bytes that the body of a request may have.
-    inbound: whether writes may carry the authority of another registry.
+    most: bytes that the body of a request may have. inbound: whether writes may carry the authority of another
+    registry.
     """
 
-    def __init__(self, registry: Registry, public_url: str | None, most: int, inbound: bool = True) -> None:
+    def __init__(self, registry: Registry, most: int, inbound: bool = True) -> None:
         self._quick = registry.readers.quick
         self._latest = latest = registry.latest
-        root = public_url or UNCONFIGURED
+        root = registry.store.public_url or UNCONFIGURED
         self._reading = Reading(registry, Moments(registry.readers, latest, registry.store.clock), root)
         self._writing = Writing(registry, latest, root, most, inbound)
 

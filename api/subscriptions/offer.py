@@ -6,6 +6,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, Final
 
+from commands.address import UNCONFIGURED
 from domain.compat import family as compat
 from domain.subscriptions import credentials, families, filters
 from domain.subscriptions.kinds import described
@@ -13,7 +14,6 @@ from domain.subscriptions.properties import CONFIG, Offer
 from domain.subscriptions.settings import TABLES
 from domain.subscriptions.sinks import AMQP, HTTP, KAFKA, MQTT3, MQTT5, NATS, PROTOCOLS, SCHEMES
 from projections.subscriptions.sinks import registered
-from projections.xregistry_events import UNCONFIGURED
 
 #: Media types of a subscription in requests; the first is that of answers.
 MEDIA_TYPES: Final = ("application/json", "application/cloudevents-subscription+json")
@@ -34,7 +34,7 @@ def protocols() -> tuple[str, ...]:
     return tuple(each for each in PROTOCOLS if each in _ALWAYS or (each in found and find_spec(_LIBRARIES[each])))
 
 
-def offer(public_url: str | None, plaintext: bool, most: int) -> Offer:
+def offer(public_url: str, plaintext: bool, most: int) -> Offer:
     """What a server with some settings can do. most: filters of a subscription."""
     root = (public_url or UNCONFIGURED).rstrip("/")
     return Offer(protocols(), {family: root + path for family, path in _BASES.items()}, plaintext, most)

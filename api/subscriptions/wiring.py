@@ -30,7 +30,7 @@ def parts_of(
     """What the surfaces share. resolver: in the place of the guard. deliveries: what is known of them."""
     return Parts(
         registry,
-        lambda: offer(settings.public_url, plaintext_of(settings), settings.subscriptions_filters),
+        lambda: offer(registry.store.public_url, plaintext_of(settings), settings.subscriptions_filters),
         resolver or guard_of(settings),
         deliveries or Undelivered(),
         settings.subscriptions_owned,

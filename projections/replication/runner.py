@@ -9,6 +9,7 @@ from threading import Event
 from typing import Any, Final, Protocol
 from weakref import WeakSet
 
+from commands.address import UNCONFIGURED
 from commands.log import Recorded
 from domain.commands import Command
 from domain.links.link import Link
@@ -33,9 +34,9 @@ class Tools:
 
     submit, readers: the way into this registry and the view of it. states: what is known of links. reveal: their
     secrets. stopping: set when the runner is to end. woken: set when there may be something to do at once: something
-    was committed here, or an event came in over the link's sink. public_url: this registry's, None where it is not
-    known. resolver: says which addresses links of every dialect may connect to. remotes: those that were asked for,
-    `cut` when the runner is to end.
+    was committed here, or an event came in over the link's sink. public_url: this registry's, None where none is
+    configured. root: what its events and URIs begin with. resolver: says which addresses links of every dialect may
+    connect to. remotes: those that were asked for, `cut` when the runner is to end.
     """
 
     submit: Submit
@@ -47,6 +48,7 @@ class Tools:
     woken: Event = field(default_factory=Event)
     told: Event = field(default_factory=Event)
     public_url: str | None = None
+    root: str = UNCONFIGURED
     remotes: WeakSet[Remote] = field(default_factory=WeakSet)
 
     def fresh(self) -> Tools:

@@ -10,6 +10,7 @@ import pytest
 from cloudevents.core.bindings import http
 from cloudevents.core.formats.json import JSONFormat
 
+from commands.address import UNCONFIGURED
 from commands.mapper import UnknownTopic
 from commands.proof import Interaction
 from domain.compat.family import FAMILIES, MESSAGECATALOG, SCHEMAREGISTRY, Family
@@ -17,7 +18,7 @@ from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefre
 from projections.compat_events import CompatEvents
 from projections.families import Family as Kind
 from projections.families import XRegistry, told
-from projections.xregistry_events import UNCONFIGURED, Message, XRegistryEvents
+from projections.xregistry_events import Message, XRegistryEvents
 from tests.projections.test_xregistry_events import CAUGHT_UP, NOON, event, row
 
 BORN, CHANGED = "2020-02-02T02:02:02Z", "2021-03-03T03:03:03.123456789Z"

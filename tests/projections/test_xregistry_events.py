@@ -12,6 +12,7 @@ from cloudevents.core.bindings import http, kafka
 from cloudevents.core.formats.json import JSONFormat
 from hypothesis import HealthCheck, given, settings
 
+from commands.address import UNCONFIGURED
 from commands.log import Store
 from commands.mapper import EventMapper, UnknownTopic
 from commands.proof import START, Interaction, LogRow
@@ -19,7 +20,7 @@ from domain import xid as xids
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.problems import Problem
 from domain.world import Decision
-from projections.xregistry_events import UNCONFIGURED, Message, XRegistryEvents
+from projections.xregistry_events import Message, XRegistryEvents
 from tests.domain.registry import MemoryRegistry
 from tests.projections.registry import COMMAND
 from tests.spec.feed import told

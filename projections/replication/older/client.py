@@ -12,16 +12,17 @@ from urllib.parse import quote, unquote, urlsplit
 
 import httpx
 
+from commands.address import UNCONFIGURED
 from domain.compat import uris
 from domain.compat.attributes import Attributes, names_of
 from domain.compat.family import Family
 from domain.compat.ids import decoded, segment
 from domain.headervalues import BadHeader, decode
 from projections.replication.remote import Remote, RemoteError
-from projections.xregistry_events import UNCONFIGURED
 
 #: What a registry answers where there is nothing, or nothing any more.
 _ABSENT: Final = (404, 410)
+_LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +182,13 @@ class Older:
         place = response.headers.get(f"{self.family.headers}-Id-Location", "")
         parameters = (part.partition("=") for part in urlsplit(place).query.split("&"))
         found = next((unquote(value) for name, _, value in parameters if name == "uri"), "")
-        unknown = found.startswith(UNCONFIGURED + self.family.base) and not self.base.startswith(UNCONFIGURED)
-        return found if uris.is_absolute(found) and not unknown else None
+        return found if uris.is_absolute(found) and not self._is_own_address(found) else None
+
+    def _is_own_address(self, uri: str) -> bool:
+        """Whether a URI is below an address that says nothing elsewhere, as a server without a public URL gives it."""
+        alone = urlsplit(uri).hostname in _LOOPBACK and urlsplit(self.base).hostname not in _LOOPBACK
+        unnamed = uri.startswith(UNCONFIGURED) and not self.base.startswith(UNCONFIGURED)
+        return (alone or unnamed) and urlsplit(uri).path.startswith(self.family.base)
 
     def _authority(self, uri: str, id: str) -> str:
         """The base URL that a URI of no stated authority begins with (LEG-904)."""

@@ -34,7 +34,6 @@ from projections.entities.query import View
 from projections.entities.rows import Row
 from projections.replication.older import client
 from projections.replication.runner import Tools
-from projections.xregistry_events import UNCONFIGURED
 
 FAMILIES: Final[Mapping[str, Family]] = {family.name: family for family in (SCHEMAREGISTRY, MESSAGECATALOG)}
 
@@ -53,7 +52,7 @@ class Here:
         self.link = link
         self.family: Final = FAMILIES[link.dialect]
         self._tools = tools
-        self._root = tools.public_url or UNCONFIGURED
+        self._root = tools.root
         self.base = self._root + self.family.base
 
     # --- reading -----------------------------------------------------------------------------------------------------

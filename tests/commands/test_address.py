@@ -1,0 +1,73 @@
+"""The URL that a store keeps where none is configured (EV-12)."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+from commands.address import UNCONFIGURED
+from commands.handle import Waiting, handle
+from commands.log import Store
+from domain.commands import CreateRegistry
+from projections.entities.apply import Entities
+from projections.entities.rebuild import rebuild
+
+FIRST, SECOND = "http://127.0.0.1:9001", "http://127.0.0.1:9002"
+
+
+def named(url: str, here: str, *, public_url: str = "") -> str:
+    """The URL that a process records, which opens the store there."""
+    with closing(Store(url, public_url=public_url)) as store:
+        store.create()
+        store.name(here)
+        return store.public_url
+
+
+def record(url: str, here: str | None, registryid: str = "r") -> None:
+    """Has one interaction recorded."""
+    with closing(Store(url)) as store:
+        store.create()
+        if here:
+            store.name(here)
+        with store.writing() as transaction:
+            Entities().create(transaction.connection)
+        handle([Waiting(CreateRegistry(registryid, {}))], store, [Entities()])
+
+
+def test_the_first_address_stays(store_url: str) -> None:
+    # EV-12: the source of all events is the same, whatever port the registry has next
+    assert [named(store_url, here) for here in (FIRST, SECOND, FIRST)] == [FIRST] * 3
+
+
+def test_a_configured_url_comes_first_and_is_not_kept(store_url: str) -> None:
+    assert named(store_url, FIRST, public_url="https://r.example") == "https://r.example"
+    assert named(store_url, SECOND) == SECOND
+    assert named(store_url, FIRST, public_url="https://r.example") == "https://r.example"
+    assert named(store_url, FIRST) == SECOND
+
+
+def test_interactions_are_recorded_under_it(store_url: str) -> None:
+    record(store_url, FIRST)
+    assert urls(store_url) == [FIRST]
+
+
+@pytest.mark.parametrize("here", [FIRST, SECOND])
+def test_a_store_whose_events_name_the_usual_address_goes_on_with_it(store_url: str, here: str) -> None:
+    # EV-12: such events say UNCONFIGURED, and their source never changes
+    record(store_url, None)
+    assert urls(store_url) == [""]
+    assert named(store_url, here) == UNCONFIGURED
+
+
+def test_it_is_no_projection(store_url: str) -> None:
+    record(store_url, FIRST)
+    with closing(Store(store_url)) as store:
+        rebuild(store)
+    assert named(store_url, SECOND) == FIRST
+
+
+def urls(url: str) -> list[str]:
+    """What interactions were recorded under."""
+    with closing(Store(url)) as store, store.engine.connect() as connection:
+        return [row[0] for row in connection.exec_driver_sql("SELECT registry_url FROM interaction ORDER BY last")]
