@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+from functools import lru_cache
 from threading import Lock
 from typing import Final
 
@@ -34,6 +35,12 @@ def damage(error: BaseException) -> str | None:
         return "its data are damaged" if found.sqlstate in _POSTGRESQL else None
     damaged = isinstance(found, UnreadableEvent) and not isinstance(found, UnknownTopic)
     return "its log is damaged" if damaged else None
+
+
+@lru_cache(maxsize=1000)
+def report_once(what: str) -> None:
+    """Logs a line about a part of the store that is left out because it is damaged; each line once."""
+    _LOG.error("%s; `annals log verify` says what is wrong, restore a backup", what)
 
 
 class DamageMonitor:

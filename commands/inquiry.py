@@ -12,6 +12,7 @@ from commands import sql
 from commands.checks import Checker
 from commands.lines import Lines
 from commands.log import Store
+from commands.mapper import blob
 from domain.checks import Unanswered, Verdicts
 from domain.commands import WriteTree
 from domain.foreseen import foreseen
@@ -114,4 +115,4 @@ class Inquiry:
 
     def _stored(self, sha256: str) -> bytes:
         with self._store.engine.begin() as connection:
-            return bytes(sql.value(connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,)))
+            return blob(sql.value(connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,)))

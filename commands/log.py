@@ -19,7 +19,7 @@ from commands.clock import Clock, text_of, time_of, utc_now
 from commands.correlation import NewId, Ulids, given
 from commands.damage import DamageMonitor
 from commands.engine import WRITING, lock, open_engine
-from commands.mapper import EventMapper, UnreadableEvent
+from commands.mapper import EventMapper, UnreadableEvent, blob
 from commands.proof import Interaction
 from commands.recorder import LogRecorder
 from commands.secrets import Vault
@@ -299,7 +299,7 @@ def _tip_of(row: Any) -> Tip:
         return Tip()
     position, time, chain, state, id = row
     try:
-        return Tip(position, time_of(time), bytes(chain), bytes(state), str(id))
+        return Tip(position, time_of(time), blob(chain), blob(state), str(id))
     except (TypeError, ValueError) as error:
         raise UnreadableEvent(f"the interaction that ends at position {position} cannot be read: {error}") from error
 

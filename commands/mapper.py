@@ -32,6 +32,17 @@ class UnknownTopic(UnreadableEvent):
     """An event of a kind that this program does not know: a newer one wrote it."""
 
 
+def blob(value: Any) -> bytes:
+    """A value of a column of bytes.
+
+    Raises: UnreadableEvent for one of another type. SQLite keeps any in any column, and `bytes` of a number would be as
+    many zeros.
+    """
+    if isinstance(value, bytes | memoryview):
+        return bytes(value)
+    raise UnreadableEvent(f"bytes are needed where {type(value).__name__} is stored")
+
+
 class EventMapper(Mapper[str]):
     """The library's mapper for events that bring their own topic, stream and revision."""
 

@@ -17,6 +17,7 @@ from eventsourcing.persistence import (
 from sqlalchemy import Connection, Engine, Select, func, select
 
 from commands import sql, tables
+from commands.mapper import blob
 from commands.proof import LogRow
 
 _LOG: Final = tables.log.c
@@ -65,7 +66,7 @@ class LogRecorder(ApplicationRecorder):
             query = query.where(_LOG.revision <= lte)
         query = query.order_by(_LOG.revision.desc() if desc else _LOG.revision).limit(limit)
         rows = self._all(query)
-        return [StoredEvent(stream, revision, topic, bytes(state)) for stream, revision, topic, state in rows]
+        return [StoredEvent(stream, revision, topic, blob(state)) for stream, revision, topic, state in rows]
 
     def select_notifications(
         self,
@@ -86,7 +87,7 @@ class LogRecorder(ApplicationRecorder):
             query = query.where(_LOG.topic.in_(topics))
         rows = self._all(query.order_by(_LOG.position).limit(limit))
         return [
-            Notification(stream, revision, topic, bytes(state), id=position)
+            Notification(stream, revision, topic, blob(state), id=position)
             for stream, revision, topic, state, position in rows
         ]
 

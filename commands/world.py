@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from commands import sql
-from commands.mapper import EventMapper
+from commands.mapper import EventMapper, blob
 from commands.secrets import Vault
 from domain import xid as xids
 from domain.checks import Question, Unanswered, Verdicts
@@ -150,7 +150,7 @@ class SqlWorld:
 
     def model_is(self, hash: Any) -> None:
         """Takes in the hash of the model's entity as it stands when the transaction begins."""
-        self._model_hash = bytes(hash) if hash else None
+        self._model_hash = blob(hash) if hash else None
 
     def linked_is(self, position: int | None) -> None:
         """Takes in where the newest event about a link is when the transaction begins."""
@@ -240,7 +240,7 @@ class SqlWorld:
         found = sql.value(self._connection, "SELECT bytes FROM document WHERE sha256 = ?", (sha256,))
         if found is None:
             raise KeyError(sha256)
-        return bytes(found)
+        return blob(found)
 
     def secret(self, secret: Secret) -> str | None:
         return self._vault.reveal(self._connection, secret)
@@ -319,7 +319,7 @@ class SqlWorld:
         self._known |= {key: UNKNOWN for key in wanted if key not in self._known}
 
     def _then(self, revision: int | None, position: int, topic: str, state: bytes) -> Entity | None:
-        return None if revision is None else evolve(self._mapper.event(topic, revision, bytes(state)), position)
+        return None if revision is None else evolve(self._mapper.event(topic, revision, blob(state)), position)
 
     def _pages(self, statement: str, parameters: Any) -> Iterator[Entity]:
         """Live entities by key. parameters: those of the statement but the last, given the xid of the last entity."""
@@ -338,8 +338,8 @@ class SqlWorld:
         key, revision, hash, position, topic, state = row
         known = self._known.get(key)
         if known is None or known.revision != revision:
-            event = self._mapper.event(topic, revision, bytes(state)) if hash else None
-            known = self._known[key] = Known(revision, bytes(hash), event, position)
+            event = self._mapper.event(topic, revision, blob(state)) if hash else None
+            known = self._known[key] = Known(revision, blob(hash), event, position)
         return known.entity
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from commands.mapper import EventMapper
+from commands.mapper import EventMapper, blob
 from commands.proof import LogRow
 from domain import xid as xids
 from domain.compat.family import document_of
@@ -32,7 +32,7 @@ def referred(row: LogRow) -> str | None:
 def content(db: Database, sha256: str) -> bytes | None:
     """The bytes of a document; None where there is none."""
     found = db.one(_BYTES, (sha256,))
-    return None if found is None else bytes(found[0])
+    return None if found is None else blob(found[0])
 
 
 def belongs(db: Database, sha256: str, xid: str) -> bool:

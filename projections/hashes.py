@@ -15,7 +15,7 @@ from itertools import groupby, islice
 from typing import Any, Final, NamedTuple
 
 from commands import proof
-from commands.mapper import image_of
+from commands.mapper import blob, image_of
 from domain import xid as xids
 from projections.audit.trail import batches
 from projections.database import Database
@@ -130,7 +130,7 @@ def together(parts: Sequence[Part]) -> Part:
 
 def _entity(row: Sequence[Any]) -> _Entity:
     key, xid, hash, *image = row
-    return _Entity(key, xid, bytes(hash) if hash is not None else _hashed(xid, *image))
+    return _Entity(key, xid, blob(hash) if hash is not None else _hashed(xid, *image))
 
 
 def _hashed(xid: str, type: str, epoch: int, attributes: str, private: str) -> bytes:

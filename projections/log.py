@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from commands.clock import text_of
+from commands.mapper import blob
 from commands.proof import START, Interaction, LogRow
 from domain import xid as xids
 from domain.links.link import COLLECTION
@@ -166,12 +167,12 @@ class Log:
 
 def _interaction(row: Sequence[Any]) -> Interaction:
     whole = Interaction(*row)
-    return whole._replace(chain=bytes(whole.chain), state=bytes(whole.state))
+    return whole._replace(chain=blob(whole.chain), state=blob(whole.state))
 
 
 def _log_row(row: Sequence[Any]) -> LogRow:
     position, stream, revision, topic, state = row
-    return LogRow(position, stream, revision, topic, bytes(state))
+    return LogRow(position, stream, revision, topic, blob(state))
 
 
 def _six_digits(time: str) -> str:

@@ -48,7 +48,7 @@ class Health:
                 return 503, {"status": "unavailable", "reason": reason}
         if (damaged := self._registry.store.damage.found) is not None:
             return 503, {"status": "unavailable", "reason": f"the store cannot be used: {damaged}"}
-        if applied < head:
+        if not isinstance(applied, int) or applied < head:
             reason = "the read model is behind the log"
             return 503, {"status": "unavailable", "reason": reason, "position": applied, "head": head}
         return 200, {"status": "ok", "position": applied, "head": head}

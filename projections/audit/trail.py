@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from commands.mapper import EventMapper
+from commands.mapper import EventMapper, blob
 from commands.proof import Interaction, LogRow
 from domain import xid as xids
 from domain.events import EntityEvent
@@ -147,7 +147,7 @@ class Trail:
     def _interactions(self, ends: Iterable[Any]) -> dict[int, Interaction]:
         rows = self._db.all(_INTERACTIONS + self._db.named("last"), [self._db.listed(ends)])
         whole = (Interaction(*row) for row in rows)
-        return {each.last: each._replace(chain=bytes(each.chain), state=bytes(each.state)) for each in whole}
+        return {each.last: each._replace(chain=blob(each.chain), state=blob(each.state)) for each in whole}
 
     def _revision(self, stream: str, position: int) -> int:
         """The number of a stream's last event up to a position.
@@ -160,7 +160,7 @@ class Trail:
 
     def _event(self, row: Sequence[Any]) -> EntityEvent:
         position, stream, revision, topic, state = row[:_WIDTH]
-        return self._mapper.of_row(LogRow(position, stream, revision, topic, bytes(state)))
+        return self._mapper.of_row(LogRow(position, stream, revision, topic, blob(state)))
 
     def _numbers(self, statement: str, values: Sequence[Any]) -> Iterator[int]:
         return (row[0] for row in self._db.stream(statement, values))

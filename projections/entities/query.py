@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
+from commands.mapper import blob
 from domain.filters import Filter, Sort
 from domain.xid import CAPABILITIES, MODEL, REGISTRY, join, segments, subtree, tree_key, type_of
 from projections import database
@@ -203,7 +204,7 @@ class View:
         found = self._db.one(_DOCUMENT, (sha256,))
         if found is None:
             raise MissingDocument(sha256)
-        return bytes(found[0])
+        return blob(found[0])
 
 
 class Snapshot(View):
@@ -352,7 +353,7 @@ def _content(row: Row | None, content: Any) -> bytes:
     """The bytes of a row's document, empty where it has none. Raises: MissingDocument."""
     if row is not None and row.document is not None and content is None:
         raise MissingDocument(row.document)
-    return bytes(content or b"")
+    return b"" if content is None else blob(content)
 
 
 def _listed(selection: Selection) -> Subtree:

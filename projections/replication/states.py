@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final
 
-from domain.jsontext import dumps, loads
+from commands.damage import report_once
+from domain.jsontext import InvalidJson, dumps, loads
 from projections.database import Database
 from projections.replication import tables
 from projections.subscriptions import store
@@ -48,15 +49,15 @@ class States:
         """What is known of a link, by its id. Raises: one of `store.FAILURES`."""
         with self._lock, self._books.reading() as db:
             row = db.one("SELECT cursor, facts FROM replication_state WHERE link = ?", (link,))
-        return Progress(row[0] if row[0] >= 0 else None, loads(row[1])) if row else Progress()
+        return _progress(link, row)
 
     def note(self, link: str, cursor: int | None = None, **facts: Any) -> None:
         """Sets the cursor, unless it is None, and some facts; None takes a fact away. Raises: as `read`."""
         with self._lock, self._books.writing() as db:
             row = db.one("SELECT cursor, facts FROM replication_state WHERE link = ?", (link,))
-            known = loads(row[1]) if row else {}
-            merged = {name: value for name, value in {**known, **facts}.items() if value is not None}
-            at = cursor if cursor is not None else row[0] if row else -1
+            known = _progress(link, row)
+            merged = {name: value for name, value in {**known.facts, **facts}.items() if value is not None}
+            at = cursor if cursor is not None else -1 if known.cursor is None else known.cursor
             db.upsert(tables.state, [(link, at, dumps(merged).decode())])
 
     def hear(self, link: str, subjects: Sequence[str]) -> None:
@@ -74,7 +75,7 @@ class States:
         with self.writing() as db:
             found = [row[0] for row in db.all("SELECT subject FROM replication_heard WHERE link = ?", (link,))]
             db.delete(tables.heard, [(link, subject) for subject in found])
-        return found
+        return [subject for subject in found if isinstance(subject, str)]
 
     def forget(self, link: str) -> None:
         """Removes what is known of a link that is no more. Raises: as `read`."""
@@ -102,3 +103,18 @@ class States:
 
 def _kept(subject: str) -> str:
     return subject if len(subject) <= _LONGEST and subject.isprintable() else EVERYTHING
+
+
+def _progress(link: str, row: Sequence[Any] | None) -> Progress:
+    """What a row says; nothing where it cannot be read, and then what is there already comes again."""
+    if row is None:
+        return Progress()
+    cursor, text = row
+    try:
+        facts = loads(text)
+    except (InvalidJson, TypeError):
+        facts = None
+    if not isinstance(cursor, int) or not isinstance(facts, dict):
+        report_once(f"the state of the link {link} cannot be read, it begins again")
+        return Progress()
+    return Progress(cursor if cursor >= 0 else None, facts)

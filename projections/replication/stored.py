@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from commands.mapper import EventMapper
+from commands.mapper import EventMapper, blob
 from commands.proof import LogRow
 from commands.secrets import Vault
 from domain import xid as xids
@@ -54,5 +54,5 @@ class StoredLinks:
 
     def _link(self, row: Sequence[Any]) -> Link | None:
         position, stream, revision, topic, state = row
-        entity = evolve(self._mapper.of_row(LogRow(position, stream, revision, topic, bytes(state))), position)
+        entity = evolve(self._mapper.of_row(LogRow(position, stream, revision, topic, blob(state))), position)
         return Link.of(entity, position) if entity is not None else None

@@ -87,7 +87,7 @@ class Deliveries:
         beyond = parsed(after)
         with self._reading() as db:
             rows = db.all(_LETTERS.format(">"), (id, -1 if beyond is None else beyond, limit))
-            return list(self._letters(db, [DeadLetter(*row) for row in rows]))
+            return list(self._letters(db, _letters(rows)))
 
     def deadletter(self, id: str, sequence: str) -> Members | None:
         """One dead letter."""
@@ -96,7 +96,7 @@ class Deliveries:
             return None
         with self._reading() as db:
             rows = db.all(_LETTERS.format("="), (id, wanted, 1))
-            return next(self._letters(db, [DeadLetter(*row) for row in rows]), None)
+            return next(self._letters(db, _letters(rows)), None)
 
     def redeliver(self, id: str, sequence: str) -> None:
         """Nothing: who delivers follows the log, where it was recorded."""
@@ -203,6 +203,11 @@ class Deliveries:
                 create(self._url)
                 self._made = True
             yield
+
+
+def _letters(rows: Sequence[Sequence[Any]]) -> list[DeadLetter]:
+    """Those of the rows that can be read."""
+    return [DeadLetter(*row) for row in rows if state.are(row, state.LETTER)]
 
 
 def _state(subscription: Subscription, facts: Facts) -> str:

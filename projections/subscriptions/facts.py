@@ -56,8 +56,14 @@ class Facts:
 
     @classmethod
     def of(cls, text: str) -> Facts:
-        """The inverse of `json`; what another release kept and this one does not know is left out."""
-        return cls(**{name: value for name, value in orjson.loads(text).items() if name in _NAMES})
+        """The inverse of `json`; what another release kept and this one does not know is left out.
+
+        Raises: ValueError for a text that is damaged.
+        """
+        kept = orjson.loads(text)
+        if not isinstance(kept, dict):
+            raise ValueError("facts are an object")
+        return cls(**{name: value for name, value in kept.items() if name in _NAMES})
 
 
 _NAMES: Final = frozenset(each.name for each in fields(Facts))

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from commands.mapper import EventMapper
+from commands.damage import report_once
+from commands.mapper import EventMapper, UnreadableEvent, blob
 from commands.proof import LogRow
 from domain.evolve import evolve
 from domain.subscriptions.subscription import TYPE, Subscription
@@ -58,7 +59,12 @@ def history(db: Database, id: str, revision: int, until: int) -> list[Change]:
 
 def _changes(rows: Sequence[Any]) -> Iterator[Change]:
     for position, stream, revision, topic, state in rows:
-        event = _MAPPER.of_row(LogRow(position, stream, revision, topic, bytes(state)))
-        entity = evolve(event, position)
-        subscription = Subscription.of(entity, position) if entity is not None else None
+        try:
+            event = _MAPPER.of_row(LogRow(position, stream, revision, topic, blob(state)))
+            entity = evolve(event, position)
+            subscription = Subscription.of(entity, position) if entity is not None else None
+        except (UnreadableEvent, KeyError, TypeError) as error:
+            # Others are read by the same thread.
+            report_once(f"the subscription at position {position} is left as it was: {error}")
+            continue
         yield Change(event.xid.removeprefix(_STREAM), revision, position, subscription)

@@ -19,6 +19,8 @@ from projections.subscriptions.tables import LeaseTables
 
 #: Seconds to wait for another writer of a SQLite file; a long import keeps everybody from writing, and a lease as well.
 PATIENCE: Final = 0.5
+#: Seconds beyond which no process of any settings can have taken a lease.
+LONGEST: Final = 3600.0
 #: The clock that all processes share.
 _NOW: Final = {
     True: "SELECT (julianday('now') - 2440587.5) * 86400.0",
@@ -96,9 +98,10 @@ class Leases:
             self._process = uuid4().hex
         # First its own row, so that one who is late but whom nobody has missed yet keeps what it has.
         db.upsert(process, [(self._process, now + self._lease)])
-        db.run(f"DELETE FROM {process} WHERE until <= ?", (now,))
+        # Text and bytes, which only a damaged store has here, are above all numbers.
+        db.run(f"DELETE FROM {process} WHERE until <= ? OR until > ?", (now, now + max(LONGEST, self._lease)))
         db.run(f"DELETE FROM {lease} WHERE process NOT IN (SELECT process FROM {process})")
-        processes = sorted(row[0] for row in db.all(f"SELECT process FROM {process}"))
+        processes = sorted(str(row[0]) for row in db.all(f"SELECT process FROM {process}"))
         leases = dict(db.all(f"SELECT {self._tables.id}, process FROM {lease}"))
         mine = {id for id, holder in leases.items() if holder == self._process}
         free = [id for id in wanted if id not in leases and _preferred(id, processes) == self._process]

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any, Final
 
+from commands.damage import report_once
 from projections.database import Database
 from projections.subscriptions import tables
 from projections.subscriptions.facts import DeadLetter, Facts, Saved
-from projections.subscriptions.lane import Pending
+from projections.subscriptions.lane import EVERYTHING, Pending
 
 _STATES: Final = "SELECT subscription, revision, position, cursor, facts FROM delivery_state WHERE {}"
 _PENDING: Final = "SELECT subscription, lane, sequence, key, attempts, first, next FROM delivery_pending WHERE {}"
@@ -24,6 +26,7 @@ _GONE: Final = (
 #: Tables with rows of single subscriptions.
 _OWN: Final = ("delivery_state", "delivery_pending", "delivery_deadletter", "delivery_wish", "delivery_callback")
 
+Kinds = tuple[tuple[type, ...], ...]
 #: A pending event by lane and sequence.
 Stored = dict[tuple[int, int], Pending]
 
@@ -48,16 +51,44 @@ class Page:
     keys: Sequence[str] = ()
 
 
+#: The types of a state's columns and of a pending event's, and of a dead letter's: SQLite keeps any in any.
+_STATE: Final[Kinds] = ((int,), (int,), (int,), (str,))
+_WAITING: Final[Kinds] = ((int,), (str,), (int,), (int, float, NoneType), (int, float))
+LETTER: Final[Kinds] = ((int,), (str,), (str,), (str,), (int,), (int, float), (int, float))
+
+
+def are(row: Sequence[Any], kinds: Kinds) -> bool:
+    """Whether values are of their columns' types, and numbers ones that positions and times can be."""
+    return all(
+        isinstance(value, kind) and (not isinstance(value, int | float) or abs(value) < EVERYTHING)
+        for value, kind in zip(row, kinds, strict=True)
+    )
+
+
+def _saved(row: Sequence[Any]) -> Saved | None:
+    """A row of a state without its pending events; None where it cannot be read."""
+    revision, position, cursor, facts = row
+    try:
+        return Saved(revision, position, cursor, Facts.of(facts), {}) if are(row, _STATE) else None
+    except ValueError:
+        return None
+
+
 def load(db: Database, ids: Collection[str]) -> dict[str, Saved]:
-    """What is stored of subscriptions, where anything is."""
+    """What is stored of subscriptions, where anything is that can be read."""
     among, listed = db.named("subscription"), db.listed(ids)
-    found = {
-        id: Saved(revision, position, cursor, Facts.of(facts), {})
-        for id, revision, position, cursor, facts in db.all(_STATES.format(among), (listed,))
-    }
-    for id, lane, *rest in db.all(_PENDING.format(among), (listed,)):
-        if id in found:
-            found[id].pending.setdefault(lane, []).append(Pending(*rest))
+    found: dict[str, Saved] = {}
+    for id, *row in db.all(_STATES.format(among), (listed,)):
+        if (saved := _saved(row)) is not None:
+            found[id] = saved
+        else:
+            report_once(f"the state of the subscription {id} cannot be read, its deliveries begin again")
+    for id, lane, *row in db.all(_PENDING.format(among), (listed,)):
+        if id in found and are(row, _WAITING) and lane in range(3):
+            found[id].pending.setdefault(lane, []).append(Pending(*row))
+        elif id in found:
+            report_once(f"what waits for the subscription {id} cannot be read, its deliveries begin again")
+            del found[id]
     return found
 
 
@@ -93,7 +124,7 @@ def sweep(db: Database, now: float, kept: float) -> None:
     """
     db.run("DELETE FROM delivery_deadletter WHERE last < ?", (now - kept,))
     db.run("DELETE FROM delivery_callback WHERE until < ?", (now,))
-    if gone := [row[0] for row in db.all(_GONE)]:
+    if gone := [row[0] for row in db.all(_GONE) if isinstance(row[0], str)]:
         forget(db, gone)
 
 
@@ -104,7 +135,7 @@ def wishes(db: Database, ids: Collection[str]) -> list[tuple[str, str, str]]:
     among, listed = db.named("subscription"), db.listed(ids)
     found = db.all(f"SELECT subscription, name, value FROM delivery_wish WHERE {among}", (listed,))
     _delete(db, tables.wish, [row[:2] for row in found])
-    return [(id, name, value) for id, name, value in found]
+    return [(id, name, value) for id, name, value in found if isinstance(value, str)]
 
 
 def _changed(page: Page) -> Iterable[tuple[Any, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from commands.mapper import EventMapper
+from commands.mapper import EventMapper, blob
 from commands.proof import LogRow
 from commands.secrets import Vault
 from domain.evolve import evolve
@@ -79,7 +79,7 @@ class Stored:
 
     def _subscription(self, row: Sequence[Any]) -> Subscription | None:
         position, stream, revision, topic, state = row
-        event = self._mapper.of_row(LogRow(position, stream, revision, topic, bytes(state)))
+        event = self._mapper.of_row(LogRow(position, stream, revision, topic, blob(state)))
         entity = evolve(event, position)
         return Subscription.of(entity, position) if entity is not None else None
 
@@ -87,4 +87,4 @@ class Stored:
 def revealed(db: Database, vault: Vault, secret: Secret) -> str | None:
     """A secret value; None where it is destroyed or no key opens it."""
     row = db.one(_SECRET, (secret.reference, secret.owner, secret.name))
-    return vault.opened(secret, bytes(row[0]), bytes(row[1])) if row else None
+    return vault.opened(secret, blob(row[0]), blob(row[1])) if row else None

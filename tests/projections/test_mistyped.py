@@ -1,0 +1,216 @@
+"""A value of another type in any column: it is found, or answered with an error, and nobody hangs.
+
+SQLite keeps values of any type in any column, so damage of a page, or a tool that meant well, leaves such rows.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import islice, product
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from sqlalchemy import Table
+
+from api.console.outcome import outcome
+from commands import tables as written
+from commands.log import Store
+from commands.verify import verify, verify_rows
+from projections.entities.tables import tables
+from projections.entities.verify import verify_times
+from projections.entities.verify_index import verify_index
+from projections.positions import POSITIONS
+from projections.replication import tables as replication
+from projections.replication.older.sent import Sent
+from projections.replication.states import States
+from projections.subscriptions import state
+from projections.subscriptions import tables as deliveries
+from projections.subscriptions.known import changes, living
+from projections.subscriptions.leases import Leases
+from projections.subscriptions.store import Books, create
+from tests.api.conftest import create as new
+from tests.api.conftest import serving
+from tests.api.subscribing import TOKENS
+
+MODEL: Final[dict[str, Any]] = {
+    "groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file"}}}},
+}
+ROOT: Final = {"authorization": "Bearer root"}
+SETTINGS: Final[dict[str, Any]] = {"tokens": TOKENS, "sinks_plaintext": True, "sinks_allow": "127.0.0.1:9"}
+SUBSCRIPTION: Final = {"sink": "http://127.0.0.1:9/in", "protocol": "HTTP"}
+LINK: Final = {"url": "http://127.0.0.1:9/", "enabled": False}
+LOG: Final = tuple(written.METADATA.sorted_tables)
+MODELS: Final = (*tables(), POSITIONS)
+STATES: Final = (*deliveries.METADATA.sorted_tables, *replication.METADATA.sorted_tables)
+#: What stands in a column instead.
+OTHERS: Final = (None, b"\xff\x00", "text \u00e9", 2**63 - 1, 0.5)
+#: Stands for the id that the server gives to the subscription.
+SUB: Final = "ID"
+PATHS: Final = (
+    *("/export", "/dirs/d/files?inline=versions", "/dirs/d/files/f", "/dirs/d/files/f$details"),
+    *("/dirs/d/files?filter=name=n", "/dirs/d/files?sort=name", "/dirs/d/files/f$details?asof=6", "/-/readyz"),
+    *("/-/log", "/-/log/head", "/-/events", "/-/history/dirs/d", "/-/interactions", "/-/hash", "/subscriptions"),
+    *(f"/subscriptions/{SUB}/status", f"/subscriptions/{SUB}/deadletters", "/-/links", "/-/metrics"),
+)
+ROWS: Final[dict[Table, dict[str, Any]]] = {
+    deliveries.state: {"subscription": SUB, "revision": 1, "position": 1, "cursor": 1, "facts": "{}"},
+    deliveries.pending: {
+        **{"subscription": SUB, "lane": 0, "sequence": 5, "key": "/dirs/d"},
+        **{"attempts": 1, "first": 1.0, "next": 2.0},
+    },
+    deliveries.deadletter: {
+        **{"subscription": SUB, "sequence": 5, "reason": "status", "code": "500", "message": "m"},
+        **{"attempts": 1, "first": 1.0, "last": 9e9},
+    },
+    deliveries.wish: {"subscription": SUB, "name": "consent", "value": "10"},
+    deliveries.callback: {"digest": "d", "subscription": SUB, "until": 1.0},
+    deliveries.LEASES.process: {"process": "p", "until": 1.0},
+    deliveries.LEASES.lease: {"subscription": SUB, "process": "p"},
+    replication.state: {"link": "l", "cursor": 1, "facts": "{}"},
+    replication.sent: {"link": "l", "key": "!dirs!d", "digest": "x", "own": 1, "place": "/p"},
+    replication.heard: {"link": "l", "subject": "/dirs/d"},
+    replication.LEASES.process: {"process": "p", "until": 1.0},
+    replication.LEASES.lease: {"link": "l", "process": "p"},
+}
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with rows in all tables, called after its subscription."""
+    file = tmp_path_factory.mktemp("sound") / "annals.db"
+    url = f"sqlite:///{file}"
+    new(url, MODEL)
+    with serving(url, **SETTINGS) as api:
+        api.done("PUT", "/dirs/d/files/f", b"document", **ROOT)
+        api.done("PATCH", "/dirs/d/files/f$details", {"name": "n"}, **ROOT)
+        api.done("PUT", "/dirs/d/files/gone", b"other", **ROOT)
+        api.done("DELETE", "/dirs/d/files/gone", **ROOT)
+        subscription = api.done("POST", "/subscriptions", SUBSCRIPTION, **ROOT).json()["id"]
+        api.done("PUT", "/-/links/l", LINK, **ROOT)
+    create(url)
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("INSERT INTO secret VALUES ('r', '/subscriptions/sub', 'n', x'00', x'00')")
+        connection.execute("INSERT INTO published VALUES ('!dirs!d!files!f!versions!1', 1, '/x', 1, 'i', 'u', 1, 2, 3)")
+        for table, row in ROWS.items():
+            names = ", ".join(row)
+            marks = ", ".join("?" for _ in row)
+            connection.execute(
+                f"INSERT OR REPLACE INTO {table.name} ({names}) VALUES ({marks})",
+                [subscription if value == SUB else value for value in row.values()],
+            )
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return file.rename(file.with_name(subscription))
+
+
+def damaged(file: Path, table: Table, sound: Path | None = None) -> Iterator[tuple[str, Any]]:
+    """Puts another value into each column of a row of a table in turn; the file is so while it is iterated.
+
+    sound: what the file is a copy of, where it is to be one again each time.
+    """
+    key = next(iter(table.primary_key)).name
+    half = f"(SELECT count(*) / 2 FROM {table.name})"
+    row = f"{key} = (SELECT {key} FROM {table.name} ORDER BY {key} LIMIT 1 OFFSET {half})"
+    for column, other in product((column.name for column in table.columns), OTHERS):
+        if sound is not None:
+            for left in file.parent.glob(f"{file.name}-*"):
+                left.unlink()
+            shutil.copy(sound, file)
+        with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+            [(value,)] = connection.execute(f"SELECT {column} FROM {table.name} WHERE {row} LIMIT 1")
+            change = f"UPDATE {table.name} SET {column} = ? WHERE {column} IS ?"
+            try:
+                connection.execute(f"{change} AND {row}", (other, value))
+            except sqlite3.IntegrityError:
+                continue  # a NULL, a number of a row, or a value that another row has
+        yield column, other
+        if sound is None:
+            with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+                connection.execute(change, (value, other))
+
+
+@pytest.fixture
+def file(sound: Path, tmp_path: Path) -> Path:
+    """A copy of the file."""
+    return Path(shutil.copy(sound, tmp_path / sound.name))
+
+
+@pytest.mark.parametrize("table", [*LOG, *MODELS], ids=str)
+def test_a_proof_of_the_log_ends(sound: Path, file: Path, table: Table) -> None:
+    # Proof: what is of another type is found where the proof covers it, and no value keeps it from ending
+    for place, other in damaged(file, table, sound):
+        store = Store(f"sqlite:///{file}")
+        try:
+            found = [*verify(store), *verify_rows(store), *verify_times(store), *verify_index(store)]
+        finally:
+            store.close()
+        unproved = table in (written.secret, written.store, POSITIONS) or (table is tables().published)
+        assert found or unproved or other is None, (place, other)
+
+
+@pytest.mark.parametrize("table", [*LOG, *MODELS, *STATES], ids=str)
+def test_reads_are_answered(file: Path, table: Table) -> None:
+    # ERR-1: with what is there, or with an error; the next request is answered again
+    with serving(f"sqlite:///{file}", **SETTINGS) as api:
+        # One value for each column, each of the kinds in turn: a proof has met all of them.
+        for place, other in islice(damaged(file, table), 0, None, len(OTHERS) - 1):
+            asked = [path.replace(SUB, file.name) for path in PATHS]
+            statuses = {path: api.send("GET", path, **ROOT).status_code for path in asked}
+            assert set(statuses.values()) <= {200, 400, 404, 500, 503}, (place, other, statuses)
+            assert api.get("/-/livez") == {"status": "ok"}
+
+
+@pytest.mark.parametrize("table", [*LOG, *MODELS, *STATES], ids=str)
+def test_a_start_says_what_is_wrong(sound: Path, file: Path, table: Table) -> None:
+    # a server starts, or says in one line why it does not
+    for place, other in islice(damaged(file, table, sound), 0, None, len(OTHERS) + 1):
+        try:
+            with serving(f"sqlite:///{file}", **SETTINGS) as api:
+                api.send("GET", "/", **ROOT)
+        except Exception as error:
+            assert outcome(error) is not None or isinstance(error, RuntimeError), (place, other, error)
+
+
+@pytest.mark.parametrize("table", [*STATES, written.log, written.head], ids=str)
+def test_what_runs_for_others_goes_on(sound: Path, file: Path, table: Table) -> None:
+    # SUB-805: one damaged row stops no thread that works for other subscriptions and links
+    url = f"sqlite:///{file}"
+    for place, other in islice(damaged(file, table, sound), 0, None, 2):
+        _deliver(url, file.name, (place, other))
+        _replicate(url)
+
+
+def _deliver(url: str, damaged: str, place: Any) -> None:
+    books, leases = Books(url), Leases(url, 15.0, deliveries.LEASES)
+    with books.writing() as db:
+        db.run("INSERT OR REPLACE INTO delivery_state VALUES ('fine', 1, 2, 3, '{}')")
+        db.run("INSERT OR REPLACE INTO delivery_wish VALUES ('fine', 'consent', '')")
+        saved = state.load(db, [damaged, "fine"])
+        assert saved["fine"].cursor == 3, place
+        assert ("fine", "consent", "") in state.wishes(db, [damaged, "fine"]), place
+        living(db), changes(db, 0, 1000)
+        state.sweep(db, 1e10, 1.0)
+    held = leases.beat([damaged, "fine"])
+    assert held is not None and {damaged, "fine"} <= held.held, place
+    leases.end()
+    books.close()
+
+
+def _replicate(url: str) -> None:
+    states, leases = States(url), Leases(url, 15.0, replication.LEASES)
+    states.note("fine", 7, error="e")
+    assert states.read("fine").cursor == 7
+    for link in ("l", "fine"):
+        states.read(link)
+        states.note(link, head=1)
+        states.hear(link, ["/dirs/d"])
+        assert "/dirs/d" in states.taken(link)
+        Sent(link, states).one("/dirs/d")
+        Sent(link, states).below("/")
+    held = leases.beat(["l", "fine"])
+    assert held is not None and {"l", "fine"} <= held.held
+    leases.end()
+    states.close()
