@@ -54,4 +54,7 @@ def edge(logs: Logs, after: int, limit: int) -> int:
 
 def _events(logs: Logs, after: int, last: int) -> Iterator[LogRow]:
     for start in range(after + 1, last + 1, TOGETHER):
-        yield from list(logs().events(start, min(start + TOGETHER - 1, last)))
+        page = list(logs().events(start, min(start + TOGETHER - 1, last)))
+        if not page:  # a damaged interaction says that it ends where the log does not go
+            return
+        yield from page
