@@ -17,6 +17,7 @@ from api.cors import Cors
 from api.feeds.delivery import Feeds
 from api.feeds.following import Following
 from api.front import Front, Manners, Place
+from api.hosts import Hosts
 from api.jwt import Claims, IssuedTokens, Keys
 from api.jwt_keys import is_url
 from api.links.canonical import Copies
@@ -100,9 +101,9 @@ def create_app(
     gate = Everybody(caller) if caller else Gate(*_tokens(settings))
     metrics, following = Metrics(OWN), Following()
     observers = Observers(metrics, following)
-    manners = Manners(
-        settings.public_url, Proxies(settings.trusted_proxies), gate, Cors(settings.cors_origins), metrics
-    )
+    hosts = Hosts(None if caller else settings.own_hosts)
+    proxies, cors = Proxies(settings.trusted_proxies), Cors(settings.cors_origins)
+    manners = Manners(settings.public_url, proxies, gate, cors, metrics, hosts)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -130,14 +131,14 @@ def create_app(
         own = {
             **_own_places(registry, metrics),
             **_messages(registry, settings.max_body),
-            CHECK: Place(Check(registry, settings.max_body)),
+            CHECK: Place(Check(registry, settings.max_body), documents=True),
             **_history(registry, feeds, families),
             LOG: Place(LogFeed(feeds, replication.upstream)),
             LINKS: Place(Links(LinkParts(registry, replication, copies.changed), gate), open=True),
             PREVIEWS: Place(Previews(parts, gate, families), open=True),
         }
         most = min(settings.compat_body, settings.max_body)
-        compat = Place(Compat(registry, most, settings.inbound))
+        compat = Place(Compat(registry, most, settings.inbound), documents=True)
         trees = {SUBSCRIPTIONS: Place(Subscriptions(parts)), COMPAT: compat}
         mounts = Mounts(settings.compat_hosts, xregistry.is_free)
         front = Front(xregistry, own, ALIASES, fixed, manners, trees, mounts.mounted, registry.store.damage)
@@ -170,8 +171,8 @@ def _own_places(registry: Registry, metrics: Metrics) -> Mapping[str, Place]:
     """What answers below `/-/` about the server and its documents."""
     health, described = Health(registry), Described(registry)
     return {
-        LIVEZ: Place(health, open=True, leaf=True),
-        READYZ: Place(health, open=True, leaf=True),
+        LIVEZ: Place(health, open=True, leaf=True, any_host=True),
+        READYZ: Place(health, open=True, leaf=True, any_host=True),
         METRICS: Place(Measured(metrics), leaf=True),
         OPENAPI: Place(described, leaf=True),
         DOCS: Place(described, leaf=True),

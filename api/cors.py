@@ -45,6 +45,14 @@ class Cors:
             return answer
         return replace(answer, headers=[*answer.headers, *self._headers(request.header(b"origin"))])
 
+    def may_write(self, origin: str | None, credential: bool) -> bool:
+        """Whether a page of an origin that is not this server's may change something.
+
+        credential: whether the request has one that browsers do not send by themselves; where all origins are allowed,
+        a change needs it.
+        """
+        return (origin is not None and origin in self._origins) or (ANY in self._origins and credential)
+
     def _headers(self, origin: str | None) -> Headers:
         if ANY in self._origins:
             return [(b"access-control-allow-origin", b"*"), _EXPOSED]

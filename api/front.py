@@ -18,6 +18,8 @@ from api.answer import Answer, gathered, send_answer
 from api.callers import CHALLENGE, INVALID, Gate
 from api.compression import compressed
 from api.cors import Cors
+from api.cross_origin import check_form, check_origin
+from api.hosts import Hosts
 from api.limits import check_path
 from api.metrics import Metrics
 from api.observe import answered, failed, started
@@ -53,11 +55,17 @@ class Main(Surface, Protocol):
 
 
 class Place(NamedTuple):
-    """A path that has a surface of its own. open: callers that nobody knows are answered. leaf: nothing is below it."""
+    """A path that has a surface of its own.
+
+    open: callers that nobody knows are answered. leaf: nothing is below it. any_host: it answers under any host name.
+    documents: it takes documents, of any media type.
+    """
 
     surface: Surface
     open: bool = False
     leaf: bool = False
+    any_host: bool = False
+    documents: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,7 @@ class Manners:
     gate: Gate
     cors: Cors
     metrics: Metrics
+    hosts: Hosts
 
 
 def _unmounted(request: Request, host: str) -> Request:
@@ -108,9 +117,10 @@ class Front:
             await send({"type": "websocket.close"})
             return
         since = started()
-        request = self._request(scope)
+        host = host_of(scope, self._manners.proxies)
+        request = self._request(scope, host)
         try:
-            answer = await self._finished(await self._guarded(request, receive), request)
+            answer = await self._finished(await self._guarded(request, host, scope, receive), request)
         except Disconnected:
             return
         try:
@@ -126,23 +136,23 @@ class Front:
 
     def refuse(self, problem: Problem, scope: Scope) -> Answer:
         """The answer to a request that the server refuses before it is complete. scope: what is known of it."""
-        since, request = started(), self._request(scope)
+        since, request = started(), self._request(scope, host_of(scope, self._manners.proxies))
         answer = self._manners.cors.allowed(problem_answer(problem, request), request)
         self._manners.metrics.answered(request, answer.status, since)
         answered(request, answer.status, since)
         return answer
 
-    def _request(self, scope: Scope) -> Request:
-        proxies = self._manners.proxies
-        request = request_of(scope, self._manners.public_url, proxies)
+    def _request(self, scope: Scope, host: str) -> Request:
+        request = request_of(scope, self._manners.public_url, self._manners.proxies)
         try:
-            return self._mounted(request, host_of(scope, proxies))
+            return self._mounted(request, host)
         except Exception:  # the model cannot be read: what comes next fails too, and says so
             return request
 
-    async def _guarded(self, request: Request, receive: Receive) -> Answer:
+    async def _guarded(self, request: Request, host: str, scope: Scope, receive: Receive) -> Answer:
         """The answer, whatever happens. Raises: Disconnected."""
         try:
+            self._check_sender(request, host, scope)
             return await self._answer(request, receive)
         except conditional.Unchanged as unchanged:
             return conditional.not_modified(request, unchanged)
@@ -166,6 +176,15 @@ class Front:
             said = outage(error)
             return problem_answer(StoreUnavailable(error_detail=said) if said else problems.ServerError(), request)
 
+    def _check_sender(self, request: Request, host: str, scope: Scope) -> None:
+        """Raises: MisdirectedRequest, BadRequest or CrossOrigin for what a page elsewhere may have had sent."""
+        try:
+            self._manners.hosts.check(host, scope)
+        except Problem:
+            if not self._place(request.segments).any_host:
+                raise
+        check_origin(request, host, self._manners.cors)
+
     async def _answer(self, request: Request, receive: Receive) -> Answer:
         if (preflight := self._manners.cors.preflight(request)) is not None:
             return preflight
@@ -174,6 +193,8 @@ class Front:
         if not place.open:
             caller = await self._manners.gate.caller(request)
             request = request if caller is request.caller else replace(request, caller=caller)
+        if not place.documents:
+            check_form(request)
         answer = await place.surface.answer(request, receive)
         return answer if request.method == "HEAD" else await gathered(answer)
 
@@ -190,7 +211,7 @@ class Front:
             return self._trees[segments[0]]
         if len(segments) == 1 and segments[0] in self._aliases and self._main.is_free(segments[0]):
             return self._own[segments[0]]
-        return Place(self._main)
+        return Place(self._main, documents=True)
 
     async def _finished(self, answer: Answer, request: Request) -> Answer:
         """The answer as it leaves. To a HEAD there is nothing to compress."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from api.cross_origin import check_form
 from api.definitions import Definitions
 from api.flags import Flags
 from api.headers import PREFIX, xregistry_headers
@@ -23,8 +24,11 @@ _VERSIONED: Final = frozenset((Kind.RESOURCES, Kind.RESOURCE, Kind.META, Kind.VE
 def parse_command(request: Request, target: Target, flags: Flags, definitions: Definitions, body: bytes) -> Command:
     """The command of a PUT, PATCH, POST or DELETE.
 
-    Raises: MissingBody, ParsingData, ExtraXregistryHeader, HeaderError, InvalidAttribute, BadRequest.
+    Raises: MissingBody, ParsingData, ExtraXregistryHeader, HeaderError, InvalidAttribute, BadRequest,
+    UnsupportedMediaType.
     """
+    if not target.document:
+        check_form(request)
     if request.method == "DELETE":
         return _delete(target, flags, body)
     if target.document:

@@ -16,6 +16,7 @@ from sqlalchemy.exc import ArgumentError
 from api import callers, cors, jsonfiles, proxies
 from api.compat.mounts import hosts_of
 from api.connection_limits import ConnectionLimits, HeadLimits
+from api.hosts import listed as host_names
 from api.jwt_keys import is_url
 from api.limits import MAX_BODY
 from api.links.declared import declared
@@ -137,6 +138,9 @@ class Settings(BaseSettings):
     trusted_proxies: Annotated[str | None, _parsed(proxies.networks)] = Field(
         None, description="addresses and networks of proxies whose forwarded headers are believed, with commas"
     )
+    hosts: Annotated[str | None, _parsed(host_names)] = Field(
+        None, description="further host names of the server, with commas: names, *.example.com, or * for all"
+    )
     registries: Annotated[str | None, _parsed(_urls)] = Field(
         None, description="URLs of further registries that discovery names, with commas"
     )
@@ -248,6 +252,14 @@ class Settings(BaseSettings):
     def compat_hosts(self) -> dict[str, Family]:
         """The older APIs by the host names that are theirs alone."""
         return hosts_of(_hosts(self.compat_schemaregistry_hosts or ""), _hosts(self.compat_messagecatalog_hosts or ""))
+
+    @property
+    def own_hosts(self) -> tuple[str, ...] | None:
+        """The names under which the server is asked, None where any will do (ACC-87)."""
+        checked = self.hosts or self.public_url or not (self.tokens or self.jwt_keys)
+        public = urlsplit(self.public_url or "").hostname
+        own = (name for name in (self.host, public) if name)
+        return (*own, *self.compat_hosts, *host_names(self.hosts or "")) if checked else None
 
     @property
     def other_registries(self) -> tuple[str, ...]:

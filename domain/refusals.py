@@ -36,6 +36,28 @@ class Forbidden(Refusal):
     title = 'The caller "<caller>" is not allowed to do this: <subject>.'
 
 
+class CrossOrigin(Refusal):
+    """`cross_origin`, HTTP 403: a browser sends a write of a page of another origin."""
+
+    name = "cross_origin"
+    status = 403
+    title = (
+        'For "<subject>", a page of another origin, "<origin>", asks for a change. Pages that may do this are those of '
+        "the origins in ANNALS_CORS_ORIGINS; where that is *, their changes need the header Authorization."
+    )
+
+
+class MisdirectedRequest(Refusal):
+    """`misdirected_request`, HTTP 421: the request is for a host that is not this server."""
+
+    name = "misdirected_request"
+    status = 421
+    title = (
+        'For "<subject>", the request is for the host "<host>", which is not known as a name of this server. If it is '
+        "one, add it to the setting ANNALS_HOSTS."
+    )
+
+
 class NotAcceptable(Refusal):
     """`not_acceptable`, HTTP 406: the answer has none of the forms that the client takes."""
 

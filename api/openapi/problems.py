@@ -30,9 +30,7 @@ OWN: Final = "OwnProblem"
 #: Headers that a status asks for.
 _DEMANDED: Final[dict[int, str]] = {HTTPStatus.UNAUTHORIZED: "WWW-Authenticate", HTTPStatus.METHOD_NOT_ALLOWED: "Allow"}
 #: Statuses with which the paths of the registry itself refuse nothing.
-_ELSEWHERE: Final = frozenset(
-    (HTTPStatus.CONFLICT, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY)
-)
+_ELSEWHERE: Final = frozenset((HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY))
 _STRING: Final[Schema] = {"type": "string"}
 _MEMBERS: Final[dict[str, Schema]] = {
     "type": {"type": "string", "format": "uri"},

@@ -12,6 +12,7 @@ from api.compat.description import description
 from api.compat.paths import Kind, Target, locate
 from api.compat.reading import Reading
 from api.compat.writing import Writing
+from api.cross_origin import check_form
 from api.moments import Moments
 from api.problem import COMPAT, root_link
 from api.request import Request
@@ -52,6 +53,8 @@ class Compat:
             raise problems.NotAvailable("/entities")
         if request.reads:
             return await self._reading.answer(request, target)
+        if target.kind is not Kind.CHILD:
+            check_form(request)
         return await self._writing.answer(request, target, receive)
 
 

@@ -57,7 +57,7 @@ class Api:
         **options: Any,
     ) -> None:
         self.ids = (f"{ids}{number}" for number in count(1))
-        settings = Settings(database=database, public_url=public_url, registryid="reg", **options)
+        settings = Settings(database=database, public_url=public_url, registryid="reg", **{"hosts": "h", **options})
         self.app = create_app(
             settings,
             clock=lambda: datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),

@@ -21,7 +21,7 @@ class Answer(NamedTuple):
 def request(method: str, path: str | bytes, body: bytes = b"", *headers: bytes) -> bytes:
     """The bytes of a request that is right but for what is put into it."""
     target = path.encode() if isinstance(path, str) else path
-    given = [b"Host: registry", b"Connection: close", *headers]
+    given = [b"Host: 127.0.0.1", b"Connection: close", *headers]
     if body and not any(header.lower().startswith(b"transfer-encoding") for header in headers):
         given.append(b"Content-Length: %d" % len(body))
     return CRLF.join([b"%s %s HTTP/1.1" % (method.encode(), target), *given, b"", body])

@@ -125,7 +125,7 @@ def test_a_server_ends_while_a_push_has_stopped_short(tmp_path: Path) -> None:
         a.fill(3, 4)
         b.link("in", a.url, mode="receive")
         body = lines(a)
-        begun = f"POST /-/links/in/log HTTP/1.1\r\nHost: b\r\nAuthorization: Bearer {TOKEN}\r\n"
+        begun = f"POST /-/links/in/log HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n"
         length = f"Content-Type: application/x-ndjson\r\nContent-Length: {len(body)}\r\n\r\n"
         with socket.create_connection(("127.0.0.1", b.port)) as sender:
             sender.sendall((begun + length).encode() + body[:-9])

@@ -109,7 +109,7 @@ class Registry:
 async def serving(database: str, model: Mapping[str, Any] | None = None) -> AsyncIterator[Registry]:
     """The registry of a database at midnight, with a model of its own if one is given (that is a second epoch)."""
     moment, engine = Moment(), _engine(database)
-    settings = Settings(database=database, public_url=BASE, registryid=REGISTRYID)
+    settings = Settings(database=database, public_url=BASE, registryid=REGISTRYID, hosts="elsewhere.example")
     app = create_app(settings, clock=moment.clock, new_id=moment.new_id, new_salt=lambda: "salt")
     try:
         async with app.router.lifespan_context(app):
