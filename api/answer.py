@@ -16,8 +16,6 @@ NO_HEADERS: Final[Headers] = []
 #: Statuses whose answers have no body, and so no length.
 BODILESS: Final = (204, 304)
 JSON: Final = (b"content-type", b"application/json; charset=utf-8")
-#: A browser takes a document for what its owner says that it is, not for what it looks like.
-NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
 
 
 class Compressor(Protocol):
@@ -60,22 +58,27 @@ async def gathered(answer: Answer) -> Answer:
     return Answer(answer.status, answer.headers, answer.body, ahead=(first, second))
 
 
-async def send_answer(answer: Answer, receive: Receive, send: Send, head: bool = False) -> None:
-    """Sends an answer; to a HEAD request (`head`) all but the body. One whose client has gone is not finished."""
+async def send_answer(
+    answer: Answer, receive: Receive, send: Send, head: bool = False, also: Headers = NO_HEADERS
+) -> None:
+    """Sends an answer; to a HEAD request (`head`) all but the body. One whose client has gone is not finished.
+
+    also: headers besides those of the answer.
+    """
     if isinstance(answer.body, bytes):
-        await _send_whole(answer, answer.body, send, head)
+        await _send_whole(answer, answer.body, send, head, also)
         return
     async with aclosing(answer.body) as chunks:
-        await send(_start(answer.status, answer.headers))
+        await send(_start(answer.status, answer.headers + also))
         if head or await _send_chunks(answer, chunks, receive, send):
             await send(_part(answer.compressor.flush() if answer.compressor and not head else b"", more=False))
 
 
-async def _send_whole(answer: Answer, body: bytes, send: Send, head: bool) -> None:
+async def _send_whole(answer: Answer, body: bytes, send: Send, head: bool, also: Headers) -> None:
     length = (
         [] if answer.status in BODILESS else [(b"content-length", b"%d" % (sum(map(len, answer.ahead)) + len(body)))]
     )
-    await send(_start(answer.status, answer.headers + length))
+    await send(_start(answer.status, answer.headers + length + also))
     for part in () if head else answer.ahead:
         await send(_part(part, more=True))
     await send(_part(b"" if head else body, more=False))

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 from starlette.types import Receive, Scope, Send
 
 from api import conditional
-from api.answer import Answer, gathered, send_answer
+from api.answer import Answer, Headers, gathered, send_answer
 from api.callers import CHALLENGE, INVALID, Gate
 from api.compression import compressed
 from api.cors import Cors
@@ -27,6 +27,7 @@ from api.problem import OWN, problem_answer
 from api.proxies import Proxies
 from api.request import Disconnected, Request, host_of, request_of
 from api.rules import NotAllowed
+from api.stored_content import check_destination
 from commands.damage import DamageMonitor
 from commands.outages import outage
 from domain import problems
@@ -35,6 +36,10 @@ from domain.refusals import StoreUnavailable, Unauthorized
 from projections.entities.query import MissingDocument
 
 _STOPPING: Final = "the server is being stopped; the log says whether a write was carried out"
+
+#: A browser takes an answer for what its owner says that it is, not for what it looks like.
+_WITHOUT_TLS: Final[Headers] = [(b"x-content-type-options", b"nosniff")]
+_WITH_TLS: Final[Headers] = [*_WITHOUT_TLS, (b"strict-transport-security", b"max-age=31536000")]
 
 
 class Surface(Protocol):
@@ -124,7 +129,7 @@ class Front:
         except Disconnected:
             return
         try:
-            await send_answer(answer, receive, send, head=request.method == "HEAD")
+            await send_answer(answer, receive, send, request.method == "HEAD", _always(request))
         except Exception as error:
             # The status is out already; a connection cut short is the only way left to say that this is no answer.
             if self._damage.note(error):
@@ -138,6 +143,7 @@ class Front:
         """The answer to a request that the server refuses before it is complete. scope: what is known of it."""
         since, request = started(), self._request(scope, host_of(scope, self._manners.proxies))
         answer = self._manners.cors.allowed(problem_answer(problem, request), request)
+        answer = replace(answer, headers=[*answer.headers, *_always(request)])
         self._manners.metrics.answered(request, answer.status, since)
         answered(request, answer.status, since)
         return answer
@@ -184,6 +190,7 @@ class Front:
             if not self._place(request.segments).any_host:
                 raise
         check_origin(request, host, self._manners.cors)
+        check_destination(request)
 
     async def _answer(self, request: Request, receive: Receive) -> Answer:
         if (preflight := self._manners.cors.preflight(request)) is not None:
@@ -217,6 +224,11 @@ class Front:
         """The answer as it leaves. To a HEAD there is nothing to compress."""
         accepted = request.header(b"accept-encoding") if request.method != "HEAD" else None
         return self._manners.cors.allowed(await compressed(answer, accepted), request)
+
+
+def _always(request: Request) -> Headers:
+    """The headers that all answers have (ACC-100)."""
+    return _WITH_TLS if request.base.startswith("https:") else _WITHOUT_TLS
 
 
 def _challenged(answer: Answer, request: Request) -> Answer:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from api.answer import JSON, NO_HEADERS, NOSNIFF, Answer, Headers
+from api.answer import JSON, NO_HEADERS, Answer, Headers
 from api.asof import linked, parameter
 from api.definitions import Definitions
 from api.documents import Documents
@@ -24,8 +24,9 @@ from api.problem import root_link
 from api.render import Ahead, Entity, Look, Renderer
 from api.shortself import shortself
 from api.splices import Texts, all_versions
+from api.stored_content import POLICY, location
 from domain import xid as xids
-from domain.headervalues import encode, encode_text
+from domain.headervalues import encode
 from domain.jsontext import Json, loads_own
 from domain.model import ResourceType
 from projections.entities.rows import Row
@@ -129,9 +130,9 @@ def document_answer(shown: Shown, base: str, documents: Documents, also: Headers
     if shown.created and found.versionid:
         headers = [_content_location(shown, base, row.xid, found.versionid), *headers[1:]]
     if found.elsewhere is not None:
-        return Answer(303, [root_link(base), *headers, (b"location", found.elsewhere)])
+        return Answer(303, [root_link(base), *headers, *location(found.elsewhere)])
     document = documents(row.document) if row.document else b""
-    return Answer(200, [root_link(base), NOSNIFF, *headers, *also], document, as_stored=True)
+    return Answer(200, [root_link(base), POLICY, *headers, *also], document, as_stored=True)
 
 
 class _Metadata(NamedTuple):
@@ -142,7 +143,7 @@ class _Metadata(NamedTuple):
 
     headers: Headers
     versionid: str
-    elsewhere: bytes | None
+    elsewhere: str | None
 
 
 @lru_cache(maxsize=2048)
@@ -159,7 +160,7 @@ def _metadata(types: HeaderTypes, resource: bool, row: Row, base: str, short: bo
     return _Metadata(
         [*located, *contenttype_headers(own), *types.headers(own), (b"content-disposition", _name(row))],
         versionid,
-        None if elsewhere is None else encode_text(elsewhere).encode(),
+        None if elsewhere is None else str(elsewhere),
     )
 
 

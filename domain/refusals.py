@@ -47,6 +47,14 @@ class CrossOrigin(Refusal):
     )
 
 
+class ForbiddenDestination(Refusal):
+    """`forbidden_destination`, HTTP 403: a page would run or embed what is stored."""
+
+    name = "forbidden_destination"
+    status = 403
+    title = 'For "<subject>", a browser asks for what a page is to use as "<destination>"; nothing here is for that.'
+
+
 class MisdirectedRequest(Refusal):
     """`misdirected_request`, HTTP 421: the request is for a host that is not this server."""
 

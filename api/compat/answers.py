@@ -6,7 +6,6 @@ Rules LEG-203, LEG-301, LEG-302, LEG-503, LEG-511, LEG-521 to LEG-525, LEG-1106,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, Final
 
 from api.answer import JSON, Answer, Headers
@@ -14,18 +13,15 @@ from api.compat.urls import lookup_url, version_url
 from api.conditional import REVALIDATED
 from api.problem import root_link
 from api.request import Request
+from api.stored_content import POLICY, attached, location
 from domain.compat.ids import segment
 from domain.headervalues import encode, encode_text
 from domain.jsontext import dumps
 from projections.compat_definitions import Definition
 
-#: What browsers would run as a page of this server.
-_ACTIVE: Final = frozenset(("text/html", "application/xhtml+xml", "image/svg+xml"))
 #: What a header can hold, a character for each byte.
 _HEADER: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*\Z")
 _UNTYPED: Final = b"application/octet-stream"
-#: What came from a client is never run, whatever it says that it is (LEG-525).
-_HARMLESS: Final = ((b"x-content-type-options", b"nosniff"), (b"content-security-policy", b"sandbox"))
 
 
 def json_answer(request: Request, status: int, body: Any, headers: Headers | None = None) -> Answer:
@@ -43,8 +39,9 @@ def document_answer(definition: Definition, request: Request, moment: str) -> An
     attributes = attribute_headers(definition, request.base, moment)
     place = version_place(definition, request.base, moment)
     if definition.elsewhere is not None:
-        location = (b"location", encode_text(definition.elsewhere).encode())
-        return Answer(303, [root_link(request.base), location, (b"content-location", place), *attributes])
+        return Answer(
+            303, [root_link(request.base), *location(definition.elsewhere), (b"content-location", place), *attributes]
+        )
     headers = [
         (b"content-type", media_type(definition.contenttype)),
         root_link(request.base),
@@ -52,17 +49,17 @@ def document_answer(definition: Definition, request: Request, moment: str) -> An
         *attributes,
         (b"etag", definition.tag),
         REVALIDATED,
-        *_HARMLESS,
-        *_attached(definition.contenttype),
+        POLICY,
+        *attached(definition.contenttype),
     ]
     return Answer(200, headers, definition.content, as_stored=True)
 
 
 def created_answer(definition: Definition, request: Request, headers: Headers) -> Answer:
     """The answer to a POST, whether or not there is something new (LEG-521)."""
-    location = (b"location", version_place(definition, request.base, ""))
+    place = (b"location", version_place(definition, request.base, ""))
     attributes = attribute_headers(definition, request.base, "")
-    return json_answer(request, 200, {"id": definition.shown.id}, [location, *attributes, *headers])
+    return json_answer(request, 200, {"id": definition.shown.id}, [place, *attributes, *headers])
 
 
 def attribute_headers(definition: Definition, root: str, moment: str) -> Headers:
@@ -98,8 +95,3 @@ def media_type(contenttype: str | None) -> bytes:
     if not contenttype:
         return _UNTYPED
     return contenttype.encode("latin-1") if _HEADER.match(contenttype) else encode_text(contenttype).encode()
-
-
-def _attached(contenttype: str | None) -> Iterator[tuple[bytes, bytes]]:
-    if (contenttype or "").partition(";")[0].strip().lower() in _ACTIVE:
-        yield b"content-disposition", b"attachment"

@@ -35,7 +35,10 @@ _HEADERS: Final = {
         "The root of the registry, with the relation `xregistry-root`; where a list goes on, the next page.",
         True,
     ),
-    "Location": ("Where the group or the version is, or a document that is stored elsewhere.", False),
+    "Location": (
+        "Where the group or the version is, or a document elsewhere; absent for a URL that is a script.",
+        False,
+    ),
     "ETag": ("The state that the answer shows.", True),
     _RECORDED: ("The id of what the request recorded; absent where that was nothing.", False),
     FOUND: ("How many things rules beyond the model find in what was written; absent where that is nothing.", False),

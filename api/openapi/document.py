@@ -32,11 +32,12 @@ _WHO: Final = "Needed where the server has tokens; without them everybody may re
 _ID: Final[Schema] = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._~:@-]{0,127}$"}
 _HEADERS: Final[dict[str, tuple[str, bool]]] = {
     "Link": ("The root of the registry, with the relation `xregistry-root`.", True),
-    "Location": ("Where the new entity is, or where a document is.", True),
+    "Location": ("Where the new entity is.", True),
     "ETag": ("The state that the answer shows; absent where other entities have a part in it.", False),
     "Content-Location": ("The Version that the answer is about; absent where a write was only tried.", False),
     "Content-Disposition": ("The id of the Resource.", True),
-    "X-Content-Type-Options": ("`nosniff`; absent where the document is elsewhere.", False),
+    "Content-Security-Policy": ("That nothing of a stored document runs.", True),
+    "X-Content-Type-Options": ("`nosniff`.", True),
     "xRegistry-xregcorrelationid": ("The id of what the request recorded; absent where that was nothing.", False),
     FOUND: ("How many things rules beyond the model find in what was written; absent where that is nothing.", False),
 }

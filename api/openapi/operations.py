@@ -129,7 +129,13 @@ def header_parameters(place: Place) -> dict[str, Schema]:
 
 
 #: Headers that answers with documents have besides those of their attributes.
-_DOCUMENTED: Final = ("Link", "Content-Location", "Content-Disposition", "X-Content-Type-Options")
+_DOCUMENTED: Final = (
+    *("Link", "Content-Location", "Content-Disposition", "Content-Security-Policy", "X-Content-Type-Options"),
+)
+_PLACE: Final[Schema] = {
+    "description": "Where the document is; absent for a URL that is a script.",
+    "schema": {"type": "string"},
+}
 
 
 def document_response(place: Place) -> dict[str, Schema]:
@@ -219,8 +225,9 @@ def _documents(place: Place, method: str) -> dict[str, Schema]:
     """Answers in document form. With `doc` they are metadata again."""
     versioned = _document_name(place) if method != "POST" else _document_name(place, versions=True)
     shown = {"$ref": f"#/components/responses/{versioned}"}
-    elsewhere = _answer("The document is elsewhere.", "Link", "Location", *_recorded(method))
-    found = {"200": shown, "303": elsewhere, **_unchanged(method)}
+    elsewhere = _answer("The document is elsewhere.", "Link", *_recorded(method))
+    led = {**elsewhere, "headers": {**elsewhere["headers"], "Location": _PLACE}}
+    found = {"200": shown, "303": led, **_unchanged(method)}
     if _may_create(place, method):
         found["201"] = shown
     return found | _pruned(place, method)

@@ -21,7 +21,7 @@ OPENAPI: Final = "openapi.json"
 DOCS: Final = "docs"
 
 _HTML: Final = (b"content-type", b"text/html; charset=utf-8")
-_SECURITY: Final = ((b"content-security-policy", POLICY.encode()), (b"x-content-type-options", b"nosniff"))
+_SECURITY: Final = (b"content-security-policy", POLICY.encode())
 
 
 class Described:
@@ -38,7 +38,7 @@ class Described:
             return options
         name = request.segments[-1]
         body = await asyncio.to_thread(self._body, name, request.base)
-        headers = [_HTML, *_SECURITY] if name == DOCS else [JSON]
+        headers = [_HTML, _SECURITY] if name == DOCS else [JSON]
         return Answer(200, [*headers, root_link(request.base)], body)
 
     def _body(self, name: str, base: str) -> bytes:

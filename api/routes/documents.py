@@ -13,6 +13,7 @@ from api.feeds.delivery import Feeds
 from api.problem import root_link
 from api.request import Request
 from api.rules import options_of_reads
+from api.stored_content import ATTACHED, POLICY
 from api.wiring import Registry
 from domain import problems
 from domain.roles import Caller
@@ -25,8 +26,8 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}\Z")
 _HEADERS: Final[Headers] = [
     # What the bytes are is for their owners to say; said here, it could make a browser run them.
     (b"content-type", b"application/octet-stream"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"content-security-policy", b"sandbox; default-src 'none'"),
+    POLICY,
+    ATTACHED,
 ]
 #: Not for caches that callers with other rights share.
 _FOR_EVER: Final = (b"cache-control", b"private, max-age=31536000, immutable")

@@ -64,7 +64,7 @@ def test_different_content_at_once_is_numbered_without_gaps(api: Api) -> None:
 
 def test_uris_are_those_of_the_public_url(api: Api, store_url: str) -> None:
     # LEG-106, LEG-604, LEG-607: whatever host a request names, and also when the public URL is another one later
-    api.send("POST", SCHEMA, b"a", host="evil.example")
+    api.send("POST", SCHEMA, b"a", host="192.0.2.1:99")
     uri = f"{BASE}{SCHEMA}/versions/1"
     assert api.send("GET", SCHEMA).headers["schema-id-location"].endswith(_quoted(uri))
     with serving(store_url, public_url="https://new.example", ids="later") as moved:
@@ -81,7 +81,7 @@ def test_uris_are_those_of_the_public_url(api: Api, store_url: str) -> None:
 def test_without_a_public_url_answers_follow_the_host(sqlite_url: str) -> None:
     # LEG-106: what leads on does, what is kept does not
     create(sqlite_url, default_source())
-    with serving(sqlite_url, public_url=None) as api:
+    with serving(sqlite_url, public_url=None, hosts="h, here.example") as api:
         api.done("PUT", f"{SR}/schemagroups/g", {"format": "own"}, host="here.example")
         answer = api.done("POST", SCHEMA, b"a", host="here.example")
         assert answer.headers["location"] == f"http://here.example{SCHEMA}/versions/1"

@@ -18,6 +18,7 @@ VERSION_HEADERS = {
     "link": LINK,
     "cache-control": "no-cache",
     "x-content-type-options": "nosniff",
+    "content-security-policy": "sandbox; default-src 'none'",
     "content-location": f"{BASE}/dirs/d1/files/f1/versions/1",
     "xregistry-fileid": "f1",
     "xregistry-versionid": "1",

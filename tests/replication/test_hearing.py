@@ -188,7 +188,10 @@ def test_nobody_is_needed_who_knows_the_registry_to_wake_a_link(tmp_path: Path) 
 
 def test_a_sink_takes_so_many_at_a_time(tmp_path: Path) -> None:
     """SUB-716: under load the sink says when to come back."""
-    begun = b"POST /-/links/a/events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
+    begun = (
+        b"POST /-/links/a/events HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        b"Content-Type: application/json\r\nContent-Length: 9\r\n\r\n"
+    )
     with registries(tmp_path, "b") as (b,), ExitStack() as held, b.client(None) as anybody:
         b.link("a", "http://registry.example:1", mode="events")
 
