@@ -31,6 +31,7 @@ _TIME: Final[Schema] = {**TEXT, "format": "date-time"}
 _ID: Final[Schema] = {**TEXT, "minLength": 1}
 _NUMBER: Final[Schema] = {"type": "integer", "minimum": 1}
 _HEADERS: Final = {
+    "X-Content-Type-Options": ("`nosniff`.", True),
     "Link": (
         "The root of the registry, with the relation `xregistry-root`; where a list goes on, the next page.",
         True,

@@ -129,9 +129,7 @@ def header_parameters(place: Place) -> dict[str, Schema]:
 
 
 #: Headers that answers with documents have besides those of their attributes.
-_DOCUMENTED: Final = (
-    *("Link", "Content-Location", "Content-Disposition", "Content-Security-Policy", "X-Content-Type-Options"),
-)
+_DOCUMENTED: Final = ("Link", "Content-Location", "Content-Disposition", "Content-Security-Policy")
 _PLACE: Final[Schema] = {
     "description": "Where the document is; absent for a URL that is a script.",
     "schema": {"type": "string"},

@@ -15,8 +15,8 @@ RECORDED: Final = ("xRegistry-xregcorrelationid", FOUND)
 
 
 def headers(*names: str) -> Schema:
-    """The headers of an answer, all of which are components."""
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+    """The headers of an answer with those that all answers have; all are components."""
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in (*names, "X-Content-Type-Options")}
 
 
 def content(schema: Schema) -> Schema:
