@@ -4,11 +4,13 @@ Their wildcards take elements of other namespaces only, so content is closed and
 with the white space that its type leaves.
 
 Where xmlschema is not right, a rule keeps it out: groups do not repeat, as it never goes back in them; and text among
-elements counts for schemas with mixed content only, as it takes any before a wildcard.
+elements counts for schemas with mixed content only, as it takes any before a wildcard; and several numbers do not count
+for schemas with decimals, of which it takes several for one.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,10 +26,13 @@ from bench.oracle.xsd_changes import changed
 from domain.formats import xsd
 from domain.formats.contract import Violation
 
-MEMBERS: Final = 5
-DOCUMENTS: Final = 8
+#: More than of other formats, as the library takes most of the time to build them.
+MEMBERS: Final = 10
+DOCUMENTS: Final = 4
 #: Text among elements.
 WORDS: Final = "words"
+#: Numbers as a list has them.
+NUMBERS: Final = re.compile(r"\d \d")
 XSI: Final = 'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
 
 
@@ -65,16 +70,19 @@ class Schema:
     def reads(self, writer: Member) -> Iterator[Refusal | None]:
         assert isinstance(writer, Schema)
         for document, written, read in zip(self.documents, writer.valid, self.valid, strict=True):
-            if written and (WORDS not in document or "mixed" in writer.text):
+            words = WORDS in document and "mixed" not in writer.text
+            numbers = NUMBERS.search(document) and "xs:decimal" in writer.text
+            if written and not (words or numbers):
                 yield None if read else Refusal(document, True)
 
 
 def family(random: Random) -> Sequence[Schema]:
     """Some schemas that differ in one place or a few, with documents of all of them."""
     members: list[Schema] = []
-    for _ in range(4 * MEMBERS):
+    for _ in range(2 * MEMBERS):
         if len(members) < MEMBERS:
-            raw = changed(random.choice(members).raw, random) if members else schemas.document(random)
+            base = random.choice([members[0], random.choice(members)]) if members else None
+            raw = changed(base.raw, random) if base else schemas.document(random)
             member = Schema(raw)
             members += [member] if _holds(member) else []
     documents = {document(member.raw, random): None for member in members for _ in range(DOCUMENTS)}

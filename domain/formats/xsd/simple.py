@@ -240,7 +240,7 @@ def _values(writer: Simple, reader: Simple) -> Flaw | None:
         return flaw
     wanted = [p for p in reader.patterns if not any(given <= p for given in writer.patterns)]
     try:
-        checks = [[re.compile(translate_pattern(part, back_references=False)) for part in step] for step in wanted]
+        checks = [list(map(_matcher, step)) for step in wanted]
     except (re.error, ValueError, OverflowError):
         return _patterns(writer, reader)
     for value in writer.values or ():
@@ -256,3 +256,8 @@ def _values(writer: Simple, reader: Simple) -> Flaw | None:
         if flaw := _bounds(one, reader) or (_digits(one, reader) if _number(writer) else None):
             return flaw
     return _assertions(writer, reader)
+
+
+def _matcher(pattern: str) -> re.Pattern[str]:
+    """The whole text, by a pattern of XML Schema. Raises: re.error, ValueError, OverflowError."""
+    return re.compile(translate_pattern(pattern, back_references=False, lazy_quantifiers=False, anchors=False))
