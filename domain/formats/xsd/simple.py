@@ -7,7 +7,7 @@ type has room for them, and every value is text.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, Final
 
@@ -243,19 +243,40 @@ def _values(writer: Simple, reader: Simple) -> Flaw | None:
         checks = [list(map(_matcher, step)) for step in wanted]
     except (re.error, ValueError, OverflowError):
         return _patterns(writer, reader)
+    # What the writer's own facets keep to needs no look at its values, of which they may leave some out.
+    asked = [check for check in (_lengths, _spaces, _bounds, _digits) if check(writer, reader)]
     for value in writer.values or ():
-        text = str(value)
-        one = Simple(writer.names, "atomic", None, values=(value,), low=Bound(value, False), high=Bound(value, False))
-        misfit = len(text) < reader.shortest or (reader.longest is not None and len(text) > reader.longest)
-        if misfit and _X + "string" in writer.names:
-            return "length-narrowed", f"may be {text}, whose length the reader does not allow"
-        if _X + "string" in writer.names and _spaced(text, reader.space) != text:
-            return "whitespace-changed", f"may be {text!r}, whose white space the reader does not keep"
-        if not all(any(part.match(text) for part in step) for step in checks):
-            return "pattern-changed", f"may be {text}, which the reader's pattern does not match"
-        if flaw := _bounds(one, reader) or (_digits(one, reader) if _number(writer) else None):
+        if not all(any(part.match(str(value)) for part in step) for step in checks):
+            return "pattern-changed", f"may be {value}, which the reader's pattern does not match"
+        if flaw := _some(_value(check, value, writer, reader) for check in asked):
             return flaw
     return _assertions(writer, reader)
+
+
+def _value(check: Callable[[Simple, Simple], Flaw | None], value: Any, writer: Simple, reader: Simple) -> Flaw | None:
+    """What a check says of one value of a type."""
+    text = f"{value:f}" if isinstance(value, Decimal) else str(value)
+    number, is_text = _number(writer), _X + "string" in writer.names
+    if check is _spaces:
+        changed = is_text and _spaced(text, reader.space) != text
+        return (
+            ("whitespace-changed", f"may be {text!r}, whose white space the reader does not keep") if changed else None
+        )
+    if (check is _lengths and not is_text) or (check is _digits and not number):
+        return None
+    places = len(text.partition(".")[2].rstrip("0")) if number else None
+    one = Simple(
+        writer.names,
+        "atomic",
+        None,
+        low=Bound(value, False),
+        high=Bound(value, False),
+        shortest=len(text),
+        longest=len(text),
+        digits=len(text.partition(".")[0].strip("-+").lstrip("0")) + (places or 0),
+        fraction=places,
+    )
+    return check(one, reader)
 
 
 def _matcher(pattern: str) -> re.Pattern[str]:
