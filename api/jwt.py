@@ -29,6 +29,8 @@ TYPES: Final = ("jwt", "at+jwt")
 #: How many tokens are remembered as checked, and for how many seconds: checking one costs as much as a read.
 REMEMBERED: Final = 1024
 FOR: Final = 60.0
+#: Refusals that are logged in one second.
+LINES: Final = 10
 _JWS: Final = jwt.PyJWS()
 
 
@@ -39,6 +41,7 @@ class IssuedTokens:
         self._keys = keys
         self._claims = claims
         self._known: OrderedDict[bytes, tuple[float, Caller]] = OrderedDict()
+        self._told = (0, 0)
 
     async def caller(self, token: str) -> Caller | None:
         """See `callers.Tokens`. Cost: some 100 µs for a token that is not remembered."""
@@ -51,12 +54,21 @@ class IssuedTokens:
         try:
             caller, expires = await self._checked(token)
         except BadToken as error:
-            _LOG.info("a JWT is refused: %s", str(error)[:500])
+            self._tell(error)
             raise Unauthorized(error_detail="this one is not known") from None
         self._known[hash] = min(time.time() + FOR, expires), caller
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
         return caller
+
+    def _tell(self, error: BadToken) -> None:
+        """Logs why a token is refused, some times a second at most: anybody can send bad ones."""
+        second, lines = int(time.monotonic()), 0
+        if second == self._told[0]:
+            lines = self._told[1]
+        self._told = second, lines + 1
+        if lines < LINES:
+            _LOG.warning("a JWT is refused: %s", str(error)[:500])
 
     async def _checked(self, token: str) -> tuple[Caller, float]:
         """Raises: BadToken."""

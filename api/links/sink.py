@@ -1,14 +1,16 @@
 """`/-/links/{id}/events`: where the other registry of a link says that something has happened there.
 
 Events carry nothing in: they have the link look at the other registry. So anybody may send them, who the sender is does
-not matter, and nothing that an event says is believed.
+not matter, and nothing that an event says is believed. As anybody may, nobody learns which links there are: an answer
+depends on the request alone, and on the registries that links of this one hear of.
 Spec: CloudEvents HTTP 1.1 Web Hooks, "Abuse Protection"; CloudEvents HTTP Protocol Binding. Rules LEG-914, SUB-716.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import Container, Sequence
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -18,13 +20,14 @@ from api.answer import Answer
 from api.feeds.asked import parameters
 from api.feeds.forms import CLOUDEVENTS_BATCH
 from api.limits import body_of
-from api.links.parts import Parts, existing
+from api.links.parts import Parts
 from api.problem import root_link
 from api.request import Disconnected, Request
 from api.rules import NotAllowed
 from domain import problems
 from domain.jsontext import InvalidJson, loads
-from domain.links.link import COLLECTION, EVENTS, Link
+from domain.links.link import EVENTS, Link
+from domain.links.properties import ID
 from domain.refusals import UnsupportedMediaType
 
 #: Bytes of a request: as much as a batch may have, and more than any event.
@@ -32,6 +35,8 @@ MOST: Final = 1 << 20
 #: Requests that are taken at a time, and seconds that each may take to come in.
 TOGETHER: Final = 64
 PATIENCE: Final = 10.0
+
+_LOG: Final = logging.getLogger("annals.replication")
 
 STRUCTURED: Final = "application/cloudevents+json"
 _ALLOW: Final = (b"allow", b"POST, OPTIONS")
@@ -46,31 +51,50 @@ class Sink:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._taken = 0
+        self._waking: set[asyncio.Future[None]] = set()
 
     async def answer(self, request: Request, receive: Receive) -> Answer:
-        """202 to events. Raises: NotFound, NotAllowed, UnsupportedMediaType, BodyTooLarge, ParsingData, BadRequest."""
+        """202 to events. Raises: NotAllowed, UnsupportedMediaType, BodyTooLarge, ParsingData, BadRequest."""
         if request.method not in ("POST", "OPTIONS"):
             raise NotAllowed(problems.ActionNotSupported(action=request.method), _ALLOW[1].decode())
         if self._taken >= TOGETHER:
             return Answer(429, [root_link(request.base), (b"retry-after", b"1")])
         self._taken += 1
         try:
-            link = await asyncio.to_thread(self._link, request.segments[2])
             if request.method == "OPTIONS":
-                return _consent(request, link)
+                return _consent(request, await asyncio.to_thread(self._origins))
             parameters(request, ())
             subjects = _subjects(request, await _body(request, receive))
-            await asyncio.to_thread(self._parts.replication.wake, link.id, subjects if link.is_older else ())
+            link = await asyncio.to_thread(self._link, request.segments[2])
+            if link is not None:
+                self._wake(link, subjects)
         finally:
             self._taken -= 1
         return Answer(202, [root_link(request.base)])
 
-    def _link(self, id: str) -> Link:
-        """Raises: NotFound for a link that hears of nothing as well."""
-        link = existing(self._parts.registry.readers.quick(), id)
-        if link.mode != EVENTS:
-            raise problems.NotFound(f"{COLLECTION}/{id}")
-        return link
+    def _link(self, id: str) -> Link | None:
+        """A link that hears of something."""
+        link = self._parts.registry.readers.quick().links.one(id) if ID.match(id) else None
+        return link if link is not None and link.mode == EVENTS else None
+
+    def _origins(self) -> set[str]:
+        """The hosts of the registries that links hear of."""
+        links = self._parts.registry.readers.quick().links.all()
+        return {urlsplit(link.url).hostname or "" for link in links if link.mode == EVENTS}
+
+    def _wake(self, link: Link, subjects: Sequence[str]) -> None:
+        """Has a link look at the other registry. Nobody waits for that, as how long it takes would tell of the link."""
+        work = asyncio.to_thread(self._parts.replication.wake, link.id, subjects if link.is_older else ())
+        waking = asyncio.ensure_future(work)
+        self._taken += 1
+        self._waking.add(waking)
+        waking.add_done_callback(self._woken)
+
+    def _woken(self, waking: asyncio.Future[None]) -> None:
+        self._taken -= 1
+        self._waking.discard(waking)
+        if not waking.cancelled() and (error := waking.exception()) is not None:
+            _LOG.warning("a link cannot be woken, and looks after its interval: %s", error)
 
 
 async def _body(request: Request, receive: Receive) -> bytes:
@@ -81,11 +105,11 @@ async def _body(request: Request, receive: Receive) -> bytes:
         raise Disconnected from None
 
 
-def _consent(request: Request, link: Link) -> Answer:
-    """Consents to being told by the other registry, as often as it likes, and by nobody else."""
+def _consent(request: Request, origins: Container[str]) -> Answer:
+    """Consents to being told by the other registries of links, as often as they like, and by nobody else."""
     headers = [root_link(request.base), _ALLOW]
     origin = (request.header(_ORIGIN) or "").strip()
-    if origin and origin.lower() == (urlsplit(link.url).hostname or ""):
+    if origin and origin.lower() in origins:
         headers += [(b"webhook-allowed-origin", origin.encode("latin-1")), (b"webhook-allowed-rate", b"*")]
     return Answer(200, headers)
 

@@ -163,8 +163,11 @@ PATHS: Final[dict[str, Schema]] = {
         "post": _operation(
             "hear",
             "Say that something has happened in the registry that a link copies",
-            {"202": {"description": "The link looks at it."}, "429": {"description": "There are too many at a time."}},
-            (400, 404, 405, 413, 415, 500),
+            {
+                "202": {"description": "A link of this id, if there is one, looks at it."},
+                "429": {"description": "There are too many at a time."},
+            },
+            (400, 405, 413, 415, 500),
         )
         | {
             "security": [],
@@ -178,8 +181,10 @@ PATHS: Final[dict[str, Schema]] = {
             "Ask whether a link takes events",
             security=[],
             responses={
-                "200": {"description": "Yes, if it says so in WebHook-Allowed-Origin."},
-                **refusals((404, 500), own=True),
+                "200": {
+                    "description": "Yes, if it says so in WebHook-Allowed-Origin; it does for the hosts that links hear of."
+                },
+                **refusals((500,), own=True),
             },
         ),
     },

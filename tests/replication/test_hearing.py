@@ -7,6 +7,7 @@ import socket
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 import pytest
@@ -129,8 +130,8 @@ _SENT: list[tuple[str, dict[str, str], bytes, int]] = [
     ("a", _BINARY, b'{"changed":[]}', 202),
     ("a", _BINARY, b"", 202),
     ("rests", _STRUCTURED, json.dumps(_EVENT).encode(), 202),
-    ("pulls", _STRUCTURED, json.dumps(_EVENT).encode(), 404),
-    ("nowhere", _STRUCTURED, json.dumps(_EVENT).encode(), 404),
+    ("pulls", _STRUCTURED, json.dumps(_EVENT).encode(), 202),
+    ("nowhere", _STRUCTURED, json.dumps(_EVENT).encode(), 202),
     ("a", _STRUCTURED, b"no json", 400),
     ("a", _STRUCTURED, b'{"specversion":"1.0"}', 400),
     ("a", _BATCH, json.dumps(_EVENT).encode(), 400),
@@ -167,8 +168,34 @@ def test_the_sink_consents_and_takes_events(tmp_path: Path) -> None:
             answer = anybody.post(f"/-/links/{id}/events", content=body, headers=headers)
             assert answer.status_code == status, (id, headers, body[:80], answer.text)
         assert anybody.get("/-/links/a/events").status_code == 405
-        assert anybody.options("/-/links/nowhere/events").status_code == 404
         assert anybody.get("/-/links/a").status_code == 401
+
+
+def test_nobody_learns_which_links_there_are(tmp_path: Path) -> None:
+    """LEG-901, LEG-914: whatever is sent, the answers for a link and for none are the same in all of their parts."""
+    ids = ("a", "older", "pulls", "nowhere", "x" * 200, "%00", "%20")
+    with registries(tmp_path, "b") as (b,), b.client(None) as anybody:
+        b.link("a", "http://registry.example:1", mode="events", scope={"groups": ["/schemagroups/a"]})
+        b.link("older", "http://older.example/api", mode="events", dialect="schemaregistry")
+        b.link("pulls", "http://pulls.example:3", scope={"groups": ["/x/c"]})
+
+        def answers(method: str, headers: dict[str, str], content: bytes = b"") -> None:
+            found = []
+            for id in ids:
+                answer = anybody.request(method, f"/-/links/{id}/events", headers=headers, content=content)
+                told = {name: value for name, value in answer.headers.items() if name not in ("date", "content-length")}
+                text = answer.text
+                for spelled in (id, json.dumps(unquote(id))[1:-1]):
+                    text = text.replace(f"links/{spelled}/", "links/ID/")
+                found.append((answer.status_code, told, text))
+            assert found == [found[0]] * len(ids), (method, headers, content[:80])
+
+        for _, headers, content, _ in _SENT:
+            answers("POST", headers, content)
+        for origin in ("registry.example", "older.example", "pulls.example", "elsewhere.example"):
+            answers("OPTIONS", {"webhook-request-origin": origin})
+        for method in ("GET", "HEAD", "PUT", "DELETE", "OPTIONS"):
+            answers(method, {})
 
 
 def test_nobody_is_needed_who_knows_the_registry_to_wake_a_link(tmp_path: Path) -> None:
