@@ -38,6 +38,7 @@ SITES: Final = {
     "projections/publishing/cluster.py": GUARDED,  # but for `annals publish --kafka`
     "projections/publishing/producing.py": NOWHERE,
     "projections/publishing/publisher.py": NOWHERE,
+    "projections/replication/bounded.py": NOWHERE,
     "projections/replication/guarded.py": GUARDED,
     "projections/replication/older/client.py": NOWHERE,
     "projections/replication/remote.py": GUARDED,

@@ -181,9 +181,7 @@ PATHS: Final[dict[str, Schema]] = {
             "Ask whether a link takes events",
             security=[],
             responses={
-                "200": {
-                    "description": "Yes, if it says so in WebHook-Allowed-Origin; it does for the hosts that links hear of."
-                },
+                "200": {"description": "Yes, if WebHook-Allowed-Origin says so: for the hosts that links hear of."},
                 **refusals((500,), own=True),
             },
         ),

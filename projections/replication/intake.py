@@ -16,6 +16,8 @@ from projections.replication.runner import Tools
 
 #: Events that are recorded together at most, unless one interaction alone has more.
 TOGETHER: Final = 2000
+#: Bytes of documents that are held at most, unless one interaction alone has more.
+MOST: Final = 64 << 20
 
 
 class Intake:
@@ -38,21 +40,22 @@ class Intake:
         Raises: Diverged, and what ends the interactions: what came before it is taken in.
         """
         waiting: list[Foreign] = []
-        events = 0
+        events = size = 0
         try:
             for each in interactions:
                 if each is None:
                     self._record(waiting)
-                    waiting, events = [], 0
+                    waiting, events, size = [], 0, 0
                     continue
                 if defining(each, self._link):  # what comes under another model is looked up as it stands before
                     self._record(waiting)
-                    waiting, events = [], 0
+                    waiting, events, size = [], 0, 0
                 waiting.append(each)
                 events += len(each.events)
-                if events >= TOGETHER:
+                size += sum(map(len, each.documents.values()))
+                if events >= TOGETHER or size >= MOST:
                     self._record(waiting)
-                    waiting, events = [], 0
+                    waiting, events, size = [], 0, 0
         finally:
             self._record(waiting)
 

@@ -10,6 +10,7 @@ from weakref import WeakSet
 
 import httpx
 
+from projections.replication.bounded import TooLarge, lines, whole
 from projections.replication.guarded import transport
 from projections.replication.progress import PATIENCE, NoProgress, Watchdog, progressing, watched
 from projections.subscriptions.contract import Resolver
@@ -18,6 +19,7 @@ from projections.subscriptions.contract import Resolver
 TIMEOUT: Final = httpx.Timeout(20.0, read=60.0)
 #: Characters of what a problem document says that an error repeats.
 LONGEST: Final = 500
+_FAILURES: Final = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, RuntimeError, NoProgress, TooLarge)
 #: Has a connection end within 20 s over which nothing arrives any more, not even word of what has arrived: nobody else
 #: tells of a line that is cut, and TCP alone waits for one to come back for as long again as it was away. Whoever only
 #: takes long to answer keeps the connection, as its system answers. Not every system has all of these.
@@ -74,10 +76,11 @@ class Remote:
         try:
             with Watchdog(self.cut, within) as watchdog:
                 given = watched(options, watchdog)
-                response = self._client.request(method, self.url + path, extensions=self._traced(), **given)
-        except (httpx.HTTPError, httpx.InvalidURL, RuntimeError, NoProgress) as error:
+                with self._client.stream(method, self.url + path, extensions=self._traced(), **given) as response:
+                    answer = whole(response)
+        except _FAILURES as error:
             raise self._lost(error) from None
-        return self._checked(response)
+        return self._checked(answer)
 
     @contextmanager
     def stream(self, path: str, **options: Any) -> Iterator[Iterator[bytes | None]]:
@@ -91,10 +94,10 @@ class Remote:
                 self._client.stream("GET", self.url + path, extensions=self._traced(), **options) as response,
             ):
                 if response.status_code >= 400:
-                    response.read()
+                    response = whole(response)
                 watchdog.rest()
-                yield progressing(_lines(self._checked(response)))
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, RuntimeError, NoProgress) as error:
+                yield progressing(lines(self._checked(response)))
+        except _FAILURES as error:
             raise self._lost(error) from None
 
     def _traced(self) -> dict[str, Any]:
@@ -154,13 +157,3 @@ def _auth(credential: Mapping[str, Any] | None) -> httpx.BasicAuth | None:
     if credential and credential.get("type") == "basic":
         return httpx.BasicAuth(credential["username"], credential.get("password", ""))
     return None
-
-
-def _lines(response: httpx.Response) -> Iterator[bytes | None]:
-    rest = b""
-    for part in response.iter_bytes():
-        *whole, rest = (rest + part).split(b"\n")
-        yield from whole
-        yield None
-    if rest:
-        yield rest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -214,3 +215,31 @@ def test_a_second_link_does_not_swallow_what_the_first_left(databases: list[str]
             assert type(outcome) is Diverged
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(("most", "together"), [(1 << 20, [10]), (3000, [3, 3, 3, 1]), (1, [1] * 10)])
+def test_documents_that_wait_are_bounded_in_bytes(
+    databases: list[str], most: int, together: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # LEG-910: many interactions are recorded together, unless their documents would fill the memory
+    monkeypatch.setattr("projections.replication.intake.MOST", most)
+    found: list[int] = []
+
+    async def run() -> None:
+        async with pair(databases) as (there, _, inflow):
+            await inflow.take()
+            for number in range(10):
+                body = {"format": "Text/1", "schemabase64": b64encode(bytes([number]) * 1000).decode()}
+                await there.write("PUT", f"/schemagroups/a/schemas/s{number}$details", body)
+            submit = Inflow._submit
+
+            def counted(self: Inflow, command: Command, caller: Any) -> Any:
+                assert isinstance(command, Follow)
+                found.append(len(command.interactions))
+                return submit(self, command, caller)
+
+            monkeypatch.setattr(Inflow, "_submit", counted)
+            await inflow.take()
+
+    asyncio.run(run())
+    assert found == together

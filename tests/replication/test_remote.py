@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import socket
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -81,6 +83,65 @@ def test_a_name_with_several_addresses_is_tried_at_each() -> None:
     guard = Guard("there", look_up=look_up)
     with answering(200, b"{}") as url, closing(Remote(url.replace("127.0.0.1", "there"), guard)) as remote:
         assert remote.ask("GET", "/").json() == {}
+
+
+@contextmanager
+def sending(content: bytes) -> Iterator[str]:
+    """The URL of a server that sends bytes to everybody and then keeps the connection."""
+
+    def serve(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            connection.recv(65536)
+            connection.sendall(content)
+            connection.recv(1)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+_HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 99999\r\n\r\n"
+_ERROR = _HEAD.replace(b"200 OK", b"500 Oh")
+_GZIP = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n" + gzip.compress(b" " * 99999)
+#: What a server sends, whether lines are asked for, and what is said of it.
+_UNBOUNDED = (
+    (_HEAD + b" " * 50000, False, "its answer has more than 9999 bytes"),
+    (_GZIP, False, "its answer has more than 9999 bytes"),
+    (_ERROR + b" " * 50000, False, "answers 500$"),
+    (_ERROR + b" " * 50000, True, "answers 500$"),
+    (_HEAD + b"x\n" + b" " * 50000, True, "a line of its answer has more than 9999 bytes"),
+)
+
+
+@pytest.mark.parametrize(("content", "feed", "said"), _UNBOUNDED)
+def test_answers_are_bounded_in_size(content: bytes, feed: bool, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LEG-1108: another registry cannot fill the memory of this one; how long it may take is another test's."""
+    for name, bound in {"LARGEST": 9999, "LINE": 9999, "ERROR": 999}.items():
+        monkeypatch.setattr(f"projections.replication.bounded.{name}", bound)
+    refused = pytest.raises(RemoteError, match=said)
+    with sending(content) as url, closing(Remote(url, Guard("127.0.0.1"))) as remote, refused:
+        if not feed:
+            remote.ask("GET", "/export")
+        with remote.stream("/-/log") as found:
+            list(found)
+
+
+def test_lines_of_a_stream() -> None:
+    """LEG-910: lines come whole, wherever the parts of an answer end, and None after each part."""
+    text = "".join(f"{'x' * (number * 7919 % 70000)}{number}\n" for number in range(60)) + "\nlast"
+    with (
+        answering(200, text.encode()) as url,
+        closing(Remote(url, Guard("127.0.0.1"))) as remote,
+        remote.stream("/-/log") as found,
+    ):
+        lines = list(found)
+    assert None in lines
+    assert [line.decode() for line in lines if line is not None] == text.split("\n")
 
 
 _LINKS: tuple[dict[str, Any], ...] = (
