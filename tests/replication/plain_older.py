@@ -4,7 +4,8 @@ says no more of a version than its id, and tells nobody of changes.
     python -m tests.replication.plain_older
 
 says where it answers. `GET /asked` gives the requests so far; `POST /away` has it lead everybody to the URL in the
-body, or answer that there is nothing, for `nowhere`.
+body, or answer that there is nothing, for `nowhere`; `POST /say` has it answer a GET of paths with JSON, or a document
+whose id is broken.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Plain:
         self.schemas: dict[str, dict[str, dict[int, dict[str, Any]]]] = {}
         self.asked: list[str] = []
         self.away = ""
+        self.said: dict[str, Any] = {}  # JSON that takes the place of answers to GET, by path; a text is a header's
 
     async def answer(self, request: Request) -> Response:
         """The answer to any request below the base."""
@@ -40,6 +42,8 @@ class Plain:
             return _missing()
         if self.away:
             return Response(status_code=307, headers={"location": self.away + raw})
+        if request.method == "GET" and (said := self.said.get(raw)) is not None:
+            return Response(b"x", headers={"Schema-Id": said}) if isinstance(said, str) else JSONResponse(said)
         path = [unquote(part) for part in raw.removeprefix(BASE).split("/")[1:]]
         body = await request.body()
         if path == ["schema"]:
@@ -138,7 +142,12 @@ def main() -> None:
         plain.away = (await request.body()).decode()
         return Response(status_code=204)
 
+    async def say(request: Request) -> Response:
+        plain.said = await request.json()
+        return Response(status_code=204)
+
     routes = [
+        Route("/say", say, methods=["POST"]),
         Route("/asked", asked),
         Route("/away", away, methods=["POST"]),
         Route("/{rest:path}", plain.answer, methods=["GET", "PUT", "POST", "DELETE"]),

@@ -6,7 +6,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -111,3 +113,54 @@ def test_nobody_is_led_elsewhere(tmp_path: Path) -> None:
         link(b, server, "pull")
         until(lambda: "307" in b.registry.status("plain").get("error", ""))
         assert other.get("/asked").json() == []
+
+
+#: What the other registry says by path, and the subject of what is broken then.
+BROKEN: list[tuple[str, Any, str]] = [
+    ("/schemagroups/g/schemas/bad/versions", {"1": 2}, "/schemagroups/g/schemas/bad"),
+    ("/schemagroups/g/schemas/bad/versions", ["1"], "/schemagroups/g/schemas/bad"),
+    ("/schemagroups/g/schemas/bad/versions/1", "%FF", "/schemagroups/g/schemas/bad"),
+    ("/schemagroups/g/schemas", ["bad", "good", 5], "/schemagroups/g/schemas/5"),
+    ("/schemagroups/g/schemas", {}, "/schemagroups/g"),
+    ("/schemagroups/g", [], "/schemagroups/g"),
+    ("/schemagroups", ["g", "h", {}], "/schemagroups/{}"),
+]
+
+
+def test_what_is_broken_is_passed_over(tmp_path: Path) -> None:
+    """LEG-907, LEG-913: the status names what is broken and why, all else goes on, and what is here of it stays."""
+    with parties(tmp_path, SR, "b") as (b,), plain() as server:
+        for group in ("g", "h"):
+            server.put(f"{BASE}/schemagroups/{group}", json={"format": "Words"}).raise_for_status()
+        for id in ("bad", "good"):
+            server.post(f"{BASE}/schemagroups/g/schemas/{id}", content=b"1").raise_for_status()
+        link(b, server, "pull")
+        until(lambda: b.contents("g", "bad") == b.contents("g", "good") == [b"1"])
+        for number, (path, body, subject) in enumerate(BROKEN):
+            server.post("/say", json={BASE + path: body}).raise_for_status()
+            until(partial(_says, b, subject))
+            server.post(f"{BASE}/schemagroups/h/schemas/s{number}", content=b"1").raise_for_status()
+            until(partial(b.contents, "h", f"s{number}"))
+            assert b.registry.status("plain")["state"] == "active"
+            assert b.contents("g", "bad") == b.contents("g", "good") == [b"1"]
+            server.post("/say", json={}).raise_for_status()
+            until(lambda: "conflicts" not in b.registry.status("plain"))
+        server.post(f"{BASE}/schemagroups/g/schemas/bad", content=b"2").raise_for_status()
+        until(lambda: b.contents("g", "bad") == [b"1", b"2"])
+
+
+def test_what_cannot_be_compared_is_passed_over(tmp_path: Path) -> None:
+    """LEG-907: a push names what the other registry says nonsense of, and goes on with all others."""
+    with parties(tmp_path, SR, "a") as (a,), plain() as server:
+        server.post("/say", json={f"{BASE}/schemagroups/g": []}).raise_for_status()
+        for group in ("g", "h"):
+            a.group(group)
+            a.added(group, "s", b"1")
+        link(a, server, "push")
+        until(lambda: server.get(f"{BASE}/schemagroups/h/schemas/s/versions").is_success)
+        until(partial(_says, a, "/schemagroups/g/schemas/s"))
+        assert a.registry.status("plain")["state"] == "active"
+
+
+def _says(registry: Client, subject: str) -> bool:
+    return subject in {each["subject"] for each in registry.registry.status("plain").get("conflicts", ())}

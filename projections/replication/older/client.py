@@ -46,15 +46,21 @@ class Unchanged(Exception):
     """A Version is as its tag says."""
 
 
+class BrokenAnswer(RemoteError):
+    """An answer about one thing says nothing that the API knows."""
+
+
 class Older:
     """One API of another registry. Ids are decoded. What is not there is None.
 
-    Each method raises RemoteError for answers that are none.
+    Each method raises RemoteError for answers that are none, and BrokenAnswer for those about one thing. odd: paths of
+    what lists have that is no id, with the reason; whoever reads it empties it.
     """
 
     def __init__(self, remote: Remote, family: Family) -> None:
         self.family = family
         self.base = remote.url
+        self.odd: dict[str, str] = {}
         self._remote = remote
 
     def groups(self) -> list[str]:
@@ -62,17 +68,19 @@ class Older:
         found = self._json(path := f"/{self.family.path}")
         if found is None:
             raise RemoteError(f"GET {path} finds nothing: this is no URL of the API", 404)
-        return _ids(found)
+        return self._ids(path, found)
 
     def group(self, id: str) -> dict[str, Any] | None:
         """A Group."""
-        found: dict[str, Any] | None = self._json(self.path(id))
+        found: dict[str, Any] | None = self._json(path := self.path(id))
+        if found is not None and not isinstance(found, dict):
+            raise BrokenAnswer(f"GET {path} answers with something that is no Group")
         return found
 
     def definitions(self, group: str) -> list[str] | None:
         """The ids of what is in a Group."""
-        found = self._json(f"{self.path(group)}/{self.family.children}")
-        return None if found is None else _ids(found)
+        found = self._json(path := f"{self.path(group)}/{self.family.children}")
+        return None if found is None else self._ids(path, found)
 
     def numbers(self, group: str, id: str) -> list[int]:
         """The numbers of a definition's Versions, ascending; none where there is no such one."""
@@ -80,7 +88,10 @@ class Older:
 
     def numbers_at(self, path: str) -> list[int]:
         """The same by the path of the definition; none where there is no such one."""
-        return sorted(self._json(f"{path}/versions") or [])
+        found = self._json(f"{path}/versions") or []
+        if not isinstance(found, list) or not all(type(each) is int for each in found):
+            raise BrokenAnswer(f"GET {path}/versions answers with something that is no list of numbers")
+        return sorted(found)
 
     def version(self, group: str, id: str, number: int, tag: str = "") -> Published | None:
         """A Version. Raises: Unchanged where it still has this tag."""
@@ -146,7 +157,18 @@ class Older:
         try:
             return response.json()
         except ValueError:
-            raise RemoteError(f"GET {path} answers with something that is no JSON", response.status_code) from None
+            raise BrokenAnswer(f"GET {path} answers with something that is no JSON", response.status_code) from None
+
+    def _ids(self, path: str, found: Any) -> list[str]:
+        if not isinstance(found, list):
+            raise BrokenAnswer(f"GET {path} answers with something that is no list")
+        ids = []
+        for each in found:
+            try:
+                ids.append(decoded(each))
+            except (TypeError, ValueError, AttributeError) as error:
+                self.odd[f"{path}/{each}"[:200]] = f"it is no id: {error}"
+        return ids
 
     def _get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response | None:
         """Raises: RemoteError also for what leads elsewhere, where nobody goes (LEG-1108); Unchanged."""
@@ -195,20 +217,12 @@ class Older:
         return uri.removesuffix(id).rstrip("/") if uri.endswith(id) and uri != id else self.base
 
 
-def _ids(found: Any) -> list[str]:
-    """Raises: RemoteError."""
-    try:
-        return [decoded(each) for each in found]
-    except (TypeError, ValueError) as error:
-        raise RemoteError(f"a list has something that is no id: {error}") from None
-
-
 def _told(response: httpx.Response, header: str) -> str | None:
     value = response.headers.get(header)
     try:
         return decode(value) if value is not None else None
     except (BadHeader, UnicodeEncodeError):
-        raise RemoteError(f"the header {header} is not percent-encoded UTF-8") from None
+        raise BrokenAnswer(f"the header {header} is not percent-encoded UTF-8") from None
 
 
 def _below(place: str) -> str:

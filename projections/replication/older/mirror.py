@@ -14,7 +14,7 @@ from domain import xid as xids
 from domain.compat.family import Family
 from domain.compat.ids import decoded, to_xid
 from domain.compat.kinds import are_same
-from projections.replication.older.client import Older
+from projections.replication.older.client import BrokenAnswer, Older
 from projections.replication.older.definitions import Definitions
 from projections.replication.older.findings import Findings
 from projections.replication.older.here import Here
@@ -46,16 +46,22 @@ class Mirror:
         self._groups.clear()
         self._definitions.clear()
         hidden = [id for id in self._there.groups() if not stopped() and not self._whole(id, stopped)]
+        for path, reason in self._there.odd.items():
+            self._findings.note(path, reason)
+        self._there.odd.clear()
         if not stopped():
             self._remove_others([place for id in hidden for place in self._places(id)])
 
     def heard(self, subjects: Iterable[str]) -> None:
         """Brings over what events of the other registry are about, or its end. Raises: RemoteError."""
         for ids in sorted({_named(self._here.family, subject) for subject in subjects}):
-            if len(ids) == 2:
-                self.definition(*ids)
-            elif ids:
-                self.group(*ids)
+            try:
+                if len(ids) == 2:
+                    self.definition(*ids)
+                elif ids:
+                    self.group(*ids)
+            except BrokenAnswer as error:
+                self._findings.note(self._there.path(*ids), str(error))
 
     def group(self, id: str) -> str | None:
         """Brings over a Group without what is in it, or its end; gives its xid here. Raises: RemoteError."""
@@ -79,30 +85,47 @@ class Mirror:
         return None
 
     def definition(self, group: str, id: str) -> None:
-        """Brings over a definition with its Versions, or its end. Raises: RemoteError."""
+        """Brings over a definition with its Versions, or its end. One that is broken stays as it is here.
+
+        Raises: RemoteError; BrokenAnswer of its Group.
+        """
         xid = self._xid(group, id)
         if xid is None or not self._scope.has(xid):
             return
         place = self._groups.get(group) or self.group(group)
         self._findings.settle(self._there.path(group, id))
-        found = self._bringing.bring(group, id, place) if place is not None else set()
+        try:
+            found = self._bringing.bring(group, id, place) if place is not None else set()
+        except BrokenAnswer as error:
+            self._findings.note(self._there.path(group, id), str(error))
+            found = self._copies(xid, place or "")
         for gone in self._definitions.get((group, id), set()) - found:
             self._remove_copy(gone)
         self._definitions[group, id] = found
 
+    def _copies(self, xid: str, place: str) -> set[str]:
+        """What may be here of a definition, by its own name or one with a mark of its authority. xid: there."""
+        name = xids.entity_id(xid).lower()
+        ids = {row.xid: xids.entity_id(row.xid).lower() for row in self._here.members(place)}
+        return {copy for copy, id in ids.items() if id == name or id.startswith(f"{name}.")}
+
     def _whole(self, id: str, stopped: Callable[[], bool]) -> bool:
-        """Brings over a Group with all that is in it. False where it may be known of, and not read."""
+        """Brings over a Group with all that is in it. False where it may be known of, and cannot be read."""
         xid = self._xid(id)
         if xid is None or not self._scope.shows(xids.stream(xid)):
             return True
         try:
             definitions = self._there.definitions(id)
+            place = self.group(id)
+        except BrokenAnswer as error:
+            self._findings.note(self._there.path(id), str(error))
+            return False
         except RemoteError as error:
             if error.status != _FORBIDDEN:
                 raise
             self._findings.note(self._there.path(id), "this registry may not read it")
             return False
-        if self.group(id) is not None:
+        if place is not None:
             for each in definitions or ():
                 if not stopped():
                     self.definition(id, each)

@@ -57,10 +57,7 @@ class OlderPush:
         for xid in sorted(touched, key=lambda xid: -xid.count("/")):  # a Group ends after what is in it
             if self._tools.stopping.is_set():
                 return
-            if xid.count("/") > 2:
-                sending.definition(xid)
-            else:
-                sending.group(xid)
+            sending.send(xid)
 
     def _touched(self, after: int, until: int) -> set[str]:
         """The Groups and definitions that events are about, or about something in them."""

@@ -17,7 +17,7 @@ from domain.compat.kinds import are_same
 from domain.compat.uris import normalised
 from domain.jsontext import dumps
 from projections.compat import Shown
-from projections.replication.older.client import Older
+from projections.replication.older.client import BrokenAnswer, Older
 from projections.replication.older.findings import Findings
 from projections.replication.older.here import Here
 from projections.replication.older.names import ids
@@ -44,7 +44,7 @@ class Sending:
         found = self._here.all()
         for xid in found:
             if not stopped():
-                self.definition(xid) if xid.count("/") > 2 else self.group(xid)
+                self.send(xid)
         living = {xids.tree_key(xid) for xid in found}
         copies = self._sent.below(f"/{self._here.family.groups}")
         gone = {key: copy for key, copy in copies.items() if _owner(key) not in living}
@@ -52,6 +52,16 @@ class Sending:
         for key, copy in gone.items():
             if _owner(key) == key:
                 self._end_group(copy)
+
+    def send(self, xid: str) -> None:
+        """Has the other registry have a Group or a definition as it is here, or its end.
+
+        What cannot be compared, because the other registry says nonsense of it, is noted.
+        """
+        try:
+            self.definition(xid) if xid.count("/") > 2 else self.group(xid)
+        except BrokenAnswer as error:
+            self._findings.note(xid, str(error))
 
     # --- Groups ------------------------------------------------------------------------------------------------------
 
