@@ -29,7 +29,7 @@ VARY: Final = (b"vary", b"accept-encoding")
 _GZIP_LEVEL: Final = 4
 _ZSTD_LEVEL: Final = 3
 #: Media types of data. A stream of events is none of them: it has to arrive at once, and a coding would hold it back.
-_TYPES: Final = (JSON[1], b"application/x-ndjson", b"application/cloudevents-batch+json", b"text/csv")
+TYPES: Final = (JSON[1], b"application/x-ndjson", b"application/cloudevents-batch+json", b"text/csv")
 _CODINGS: Final[dict[str, Callable[[], Compressor]]] = {
     "zstd": lambda: zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compressobj(),
     "gzip": lambda: zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 31),
@@ -75,7 +75,7 @@ def _ours(answer: Answer) -> bool:
     """Whether the body is data that the registry made: documents go as they were stored."""
     if answer.as_stored:
         return False
-    return any(name == b"content-type" and value.startswith(_TYPES) for name, value in answer.headers)
+    return any(name == b"content-type" and value.startswith(TYPES) for name, value in answer.headers)
 
 
 def _retagged(header: tuple[bytes, bytes], coding: str) -> tuple[bytes, bytes]:

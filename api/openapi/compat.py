@@ -9,7 +9,8 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any, Final
 
-from api.openapi.parts import FOUND, TEXT, Schema, content, headers, parameter
+from api.openapi.coding import coded, coded_paths
+from api.openapi.parts import ENCODED, ENCODES, FOUND, TEXT, Schema, content, headers, parameter
 from api.openapi.problems import OWN, problem_schemas
 from api.openapi.restoring import TRIED, TRIED_SCHEMA, or_tried
 from domain.compat.family import SCHEMAREGISTRY, Family
@@ -32,6 +33,7 @@ _ID: Final[Schema] = {**TEXT, "minLength": 1}
 _NUMBER: Final[Schema] = {"type": "integer", "minimum": 1}
 _HEADERS: Final = {
     "X-Content-Type-Options": ("`nosniff`.", True),
+    ENCODED: (ENCODES, False),
     "Link": (
         "The root of the registry, with the relation `xregistry-root`; where a list goes on, the next page.",
         True,
@@ -54,7 +56,7 @@ def document(family: Family, base: str) -> dict[str, Any]:
         "info": {"title": title, "version": version, "description": _ABOUT},
         "servers": [{"url": base + family.base}],
         "security": [{}, {"bearer": []}],
-        "paths": _paths(family),
+        "paths": coded_paths(_paths(family)),
         "components": {
             "schemas": {
                 **{name: row for name, row in problem_schemas().items() if name in ("Problem", OWN)},
@@ -64,7 +66,7 @@ def document(family: Family, base: str) -> dict[str, Any]:
                 "GroupWrite": _group_write(family),
             },
             "headers": {**{name: _header(*row) for name, row in _HEADERS.items()}, **_attribute_headers(family)},
-            "responses": {f"{_REFUSAL}-{status}": _refusal(status) for status in {*_READ, *_WRITTEN}},
+            "responses": coded({f"{_REFUSAL}-{status}": _refusal(status) for status in {*_READ, *_WRITTEN}}),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
     }

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from api.capabilities import Capabilities
 from api.openapi import flags
+from api.openapi.coding import coded, coded_paths
 from api.openapi.operations import CONDITIONS, document_response, header_parameters, operation
 from api.openapi.own import OWN_PATHS
-from api.openapi.parts import FOUND, TEXT
+from api.openapi.parts import ENCODED, ENCODES, FOUND, TEXT
 from api.openapi.places import Place, places
 from api.openapi.problems import problem_responses, problem_schemas
 from api.openapi.restoring import TRIED, TRIED_SCHEMA
@@ -38,6 +39,7 @@ _HEADERS: Final[dict[str, tuple[str, bool]]] = {
     "Content-Disposition": ("The id of the Resource.", True),
     "Content-Security-Policy": ("That nothing of a stored document runs.", True),
     "X-Content-Type-Options": ("`nosniff`.", True),
+    ENCODED: (ENCODES, False),
     "xRegistry-xregcorrelationid": ("The id of what the request recorded; absent where that was nothing.", False),
     FOUND: ("How many things rules beyond the model find in what was written; absent where that is nothing.", False),
 }
@@ -52,12 +54,12 @@ def document(model: Model, capabilities: Capabilities, base: str) -> dict[str, A
         "servers": [{"url": base}],
         "security": [{}, {"bearer": []}],
         "tags": _tags(model),
-        "paths": {**{place.path: _path_item(place, capabilities) for place in known}, **OWN_PATHS},
+        "paths": coded_paths({**{place.path: _path_item(place, capabilities) for place in known}, **OWN_PATHS}),
         "components": {
             "schemas": {**_own_schemas(), **model_schemas(model), **problem_schemas()},
             "parameters": {**flags.parameters(capabilities), **_conditions(), **_document_headers(known)},
             "headers": {name: _header(*row) for name, row in _HEADERS.items()},
-            "responses": {**_documents(known), **problem_responses()},
+            "responses": coded({**_documents(known), **problem_responses()}),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": _WHO}},
         },
     }

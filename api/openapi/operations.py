@@ -8,7 +8,7 @@ from typing import Any, Final
 from api.capabilities import Capabilities
 from api.headers import PREFIX, SCALAR
 from api.openapi import flags
-from api.openapi.parts import RECORDED, content, headers
+from api.openapi.parts import ENCODED, RECORDED, content, headers
 from api.openapi.places import Place
 from api.openapi.problems import refusals
 from api.openapi.restoring import or_tried
@@ -143,7 +143,7 @@ def document_response(place: Place) -> dict[str, Schema]:
     return {
         _document_name(place): {
             "description": "The document, byte for byte, with its Content-Type if that is known.",
-            "headers": {**headers(*_DOCUMENTED, *RECORDED), **carried},
+            "headers": {**headers(*_DOCUMENTED, *RECORDED, ENCODED), **carried},
             "content": {"*/*": {}},
         }
     }

@@ -10,6 +10,9 @@ TEXT: Final[Schema] = {"type": "string"}
 WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
 #: The header that counts findings.
 FOUND: Final = "Annals-Findings"
+#: The header that names how an answer is compressed, and what its description says.
+ENCODED: Final = "Content-Encoding"
+ENCODES: Final = "`zstd` or `gzip`, as the client accepts; absent where the body goes as it is."
 #: Headers of the answers to writes; both are absent where there is nothing to say.
 RECORDED: Final = ("xRegistry-xregcorrelationid", FOUND)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections.abc import Iterator
 from hashlib import sha256
 from html.parser import HTMLParser
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from api import compression
 from api.capabilities import Capabilities
 from api.openapi.document import document
 from api.openapi.html import tag
@@ -180,8 +182,9 @@ WRITES = (
 )
 
 
-def test_headers_of_writes_are_described(sqlite_url: str) -> None:
+def test_headers_of_writes_are_described(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # core 4.2: whatever a write answers with, what was recorded and what was found (V-01) included
+    monkeypatch.setattr(compression, "LEAST", 0)
     create(sqlite_url, default_source())
     with serving(sqlite_url) as api:
         described = api.get("/-/openapi.json")
@@ -195,6 +198,28 @@ def test_headers_of_writes_are_described(sqlite_url: str) -> None:
             sent = answer.headers.keys() - {"content-type", "content-length", "vary"}
             assert sent <= {name.lower() for name in said["headers"]}, (method, path)
             assert ("annals-findings" in sent) == finds, (method, path)
+            assert ("content-encoding" in sent) == bool(answer.content and body != b"text"), (method, path)
+
+
+def responses(document: Json) -> Iterator[tuple[str, Json]]:
+    """Every answer of a description, with where it is."""
+    for path, item in document["paths"].items():
+        for method, row in item.items():
+            for status, answer in row["responses"].items() if method != "parameters" else ():
+                yield f"{method} {path} {status}", answer
+    yield from document["components"]["responses"].items()
+
+
+@pytest.mark.parametrize("name", ["openapi.json", "openapi/schemaregistry.json", "openapi/messagecatalog.json"])
+def test_answers_with_data_may_be_compressed(api: Api, name: str) -> None:
+    # RFC 9110 8.4: data may leave compressed, and what has no body or is a stream of events may not
+    document = api.get(f"/-/{name}")
+    assert "Content-Encoding" in document["components"]["headers"]
+    for place, answer in responses(document):
+        types = answer.get("content", {})
+        if "*/*" not in types and "$ref" not in answer:
+            data = types.keys() & {"application/json", "application/x-ndjson", "text/csv"}
+            assert ("Content-Encoding" in answer.get("headers", {})) == bool(data), place
 
 
 def test_a_schema_tells_right_from_wrong(described: Json) -> None:
