@@ -44,7 +44,7 @@ DOORS = {
     "a pointer": Door("GET", "/schemagroups/g/schemas/x", "x"),
     "the answer to a PUT": Door("PUT", "/schemagroups/g/schemas/s", "s", CONTENT),
     "the answer to a POST": Door("POST", "/schemagroups/g/schemas/s", "s", CONTENT),
-    "a dry run": Door("GET", "/schemagroups/g/schemas/s?binary", "s"),
+    "the flag binary": Door("GET", "/schemagroups/g/schemas/s?binary", "s"),
     "by hash": Door("GET", f"/-/documents/{HASH}", "attachment"),
     "an older API": Door("GET", f"{FACADE}/s"),
     "a version of an older API": Door("GET", f"{FACADE}/s/versions/1"),
