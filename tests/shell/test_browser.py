@@ -26,7 +26,8 @@ pytestmark = pytest.mark.timeout(120)
 
 #: Tries all that a page may send without and with asking first, then says what became of each.
 ATTACK = """
-<!doctype html><title>a page</title><form method=post enctype=text/plain target=frame></form><iframe name=frame></iframe>
+<!doctype html><title>a page</title>
+<form method=post enctype=text/plain target=frame></form><iframe name=frame></iframe>
 <script type=module>
 const target = %(target)s, told = {};
 const form = document.forms[0];
@@ -95,7 +96,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: Pages
     protocol_version = "HTTP/1.1"
 
-    def _handle(self) -> None:
+    def handle_any(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         if self.path == "/told":
             self.server.told.put(json.loads(body))
@@ -109,8 +110,6 @@ class _Handler(BaseHTTPRequestHandler):
         answer = connection.getresponse()
         return self._answer(answer.status, answer.headers.get("content-type", "text/plain"), answer.read())
 
-    do_GET = do_POST = do_PUT = do_DELETE = do_OPTIONS = _handle
-
     def _answer(self, status: int, media_type: str, content: bytes) -> None:
         self.send_response(status)
         self.send_header("content-type", media_type)
@@ -119,6 +118,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None: ...
+
+
+for _method in ("GET", "POST", "PUT", "DELETE", "OPTIONS"):
+    setattr(_Handler, f"do_{_method}", _Handler.handle_any)
 
 
 @pytest.fixture
