@@ -74,7 +74,7 @@ class Shape:
         codecs = {name: codec(name, row, rules) for name, row in definitions.items() if name not in rules.served}
         star = codecs.pop("*", None)
         self._star = star.check if star else None
-        self._sized = _SIZED.get(definitions["*"]["type"]) if star else None
+        self._sized = _sized(definitions["*"]) if star else None
         self._star_accept = star.accept if star else None
         self._deep = {name: each.accept for name, each in codecs.items() if each.accept is not None}
         rows = [_row(name, definitions[name], each) for name, each in codecs.items()]
@@ -285,11 +285,16 @@ def _any(definition: Definition, types: Types) -> Codec:
     return Codec(lambda value: value, None)
 
 
-#: How the size of an extension is checked, by the type that `*` gives it; other types check what is inside themselves.
-_SIZED: Final[dict[str, Callable[[str], Check]]] = {
-    "any": values.fits_throughout,
-    **dict.fromkeys(values.SCALARS, values.fits),
-}
+def _sized(definition: Definition) -> Callable[[str], Check] | None:
+    """How the size of an extension is checked, by what `*` lets through; objects check their own attributes."""
+    if definition["type"] in values.SCALARS:
+        return values.fits
+    inner = definition
+    while inner["type"] in ("array", "map"):
+        inner = inner["item"]
+    return None if inner["type"] == "object" else values.fits_throughout
+
+
 _COMPLEX: Final[dict[str, Callable[[Definition, Types], Codec]]] = {
     "any": _any,
     "array": _array,

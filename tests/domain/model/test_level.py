@@ -127,11 +127,20 @@ def test_names_and_values_fit_in_a_header(length: int, fits: bool) -> None:
         ("any", {"k" * 4097: 1}, "wide." + "k" * 4097),
         ("any", Decimal("1." + "0" * 4096 + "1"), "wide"),
         ("string", "x" * 4093, "wide"),
+        ({"type": "map", "item": {"type": "any"}}, {"ab": {"c": ["x" * 4096]}}, "wide.ab.c[0]"),
+        ({"type": "array", "item": {"type": "any"}}, [1, {"c": "x" * 4096}], "wide[1].c"),
+        ({"type": "array", "item": {"type": "string"}}, ["", "x" * 4093], "wide[1]"),
+        ({"type": "map", "item": {"type": "array", "item": {"type": "any"}}}, {"ab": ["x" * 4095]}, "wide.ab[0]"),
+        (
+            {"type": "array", "item": {"type": "object", "attributes": {"*": {"type": "any"}}}},
+            [{"ab": "x" * 4095}],
+            "wide[0].ab",
+        ),
     ],
 )
-def test_extensions_fit_in_a_header_too(kind: str, value: Any, path: str) -> None:
-    # ENT-13: by the name that each has; below `any` every scalar counts with the name nearest above it
-    level = compile_model({"attributes": {"*": {"type": kind}}}).registry
+def test_extensions_fit_in_a_header_too(kind: str | dict[str, Any], value: Any, path: str) -> None:
+    # ENT-13: by the name that each has; whatever `*` lets through, each scalar counts with the name nearest above it
+    level = compile_model({"attributes": {"*": {"type": kind} if isinstance(kind, str) else kind}}).registry
     given = {"registryid": "r", "modifiedat": "2025-01-01T00:00:00Z", "createdat": "2025-01-01T00:00:00Z"}
     with pytest.raises(InvalidAttribute, match="4096") as problem:
         level.complete({**given, "wide": value}, "/")
