@@ -252,11 +252,12 @@ class VersionDraft(Draft):
 
     document: SHA-256 of its bytes. ordered: its ordering time in `modifiedat` mode (ENT-101). validated: what checks of
     its format and compatibility found. marks: which of its values are defaults. facade: what only the older APIs know
-    of it. returning: the number that it had there, if it comes back.
+    of it. assigned: the number that it is to have there, where its id does not decide.
     """
 
     __slots__ = (
         "ancestor",
+        "assigned",
         "document",
         "entity",
         "facade",
@@ -264,7 +265,6 @@ class VersionDraft(Draft):
         "id",
         "marks",
         "ordered",
-        "returning",
         "validated",
     )
 
@@ -279,7 +279,7 @@ class VersionDraft(Draft):
         self.ordered: str | None = private.get("ordered")
         self.marks: Marks = private.get(DEFAULTS, {})
         self.facade: Attributes = private.get(FACADE, {})
-        self.returning: int | None = None
+        self.assigned: int | None = None
         self.ancestor: str | None = None  # as a request states it; None: not stated
         self.gone: Reason | None = None  # why it was deleted: deleted, pruned
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from domain import xid as xids
 from domain.changes import ChangeSet
 from domain.compat.family import FACADE, family_of, own_number
 from domain.compat.published import Publication
@@ -35,14 +36,17 @@ def used(resource: ResourceDraft) -> Spans:
     return Spans.parse(resource.facade.get(USED, ""))
 
 
-def next_number(resource: ResourceDraft) -> int:
-    """The number of a Version that an older API adds, which is its id as well (LEG-406).
+def next_number(changes: ChangeSet, resource: ResourceDraft) -> int:
+    """The number of a Version that an older API adds, which is its id as well, so that it is the latest (LEG-406).
 
-    It is the next of the registry's own ids that is in use neither as an id nor as a number. All Versions are at hand.
+    It is above every number and every id of the registry's own that the definition ever had, and no Version has it for
+    an id. All Versions are at hand.
     """
-    gone, numbers = used(resource), {version.number for version in resource.versions.values()}
-    number = resource.counter + 1
-    while gone.has(number) or number in numbers or str(number) in resource.versions:
+    gone, numbers = used(resource), [version.number for version in resource.versions.values()]
+    unnumbered = numbers.count(0)  # these get theirs before it
+    number = max(resource.counter, max(gone.highest, *numbers, 0) + unnumbered) + 1
+    ids = {*resource.versions, *(xids.entity_id(kept.xid) for kept in _kept(changes, resource.xid, gone))}
+    while str(number) in ids:
         number += 1
     return number
 
@@ -52,15 +56,24 @@ def _number(changes: ChangeSet, resource: ResourceDraft) -> None:
     fresh = [version for version in resource.living() if version.entity is None]
     gone = {version.number for version in old if version.gone is not None} - {0}
     before = used(resource)
-    taken = {version.number for version in old}
-    left = [version for version in fresh if not _takes_its_own(changes, version, before, taken)]
-    left += [version for version in old if version.gone is None and not version.number]  # from before there were any
-    highest = max(before.highest, *taken, 0)
-    for number, version in enumerate(_by_age(resource, left), highest + 1):
-        _set(version, number)
+    taken = {before.highest, *(version.number for version in old)}
+    _go_on(resource, taken, [version for version in old if version.gone is None and not version.number])
+    _go_on(resource, taken, [version for version in fresh if not _takes_its_own(changes, version, before, taken)])
     after = before.plus(gone).minus(version.number for version in fresh)
     others = {name: value for name, value in resource.facade.items() if name != USED}
     resource.facade = {**others, USED: after.text} if after.ranges else others
+
+
+def _go_on(resource: ResourceDraft, taken: set[int], versions: Sequence[VersionDraft]) -> None:
+    """Gives Versions the numbers behind the highest that is taken, the oldest first."""
+    for number, version in enumerate(_by_age(resource, versions), max(taken) + 1):
+        _set(version, number)
+        taken.add(number)
+
+
+def _kept(changes: ChangeSet, xid: str, gone: Spans) -> Sequence[Publication]:
+    """The kept Versions at or below an xid. gone: the numbers of its definition's Versions that are gone."""
+    return changes.world.published.kept(xid) if gone.ranges else ()
 
 
 def _says_itself(resource: ResourceDraft) -> bool:
@@ -74,15 +87,15 @@ def _says_itself(resource: ResourceDraft) -> bool:
 
 
 def _takes_its_own(changes: ChangeSet, version: VersionDraft, before: Spans, taken: set[int]) -> bool:
-    """Whether a new Version gets a number that is its by itself: the one that it had, or its id."""
+    """Whether a new Version gets a number that is its by itself: one that it had or was assigned, or its id."""
     if version.facade:
         _leave_to_others(changes, version)
-    kept = changes.world.published.kept(version.xid) if before.ranges and changes.world.revision(version.xid) else ()
+    kept = _kept(changes, version.xid, before) if changes.world.revision(version.xid) else ()
     number = own_number(version.id)
     if kept:
         _live_again(changes, version, kept[0])
-    elif version.returning is not None:
-        _set(version, version.returning)
+    elif version.assigned is not None:
+        _set(version, version.assigned)
     elif number and number not in taken and not before.has(number):
         _set(version, number)
     else:

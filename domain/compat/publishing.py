@@ -101,7 +101,7 @@ def _publish_version(changes: ChangeSet, command: WriteTree, facade: Facade) -> 
     changes.load_versions(resource)
     authority = _authority(resource, facade)
     format = kinds.of_definition(group, resource, facade)
-    number = next_number(resource)
+    number = next_number(changes, resource)
     path = path_to(command.xid, number)
     uri = compose(authority, facade.id, facade.base, path)
     own = authority is not None or facade.id is not None
@@ -177,10 +177,13 @@ def _sent(command: WriteTree) -> str | None:
 def _write(
     changes: ChangeSet, resource: ResourceDraft, command: WriteTree, format: str | None, number: int
 ) -> VersionDraft:
+    if resource.type.versionmode == "semver":
+        raise Conflict(error_detail='the versionmode is "semver", and the id of a new version is a number (LEG-406)')
     resource.counter = number - 1  # the next id that the registry chooses is the number
     tree = dict(command.tree) if format is None else {**command.tree, "format": kinds.mapped(format)}
     version = write_version(changes, resource, None, tree, Manner(False, command.mediatype), command.document)
     assert version.id == str(number)
+    version.assigned = number
     return version
 
 

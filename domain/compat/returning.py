@@ -44,7 +44,7 @@ def bring_back_version(resource: ResourceDraft, version: VersionDraft, then: Ent
     if not version.new and "number" in names:
         version.facade["number"] = names["number"]
     if resource.entity is None or resource.entity.born == definition.born:
-        version.returning = number_of(then.id, then.private) or None
+        version.assigned = number_of(then.id, then.private) or None
 
 
 def forget_later_ones(changes: ChangeSet, xid: str, position: int) -> None:

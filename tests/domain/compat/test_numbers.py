@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from domain.commands import DeleteEntities, Method, ReplaceModel, Restore, WriteTree
 from domain.compat.family import FACADE, family_of, is_number, number_of
+from domain.compat.refusals import Conflict
 from domain.compat.spans import Spans
 from domain.problems import Problem
 from tests.domain.compat.facade import C, G, M, S, delete, post, put_group, source
@@ -34,6 +35,8 @@ def versions(*ids: str, **more: Any) -> WriteTree:
     return WriteTree(f"{S}/versions", {id: {"format": "Text/1", **more} for id in ids}, Method.POST)
 
 
+#: An id that is a number with too many digits to be one.
+LONG = str(10**15)
 #: Commands one after the other, and the numbers of the schema's Versions in the end.
 GIVEN: list[tuple[str, list[Any], dict[str, int]]] = [
     ("ids are numbers", [versions("1", "3", "10")], {"1": 1, "3": 3, "10": 10}),
@@ -47,6 +50,20 @@ GIVEN: list[tuple[str, list[Any], dict[str, int]]] = [
     ("after all of them, it begins again", [versions("1", "2"), DeleteEntities(S), versions("2", "a")],
      {"2": 2, "a": 3}),
     ("so it does after the last", [versions("a"), DeleteEntities(f"{S}/versions/a"), versions("b")], {"b": 1}),
+    ("a façade's version is above every id", [versions("3", "10"), post(S, b"1"), versions("b")],
+     {"3": 3, "10": 10, "11": 11, "b": 12}),
+    ("above what was deleted", [versions("1", "10"), DeleteEntities(f"{S}/versions/10"), post(S, b"1")],
+     {"1": 1, "11": 11}),
+    ("above what was pruned", [ReplaceModel(source(1)), versions("7"), versions("2"), post(S, b"1")],
+     {"7": 7, "2": 2, "8": 8}),
+    ("above ids that are no numbers and have none of their own", [versions("9", "a"), versions("10"), post(S, b"1")],
+     {"9": 9, "a": 10, "10": 11, "12": 12}),
+    ("its id is no version's, a name of many digits", [versions(LONG), versions("9" * 15), post(S, b"1")],
+     {LONG: 1, "9" * 15: 10**15 - 1, str(10**15 + 1): 10**15 + 1}),
+    ("nor a kept one's", [ReplaceModel(source(1)), versions(LONG), versions("9" * 15), post(S, b"1")],
+     {LONG: 1, "9" * 15: 10**15 - 1, str(10**15 + 1): 10**15 + 1}),
+    ("the registry's own ids go on behind it", [versions("10"), post(S, b"1"), WriteTree(S, {"format": "Text/1"},
+     Method.POST)], {"10": 10, "11": 11, "12": 12}),
     ("a façade's id is its number", [post(S, b"1"), post(S, b"2")], {"1": 1, "2": 2}),
     ("and skips numbers of names", [versions("a", "b"), post(S, b"1")], {"a": 1, "b": 2, "3": 3}),
     ("and ids", [post(S, b"1"), versions("2"), post(S, b"2")], {"1": 1, "2": 2, "3": 3}),
@@ -177,9 +194,45 @@ def test_versions_from_before_there_were_numbers(registry: MemoryRegistry) -> No
     for entity in registry.versions(S).values():
         entity.private.pop(FACADE)
     decision = registry.do(versions("5"))
-    assert numbers(registry, S) == {"5": 5, "a": 6, "b": 7}
+    assert numbers(registry, S) == {"a": 1, "b": 2, "5": 5}
     kinds = {event.xid.rpartition("/")[2]: type(event).__name__ for event in decision.events}
     assert (kinds["a"], kinds["b"]) == ("EntityRefreshed", "EntityRefreshed")
+
+
+def test_they_come_before_what_a_facade_adds(registry: MemoryRegistry) -> None:
+    # LEG-406, LEG-407: what is added is the latest, also of Versions that have no number yet
+    registry.do(versions("a", "b"))
+    for entity in registry.versions(S).values():
+        entity.private.pop(FACADE)
+    assert registry.do(post(S, b"1")).number == 3
+    assert numbers(registry, S) == {"a": 1, "b": 2, "3": 3}
+
+
+@pytest.mark.parametrize("mode", ["manual", "createdat", "modifiedat"])
+@pytest.mark.parametrize("sticky", [False, True])
+def test_what_a_facade_adds_is_the_latest(mode: str, sticky: bool) -> None:
+    # LEG-406, LEG-407: whatever is newer or the default in the registry's own API
+    model = source()
+    model["groups"]["schemagroups"]["resources"]["schemas"] |= {"versionmode": mode}
+    registry = MemoryRegistry(model)
+    registry.do(put_group(G, "Text/1"))
+    registry.do(versions("3", "12", "a", createdat="2999-01-01T00:00:00Z"))
+    if sticky:
+        registry.patch(f"{S}/meta", {"defaultversionid": "3", "defaultversionsticky": True})
+    assert registry.do(post(S, b"1")).number == 14
+    assert numbers(registry, S) == {"3": 3, "12": 12, "a": 13, "14": 14}
+    assert registry.do(post(S, b"2")).number == 15
+
+
+def test_semantic_versions_leave_a_facade_no_id() -> None:
+    # LEG-406: a number is no semantic version
+    model = source()
+    model["groups"]["schemagroups"]["resources"]["schemas"] |= {"versionmode": "semver", "singleversionroot": True}
+    registry = MemoryRegistry(model)
+    registry.do(put_group(G, "Text/1"))
+    registry.do(versions("1.0.0"))
+    with pytest.raises(Conflict, match="semver"):
+        registry.do(post(S, b"1"))
 
 
 def test_a_stuck_number_is_refused(registry: MemoryRegistry) -> None:
