@@ -13,7 +13,7 @@ from typing import Any, Final
 from domain import xid as xids
 from domain.compat import formats, kinds
 from domain.compat.catalog import attributes as catalog
-from domain.compat.catalog import groups
+from domain.compat.catalog import groups, versions
 from domain.compat.family import FACADE, SCHEMAREGISTRY, Family
 from domain.compat.ids import from_xid, segment
 from domain.jsontext import dumps, loads_own
@@ -95,14 +95,15 @@ def definition(view: View, family: Family, xid: str, shown: Shown, root: str) ->
     if resource is None or group is None:
         return None
     version, facade = loads_own(shown.row.attributes), facade_of(resource)
-    content, contenttype = _document(view, family, group, shown, version, root)
+    format = _format(family, group, facade, shown, version)
+    content, contenttype = _document(view, family, format, shown, version, root)
     groupid, id = (from_xid(part) for part in xids.segments(xid)[1:4:2])
     return Definition(
         family=family,
         group=groupid,
         child=id,
         shown=shown,
-        format=_format(family, group, facade, version),
+        format=format,
         authority=facade.get("authority"),
         about=facade["description"] if "description" in facade else _latest_description(view, xid, shown, version),
         description=version.get("description"),
@@ -147,16 +148,20 @@ def _latest_description(view: View, xid: str, shown: Shown, version: Mapping[str
     return found
 
 
-def _format(family: Family, group: Row, facade: Mapping[str, Any], version: Mapping[str, Any]) -> str | None:
+def _format(
+    family: Family, group: Row, facade: Mapping[str, Any], shown: Shown, version: Mapping[str, Any]
+) -> str | None:
     """The format that is in force, as a client spelled it where one did (LEG-701, LEG-703)."""
     of_group, actual = group_format(group, family), version.get("format")
-    if family is not SCHEMAREGISTRY or not actual:
+    if family is not SCHEMAREGISTRY:
+        return versions.format_of(version, shown.facade, of_group or groups.NEITHER)
+    if not actual:
         return of_group
     return formats.shown(actual, facade.get("format"), of_group)
 
 
 def _document(
-    view: View, family: Family, group: Row, shown: Shown, version: Mapping[str, Any], root: str
+    view: View, family: Family, format: str | None, shown: Shown, version: Mapping[str, Any], root: str
 ) -> tuple[bytes, str | None]:
     """The bytes of a document and its media type. Raises: MissingDocument."""
     if family is SCHEMAREGISTRY:
@@ -165,7 +170,9 @@ def _document(
     digest = shown.facade.get("document")
     if digest is not None:
         return view.document(digest), shown.facade.get("contenttype")
-    format, uri = group_format(group, family) or groups.NEITHER, version.get("dataschemauri")
+    uri = version.get("dataschemauri")
     # The registry takes references relative to its root, where the catalog wants URIs.
     absolute = {"dataschemauri": root + uri} if uri is not None and uri.startswith("/") else {}
-    return dumps(catalog.to_document(format, {**version, **absolute}, shown.facade.get("left", {}))), _JSON
+    return dumps(
+        catalog.to_document(format or groups.NEITHER, {**version, **absolute}, shown.facade.get("left", {}))
+    ), _JSON

@@ -10,7 +10,7 @@ from typing import Any, Final
 from domain import xid as xids
 from domain.changes import ChangeSet
 from domain.compat import formats, kinds
-from domain.compat.catalog import METASCHEMAS
+from domain.compat.catalog import METASCHEMAS, versions
 from domain.compat.catalog.attributes import to_document
 from domain.compat.catalog.groups import NEITHER
 from domain.compat.family import FACADE, MESSAGECATALOG, SCHEMAREGISTRY, family_of
@@ -37,8 +37,8 @@ def facades_agree(changes: ChangeSet) -> None:
                 _check_format(resource)
         elif family_of(resource.xid) == MESSAGECATALOG:
             for version in resource.living():
-                if version.written and _is_other(changes, version):
-                    version.facade = _without(version.facade, "document", "contenttype")
+                if version.written:
+                    _check_document(changes, version)
 
 
 def _is_outdated(group: GroupDraft) -> bool:
@@ -57,20 +57,22 @@ def _check_format(resource: ResourceDraft) -> None:
         resource.facade = _without(resource.facade, "format")
 
 
-def _is_other(changes: ChangeSet, version: VersionDraft) -> bool:
-    """Whether a message definition says something else than its document, which has not changed.
+def _check_document(changes: ChangeSet, version: VersionDraft) -> None:
+    """Lets go of a document that has not changed, where its message says something else now.
 
     What no attribute holds, such as a document of a format without rules, cannot be otherwise.
     """
     before, document = version.entity, version.facade.get("document")
     if before is None or document is None or document != before.private.get(FACADE, {}).get("document"):
-        return False
+        return
     group = changes.existing(xids.join(*xids.segments(version.xid)[:2]))
-    format = kinds.of_group(MESSAGECATALOG, group)
-    if format is None or not (format in METASCHEMAS or format == NEITHER):
-        return False
+    of_group = kinds.of_group(MESSAGECATALOG, group) or NEITHER
+    format = versions.format_of(before.attributes, version.facade, of_group)
+    if not (format in METASCHEMAS or format == NEITHER):
+        return
     left = version.facade.get("left", {})
-    return to_document(format, before.attributes, left) != to_document(format, version.attributes, left)
+    if to_document(format, before.attributes, left) != to_document(format, version.attributes, left):
+        version.facade = versions.without_document(version.attributes, version.facade, format, of_group)
 
 
 def _without(facade: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from domain import xid as xids
 from domain.changes import ChangeSet
 from domain.commands import WriteTree
 from domain.compat import kinds
+from domain.compat.catalog import versions
 from domain.compat.facade import Facade
 from domain.compat.family import FACADE, MESSAGECATALOG, SCHEMAREGISTRY
 from domain.compat.imports import IMPORTER, importer
@@ -116,7 +117,7 @@ def _publish_version(changes: ChangeSet, command: WriteTree, facade: Facade) -> 
         check_place(facade, uri, command.xid, number)
     kinds.check_criteria(group, resource, facade, command.tree, authority)
     version = _write(changes, resource, command, format, number)
-    version.facade = _of_version(changes, facade, uri if own else None)
+    version.facade = _of_version(changes, facade, version, uri if own else None)
     resource.facade = _of_definition(resource, command, facade, authority, format, group)
     if resource.new:
         resource.facade |= _stated({IMPORTER: importer(facade, changes.context)})
@@ -187,7 +188,7 @@ def _write(
     return version
 
 
-def _of_version(changes: ChangeSet, facade: Facade, uri: str | None) -> dict[str, Any]:
+def _of_version(changes: ChangeSet, facade: Facade, version: VersionDraft, uri: str | None) -> dict[str, Any]:
     """What only the older API knows of a Version. uri: None for the default one, which needs no room."""
     document = changes.keep(facade.content) if facade.content else None
     found = {
@@ -197,6 +198,8 @@ def _of_version(changes: ChangeSet, facade: Facade, uri: str | None) -> dict[str
         "contenttype": facade.contenttype,
         "left": dict(facade.left) or None,
     }
+    if facade.family == MESSAGECATALOG:
+        found[versions.FORMAT] = versions.recorded(facade.format, version.attributes)
     return _stated(found)
 
 

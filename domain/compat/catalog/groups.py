@@ -31,9 +31,14 @@ def to_attributes(format: str) -> dict[str, str]:
 
 def format_of(attributes: Mapping[str, Json], stored: str | None = None) -> str:
     """The format of a Group. stored: the name that it was given, which counts where attributes have no word for it."""
-    envelope, protocol = text(attributes.get("envelope")), text(attributes.get("protocol"))
-    if envelope:
-        return _CLOUDEVENTS
-    if protocol:
-        return protocol.partition("/")[0].upper()
+    said = formats_said(attributes)
+    if said:
+        return said[0]
     return NEITHER if stored is None or stored in _ATTRIBUTES else stored
+
+
+def formats_said(attributes: Mapping[str, Json]) -> list[str]:
+    """The formats that the attributes of a Group or of a message speak of, the one that counts first."""
+    envelope, protocol = text(attributes.get("envelope")), text(attributes.get("protocol"))
+    found = [_CLOUDEVENTS] if envelope else []
+    return [*found, protocol.partition("/")[0].upper()] if protocol else found
