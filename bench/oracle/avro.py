@@ -45,11 +45,14 @@ class Schema:
 
     @cached_property
     def plain(self) -> Any:
-        found = fastavro.parse_schema(_plain(self.raw))
+        # In a record of one field, as the library looks again at the defaults of what is no record.
+        field = {"name": "value", "type": _plain(self.raw)}
+        found = fastavro.parse_schema({"type": "record", "name": "Whole", "fields": [field]})
         for where, key in places([found]):
             # The library reads a default of bytes as text.
-            if key == "type" and isinstance(where.get("default"), str) and _is_bytes(where["type"]):
-                where["default"] = where["default"].encode("latin-1")
+            default = where.get("default") if key == "type" else None
+            if isinstance(default, str) and _is_bytes(where["type"], default):
+                where["default"] = default.encode("latin-1")
         return found
 
     @cached_property
@@ -78,6 +81,8 @@ class Schema:
                 # What a value becomes is looked at without logical types: the library makes it by the writer's.
                 found = fastavro.schemaless_reader(io.BytesIO(data), writer.plain, self.plain)
                 fits = validate(found, self.plain, raise_errors=False)
+            except UnicodeDecodeError:
+                yield None  # by the specification bytes are read as text, whatever they hold
             except Exception as error:  # whatever the library says
                 yield Refusal(f"{value!r}: {type(error).__name__} {error}", True)
             else:
@@ -105,10 +110,12 @@ def _plain(schema: Any) -> Any:
     return {key: _plain(value) for key, value in schema.items() if key != "logicalType"}
 
 
-def _is_bytes(schema: Any) -> bool:
-    first = schema[0] if isinstance(schema, list) else schema
-    kind = first["type"] if isinstance(first, dict) else first
-    return kind in ("bytes", "fixed")
+def _is_bytes(schema: Any, default: str) -> bool:
+    """Whether a default stands for bytes: no branch takes it as text."""
+    branches = schema if isinstance(schema, list) else [schema]
+    kinds = {each["type"] if isinstance(each, dict) else each for each in branches}
+    symbols = {symbol for each in branches if isinstance(each, dict) for symbol in each.get("symbols", ())}
+    return not kinds.isdisjoint({"bytes", "fixed"}) and "string" not in kinds and default not in symbols
 
 
 def _holds(member: Schema) -> bool:

@@ -57,8 +57,8 @@ def _change(random: Random, where: Any, key: Any) -> None:
         case "union":
             _union(random, where, key, schema)
         case "bytes" if schema.get("logicalType") == "decimal":
-            name = random.choice(["precision", "precision", "scale"])
-            schema[name] += random.choice([1, -1])
+            schema["precision"] = max(1, schema["precision"] + random.choice([1, 1, -1]))
+            schema["scale"] = min(schema["precision"], schema["scale"] + random.choice([0, 0, 1]))
         case _:
             plain = schema if isinstance(schema, str) else schema["type"] if isinstance(schema["type"], str) else ""
             logical = [{"type": kind, "logicalType": name} for name, kind in LOGICAL.items() if kind == plain]

@@ -154,9 +154,14 @@ MISSING: Final[dict[str, frozenset[str]]] = {
 
 
 def drop(place: dict[str, Any], release: str) -> None:
-    """Takes the keywords out of a schema that a release does not have."""
-    for keyword in MISSING[release] & place.keys():
+    """Takes the keywords out of a schema that a release does not have, and those that say nothing by themselves."""
+    gone = set(MISSING[release])
+    gone |= {"then", "else"} if "if" in gone or "if" not in place else set()
+    gone |= {"minContains", "maxContains"} if "contains" not in place else set()
+    for keyword in gone & place.keys():
         del place[keyword]
+    for name in place.get("dependentSchemas", ()):  # older releases have one keyword for both
+        place.get("dependentRequired", {}).pop(name, None)
 
 
 def spelt(raw: Any, release: str) -> Any:

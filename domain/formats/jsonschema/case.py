@@ -213,6 +213,11 @@ class Case:
             self.subs[name].declares = self.declares  # the schemas say what is there, not what is declared
         return self.subs[name]
 
+    @cached_property
+    def opened(self) -> Case:
+        """The case with members that no schema declares, as what it refuses may declare some."""
+        return Case(self.nodes, self.negated, closed=False, loose=self.loose)
+
     def only(self, kind: str) -> Case:
         """The part of the case with one kind of value."""
         node = Node(self.nodes[0].pointer, self.nodes[0].raw, kinds=frozenset({kind}))

@@ -13,7 +13,7 @@ def is_void(comparison: Comparison, case: Case, known: Case | None) -> bool:
         return not case.values
     if all(_no_value(comparison, case, known or case, kind) for kind in case.kinds):
         return True
-    return known is not None and any(not comparison.accepts(refused, case) for refused in case.negated)
+    return known is not None and any(not comparison.accepts(refused, case.opened) for refused in case.negated)
 
 
 def _no_value(comparison: Comparison, case: Case, known: Case, kind: str) -> bool:
