@@ -76,7 +76,7 @@ async def reading(api: Api, path: str, **headers: str) -> AsyncIterator[Stream]:
 def scope(path: str, headers: dict[str, str]) -> dict[str, Any]:
     """A GET that wants server-sent events."""
     path, _, query = path.partition("?")
-    given = {"accept": "text/event-stream", **headers}
+    given = {"host": "h", "accept": "text/event-stream", **headers}
     return {
         "type": "http",
         "method": "GET",

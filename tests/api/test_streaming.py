@@ -166,7 +166,7 @@ def scope(path: str) -> dict[str, Any]:
         "raw_path": path.encode(),
         "root_path": "",
         "query_string": b"",
-        "headers": [],
+        "headers": [(b"host", b"h")],
         "scheme": "http",
         "server": ("h", 80),
     }
