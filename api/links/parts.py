@@ -17,11 +17,12 @@ from projections.entities.query import View
 from projections.replication.rings import UPSTREAM
 from projections.replication.states import TOLD, Progress
 from projections.replication.watching import DIFFERS, UNKNOWN
+from projections.replication.widening import COMPLETE
 
 #: What becomes of a link.
 STATES: Final = ("active", "resting", "failing", "diverged", "promoted")
 #: Facts that are told in another form.
-_INNER: Final = ("taken", "diverged", TOLD, UPSTREAM)
+_INNER: Final = ("taken", "diverged", TOLD, UPSTREAM, COMPLETE)
 #: Bytes of the document of a link.
 MOST: Final = 1 << 16
 

@@ -16,6 +16,7 @@ from projections.replication.remote import Remote
 from projections.replication.runner import Tools
 from projections.replication.subscribing import CARE, Subscribed, about
 from projections.replication.watching import Watch, watching
+from projections.replication.widening import widen
 
 
 class LogEvents:
@@ -38,6 +39,7 @@ class LogEvents:
                     subscribed.end()
 
     def _take(self, remote: Remote, watch: Watch, subscribed: Subscribed) -> None:
+        widen(self._link, self._tools, remote)
         intake = Intake(self._link, self._tools, remote)
         while not self._tools.stopping.is_set():
             watch.look(intake)

@@ -14,6 +14,7 @@ from projections.replication.lines import Parser, interactions
 from projections.replication.remote import Remote
 from projections.replication.runner import Tools
 from projections.replication.watching import Watch, watching
+from projections.replication.widening import widen
 
 #: Seconds after which a stream is let go of as soon as something comes, so that both registries are compared again;
 #: and between looks at where the other log ends.
@@ -40,6 +41,7 @@ class LogPull:
             closing(self._tools.remote(self._link)) as remote,
             watching(self._link, self._tools, remote) as watch,
         ):
+            widen(self._link, self._tools, remote)
             intake = Intake(self._link, self._tools, remote)
             while not self._tools.stopping.is_set():
                 watch.look(intake)

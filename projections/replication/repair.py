@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Final, NamedTuple
 from urllib.parse import quote
@@ -11,6 +12,8 @@ from domain.commands import ControlLink, Repair
 from domain.events import EntityEvent
 from domain.links.link import Link
 from domain.refusals import Diverged
+from projections.differing import Difference
+from projections.entities.query import View
 from projections.replication.comparing import Moment, differing, moment
 from projections.replication.lines import single
 from projections.replication.remote import Remote, RemoteError
@@ -21,6 +24,9 @@ from projections.replication.watching import EQUAL, check_comparable
 _TURNS: Final = 5
 _NOWHERE: Final = 404
 _NDJSON: Final = {"accept": "application/x-ndjson"}
+
+#: Refuses some of what differs.
+Check = Callable[[View, Sequence[Difference]], None]
 
 
 class _Last(NamedTuple):
@@ -41,32 +47,46 @@ def repair(link: Link, tools: Tools) -> int:
     """
     check_comparable(link)
     with closing(tools.remote(link)) as remote:
-        for turn in range(_TURNS):
-            then = moment(remote, tools.states.read(link.id).cursor)
-            try:
-                count = _repaired(link, tools, remote, then)
-                break
-            except Diverged:
-                if turn == _TURNS - 1:
-                    raise
+        then, count = take_over(link, tools, remote, lambda: moment(remote, tools.states.read(link.id).cursor))
     tools.states.note(link.id, then.position, verdict=EQUAL, difference=None, diverged=None, error=None, failed=None)
     tools.do(link, ControlLink(link.xid, "repaired"))
     return count
 
 
-def _repaired(link: Link, tools: Tools, remote: Remote, then: Moment) -> int:
-    with tools.readers.view() as view:
-        position = view.log.head().last
-        differences = list(differing(link, view, remote, then))
+def take_over(
+    link: Link, tools: Tools, remote: Remote, when: Callable[[], Moment], check: Check | None = None
+) -> tuple[Moment, int]:
+    """Records what differs in a link's scope as one interaction of this registry; the moment of the other registry that
+    counts, and how many entities differed.
+
+    when: gives that moment. check: refuses what differs. Raises: as `repair`, and what `check` does.
+    """
+    for turn in range(_TURNS):
+        then = when()
+        with tools.readers.view() as view:
+            position = view.log.head().last
+            differences = list(differing(link, view, remote, then))
+            if check is not None:
+                check(view, differences)
+        try:
+            _record(link, tools, remote, then, position, differences)
+            break
+        except Diverged:
+            if turn == _TURNS - 1:
+                raise
+    return then, len(differences)
+
+
+def _record(
+    link: Link, tools: Tools, remote: Remote, then: Moment, position: int, differences: Sequence[Difference]
+) -> None:
+    if not differences:
+        return
     found = [(each.xid, _last(remote, each.xid, then.position)) for each in differences]
-    if not found:
-        return 0
     lasts = [last for _, last in found if last is not None]
     documents = {sha256: content for last in lasts for sha256, content in last.documents.items()}
     gone = tuple(xid for xid, last in found if last is None)
-    command = Repair(link.xid, position, tuple(last.event for last in lasts), gone, documents)
-    tools.do(link, command)
-    return len(found)
+    tools.do(link, Repair(link.xid, position, tuple(last.event for last in lasts), gone, documents))
 
 
 def _last(remote: Remote, xid: str, until: int) -> _Last | None:
