@@ -15,6 +15,7 @@ from domain.refusals import Forbidden
 from domain.roles import Caller, Role
 from projections.entities.query import View
 from projections.replication.rings import UPSTREAM
+from projections.replication.standard.push import SENT
 from projections.replication.states import TOLD, Progress
 from projections.replication.watching import DIFFERS, UNKNOWN
 from projections.replication.widening import COMPLETE
@@ -22,7 +23,7 @@ from projections.replication.widening import COMPLETE
 #: What becomes of a link.
 STATES: Final = ("active", "resting", "failing", "diverged", "promoted")
 #: Facts that are told in another form.
-_INNER: Final = ("taken", "diverged", TOLD, UPSTREAM, COMPLETE)
+_INNER: Final = ("taken", "diverged", TOLD, UPSTREAM, COMPLETE, SENT)
 #: Bytes of the document of a link.
 MOST: Final = 1 << 16
 

@@ -9,7 +9,8 @@ from domain.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
 from domain.entities import Entity
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.jsontext import dumps
-from domain.links.link import TYPE, Link
+from domain.links.link import KAFKA, TYPE, Link
+from domain.links.scope import Scope
 from domain.problems import NotFound
 from domain.refusals import Forbidden, InvalidLink
 from domain.roles import Role
@@ -57,6 +58,7 @@ def _replace(command: WriteLink, world: World, context: Context) -> Decision:
     for name in _FIXED:
         if stored.attributes.get(name) != command.attributes.get(name):
             raise InvalidLink.at("fixed", f"/{name}", "it stays as it was made; make another link")
+    _check_narrower(stored, command)
     names, settled = _secrets(command, stored.secrets, world, context)
     changed = _changed(entity.attributes, command.attributes, settled)
     if not changed:
@@ -69,6 +71,19 @@ def _replace(command: WriteLink, world: World, context: Context) -> Decision:
         **_shared(entity.xid, entity.epoch + 1, world, context),
     )
     return _decided(event, settled, world)
+
+
+def _check_narrower(stored: Link, command: WriteLink) -> None:
+    """A topic has no present state to fetch, and what is here of its interactions is not recorded twice.
+
+    Raises: InvalidLink for a link to a topic whose scope may become wider.
+    """
+    scope = Scope.of(command.attributes["scope"])
+    if stored.dialect != KAFKA or stored.scope.whole or command.attributes["scope"] == stored.attributes["scope"]:
+        return
+    if scope.whole or scope.passes is not None or not all(map(stored.scope.has, scope.groups)):
+        reason = "over a topic a scope cannot become wider; follow the registry's log over HTTP instead"
+        raise InvalidLink.at("fixed", "/scope", reason)
 
 
 def _secrets(

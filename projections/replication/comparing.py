@@ -50,16 +50,11 @@ def differing(link: Link, view: View, remote: Remote, then: Moment) -> Iterator[
     if link.scope.whole and own.state.hex() == then.state:
         return
     hashes = view.hashes(own.last)
-    for root in _roots(link, view):
+    for root in roots(link, view):
         yield from differences(_own(hashes, root), _other(remote, root, then.position))
 
 
-def _moment(remote: Remote, query: dict[str, str]) -> Moment:
-    found = remote.ask("GET", "/-/log/head", params=query).json()
-    return Moment(found["position"], found["state"], found.get("time", ""))
-
-
-def _roots(link: Link, view: View) -> list[str]:
+def roots(link: Link, view: View) -> list[str]:
     """Below which xids all of a scope is."""
     if link.scope.whole:
         return [xids.REGISTRY]
@@ -67,6 +62,11 @@ def _roots(link: Link, view: View) -> list[str]:
     types = loads(model.attributes)["model"].get("groups", {}) if model and link.scope.passes else {}
     here = [row.xid for row in view.subtree(xids.REGISTRY, types)] if types else []
     return sorted({*link.scope.groups, *(xid for xid in map(xids.stream, here) if link.scope.has(xid))})
+
+
+def _moment(remote: Remote, query: dict[str, str]) -> Moment:
+    found = remote.ask("GET", "/-/log/head", params=query).json()
+    return Moment(found["position"], found["state"], found.get("time", ""))
 
 
 def _own(hashes: Hashes, root: str) -> Side:

@@ -7,10 +7,13 @@ from collections.abc import Iterable
 
 from domain.links.link import RECEIVE, Link
 from domain.problems import Problem
-from domain.refusals import Diverged, LogGap, NotReceiving
+from domain.refusals import Diverged, LogGap, NotReceiving, RemoteUnavailable
 from projections.replication.intake import Intake
-from projections.replication.lines import interactions
+from projections.replication.lines import BrokenFeed, interactions
+from projections.replication.remote import RemoteError
 from projections.replication.runner import Tools
+from projections.replication.standard.forms import BrokenForm
+from projections.replication.widening import widen
 
 
 def receive(link: Link, tools: Tools, after: int, lines: Iterable[bytes]) -> int:
@@ -18,10 +21,12 @@ def receive(link: Link, tools: Tools, after: int, lines: Iterable[bytes]) -> int
 
     after: position beyond which the piece begins. What is here already is passed over, so a piece may come twice, or
     behind one that came later. lines: as a feed of the log with documents has them; what comes before one that breaks
-    off is taken in. Raises: NotReceiving, LogGap, BrokenFeed, Diverged, and what the lines raise.
+    off is taken in. Raises: NotReceiving, LogGap, BrokenFeed, Diverged, RemoteUnavailable where the scope
+    has become wider and the other registry cannot be asked, and what the lines raise.
     """
     if link.mode != RECEIVE or link.promoted or not link.enabled:
         raise NotReceiving(link.xid)
+    _check_complete(link, tools)
     intake = Intake(link, tools)
     if after > intake.cursor:
         raise LogGap(link.xid, after=after, position=intake.cursor, extensions={"position": intake.cursor})
@@ -33,3 +38,17 @@ def receive(link: Link, tools: Tools, after: int, lines: Iterable[bytes]) -> int
         raise
     tools.states.note(link.id, lastcontact=time.time(), error=None, failed=None, diverged=None)
     return intake.cursor
+
+
+def _check_complete(link: Link, tools: Tools) -> None:
+    """Brings what a wider scope has first. Raises: Diverged, RemoteUnavailable."""
+    try:
+        widen(link, tools)
+    except (RemoteError, BrokenFeed, BrokenForm, LookupError) as error:
+        reason = f"what its wider scope has cannot be fetched, so nothing is taken in: {error}"
+        problem = RemoteUnavailable(link.xid, error_detail=reason)
+        tools.states.note(link.id, error=problem.text(), failed=time.time())
+        raise problem from None
+    except Diverged as problem:
+        tools.states.note(link.id, error=problem.text(), failed=time.time(), diverged=True)
+        raise

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from commands.mapper import EventMapper
 from domain import xid as xids
@@ -18,65 +21,127 @@ from domain.refusals import Diverged
 from projections.differing import Difference
 from projections.entities.query import View
 from projections.log import Log
-from projections.replication.comparing import moment
+from projections.replication.comparing import Moment, differing, moment, roots
+from projections.replication.intake import TOGETHER
 from projections.replication.remote import Remote, RemoteError
 from projections.replication.repair import take_over
 from projections.replication.runner import Tools
+from projections.replication.standard.answers import Answers
+from projections.replication.states import Progress
 
 #: The fact that says as of which of its events all is here that is in a link's scope, up to the cursor.
 COMPLETE: Final = "complete"
 #: Changes of a link that are looked through at most.
 _MOST: Final = 1000
+#: Groups of one page.
+_PAGE: Final = 1000
 _UNKNOWN: Final = 400
+_LINES: Final = {"accept": "application/x-ndjson"}
 _MAPPER: Final = EventMapper()
 
 
-def widen(link: Link, tools: Tools, remote: Remote) -> None:
+def widen(link: Link, tools: Tools, remote: Remote | None = None) -> None:
     """Brings the Groups that a link's scope names since it was changed, as they were at the link's cursor.
 
     Their interactions up to there are here already, for other Groups, or will never come again; so they come in one
     interaction of this registry. What has left the scope stays, and may be written.
-    Raises: RemoteError, BrokenFeed, Diverged where a Group of this registry's own is in the way.
+    remote: the other registry, where a connection is open; else it is asked only where something may be missing.
+    Raises: RemoteError, BrokenFeed, BrokenForm, Diverged where a Group of this registry's own is in the way.
     """
     known = tools.states.read(link.id)
-    complete = known.facts.get(COMPLETE)
-    if complete == link.position:
+    if known.facts.get(COMPLETE) == link.position:
         return
-    if complete is not None and known.cursor and not link.scope.whole:
-        scopes = _scopes(link, complete, tools.readers.quick().log)
-        if groups := frozenset(group for group in link.scope.groups if not all(each.has(group) for each in scopes)):
-            _bring(replace(link, scope=Scope(groups)), link, tools, remote)
+    earlier = _earlier(link, known, tools.readers.quick().log)
+    if earlier and (link.scope.passes is not None or _left_out(link.scope.groups, earlier)):
+        with nullcontext(remote) if remote else closing(tools.remote(link)) as other:
+            then = moment(other, _cursor(link, tools, other))
+            if groups := _left_out(_candidates(link, tools, other, then), earlier):
+                _bring(replace(link, scope=Scope(groups)), link, tools, other, then)
     tools.states.note(link.id, None, **{COMPLETE: link.position})
 
 
-def _scopes(link: Link, since: int, log: Log) -> list[Scope]:
-    """All scopes that a link has had from one of its events on: each of them may have left something out."""
-    events = (_MAPPER.of_row(row) for row in log.latest(xids.stream(link.xid), _MOST) if row.position >= since)
-    return [Scope.of(event.attributes["scope"]) for event in events if not isinstance(event, EntityDeleted)]
+def _earlier(link: Link, known: Progress, log: Log) -> list[Scope]:
+    """The other scopes that a link has had since all was here that was in its scope; none where nothing has come yet.
+
+    Nobody has looked at a link that does not say since when: any of its scopes may have left something out.
+    """
+    if not known.cursor or link.scope.whole:
+        return []
+    rows = [row for row in log.latest(xids.stream(link.xid), _MOST) if row.position >= known.facts.get(COMPLETE, 0)]
+    events = [event for event in map(_MAPPER.of_row, rows) if not isinstance(event, EntityDeleted)]
+    scopes = [event.attributes["scope"] for event in events]
+    return [Scope.of(scope) for scope in scopes if scope != link.attributes["scope"]]
 
 
-def _bring(part: Link, link: Link, tools: Tools, remote: Remote) -> None:
+def _left_out(groups: Iterable[str], scopes: Sequence[Scope]) -> frozenset[str]:
+    """Those of some Groups that one of some scopes does not have."""
+    return frozenset(group for group in groups if not all(scope.has(group) for scope in scopes))
+
+
+def _cursor(link: Link, tools: Tools, remote: Remote) -> int:
+    """The link's cursor, moved on behind what is here already: a process may end before it notes what it recorded.
+
+    What is recorded is passed over when it comes again, and so would be what else it brought for the wider scope.
+    """
+    cursor = tools.states.read(link.id).cursor or 0
+    log = tools.readers.quick().log
+    while ends := [last for id, last in _following(remote, cursor) if log.interaction(id) is not None]:
+        cursor = ends[-1]
+    tools.states.note(link.id, cursor)
+    return cursor
+
+
+def _following(remote: Remote, after: int) -> Iterator[tuple[str, int]]:
+    """The next interactions of the other log, as many as are recorded together: ids and last positions."""
+    query = {"after": str(after), "limit": str(2 * TOGETHER)}
+    with remote.stream("/-/log", params=query, headers=_LINES) as lines:
+        for found in map(json.loads, filter(None, lines)):
+            if "position" not in found:
+                yield found["xregcorrelationid"], found["last"]
+
+
+def _candidates(link: Link, tools: Tools, remote: Remote, then: Moment) -> set[str]:
+    """Groups in scope: those that it names, and those here and there that its filters let pass."""
+    with tools.readers.view() as view:
+        found = set(roots(link, view))
+    if link.scope.passes is None:
+        return found
+    answers = Answers(remote)
+    for plural in _modelsource(remote, then.position).get("groups") or {}:
+        ids = answers.members(f"/{plural}?asof={then.position}&limit={_PAGE}")
+        found |= {group for id, _ in ids if link.scope.has(group := xids.stream(xids.join(plural, id)))}
+    return found
+
+
+def _bring(part: Link, link: Link, tools: Tools, remote: Remote, then: Moment) -> None:
     """part: the link with those Groups alone."""
-    then = moment(remote, tools.states.read(link.id).cursor)
+    check = partial(_check_came, link, remote)
+    with tools.readers.view() as view:  # before the model is changed for what cannot come
+        check(view, list(differing(part, view, remote, then)))
     _take_model(part, tools, remote, then.position)
-
-    def check(view: View, found: Sequence[Difference]) -> None:
-        for each in found:
-            if each.here is not None and not _came(each.xid, link, view, remote):
-                detail = f"{each.xid} of the wider scope is here already and is not what it is at {link.url}; delete it"
-                raise Diverged(link.xid, error_detail=f"{detail} or repair the link", extensions={"xid": each.xid})
-
     take_over(part, tools, remote, lambda: then, check)
 
 
 def _take_model(part: Link, tools: Tools, remote: Remote, position: int) -> None:
     """Has this registry's model have the types of Groups as they were there."""
-    there = remote.ask("GET", "/modelsource", params={"asof": str(position)}).json()
     with tools.readers.view() as view:
         model = view.entity(xids.MODEL)
     own = loads(model.attributes)["modelsource"] if model else {}
-    if (wanted := merged(own, there, part.scope)) != own:
+    if (wanted := merged(own, _modelsource(remote, position), part.scope)) != own:
         tools.do(part, ReplaceModel(wanted))
+
+
+def _modelsource(remote: Remote, position: int) -> dict[str, Any]:
+    found: dict[str, Any] = remote.ask("GET", "/modelsource", params={"asof": str(position)}).json()
+    return found
+
+
+def _check_came(link: Link, remote: Remote, view: View, found: Sequence[Difference]) -> None:
+    """Raises: Diverged where something differs that did not come over the link."""
+    for each in found:
+        if each.here is not None and not _came(each.xid, link, view, remote):
+            detail = f"{each.xid} of the wider scope is here already and is not what it is at {link.url}; delete it"
+            raise Diverged(link.xid, error_detail=f"{detail} or repair the link", extensions={"xid": each.xid})
 
 
 def _came(xid: str, link: Link, view: View, remote: Remote) -> bool:

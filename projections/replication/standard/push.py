@@ -7,17 +7,18 @@ What came from there never goes back (LEG-906), and what is there by another han
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Final
 
 from commands.mapper import EventMapper
 from domain import xid as xids
-from domain.events import EntityEvent, EntityRefreshed, EntityUpdated
+from domain.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.links import LINK
 from domain.links.copies import owner
 from domain.links.link import Link
 from projections.entities.query import View
+from projections.feed import interactions
 from projections.replication.remote import Remote, RemoteError
 from projections.replication.runner import Tools
 from projections.replication.standard.checks import is_of_one
@@ -30,6 +31,8 @@ from projections.replication.standard.target import Target
 
 #: Interactions whose things are looked at together.
 TOGETHER: Final = 200
+#: The fact that says of which scope all was sent, up to the cursor.
+SENT: Final = "sent"
 #: What differs in a Group when something comes or goes below it.
 _TOUCHED: Final = frozenset(("epoch", "modifiedat"))
 _TAKEN: Final = "what is there under this name did not come from here"
@@ -45,6 +48,7 @@ class StandardPush:
         self._mapper = EventMapper()
         known = tools.states.read(link.id)
         self._cursor = known.cursor
+        self._scope = known.facts.get(SENT)
         self._conflicts = Conflicts(known.facts.get("conflicts"))
 
     def run(self) -> None:
@@ -59,10 +63,12 @@ class StandardPush:
         """Has the other registry hold what this one has in scope by now. Raises: RemoteError, BrokenForm."""
         view = self._tools.readers.quick()
         self._source = source
-        if self._cursor is None:
+        if self._cursor is None or self._scope != self._link.attributes["scope"]:
             position = view.position()
             self._renew(remote, view)
             self._send(self._all())
+            if self._cursor is not None:
+                self._send(self._gone(position))
             self._note(position)
         while not self._tools.stopping.is_set():
             some = view.log.interactions(self._cursor or 0, TOGETHER)
@@ -83,15 +89,26 @@ class StandardPush:
     def _note(self, position: int) -> None:
         if self._tools.stopping.is_set():
             return
-        self._cursor = position
-        told = self._conflicts.told()
-        self._tools.states.note(self._link.id, position, lastcontact=time.time(), error=None, conflicts=told)
+        self._cursor, self._scope = position, self._link.attributes["scope"]
+        facts = {SENT: self._scope, "conflicts": self._conflicts.told()}
+        self._tools.states.note(self._link.id, position, lastcontact=time.time(), error=None, **facts)
 
     def _all(self) -> Iterable[str]:
         for group in list(self._here.groups()):
             if self._link.scope.shows(group.lower()):
                 yield group
                 yield from [xid for xid, _ in self._here.resources(group)]
+
+    def _gone(self, until: int) -> Iterator[str]:
+        """Groups and Resources in scope that the log up to a position has and that live no more: they may have gone
+        while they were out of scope.
+        """
+        readers = self._tools.readers
+        for _, rows in interactions(lambda: readers.quick().log, 0, until):
+            for event in map(self._mapper.of_row, rows):
+                wanted = isinstance(event, EntityDeleted) and event.xid in _about(event)
+                if wanted and self._link.scope.has(event.xid) and readers.quick().entity(event.xid) is None:
+                    yield event.xid
 
     def _send(self, xids_: Iterable[str]) -> None:
         """Has each of some Groups and Resources be there as it is here."""
