@@ -8,10 +8,11 @@ from typing import NamedTuple
 from domain import xid as xids
 from domain.changes import ChangeSet
 from domain.compat.facade import Facade
-from domain.compat.numbers import USED
+from domain.compat.family import FACADE
+from domain.compat.numbers import USED, next_number
 from domain.compat.published import Publication
 from domain.compat.refusals import Conflict
-from domain.compat.uris import Located, located, normalised
+from domain.compat.uris import Located, compose, ending, located, normalised, path_to
 from domain.drafts import ResourceDraft
 from domain.entities import Entity
 
@@ -39,17 +40,38 @@ def holder(changes: ChangeSet, facade: Facade, uri: str, *, default: bool) -> Ho
     return _at(changes, facade, place) if place is not None else None
 
 
-def check_place(facade: Facade, uri: str, xid: str, number: int) -> None:
+def check_place(changes: ChangeSet, facade: Facade, uri: str, xid: str, number: int) -> None:
     """Raises: Conflict for a URI that is the path of another Version than that of a definition with a number.
 
     It may be of one that is yet to come: who looks for that one would find this one, and its own POST a clash.
     """
     place = located(facade.family, uri, (facade.base, facade.base.removesuffix(facade.family.base)))
-    if place is None:
-        return
-    definition = xids.join(facade.family.groups, place.groupid, facade.family.resources, place.id)
-    if definition != xid or place.version not in (number, str(number)):
-        raise Conflict(error_detail="this URI is the path of another version, now or later (LEG-606)")
+    is_own = place is None or (_definition(facade, place) == xid and place.version in (number, str(number)))
+    if not is_own or _is_anothers(changes, facade, uri, xid):
+        raise Conflict(error_detail='its "id" makes the URI the path of another version, now or later (LEG-606)')
+
+
+def _is_anothers(changes: ChangeSet, facade: Facade, uri: str, xid: str) -> bool:
+    """Whether another definition, behind its own authority, is to give a Version the URI by default.
+
+    One that is not there yet claims nothing, as a copy may be kept under another name than in its registry (LEG-903).
+    """
+    place = ending(facade.family, uri)
+    other = changes.find(_definition(facade, place)) if place is not None else None
+    authority = other.private.get(FACADE, {}).get("authority") if other is not None else None
+    if place is None or other is None or authority is None or other.xid == xid:
+        return False
+    number = int(place.version)
+    if normalised(compose(authority, None, facade.base, path_to(other.xid, number))) != normalised(uri):
+        return False
+    resource = changes.resource(other.xid)
+    changes.load_versions(resource)
+    return number >= next_number(changes, resource)
+
+
+def _definition(facade: Facade, place: Located) -> str:
+    """The xid of the definition that a Version is of."""
+    return xids.join(facade.family.groups, place.groupid, facade.family.resources, place.id)
 
 
 def versions_of(changes: ChangeSet, resource: ResourceDraft) -> Iterator[Holder]:
@@ -68,7 +90,7 @@ def _held(changes: ChangeSet, found: Publication) -> Holder:
 
 
 def _at(changes: ChangeSet, facade: Facade, place: Located) -> Holder | None:
-    definition = xids.join(facade.family.groups, place.groupid, facade.family.resources, place.id)
+    definition = _definition(facade, place)
     if changes.find(definition) is None:
         return None
     resource = changes.resource(definition)

@@ -114,7 +114,7 @@ def _publish_version(changes: ChangeSet, command: WriteTree, facade: Facade) -> 
         _answer(changes, known)
         return
     if own:
-        check_place(facade, uri, command.xid, number)
+        check_place(changes, facade, uri, command.xid, number)
     kinds.check_criteria(group, resource, facade, command.tree, authority)
     version = _write(changes, resource, command, format, number)
     version.facade = _of_version(changes, facade, version, uri if own else None)
@@ -144,7 +144,7 @@ def _same(command: WriteTree, facade: Facade, found: Holder) -> Holder:
     """The Version that an id is known for, if it is just what is sent. Raises: Conflict (LEG-533, LEG-606)."""
     if facade.id is not None and found.definition == command.xid and _document(facade, found.image) == _sent(command):
         return found
-    taken = "id" if facade.id is not None else "URI"
+    taken = "id" if facade.id is not None else 'URI; give this one an "id" of its own'
     # Which definition it is of is not told: the caller may have no right to know of it (LEG-1104).
     raise Conflict(error_detail=f"a version with another document or of another name has this {taken} (LEG-606)")
 

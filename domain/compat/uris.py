@@ -147,6 +147,12 @@ def located(family: Family, uri: str, bases: Sequence[str]) -> Located | None:
     return None
 
 
+def ending(family: Family, uri: str) -> Located | None:
+    """The Version whose path below the base of its older API a URI ends with, whatever is before it."""
+    found = re.search(rf"(?<=[:/]){family.path}(?:/[^/]+){{5}}\Z", normalised(uri))
+    return _published(family, f"/{found[0]}") if found else None
+
+
 def _meanings(family: Family, uri: str, roots: set[str]) -> Iterator[tuple[str, _Meaning]]:
     """The paths that a URI may be, and as whose each is to be read."""
     if uri.startswith("/"):

@@ -303,6 +303,65 @@ def test_an_id_that_is_the_path_of_nothing_yet(registry: MemoryRegistry, place: 
     registry.do(post(f"{S}2", b"a", id=f"{S}2/versions/1"))
 
 
+X = "https://x.example/r"
+#: What is there, and an authority and an id that claim a URI which something else is to get by its path.
+CLAIMS: list[tuple[str, list[Command], str, str, str]] = [
+    ("by a path", [post(S, b"a", authority=X)], S, X, "/schemagroups/g/schemas/s/versions/2"),
+    ("by a URI", [post(S, b"a", authority=X)], S, X, f"{X}/schemagroups/g/schemas/s/versions/2"),
+    ("in other letters", [post(S, b"a", authority=X)], S, X, "HTTPS://X.example/r/schemagroups/%67/schemas/s/versions/2"),
+    ("later ones too", [post(S, b"a", authority=X)], S, X, "schemagroups/g/schemas/s/versions/99"),
+    ("by another authority", [post(S, b"a", authority=X)], S, "urn:y", f"{X}/schemagroups/g/schemas/s/versions/2"),
+    ("by a part of the path", [post(S, b"a", authority=X)], S, f"{X}/schemagroups/g/schemas", "s/versions/2"),
+    ("of a name", [post(S, b"a", authority="urn:x:")], S, "urn:x", "schemagroups/g/schemas/s/versions/2"),
+    ("behind numbers that are gone", [post(S, b"a", authority=X), post(S, b"b"), delete(S, 2)], S, X,
+     "/schemagroups/g/schemas/s/versions/3"),
+    ("in the catalog", [post(M, b"t", authority=X)], M, X, f"{X}/messagecatalog/c/messagedefinitions/m/versions/2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "xid", "authority", "id"), [row[1:] for row in CLAIMS], ids=[row[0] for row in CLAIMS]
+)
+def test_a_uri_that_another_is_to_get(
+    registry: MemoryRegistry, before: list[Command], xid: str, authority: str, id: str
+) -> None:
+    # LEG-606: behind a foreign authority as behind the registry's own, nobody takes the place of what is to come
+    for each in before:
+        registry.do(each)
+    with pytest.raises(Conflict, match=r'"id" .*\(LEG-606\)'):
+        registry.do(post(f"{xid}2", b"t", authority=authority, id=id))
+    assert registry.find(f"{xid}2") is None
+    registry.do(post(xid, b"t 2"))
+
+
+@pytest.mark.parametrize(
+    ("before", "id"),
+    [
+        ([], "/schemagroups/g/schemas/s/versions/2"),
+        ([post(S, b"a", authority="urn:y")], "/schemagroups/g/schemas/s/versions/2"),
+        ([post(S, b"a")], "/schemagroups/g/schemas/s/versions/2"),
+        ([post(S, b"a", authority=X, id="i")], "/schemagroups/g/schemas/s/versions/1"),
+        ([post(S, b"a", authority=X)], "/schemagroups/g/schemas/S/versions/2"),
+        ([post(S, b"a", authority=X)], "/schemagroups/g/schemas/s/versions/02"),
+        ([post(S, b"a", authority=X)], "/schemagroups/g/schemas/s2/versions/7"),
+        ([post(S, b"a", authority=X), delete(S)], "/schemagroups/g/schemas/s/versions/2"),
+    ],
+)
+def test_what_imports_may_be_named(registry: MemoryRegistry, before: list[Command], id: str) -> None:
+    # LEG-903 to 905: a copy has the URI and the number of its own registry, under whatever name it is kept here
+    for each in before:
+        registry.do(each)
+    assert registry.do(post(f"{S}2", b"b", authority=X, id=f"{X}{id}")).number == 1
+
+
+def test_a_uri_that_another_has_already(registry: MemoryRegistry) -> None:
+    # LEG-606: whoever comes later learns what to give
+    registry.do(post(f"{S}2", b"a", authority=X, id="/schemagroups/g/schemas/s/versions/1"))
+    with pytest.raises(Conflict, match=r'has this URI; give this one an "id" of its own \(LEG-606\)'):
+        registry.do(post(S, b"a", authority=X))
+    registry.do(post(S, b"a", authority=X, id="s-1"))
+
+
 def test_a_version_that_would_not_last_is_refused() -> None:
     # LEG-521, LEG-707: what is answered with has to be there
     model = source(1)
