@@ -88,7 +88,8 @@ def entry_in(text: bytes, name: str) -> Entry:
     try:
         version = _Versioned.model_validate_json(text).schemaversion
         if version not in KNOWN_VERSIONS:
-            raise UnknownSegment(f"{name} has schema version {version}, this program knows {KNOWN_VERSIONS}")
+            known = " and ".join(map(str, KNOWN_VERSIONS))
+            raise UnknownSegment(f"{name} has schema version {version}, this program knows {known}")
         return Entry.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]

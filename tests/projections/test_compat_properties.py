@@ -24,7 +24,7 @@ from domain import xid as xids
 from domain.commands import Command, CreateRegistry, DeleteEntities, Method, ReplaceModel, Restore, WriteTree
 from domain.compat.family import family_of, number_of
 from domain.compat.remembered import Remembered
-from domain.events import EntityDeleted, EntityEvent
+from domain.events import SALT, EntityDeleted, EntityEvent
 from domain.problems import Problem
 from projections.compat import Published
 from projections.entities.apply import Entities
@@ -196,7 +196,9 @@ def run(store: Store, command: Command) -> Recorded | Exception:
 
 
 def plain(event: EntityEvent) -> dict[str, Any]:
-    return {**event.model_dump(), "kind": type(event)}
+    """An event without its salt, which is given to it when it is recorded."""
+    private = {name: value for name, value in event.private.items() if name != SALT}
+    return {**event.model_dump(), "private": private, "kind": type(event)}
 
 
 def shown(readers: Readers, position: int | None = None) -> dict[str, list[tuple[Any, ...]]]:

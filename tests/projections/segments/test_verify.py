@@ -172,7 +172,7 @@ def test_damaged_files_are_found(
 
 def test_an_entry_of_a_newer_form_is_refused(place: Path, folder: Folder) -> None:
     told(place, 1, schemaversion=99)
-    with pytest.raises(UnknownSegment, match="has schema version 99, this program knows 1"):
+    with pytest.raises(UnknownSegment, match="has schema version 99, this program knows 1 and 2"):
         list(folder.entries(folder.ranges()))
 
 
