@@ -7,14 +7,21 @@ Spec: core 1.0-rc4, "Filter Flag", "Sort Flag".
 
 from __future__ import annotations
 
+import math
 import re
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, Final
 
 Number = int | float | Decimal
 
 #: Below it, each integer has a double of its own.
 _WHOLE: Final = 2**53
+#: The remainder of a number that is its double.
+EXACT: Final = "1"
+#: Makes every exponent that a Decimal can have a number of 19 digits.
+_EXPONENTS: Final = 2 * 10**18
+#: Digits of remainders below the double: the larger, the lower.
+_TURNED: Final = str.maketrans("0123456789", "9876543210")
 
 _TIMESTAMP: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:(\.\d*?)0*)?Z\Z", re.ASCII)
 
@@ -62,10 +69,32 @@ def is_rounded(number: Number) -> bool:
     return exact(float(number)) != number
 
 
+def remainder(number: Number, limit: int) -> str:
+    """Where a number lies beside its double: code point order is the order of the numbers that share one.
+
+    limit: characters at most; numbers that share as many are level.
+    """
+    if not is_rounded(number):
+        return EXACT
+    rest = _rest(exact(number), float(number))
+    digits, _, exponent = format(rest.copy_abs(), "e").partition("e")
+    text = f"{int(exponent) + _EXPONENTS:019d}{digits.replace('.', '').rstrip('0')}"
+    return (f"0{text.translate(_TURNED)}~" if rest.is_signed() else f"2{text}")[:limit]
+
+
+def _rest(number: Decimal, double: float) -> Decimal:
+    """The number less its double, or the number itself where that is zero or infinite; every digit counts."""
+    if not double or math.isinf(double):
+        return number
+    near = exact(double)
+    lowest = min(int(each.as_tuple().exponent) for each in (number, near))
+    return Context(prec=max(number.adjusted(), near.adjusted()) - lowest + 2).subtract(number, near)
+
+
 def sort_key(value: Any, limit: int) -> tuple[int, float, str]:
     """Sorts values as collections are sorted; what is no scalar counts as missing, the lowest of all.
 
-    limit: characters of a text that count; texts that share them are level.
+    limit: characters of a text or of a number's remainder that count; values that share them are level.
     """
     match value:
         case bool():
@@ -73,5 +102,5 @@ def sort_key(value: Any, limit: int) -> tuple[int, float, str]:
         case str():
             return 2, 0.0, text_order(value)[:limit]
         case int() | float() | Decimal():
-            return 1, float(value), ""
+            return 1, float(value), remainder(value, limit)
     return 0, 0.0, ""

@@ -37,11 +37,11 @@ _LEAVES: Final = pa.schema(
     [
         *(pa.field(name, pa.string()) for name in ("tree_key", "path", "type", "text")),
         pa.field("number", pa.float64()),
-        pa.field("rounded", pa.int16()),
+        pa.field("remainder", pa.string()),
     ]
 )
 _ROW_COLUMNS: Final = ", ".join(f"{each.name} {'bigint' if each.type == pa.int64() else 'string'}" for each in _ROWS)
-_LEAF_COLUMNS: Final = "tree_key string, path string, type string, text string, number double, rounded smallint"
+_LEAF_COLUMNS: Final = "tree_key string, path string, type string, text string, number double, remainder string"
 
 Batches = Iterable[pa.RecordBatch]
 

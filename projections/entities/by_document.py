@@ -29,11 +29,14 @@ def order_of(row: Row, sort: Sort) -> tuple[tuple[int, float, str], str]:
     """What an entity has as its place in an order, smallest first."""
     if not sort.path:
         return (0, 0.0, ""), row.tree_key
-    return sort_key(find(document(row), sort.path), TEXT_LIMIT), row.tree_key
+    value = find(document(row), sort.path)
+    if isinstance(value, float):
+        value = find(jsontext.loads_own(row.attributes), sort.path)
+    return sort_key(value, TEXT_LIMIT), row.tree_key
 
 
 def document(row: Row) -> Any:
-    """The entity's attributes, for what asks for no exact numbers: those that doubles can hold are rounded to them."""
+    """The entity's attributes, for what asks for no exact numbers: floats among them may be rounded."""
     try:
         found = orjson.loads(row.attributes)
     except orjson.JSONDecodeError:

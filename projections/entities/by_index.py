@@ -4,8 +4,8 @@ A conjunction picks the entities of its deepest type that meet its expressions a
 of tree keys. What survives a filter is, for each conjunction, those entities, all below them and all above them. One
 expression drives each set, by a range of an index; the others are look-ups by primary key for what it finds.
 
-Keys hold the beginnings of texts and doubles for numbers, and say where a double is rounded. Where that leaves an
-expression open, the few entities in doubt are read and `by_document` decides; so it does on entities that the index
+Keys hold the beginnings of texts and doubles for numbers, and say where a double is not the number. Where that leaves
+an expression open, the few entities in doubt are read and `by_document` decides; so it does on entities that the index
 omits.
 """
 
@@ -19,7 +19,7 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Final
 
-from domain.comparison import number_sign
+from domain.comparison import EXACT, number_sign
 from domain.dotpath import Step, Wild
 from domain.filters import Conjunction, Expression, Operator, Sought, depth, is_above
 from projections.database import Database
@@ -352,8 +352,10 @@ def _add_number(number: Decimal, operator: Operator, sure: list[Sql], doubts: li
     if number_sign(double, number) in operator.value:
         signs.add(0)
     if signs:
-        sure.append(both(Sql("a.text IS NULL"), Sql(f"a.number {_SIGNS[frozenset(signs)]} ?", (double,))))
-    doubts.append(Sql("a.rounded IS NOT NULL AND a.number = ?", (double,)))
+        found = both(Sql("a.text IS NULL"), Sql(f"a.number {_SIGNS[frozenset(signs)]} ?", (double,)))
+        # One number leaves the index in the order of its keys.
+        sure.append(both(found, Sql(f"a.remainder = '{EXACT}'")) if signs == {0} else found)
+    doubts.append(Sql(f"a.remainder <> '{EXACT}' AND a.number = ?", (double,)))
 
 
 def _like_text(pieces: tuple[str, ...]) -> Conditions:

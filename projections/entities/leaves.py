@@ -4,16 +4,16 @@ A path is dot notation in one canonical form: `name`, `labels.stage`, `meta.epoc
 keys with a character that dot notation gives a meaning, with digits only, or empty (a quote in a key is doubled). A
 path beyond `PATH_LIMIT` characters is cut and ends in `#` and the SHA-256 of the whole.
 
-| value            | text                  | number            | rounded                                |
+| value            | text                  | number            | remainder                              |
 |------------------|-----------------------|-------------------|----------------------------------------|
 | string           | `text_key` of it      | NULL              | NULL                                   |
-| number           | NULL                  | nearest double    | 1 where it is another number, or NULL  |
+| number           | NULL                  | nearest double    | `EXACT`, or where it lies beside that  |
 | true, false      | `true`, `false`       | 1, 0              | NULL                                   |
 | `{}`, `[]`, or nothing but nulls inside | NULL | NULL        | NULL                                   |
 | null             | no leaf: null is absent |                 |                                        |
 
 So an attribute is present where a leaf has its path or a path below it. What a key cannot tell (a text as long as
-`TEXT_LIMIT`, a number that is rounded) is told by the JSON of the row. An entity with too many leaves has one only,
+`TEXT_LIMIT`, a number with a remainder) is told by the JSON of the row. An entity with too many leaves has one only,
 `OMITTED`, whose path is empty: what is asked of its attributes is decided on its JSON.
 """
 
@@ -27,19 +27,19 @@ from hashlib import sha256
 from typing import Any, Final
 
 from domain import xid as xids
-from domain.comparison import is_rounded, text_order
+from domain.comparison import remainder, text_order
 from domain.dotpath import Step
 
 #: Types of which there are no leaves, because no filter reaches them.
 UNINDEXED: Final = frozenset((xids.MODEL, xids.CAPABILITIES))
-#: Characters of a text key; those of a longer text are its beginning.
+#: Characters of a text key, and of a remainder; those of a longer one are its beginning.
 TEXT_LIMIT: Final = 128
 PATH_LIMIT: Final = 256
 #: Leaves that an entity has in the index at most, unless set otherwise.
 MOST: Final = 1000
 
-#: The keys of one value: folded text, number, and whether that is rounded.
-Leaf = tuple[str | None, float | None, int | None]
+#: The keys of one value: folded text, nearest double, and what a number is beside that.
+Leaf = tuple[str | None, float | None, str | None]
 PRESENT: Final[Leaf] = (None, None, None)
 #: The path of the one leaf of an entity that has more leaves than the index takes.
 OMITTED: Final = ""
@@ -117,4 +117,4 @@ def _add(found: dict[str, Leaf], path: str, value: Any, most: int) -> None:
         if len(found) == before:
             found[path] = PRESENT
     elif value is not None:
-        found[path] = (None, float(value), 1 if is_rounded(value) else None)
+        found[path] = (None, float(value), remainder(value, TEXT_LIMIT))

@@ -16,7 +16,7 @@ from projections.entities.sql import Sql
 #: Finds them. Each column of the index up to the key has its value, so the marked ones of a range lie side by side.
 MARKED: Final = (
     "SELECT tree_key FROM attribute WHERE type = ? AND path = ? AND text IS NULL AND number IS NULL"
-    " AND tree_key > ? AND tree_key < ? ORDER BY tree_key"
+    " AND remainder IS NULL AND tree_key > ? AND tree_key < ? ORDER BY tree_key"
 )
 _ROWS: Final = f"SELECT {', '.join(Row._fields)} FROM entity WHERE "
 

@@ -1,8 +1,9 @@
 """The members of one collection in an order, from any place in it on.
 
-A place is what sorts a member: the class, number and text of its sort key, and its tree key. Pages start behind one, so
-what comes and goes elsewhere moves nothing. In the order of ids a page is a range of keys; in that of an attribute, of
-its index: first those without a value, then numbers, then texts, or the other way round.
+A place is what sorts a member: the class, number and text of its sort key (for a number its remainder), and its tree
+key. Pages start behind one, so what comes and goes elsewhere moves nothing. In the order of ids a page is a range of
+keys; in that of an attribute, of its index: first those without a value, then numbers, then texts, or the other way
+round.
 Spec: core 1.0-rc4, "Sort Flag"; Pagination 0.1.
 """
 
@@ -94,8 +95,8 @@ class Members:
             yield from (Place((kind, 0.0, ""), key) for key in self._missing(start, descending, limit))
             return
         query = self._with_value(kind, start, descending)
-        for value, key in self._db.stream(*_limited(query, limit)) if query else ():
-            yield Place((kind, value, "") if kind == _NUMBERS else (kind, 0.0, value), key)
+        for *value, key in self._db.stream(*_limited(query, limit)) if query else ():
+            yield Place((kind, value[0], value[1]) if kind == _NUMBERS else (kind, 0.0, value[0]), key)
 
     def _missing(self, after: Place | None, descending: bool, limit: int | None) -> Iterator[str]:
         """Tree keys of the members without the attribute."""
@@ -110,17 +111,18 @@ class Members:
         )
 
     def _with_value(self, kind: int, after: Place | None, descending: bool) -> Sql | None:
-        column, keys = _COLUMNS[kind][0], self._filtered("a.tree_key")
+        columns, keys = [f"a.{column}" for column in (*_COLUMNS[kind][0], "tree_key")], self._filtered("a.tree_key")
         if keys is None:
             return None
         parts = [self._values(kind), keys, self._selection.index.unchanged("a.tree_key")]
         if after:
-            value, sign = after.key[1] if kind == _NUMBERS else after.key[2], "<" if descending else ">"
+            values, sign = after.key[1 if kind == _NUMBERS else 2 :], "<" if descending else ">"
             # The first condition is what an index takes as its start, the second is the whole truth.
-            parts.append(Sql(f"a.{column} {sign}= ?", (value,)))
-            parts.append(Sql(f"(a.{column}, a.tree_key) {sign} (?, ?)", (value, after.tree_key)))
-        turn = _DIRECTION[descending]
-        return both(*parts).within(f"{{}} ORDER BY a.{column}{turn}, a.tree_key{turn}")
+            parts.append(Sql(f"{columns[0]} {sign}= ?", values[:1]))
+            marks = ", ".join("?" for _ in columns)
+            parts.append(Sql(f"({', '.join(columns)}) {sign} ({marks})", (*values, after.tree_key)))
+        order = ", ".join(f"{column}{_DIRECTION[descending]}" for column in columns)
+        return both(*parts).within(f"{{}} ORDER BY {order}")
 
     def _without_value(self, after: Place | None, descending: bool) -> Sql | None:
         low, high = self._selection.low, self._selection.high
@@ -165,22 +167,24 @@ class Members:
 
     def _values(self, kind: int) -> Sql:
         """The values of a class with the keys of their members."""
-        column, condition = _COLUMNS[kind]
+        columns, condition = _COLUMNS[kind]
         selection = self._selection
+        listed = ", ".join(f"a.{column}" for column in columns)
         if self._size > FEW:
-            start = f"SELECT a.{column}, a.tree_key FROM attribute AS a WHERE a.type = '{self._type}' AND a.path = ?"
+            start = f"SELECT {listed}, a.tree_key FROM attribute AS a WHERE a.type = '{self._type}' AND a.path = ?"
             return both(Sql(start, (self._path,)), Sql(condition), between("a.tree_key", selection.low, selection.high))
         # A value is looked up for each member, where a join would leave the choice to what a database knows of its
         # tables, which is nothing while they are new.
-        value = f"SELECT a.{column} FROM attribute AS a WHERE a.tree_key = e.tree_key AND a.path = ? AND {condition}"
+        value = f"FROM attribute AS a WHERE a.tree_key = e.tree_key AND a.path = ? AND {condition}"
+        looked = ", ".join(f"(SELECT a.{column} {value}) AS {column}" for column in columns)
         members = both(
             Sql(
-                f"SELECT ({value}) AS {column}, e.tree_key FROM entity AS e WHERE e.type = '{self._type}'",
-                (self._path,),
+                f"SELECT {looked}, e.tree_key FROM entity AS e WHERE e.type = '{self._type}'",
+                tuple(self._path for _ in columns),
             ),
             between("e.tree_key", selection.low, selection.high),
         )
-        return members.within(f"SELECT a.{column}, a.tree_key FROM ({{}}) AS a WHERE a.{column} IS NOT NULL")
+        return members.within(f"SELECT {listed}, a.tree_key FROM ({{}}) AS a WHERE a.{columns[0]} IS NOT NULL")
 
     def _filtered(self, column: str) -> Sql | None:
         """A condition for what survives the filter; None where nothing does."""
@@ -220,8 +224,8 @@ _MISSING: Final = 0
 _NUMBERS: Final = 1
 _TEXTS: Final = 2
 _COLUMNS: Final = {
-    _NUMBERS: ("number", "a.text IS NULL AND a.number IS NOT NULL"),
-    _TEXTS: ("text", "a.text IS NOT NULL"),
+    _NUMBERS: (("number", "remainder"), "a.text IS NULL AND a.number IS NOT NULL"),
+    _TEXTS: (("text",), "a.text IS NOT NULL"),
 }
 _DIRECTION: Final = {False: "", True: " DESC"}
 _OF_ENTITY: Final = "a.tree_key = e.tree_key AND a.path = ? AND (a.text IS NOT NULL OR a.number IS NOT NULL)"

@@ -21,14 +21,15 @@ from sqlalchemy import (
     Index,
     MetaData,
     PrimaryKeyConstraint,
-    SmallInteger,
     Table,
     Text,
     inspect,
+    literal_column,
 )
 from sqlalchemy.schema import CreateTable
 
 from commands.tables import TEXT
+from domain.comparison import EXACT
 from projections.positions import POSITIONS
 
 
@@ -116,14 +117,14 @@ def _attribute(name: str, metadata: MetaData) -> Table:
         Column("type", TEXT, nullable=False),
         Column("text", TEXT),
         Column("number", Double),
-        Column("rounded", SmallInteger),
+        Column("remainder", TEXT),
         PrimaryKeyConstraint("tree_key", "path"),
         sqlite_with_rowid=False,
     )
-    _partial(f"{name}_by_text", table, "text", table.c.text.is_not(None))
-    _partial(f"{name}_by_number", table, "number", table.c.text.is_(None))
+    _partial(f"{name}_by_text", table, ("text",), table.c.text.is_not(None))
+    _partial(f"{name}_by_number", table, ("number", "remainder"), table.c.text.is_(None))
     # The few numbers that their doubles do not tell, for which the rows themselves are read.
-    _partial(f"{name}_by_rounded", table, "number", table.c.rounded.is_not(None))
+    _partial(f"{name}_by_rounded", table, ("number",), table.c.remainder != literal_column(f"'{EXACT}'"))
     return table
 
 
@@ -167,6 +168,6 @@ def _row_columns() -> list[Column[object]]:
     ]
 
 
-def _partial(name: str, table: Table, value: str, where: ColumnElement[bool]) -> None:
-    columns = (table.c[key] for key in ("type", "path", value, "tree_key"))
+def _partial(name: str, table: Table, values: tuple[str, ...], where: ColumnElement[bool]) -> None:
+    columns = (table.c[key] for key in ("type", "path", *values, "tree_key"))
     Index(name, *columns, sqlite_where=where, postgresql_where=where)

@@ -17,13 +17,13 @@ from projections.entities.tables import tables
 
 _ROWS: Final = "SELECT tree_key, type, attributes, since FROM entity WHERE tree_key > ? ORDER BY tree_key LIMIT ?"
 _LEAVES: Final = (
-    "SELECT tree_key, path, type, text, number, rounded FROM attribute WHERE tree_key > ? AND tree_key <= ?"
+    "SELECT tree_key, path, type, text, number, remainder FROM attribute WHERE tree_key > ? AND tree_key <= ?"
 )
 _COUNT: Final = "SELECT (SELECT count(*) FROM attribute), (SELECT coalesce(max(last), 0) FROM interaction)"
 #: Paths that a finding names at most.
 _NAMED: Final = 3
 
-#: What the index holds under one path: type, text, number, whether that is rounded.
+#: What the index holds under one path: type, text, number, remainder.
 _Leaf = tuple[Any, Any, Any, Any]
 _Index = dict[str, dict[str, _Leaf]]
 

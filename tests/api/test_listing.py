@@ -9,6 +9,7 @@ from itertools import pairwise
 import httpx
 import pytest
 
+from projections.entities.pages import FEW
 from tests.api.conftest import BASE, Api, create, serving, store_url
 
 __all__ = ["store_url"]
@@ -68,6 +69,41 @@ def test_pages_have_the_order_of_the_whole(api: Api, query: str, order: list[str
     assert [id for page in pages for id in page] == order
     assert [len(page) for page in pages[:-1]] == [2] * (len(pages) - 1)
     assert walk(api, links(api.done("GET", f"/dirs?{query}&limit=2"))["last"], "prev")[::-1] == pages
+
+
+#: Numbers in their order, several to each double.
+NUMBERS = (
+    *("-9007199254740993", "-9007199254740992", "-1e-400", "1", "1.00000000000000000001", "1.00000000000000000002"),
+    *(
+        "9007199254740992",
+        "9007199254740993",
+        "123456789012345678901234567890",
+        "123456789012345678901234567891",
+        "1e400",
+    ),
+)
+
+
+@pytest.mark.parametrize("few", [FEW, -1])
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+def test_numbers_sort_by_all_of_their_digits(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, few: int, direction: str
+) -> None:
+    # FLAG-13, FLAG-51: whole, in pages of few and of many members, and as of a moment of the past
+    monkeypatch.setattr("projections.entities.pages.FEW", few)
+    create(store_url, {"groups": {"boxes": {"singular": "box", "attributes": {"*": {"type": "decimal"}}}}})
+    order = [f"b{index * 7 % 11}" for index in range(11)]
+    members = dict(sorted(zip(order, NUMBERS, strict=True)))
+    text = ",".join(f'"{id}":{{"size":{number}}}' for id, number in members.items())
+    wanted, path = order if direction == "asc" else order[::-1], f"/boxes?sort=size={direction}"
+    with serving(store_url) as api:
+        written = api.done("POST", "/boxes", f"{{{text}}}".encode())
+        assert ids(api.done("GET", path)) == wanted
+        pages = walk(api, f"{path}&limit=2")
+        assert [id for page in pages for id in page] == wanted
+        assert walk(api, links(api.done("GET", f"{path}&limit=2"))["last"], "prev")[::-1] == pages
+        api.done("PATCH", "/boxes", {id: {"size": 0} for id in order})
+        assert ids(api.done("GET", f"{path}&asof={written.headers['xregistry-xregcorrelationid']}")) == wanted
 
 
 def test_links_of_pages(api: Api) -> None:

@@ -58,7 +58,19 @@ def plan(registry: Registry, sql: str) -> str:
         ),
         ("attribute_by_number", f"{OF_FILES}'size' AND text IS NULL AND number = 7"),
         ("attribute_by_number", f"{OF_FILES}'size' AND text IS NULL AND number >= 98"),
-        ("attribute_by_number", f"{OF_FILES}'size' AND text IS NULL AND number > 7 ORDER BY number, tree_key LIMIT 10"),
+        (
+            "attribute_by_number",
+            f"{OF_FILES}'size' AND text IS NULL AND number = 7 AND remainder = '1' ORDER BY tree_key LIMIT 10",
+        ),
+        (
+            "attribute_by_number",
+            f"{OF_FILES}'size' AND text IS NULL AND number > 7 ORDER BY number, remainder, tree_key LIMIT 10",
+        ),
+        (
+            "attribute_by_number",
+            f"{OF_FILES}'size' AND text IS NULL AND number >= 7 AND (number, remainder, tree_key) > (7, '1', '!')"
+            " ORDER BY number, remainder, tree_key LIMIT 10",
+        ),
         ("attribute_", "SELECT text, number FROM attribute WHERE tree_key = '!dirs!d7!files!f7' AND path = 'name'"),
     ],
 )

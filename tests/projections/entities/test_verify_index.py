@@ -36,7 +36,7 @@ def told(store_url: str) -> Iterator[Store]:
     [
         ("UPDATE attribute SET text = 'other' WHERE path = 'labels.a'", "labels.a"),
         ("UPDATE attribute SET number = 7 WHERE path = 'epoch'", "epoch"),
-        ("UPDATE attribute SET rounded = 1 WHERE path = 'epoch'", "epoch"),
+        ("UPDATE attribute SET remainder = '2' WHERE path = 'epoch'", "epoch"),
         ("UPDATE attribute SET type = 'dirs' WHERE path = 'name'", "name"),
         ("UPDATE attribute SET path = 'labels.z' WHERE path = 'labels.a'", "labels.a, labels.z"),
         ("DELETE FROM attribute WHERE path LIKE 'labels%'", "labels.a, labels.c"),
