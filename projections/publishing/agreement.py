@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from projections.publishing.cluster import Held
 from projections.publishing.progress import Progress
@@ -15,12 +15,15 @@ class Disagreement(Exception):
     """Topics and log have different pasts; the message says where, and what can be done."""
 
 
-def start(progress: Progress, held: Mapping[str, Held]) -> Place:
+def start(progress: Progress, look: Callable[[], Mapping[str, Held]]) -> Place:
     """The place to go on from: where it is known to be, and the beginning where topics were made anew.
 
-    held: by topic. Raises: Disagreement when a topic holds what this log does not, or lacks what it was said to hold.
+    look: says what the topics hold. Raises: Disagreement when a topic holds what this log does not, or lacks what it
+    was said to hold.
     """
+    # In this order: another publisher may go on meanwhile, so that topics hold more than what was known before.
     known = progress.place()
+    held = look()
     counts = {LOG: known.log, EVENTS: known.events}
     for topic, found in held.items():
         if found.last is not None:

@@ -79,7 +79,7 @@ class Publisher:
         """A producer, and the place to go on from. It ends without an error when told to stop."""
         names = {topic: f"{self._prefix}.{topic}" for topic in TOPICS}
         self._cluster.make([*names.values()], self._partitions)
-        place = start(self._progress, {topic: self._cluster.held(name) for topic, name in names.items()})
+        place = start(self._progress, lambda: {topic: self._cluster.held(name) for topic, name in names.items()})
         with closing(Producer(self._cluster, self._prefix, stop.is_set)) as producer:
             yield producer, place
 

@@ -17,6 +17,7 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from projections.publishing.agreement import Disagreement, start
+from projections.publishing.cluster import Held
 from projections.publishing.producing import Failed, Producer
 from projections.publishing.records import EVENTS, LOG, Place
 from tests.brokers.kafka import LARGEST, Kafka
@@ -99,6 +100,22 @@ def test_two_publishers_at_once(registry: Registry, broker: Kafka) -> None:
     with following(rig), following(rig):
         until(lambda: rig.progress.place().log == end)
     rig.publish()
+    rig.proven()
+
+
+def test_another_publisher_goes_on_while_one_starts(registry: Registry, broker: Kafka) -> None:
+    # What the other sends after this one has looked at the topics is not taken for lost
+    end = fill(registry, 3)
+    rig = Rig(registry.store, broker)
+    rig.publish()
+
+    def look() -> dict[str, Held]:
+        held = {topic: rig.cluster.held(f"{rig.prefix}.{topic}") for topic in (LOG, EVENTS)}
+        fill(registry, 3, start=3)
+        rig.publish()
+        return held
+
+    assert start(rig.progress, look).log == end
     rig.proven()
 
 
@@ -234,7 +251,7 @@ def test_topics_made_anew_by_a_publisher_that_is_killed(registry: Registry, brok
     for name in names.values():
         broker.delete(name)
     rig.cluster.make([*names.values()], PARTITIONS)
-    begun = start(rig.progress, {topic: rig.cluster.held(name) for topic, name in names.items()})
+    begun = start(rig.progress, lambda: {topic: rig.cluster.held(name) for topic, name in names.items()})
     with closing(Producer(rig.cluster, rig.prefix, lambda: False)) as producer:
         for record in rig.progress.window(begun).records[:3]:
             producer.send(record)
