@@ -44,8 +44,10 @@ def parse_cursor(text: str, request: str, head: int) -> Cursor:
         cursor = Cursor(_natural(position), _natural(count), _place(place), backwards is True, take and _natural(take))
     except (ValueError, TypeError):
         raise _bad() from None
-    if check != crc32(request.encode()) or cursor.position > head:
+    if check != crc32(request.encode()):
         raise _bad()
+    if cursor.position > head:
+        raise _refused(f"it is of position {cursor.position}, and the log ends at position {head}")
     return cursor
 
 
@@ -65,4 +67,8 @@ def _natural(value: Any) -> int:
 
 
 def _bad() -> Problem:
-    return BadRequest(error_detail="the cursor is not one that this registry made for this request")
+    return _refused("it is not one that this registry made for this request")
+
+
+def _refused(reason: str) -> Problem:
+    return BadRequest(error_detail=f'the parameter "cursor": {reason}')

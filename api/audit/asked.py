@@ -62,8 +62,11 @@ def asked(query: bytes, names: Collection[str]) -> Asked:
 def span(asked: Asked, log: Log, now: datetime, end: str = "until") -> Span:
     """The part of the log that a request is about. end: the parameter's name. Raises: BadRequest."""
     after = log.as_of(asked.start, now, "from").last if asked.start is not None else 0
-    until = log.as_of(asked.end, now, end).last if asked.end is not None else log.head().last
+    head = log.head().last
+    until = log.as_of(asked.end, now, end).last if asked.end is not None else head
     if asked.after is not None:
+        if asked.after > head:
+            raise BadRequest(error_detail=f'"after={asked.after}" is not allowed: the log ends at position {head}')
         after, until = (after, min(until, asked.after - 1)) if asked.backwards else (max(after, asked.after), until)
     return Span(after, until, asked.backwards)
 

@@ -17,6 +17,7 @@ from api.subscriptions.shown import answer
 from domain import problems
 from domain.commands import ControlSubscription
 from domain.subscriptions.subscription import Subscription
+from projections.subscriptions.sequence import parsed, position_of
 
 #: Dead letters of a page, and at most.
 PAGE: Final = 100
@@ -64,9 +65,20 @@ class DeadLetters:
         given = parameters(request, ("after", "limit"))
         limit = _limit(single(given, "limit"))
         subscription = self._subscription(request)
-        found = list(self._parts.deliveries.deadletters(subscription.id, single(given, "after") or "", limit + 1))
+        after = self._after(single(given, "after"))
+        found = list(self._parts.deliveries.deadletters(subscription.id, after, limit + 1))
         links = [_next(request, limit, found[limit - 1])] if len(found) > limit else []
         return answer(request, 200, found[:limit], [(b"cache-control", b"no-store"), *links])
+
+    def _after(self, value: str | None) -> str:
+        """The sequence that a page begins behind, empty for the first one. Raises: BadRequest."""
+        if value is None:
+            return ""
+        if (found := parsed(value)) is None:
+            raise refused("after", f"{value!r} is no sequence of a dead letter")
+        if position_of(found) > (head := self._parts.registry.readers.quick().log.head().last):
+            raise refused("after", f"{value!r} is of no event yet, the log ends at position {head}")
+        return value
 
     def _found(self, request: Request) -> Members:
         subscription = self._subscription(request)

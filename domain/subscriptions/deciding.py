@@ -241,11 +241,17 @@ def _replayed(command: ControlSubscription, context: Context) -> dict[str, Json]
 
 
 def _starts(command: WriteSubscription, position: int) -> int:
-    """The first position that is considered. position: of the event that says so (SUB-804)."""
+    """The first position that is considered. position: of the event that says so (SUB-804).
+
+    Raises: InvalidSubscription for one that the log has not come to: what it has until then would be left out.
+    """
     if command.starttime is not None:
         return command.starttime
     start = command.attributes["config"]["startposition"]
-    return {"latest": position + 1, "earliest": 1}.get(start) or max(1, start)
+    first: int = {"latest": position + 1, "earliest": 1}.get(start) or max(1, start)
+    if start != "latest" and first > position:
+        raise refused("value", "/config/startposition", f"the log ends at position {position - 1}")
+    return first
 
 
 def _start(attributes: Mapping[str, Any]) -> tuple[Any, ...]:

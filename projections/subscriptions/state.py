@@ -5,16 +5,18 @@ A batch is written by who holds the leases only, which the same transaction sees
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any, Final
 
 from commands.damage import report_once
 from projections.database import Database
+from projections.log import Log
 from projections.subscriptions import tables
 from projections.subscriptions.facts import DeadLetter, Facts, Saved
 from projections.subscriptions.lane import EVERYTHING, Pending
+from projections.subscriptions.sequence import position_of
 
 _STATES: Final = "SELECT subscription, revision, position, cursor, facts FROM delivery_state WHERE {}"
 _PENDING: Final = "SELECT subscription, lane, sequence, key, attempts, first, next FROM delivery_pending WHERE {}"
@@ -75,7 +77,7 @@ def _saved(row: Sequence[Any]) -> Saved | None:
 
 
 def load(db: Database, ids: Collection[str]) -> dict[str, Saved]:
-    """What is stored of subscriptions, where anything is that can be read."""
+    """What is stored of subscriptions, where anything is that can be read and is of this log."""
     among, listed = db.named("subscription"), db.listed(ids)
     found: dict[str, Saved] = {}
     for id, *row in db.all(_STATES.format(among), (listed,)):
@@ -89,7 +91,25 @@ def load(db: Database, ids: Collection[str]) -> dict[str, Saved]:
         elif id in found:
             report_once(f"what waits for the subscription {id} cannot be read, its deliveries begin again")
             del found[id]
-    return found
+    return _of_this_log(found, Log(db).head().last)  # read last: states never say more than the log has
+
+
+def _of_this_log(found: Mapping[str, Saved], head: int) -> dict[str, Saved]:
+    """Those that say nothing beyond the log's end: one of another log would leave out all up to there."""
+    kept = {id: saved for id, saved in found.items() if _reached(saved) <= head}
+    for id in found.keys() - kept.keys():
+        reached = f"is at position {_reached(found[id])}, beyond the end of the log"
+        report_once(f"the state of the subscription {id} {reached}, its deliveries begin again")
+    return kept
+
+
+def _reached(saved: Saved) -> int:
+    """The highest position that a state speaks of."""
+    replay = saved.facts.replay or {}
+    waiting = (each.sequence for some in saved.pending.values() for each in some)
+    sequences = (saved.facts.reach, replay.get("reach", 0), *waiting)
+    positions: tuple[int, ...] = (saved.cursor, replay.get("cursor", 0), replay.get("to", 0))
+    return max(*positions, *map(position_of, sequences))
 
 
 def save(db: Database, process: str, pages: Sequence[Page]) -> set[str]:

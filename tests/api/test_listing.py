@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -155,6 +157,23 @@ def test_a_cursor_fits_its_request_only(api: Api) -> None:
     assert api.send("GET", following.replace("limit=2", "limit=3")).status_code == 200
     cursors = [following, links(api.done("GET", following))["next"]]
     assert all(one != other for one, other in pairwise(cursors))
+
+
+@pytest.mark.parametrize("beyond", [1, 1000, 2**61])
+def test_a_cursor_of_a_position_that_is_yet_to_come(api: Api, beyond: int) -> None:
+    # PAG-6, FLAG-80: of another registry, or of this one before it was restored; the refusal names the parameter
+    following = links(api.done("GET", "/dirs?sort=name&limit=2"))["next"]
+    before, _, text = following.partition("cursor=")
+    check, position, *rest = json.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+
+    def cursor(position: int) -> str:
+        return f"{before}cursor={urlsafe_b64encode(json.dumps([check, position, *rest]).encode()).decode()}"
+
+    assert api.send("GET", cursor(position)).status_code == 200
+    answer = api.send("GET", cursor(position + beyond))
+    assert answer.status_code == 400
+    said = f'the parameter "cursor": it is of position {position + beyond}, and the log ends at position {position}'
+    assert answer.json()["args"]["error_detail"] == said
 
 
 def test_a_page_limit_of_the_server(store_url: str) -> None:

@@ -254,19 +254,28 @@ def test_replays(api: Api, kept: Kept) -> None:
 def test_dead_letters(api: Api, kept: Kept) -> None:
     # SUB-509, SUB-831: looked at in pages, tried again, discarded
     path = f"/subscriptions/{made(api)['id']}/deadletters"
-    kept.letters = {each: {"sequence": each, "reason": "rejected"} for each in ("1.00", "2.00", "3.00")}
+    first, second, third = (f"{position:020}.00" for position in (1, 2, 3))
+    kept.letters = {each: {"sequence": each, "reason": "rejected"} for each in (first, second, third)}
     page = api.send("GET", f"{path}?limit=2")
-    assert [each["sequence"] for each in page.json()] == ["1.00", "2.00"]
-    assert [each["sequence"] for each in api.get(page.links["next"]["url"].removeprefix(BASE))] == ["3.00"]
-    assert api.get(f"{path}/2.00") == kept.letters["2.00"]
-    answer = api.send("POST", f"{path}/2.00/redeliver")
-    assert answer.status_code == 202 and kept.done == [("redeliver", "2.00")]
-    assert api.done("DELETE", f"{path}/3.00").json() == {"sequence": "3.00", "reason": "rejected"}
-    assert refusal(api.send("DELETE", f"{path}/3.00"))[0] == 404
-    assert refusal(api.send("POST", f"{path}/3.00/redeliver"))[0] == 404
+    assert [each["sequence"] for each in page.json()] == [first, second]
+    assert [each["sequence"] for each in api.get(page.links["next"]["url"].removeprefix(BASE))] == [third]
+    assert api.get(f"{path}/{second}") == kept.letters[second]
+    answer = api.send("POST", f"{path}/{second}/redeliver")
+    assert answer.status_code == 202 and kept.done == [("redeliver", second)]
+    assert api.done("DELETE", f"{path}/{third}").json() == {"sequence": third, "reason": "rejected"}
+    assert refusal(api.send("DELETE", f"{path}/{third}"))[0] == 404
+    assert refusal(api.send("POST", f"{path}/{third}/redeliver"))[0] == 404
     # SUB-507: both are in the log
     commands = [each["command"].split()[:2] for each in api.get("/-/interactions") if "Control" in each["command"]]
     assert commands == []  # they are for administrators to see
+
+
+@pytest.mark.parametrize("after", ["newest", "1", f"{10**6:020}.00", f"{2**55:020}.99", "9" * 20 + ".00"])
+def test_dead_letters_beyond_what_there_is(api: Api, after: str) -> None:
+    # SUB-509, SUB-831: a page begins behind a letter of this registry; the refusal names the parameter
+    answer = api.send("GET", f"/subscriptions/{made(api)['id']}/deadletters?after={after}")
+    assert answer.status_code == 400
+    assert answer.json()["args"]["error_detail"].startswith(f'the parameter "after": {after!r} is ')
 
 
 def test_owners(guarded: Api) -> None:

@@ -6,6 +6,7 @@ What came from there never goes back (LEG-906), and what is there by another han
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -35,6 +36,7 @@ TOGETHER: Final = 200
 SENT: Final = "sent"
 #: What differs in a Group when something comes or goes below it.
 _TOUCHED: Final = frozenset(("epoch", "modifiedat"))
+_LOG: Final = logging.getLogger("annals.replication")
 _TAKEN: Final = "what is there under this name did not come from here"
 
 
@@ -63,8 +65,16 @@ class StandardPush:
         """Has the other registry hold what this one has in scope by now. Raises: RemoteError, BrokenForm."""
         view = self._tools.readers.quick()
         self._source = source
+        if (self._cursor or 0) > (head := view.log.head().last):
+            _LOG.warning(
+                "the link %s: it sent up to position %d, and the log ends at %d: it sends all again",
+                self._link.id,
+                self._cursor,
+                head,
+            )
+            self._scope = None
         if self._cursor is None or self._scope != self._link.attributes["scope"]:
-            position = view.position()
+            position = view.log.head().last
             self._renew(remote, view)
             self._send(self._all())
             if self._cursor is not None:

@@ -107,6 +107,21 @@ def test_where_it_starts(config: dict[str, Any], starts: int) -> None:
     assert (log.subscription.since, log.subscription.starts) == (8, starts)
 
 
+@pytest.mark.parametrize("start", [9, 1000, 2**61])
+def test_a_start_that_is_yet_to_come(start: int) -> None:
+    # SUB-804, as SUB-834 has it for replays: what the log has until then would be left out
+    log = Log()
+    log.position = 7
+    for new in (True, False):
+        with pytest.raises(InvalidSubscription) as raised:
+            log.write({"config": {"startposition": start}}, new=new)
+        assert raised.value.extensions["pointer"] == "/config/startposition"
+        assert f"the log ends at position {log.position}" in raised.value.text()
+        if new:
+            log.write({"config": {"startposition": 8}}, new=True)
+            start += 1
+
+
 def test_a_start_by_time() -> None:
     # SUB-835: a time has been looked up as a position
     log = Log()

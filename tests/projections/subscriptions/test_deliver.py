@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -11,9 +12,12 @@ from typing import Any
 import pytest
 from cloudevents.core.v1.event import CloudEvent
 
+from commands import sql
+from commands.damage import report_once
 from projections.subscriptions.contract import DELIVERED, Outcome, Result
 from projections.subscriptions.lane import MOST_READY
 from projections.subscriptions.match import Told
+from projections.subscriptions.sequence import sequence
 from tests.projections.subscriptions.rig import Rig, quiet, until
 
 RETRY = Outcome(Result.RETRY, "503", "busy")
@@ -611,3 +615,37 @@ def test_a_clock_that_is_set_back(rig: Rig) -> None:
     run(deliver)
     assert rig.receiver.subjects() == ["/dirs/b", "/dirs/a"]
     assert len(rig.receiver.attempts["s"]) == 3
+
+
+@pytest.mark.parametrize("beyond", ["cursor", "reach"])
+@pytest.mark.parametrize("ahead", [1, 2**60])
+def test_a_state_of_another_log_counts_as_none(
+    both: Rig, caplog: pytest.LogCaptureFixture, beyond: str, ahead: int
+) -> None:
+    # SUB-801, 802: a position that the log has not come to is believed of nobody, or events until then were lost
+    async def deliver() -> None:
+        async with both.delivering():
+            last = both.groups("a", "b")
+            await until(lambda: both.status()["position"] == last)
+
+    async def again() -> None:
+        async with both.delivering():
+            await until(lambda: len(both.receiver.arrived["s"]) == 2)
+            both.groups("c")
+            await until(lambda: len(both.receiver.arrived["s"]) == 3)
+
+    report_once.cache_clear()
+    both.subscribe(start=1)
+    run(deliver)
+    head = both.position
+    state, to = "cursor = ?", head + ahead
+    if beyond == "reach":
+        facts = json.dumps({"epoch": 1, "since": 1, "reach": sequence(min(to, 2**54), 0)})
+        state, to = f"facts = '{facts}', cursor = ?", head
+    with both.store.writing() as tx:
+        sql.run(tx.connection, f"UPDATE delivery_state SET {state}", (to,))
+    both.receiver.arrived.clear()
+    run(again)
+    assert both.receiver.subjects() == ["/dirs/a", "/dirs/b", "/dirs/c"]
+    said = [record.getMessage() for record in caplog.records if "its deliveries begin again" in record.getMessage()]
+    assert len(said) == 1 and "beyond the end of the log" in said[0]

@@ -88,7 +88,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
             "source": st.sampled_from(["https://r.example/", "urn:x"]),
             "types": st.lists(words, min_size=1, max_size=3),
             "filters": st.lists(filters, max_size=3),
-            "config": st.sampled_from([{"startposition": "7"}, {"starttime": "2026-01-01T00:00:00Z"}, {}]),
+            "config": st.sampled_from([{"startposition": "1"}, {"starttime": "2026-01-01T00:00:00Z"}, {}]),
             "sinkcredential": credentials,
         },
     )
