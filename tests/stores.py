@@ -1,5 +1,7 @@
 """Stores for tests: `store_url` runs a test once on SQLite and once on PostgreSQL, each time on a new store.
 
+With `shared_store_url` the tests of a module share one store of each database.
+
 A test module, or a conftest, imports the fixtures it wants by name.
 """
 
@@ -17,7 +19,16 @@ from sqlalchemy import Connection, inspect
 
 from tests.postgres import SHORT_LIVED, NoPostgres, shared_server
 
-__all__ = ["analyze", "postgres_server", "postgres_url", "schema_of", "server_of", "sqlite_url", "store_url"]
+__all__ = [
+    "analyze",
+    "postgres_server",
+    "postgres_url",
+    "schema_of",
+    "server_of",
+    "shared_store_url",
+    "sqlite_url",
+    "store_url",
+]
 
 
 #: Set where no test may be left out because a server does not start.
@@ -96,3 +107,13 @@ def sqlite_url(tmp_path: Path) -> str:
 def store_url(request: pytest.FixtureRequest) -> str:
     """The URL of an empty store, on each database in turn."""
     return str(request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url"))
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def shared_store_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The same for all tests of a module."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path_factory.mktemp('shared') / 'annals.db'}"
+        return
+    with schema_of(request.getfixturevalue("postgres_server")) as url:
+        yield url

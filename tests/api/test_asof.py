@@ -355,11 +355,11 @@ def test_a_rebuilt_read_model_has_the_same_past(told: Api, sqlite_url: str) -> N
     assert [told.send("GET", f"/export?asof=id{n}").content for n in range(1, 6)] == before
 
 
-def test_whoever_may_see_one_group_sees_its_past(sqlite_url: str) -> None:
+def test_whoever_may_see_one_group_sees_its_past(store_url: str) -> None:
     # FLAG-80: the past of a Group is open to those who may read it, that of others is not, gone or not
-    create(sqlite_url)
+    create(store_url)
     tokens = {"write": {"name": "walt", "role": "writer"}, "one": {"name": "gina", "groups": {"/dirs/d": "reader"}}}
-    with serving(sqlite_url, tokens=json.dumps(tokens)) as api:
+    with serving(store_url, tokens=json.dumps(tokens)) as api:
         for group in "de":
             api.done("PUT", f"/dirs/{group}/files/f", b"x", authorization="Bearer write")
         for group in "de":

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from tests.api.conftest import Api, create, serving
+from tests.stores import postgres_server, shared_store_url
+
+__all__ = ["postgres_server", "shared_store_url"]
 
 Json = Any
 TOKENS = {
@@ -24,11 +27,10 @@ def bearer(token: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+def api(shared_store_url: str) -> Iterator[Api]:
     """Two Groups made by one request (`id1`), and a third by another (`id2`)."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('callers') / 'annals.db'}"
-    create(url)
-    with serving(url, tokens=json.dumps(TOKENS)) as api:
+    create(shared_store_url)
+    with serving(shared_store_url, tokens=json.dumps(TOKENS)) as api:
         api.done("POST", "/dirs", {"d1": {"name": "one"}, "d2": {"files": {"f": {}}}}, **bearer("write"))
         api.done("PUT", "/dirs/d3", {}, **bearer("write"))
         yield api

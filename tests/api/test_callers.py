@@ -41,10 +41,10 @@ def bearer(token: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def api(sqlite_url: str) -> Iterator[Api]:
+def api(store_url: str) -> Iterator[Api]:
     """A registry with callers, two Groups and a file in each."""
-    create(sqlite_url)
-    with serving(sqlite_url, tokens=json.dumps(TOKENS)) as api:
+    create(store_url)
+    with serving(store_url, tokens=json.dumps(TOKENS)) as api:
         for group in ("d1", "d2"):
             api.done("PUT", f"/dirs/{group}/files/f", b"x", **bearer("write"))
         yield api
@@ -63,9 +63,9 @@ def positions(url: str) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("authorization", [None, "Bearer wrong", "Bearer", "Basic cmVhZDo=", "Bearer read extra"])
-def test_nobody_known(api: Api, sqlite_url: str, authorization: str | None) -> None:
+def test_nobody_known(api: Api, store_url: str, authorization: str | None) -> None:
     # Callers: no or bad token is a 401 that says what is needed, and changes nothing
-    before = positions(sqlite_url)
+    before = positions(store_url)
     headers = {} if authorization is None else {"authorization": authorization}
     for method, path in (("GET", "/"), ("PUT", "/dirs/d3"), ("GET", "/none"), ("GET", "/-/metrics"), ("OPTIONS", "/")):
         answer = api.send(method, path, {}, **headers)
@@ -73,7 +73,7 @@ def test_nobody_known(api: Api, sqlite_url: str, authorization: str | None) -> N
         assert answer.headers["www-authenticate"].startswith("Bearer")
         assert ("invalid_token" in answer.headers["www-authenticate"]) == (authorization is not None)
         assert answer.json()["type"] == "http://h/r/-/docs#unauthorized"
-    assert positions(sqlite_url) == before
+    assert positions(store_url) == before
 
 
 def test_an_admin_can_always_change_the_capabilities(api: Api) -> None:
@@ -107,29 +107,29 @@ def test_what_is_open(api: Api, path: str) -> None:
     ("token", "reads", "writes", "defines"),
     [("read", 200, 403, 403), ("write", 200, 200, 200), ("secret-admin", 200, 200, 200), ("none", 403, 403, 403)],
 )
-def test_roles_for_the_registry(api: Api, sqlite_url: str, token: str, reads: int, writes: int, defines: int) -> None:
+def test_roles_for_the_registry(api: Api, store_url: str, token: str, reads: int, writes: int, defines: int) -> None:
     # Callers: reader, writer (model and capabilities included), admin; refused is refused without a trace
-    before = positions(sqlite_url)
+    before = positions(store_url)
     assert {status(api, token, "GET", path) for path in ("/", "/dirs", "/dirs/d1/files/f", "/export")} == {reads}
     assert status(api, token, "GET", "/-/metrics") == reads
     assert status(api, token, "PATCH", "/dirs/d1", {}) == writes
     assert status(api, token, "PATCH", "/capabilities", {"flags": ["doc"]}) == defines
-    assert (positions(sqlite_url) == before) == (writes == 403)
+    assert (positions(store_url) == before) == (writes == 403)
 
 
-def test_the_caller_is_recorded(api: Api, sqlite_url: str) -> None:
+def test_the_caller_is_recorded(api: Api, store_url: str) -> None:
     # Callers: the name goes into the interaction
     api.done("PATCH", "/dirs/d1", {}, **bearer("secret-admin"))
     api.done("PATCH", "/dirs/d1", {}, **bearer("g1"))
-    assert [caller for caller, _ in positions(sqlite_url)][-2:] == ["ada", "gina"]
+    assert [caller for caller, _ in positions(store_url)][-2:] == ["ada", "gina"]
 
 
-def test_a_writer_of_one_group(api: Api, sqlite_url: str) -> None:
+def test_a_writer_of_one_group(api: Api, store_url: str) -> None:
     # Callers: a role for a single Group; a request that names another one is refused as a whole
     assert status(api, "g1", "PUT", "/dirs/d1/files/g", {}) == 201
     assert status(api, "g1", "POST", "/dirs", {"d1": {"name": "n"}}) == 200
     assert status(api, "g1", "POST", "/", {"dirs": {"d1": {}}}) == 200
-    before = positions(sqlite_url)
+    before = positions(store_url)
     for method, path, body in (
         ("PUT", "/dirs/d2/files/f", {}),
         ("PUT", "/dirs/d9", {}),
@@ -141,7 +141,7 @@ def test_a_writer_of_one_group(api: Api, sqlite_url: str) -> None:
     ):
         assert status(api, "g1", method, path, body) == 403, path
     assert status(api, "g1read", "PATCH", "/dirs/d1", {}) == 403
-    assert positions(sqlite_url) == before
+    assert positions(store_url) == before
 
 
 @pytest.mark.parametrize("token", ["g1", "g1read"])
@@ -155,11 +155,11 @@ def test_what_is_seen_of_a_registry_from_one_group(api: Api, token: str) -> None
     assert {status(api, token, "GET", path) for path in ("/", "/dirs", "/export", "/-/metrics")} == {403}
 
 
-def test_tokens_in_a_file(sqlite_url: str, tmp_path: Path) -> None:
-    create(sqlite_url)
+def test_tokens_in_a_file(store_url: str, tmp_path: Path) -> None:
+    create(store_url)
     file = tmp_path / "tokens.json"
     file.write_text(json.dumps({"t": {"name": "n", "role": "reader"}}))
-    with serving(sqlite_url, tokens=str(file)) as api:
+    with serving(store_url, tokens=str(file)) as api:
         assert (status(api, "t", "GET", "/"), api.send("GET", "/").status_code) == (200, 401)
 
 
@@ -201,22 +201,22 @@ def issued(key: Any = KEY, algorithm: str = "ES256", kid: str = "k1", **claims: 
 
 
 @pytest.fixture
-def issuing(sqlite_url: str, tmp_path: Path) -> Iterator[Api]:
+def issuing(store_url: str, tmp_path: Path) -> Iterator[Api]:
     """A registry that trusts an issuer."""
-    create(sqlite_url)
+    create(store_url)
     key = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(KEY.public_key()))
     file = tmp_path / "jwks.json"
     file.write_text(json.dumps({"keys": [{**key, "kid": "k1", "alg": "ES256", "use": "sig"}]}))
     claims = {"jwt_issuer": "https://issuer", "jwt_audience": "annals", "jwt_role_claim": "realm.roles"}
-    with serving(sqlite_url, jwt_keys=str(file), tokens='{"t": {"name": "fixed", "role": "reader"}}', **claims) as api:
+    with serving(store_url, jwt_keys=str(file), tokens='{"t": {"name": "fixed", "role": "reader"}}', **claims) as api:
         yield api
 
 
-def test_a_jwt_names_a_caller(issuing: Api, sqlite_url: str) -> None:
+def test_a_jwt_names_a_caller(issuing: Api, store_url: str) -> None:
     # Callers: the highest of the roles that a claim lists; fixed tokens go on being good
     token = issued()
     assert [status(issuing, token, "PUT", "/dirs/d1", {}) for _ in range(2)] == [201, 200]
-    assert positions(sqlite_url)[-1][0] == "jo"
+    assert positions(store_url)[-1][0] == "jo"
     assert status(issuing, "t", "GET", "/") == 200
     assert status(issuing, issued(realm={}), "GET", "/") == 403
     assert status(issuing, issued(realm=None, xregistry_groups={"/dirs/d1": "reader"}), "GET", "/dirs/d1") == 200

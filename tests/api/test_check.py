@@ -169,9 +169,9 @@ def test_what_can_be_checked_is_what_is_switched_on(schemas: Api) -> None:
     assert said.endswith('"JsonSchema/draft-07" cannot be checked here; what can be: Avro/*')
 
 
-def test_whoever_may_read_may_ask(sqlite_url: str) -> None:
-    create(sqlite_url, default_source())
-    with serving(sqlite_url, tokens=json.dumps(READERS)) as api:
+def test_whoever_may_read_may_ask(store_url: str) -> None:
+    create(store_url, default_source())
+    with serving(store_url, tokens=json.dumps(READERS)) as api:
         asked = f"{CHECK}?format=Avro/1.11"
         assert api.send("POST", asked, record("a"), authorization="Bearer reader").status_code == 200
         assert api.send("POST", asked, record("a"), authorization="Bearer elsewhere").status_code == 404

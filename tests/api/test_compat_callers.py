@@ -35,10 +35,10 @@ def family(request: pytest.FixtureRequest) -> Family:
 
 
 @pytest.fixture
-def api(sqlite_url: str) -> Iterator[Api]:
+def api(store_url: str) -> Iterator[Api]:
     """A registry with the groups `open` and `shut`, each with `s`, by both APIs."""
-    create(sqlite_url, default_source())
-    with serving(sqlite_url, tokens=TOKENS) as served:
+    create(store_url, default_source())
+    with serving(store_url, tokens=TOKENS) as served:
         for base, path, children in ((SR, "schemagroups", "schemas"), (MC, "messagecatalog", "messagedefinitions")):
             for group in ("open", "shut"):
                 served.done("PUT", f"{base}/{path}/{group}", {"format": "own"}, **by("admin"))

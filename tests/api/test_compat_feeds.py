@@ -135,13 +135,13 @@ TOKENS = {
     [("read", [*SCHEMAS[:3], *MESSAGES, *SCHEMAS[3:]]), ("messages", MESSAGES), ("schemas", SCHEMAS)],
 )
 def test_who_may_read_a_group_reads_what_is_told_of_it(
-    sqlite_url: str, token: str, wanted: list[dict[str, Any]]
+    store_url: str, token: str, wanted: list[dict[str, Any]]
 ) -> None:
     # LEG-1103, LEG-1105: the rights are those of the registry, whatever the paths are called
-    create(sqlite_url, default_source())
-    with serving(sqlite_url) as api:
+    create(store_url, default_source())
+    with serving(store_url) as api:
         filled(api)
-    with serving(sqlite_url, tokens=json.dumps(TOKENS)) as api:
+    with serving(store_url, tokens=json.dumps(TOKENS)) as api:
         path = "/-/events?family=schemaregistry,messagecatalog"
         assert api.send("GET", path, authorization=f"Bearer {token}").json() == wanted
 

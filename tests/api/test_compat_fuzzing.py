@@ -23,6 +23,9 @@ from domain.compat.family import FAMILIES, Family
 from tests.conformance.made_up import cases, repeatable
 from tests.conformance.test_fuzzing import CHECKS, end_of_log
 from tests.serving import serving
+from tests.stores import postgres_server, shared_store_url
+
+__all__ = ["postgres_server", "shared_store_url"]
 
 #: Ids that requests share, so that most of them are about something that is there.
 IDS = ("a", "a b", "ü")
@@ -30,13 +33,12 @@ EXAMPLES = 20
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+def client(shared_store_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A served registry, whose log is whole when all has been asked."""
     place: Path = tmp_path_factory.mktemp("fuzzing")
-    database = f"sqlite:///{place / 'annals.db'}"
-    with serving(database, place) as served, httpx.Client(base_url=served.url) as client:
+    with serving(shared_store_url, place) as served, httpx.Client(base_url=served.url) as client:
         yield client
-    store = Store(database)
+    store = Store(shared_store_url)
     try:
         assert [*verify(store), *verify_rows(store)] == []
     finally:

@@ -160,10 +160,10 @@ def test_conditions_count(filled: Api) -> None:
     assert filled.send("PUT", "/dirs/d", {"name": "n"}, if_match=tag).status_code == 200
 
 
-def test_who_may_try(sqlite_url: str) -> None:
+def test_who_may_try(store_url: str) -> None:
     # Callers: who may not write may not try to; a writer of one Group is shown what would happen in this
-    create(sqlite_url)
-    with serving(sqlite_url, tokens=json.dumps(TOKENS)) as api:
+    create(store_url)
+    with serving(store_url, tokens=json.dumps(TOKENS)) as api:
         api.done("PUT", "/dirs/d", {}, authorization="Bearer write")
         assert api.send("PUT", "/dirs/d?dryrun", {}, authorization="Bearer read").status_code == 403
         assert api.send("PUT", "/dirs/e?dryrun", {}, authorization="Bearer d").status_code == 403

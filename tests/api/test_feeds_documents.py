@@ -119,10 +119,10 @@ def test_values_of_the_switch(read: Api, query: str, status: int) -> None:
     assert read.send("GET", f"/-/events?{query}").status_code == 400
 
 
-def test_documents_go_to_those_who_see_their_events(sqlite_url: str) -> None:
+def test_documents_go_to_those_who_see_their_events(store_url: str) -> None:
     # what is apart from the registry's tree is for admins, and so is whatever it refers to
-    create(sqlite_url)
-    store = Store(sqlite_url, new_id=lambda: "kept")
+    create(store_url)
+    store = Store(store_url, new_id=lambda: "kept")
     digest = sha256(FIRST).hexdigest()
     with store.writing() as tx:
         context = tx.context()
@@ -138,7 +138,7 @@ def test_documents_go_to_those_who_see_their_events(sqlite_url: str) -> None:
         )
         tx.append(Decision((made,), {digest: FIRST}), context, WriteTree("/", {}, Method.PUT))
     store.close()
-    with serving(sqlite_url, tokens=json.dumps(TOKENS)) as api:
+    with serving(store_url, tokens=json.dumps(TOKENS)) as api:
         seen = [lines(api, "documents&after=3", **as_caller(token)) for token in ("admin", "read")]
         assert [shown(map(json.loads, each)) for each in seen] == [["-", "first", "l1"], []]
 

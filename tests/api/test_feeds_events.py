@@ -308,11 +308,11 @@ TOKENS = {
 
 
 @pytest.mark.parametrize(("token", "wanted"), [("read", list(range(8))), ("group", [1, 2, 3, 4, 5]), ("none", None)])
-def test_callers(sqlite_url: str, token: str, wanted: list[int] | None) -> None:
+def test_callers(store_url: str, token: str, wanted: list[int] | None) -> None:
     # who may read Groups only learns of these; who may read nothing is refused
-    with grown(sqlite_url):
+    with grown(store_url):
         pass
-    with serving(sqlite_url, tokens=json.dumps(TOKENS)) as api:
+    with serving(store_url, tokens=json.dumps(TOKENS)) as api:
         answer = api.send("GET", "/-/events", authorization=f"Bearer {token}")
         found = [EVENTS.index(event) for event in answer.json()] if answer.status_code == 200 else None
         assert (answer.status_code, found) == (403 if wanted is None else 200, wanted)

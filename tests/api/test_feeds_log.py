@@ -220,16 +220,16 @@ def as_caller(token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"}
 
 
-def test_streams_that_are_kept_from_readers(sqlite_url: str) -> None:
+def test_streams_that_are_kept_from_readers(store_url: str) -> None:
     # subscriptions and links say where events go, so an admin sees them and a reader does not
-    create(sqlite_url)
-    store = Store(sqlite_url, new_id=lambda: "kept")
+    create(store_url)
+    store = Store(store_url, new_id=lambda: "kept")
     with store.writing() as tx:
         context = tx.context()
         made = tuple(_made(xid, context) for xid in ("/subscriptions/s1", "/-/links/l1"))
         tx.append(Decision(made, {}), context, WriteTree("/", {}, Method.PUT))
     store.close()
-    with serving(sqlite_url, tokens=json.dumps(TOKENS)) as api:
+    with serving(store_url, tokens=json.dumps(TOKENS)) as api:
         assert edges(lines(api, "after=3", **as_caller("admin"))) == [(4, 5), 4, 5]
         assert lines(api, "after=3", **as_caller("read")) == []
         assert api.done("GET", "/-/events", **as_caller("admin")).json() == []

@@ -263,12 +263,12 @@ def test_types_of_another_shape_have_no_rules(sqlite_url: str) -> None:
         assert listed(api, "") == []
 
 
-def test_who_sees_single_groups_finds_nothing_of_others(sqlite_url: str) -> None:
+def test_who_sees_single_groups_finds_nothing_of_others(store_url: str) -> None:
     # what a caller may not see is not there: a reference to it leads nowhere
     tokens = json.dumps(
         {"w": {"name": "w", "role": "writer"}, "r": {"name": "r", "groups": {"/messagegroups/g": "reader"}}}
     )
-    with serving(sqlite_url, tokens=tokens) as api:
+    with serving(store_url, tokens=tokens) as api:
         writer, reader = {"authorization": "Bearer w"}, {"authorization": "Bearer r"}
         api.done("PUT", "/schemagroups/s/schemas/s$details", {"format": "Own/2"}, **writer)
         body = {"dataschemauri": "/schemagroups/s/schemas/s", "dataschemaformat": "Own/1"}
@@ -282,13 +282,13 @@ def test_who_sees_single_groups_finds_nothing_of_others(sqlite_url: str) -> None
         assert api.send("GET", "/-/findings/schemagroups/s", **reader).status_code == 404
 
 
-def test_who_writes_to_single_groups_learns_nothing_of_others(sqlite_url: str) -> None:
+def test_who_writes_to_single_groups_learns_nothing_of_others(store_url: str) -> None:
     # neither what is there, by the count, nor who shows what was written
     tokens = json.dumps(
         {"w": {"name": "w", "role": "writer"}, "g": {"name": "g", "groups": {"/messagegroups/g": "writer"}}}
     )
     writer, own = {"authorization": "Bearer w"}, {"authorization": "Bearer g"}
-    with serving(sqlite_url, tokens=tokens, domain_validation="strict") as api:
+    with serving(store_url, tokens=tokens, domain_validation="strict") as api:
         api.done("PUT", "/schemagroups/s/schemas/s$details", {"format": "Own/1"}, **writer)
         for schema in ("s", "none"):
             body = {"dataschemauri": f"/schemagroups/s/schemas/{schema}", "dataschemaformat": "Own/1"}

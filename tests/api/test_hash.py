@@ -55,8 +55,8 @@ def events(url: str) -> list[EntityEvent]:
 
 
 @pytest.fixture
-def url(sqlite_url: str) -> str:
-    return grown(sqlite_url)
+def url(store_url: str) -> str:
+    return grown(store_url)
 
 
 def last(recorded: list[EntityEvent], *names: str) -> list[EntityEvent]:

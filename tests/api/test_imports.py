@@ -135,9 +135,9 @@ def test_methods(api: Api) -> None:
     assert api.send("OPTIONS", "/-/import").headers["allow"] == "OPTIONS, POST"
 
 
-def test_readers_may_not(sqlite_url: str) -> None:
-    create(sqlite_url, default_source())
-    with serving(sqlite_url, tokens=json.dumps({"r": {"name": "r", "role": "reader"}})) as api:
+def test_readers_may_not(store_url: str) -> None:
+    create(store_url, default_source())
+    with serving(store_url, tokens=json.dumps({"r": {"name": "r", "role": "reader"}})) as api:
         assert api.send("POST", IMPORT, DOCUMENT, authorization="Bearer r").status_code == 403
 
 

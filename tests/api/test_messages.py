@@ -282,14 +282,14 @@ def test_what_cannot_be_matched(api: Api, path: str, body: Any, status: int) -> 
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_callers_see_what_they_may_read(sqlite_url: str) -> None:
+def test_callers_see_what_they_may_read(store_url: str) -> None:
     # MS-18: a base in a Group that the caller may not see is not there; asking changes nothing, so readers may
-    create(sqlite_url, default_source())
+    create(store_url, default_source())
     tokens = {
         "w": {"name": "w", "role": "writer"},
         "r": {"name": "r", "groups": {"/messagegroups/g": "reader"}},
     }
-    with serving(sqlite_url, tokens=json.dumps(tokens)) as api:
+    with serving(store_url, tokens=json.dumps(tokens)) as api:
         api.done("PUT", B, {**CE, "envelopemetadata": {"type": {"value": "on"}}}, authorization="Bearer w")
         api.done("PUT", M, {"basemessageuri": B, "protocol": "NATS"}, authorization="Bearer w")
         found = api.send("GET", f"/-/resolved{M}", authorization="Bearer r").json()

@@ -94,10 +94,10 @@ def test_methods(past: Api) -> None:
     assert past.done("POST", "/-/restore/dirs/d?asof=7").json()["created"] == 3
 
 
-def test_who_may_restore(sqlite_url: str) -> None:
+def test_who_may_restore(store_url: str) -> None:
     # Callers: who may write there; a pointer is not shown to who may not see what it stands for
-    create(sqlite_url)
-    with serving(sqlite_url, tokens=json.dumps(TOKENS)) as api:
+    create(store_url)
+    with serving(store_url, tokens=json.dumps(TOKENS)) as api:
 
         def restore(path: str) -> int:
             return api.send("POST", f"/-/restore/{path}", authorization="Bearer d").status_code

@@ -32,11 +32,11 @@ def test_listed_callers() -> None:
     assert not rights("gina", "/dirs/d2") and not rights("nemo", "/dirs/d1") and not rights("gone", "/dirs/d1")
 
 
-def test_callers_that_an_issuer_vouches_for(sqlite_url: str) -> None:
+def test_callers_that_an_issuer_vouches_for(store_url: str) -> None:
     # SUB-911: by what they could read when they last wrote a subscription; looked at again before long
-    create(sqlite_url)
+    create(store_url)
     times = count()
-    with serving(sqlite_url, tokens=TOKENS) as api, closing(Readers(sqlite_url)) as readers:
+    with serving(store_url, tokens=TOKENS) as api, closing(Readers(store_url)) as readers:
         rights = Rights(None, lambda: readers.quick().subscriptions, issued=True, clock=lambda: next(times) * KEPT)
         assert not rights("gina", "/dirs/d1")
         made(api, **bearer("gina"))

@@ -27,10 +27,10 @@ def api(store_url: str, kept: Kept) -> Iterator[Api]:
 
 
 @pytest.fixture
-def guarded(sqlite_url: str) -> Iterator[Api]:
+def guarded(store_url: str) -> Iterator[Api]:
     """A registry that tells callers apart."""
-    create(sqlite_url)
-    with serving(sqlite_url, tokens=TOKENS, master_key=KEY) as served:
+    create(store_url)
+    with serving(store_url, tokens=TOKENS, master_key=KEY) as served:
         yield served
 
 

@@ -26,6 +26,9 @@ from commands.log import Store
 from commands.verify import verify, verify_rows
 from tests.conformance.made_up import cases, repeatable
 from tests.serving import serving
+from tests.stores import postgres_server, shared_store_url
+
+__all__ = ["postgres_server", "shared_store_url"]
 
 # Lines of JSON are text to whoever makes them up.
 schemathesis.serializer.alias("application/x-ndjson", "text/plain")
@@ -76,14 +79,13 @@ EXAMPLES = 6
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+def client(shared_store_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A served registry with the model above, whose log is whole when all has been asked."""
     place = tmp_path_factory.mktemp("fuzzing")
-    database = f"sqlite:///{place / 'annals.db'}"
-    with serving(database, place) as served, httpx.Client(base_url=served.url) as client:
+    with serving(shared_store_url, place) as served, httpx.Client(base_url=served.url) as client:
         assert client.put("/modelsource", json=SOURCE).status_code == 200
         yield client
-    store = Store(database)
+    store = Store(shared_store_url)
     try:
         assert [*verify(store), *verify_rows(store)] == []
     finally:

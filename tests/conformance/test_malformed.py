@@ -12,6 +12,9 @@ import pytest
 
 from tests.conformance.raw import exchange, request
 from tests.serving import serving
+from tests.stores import postgres_server, shared_store_url
+
+__all__ = ["postgres_server", "shared_store_url"]
 
 GROUP = "/schemagroups/g"
 DOCUMENT = f"{GROUP}/schemas/s"
@@ -175,10 +178,10 @@ class Served(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(shared_store_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A registry with one schema."""
     place = tmp_path_factory.mktemp("malformed")
-    with serving(f"sqlite:///{place / 'annals.db'}", place) as found, httpx.Client(base_url=found.url) as client:
+    with serving(shared_store_url, place) as found, httpx.Client(base_url=found.url) as client:
         assert client.put(DOCUMENT, content=b"x", headers={"xRegistry-format": "Text"}).status_code == 201
         yield Served(found.url, client)
 
