@@ -15,7 +15,7 @@ from cloudevents.core.v1.event import CloudEvent
 from commands import sql
 from commands.damage import report_once
 from projections.subscriptions.contract import DELIVERED, Outcome, Result
-from projections.subscriptions.lane import MOST_READY
+from projections.subscriptions.lane import MOST_KEYS, MOST_READY
 from projections.subscriptions.match import Told
 from projections.subscriptions.sequence import sequence
 from tests.projections.subscriptions.rig import Rig, quiet, until
@@ -112,6 +112,70 @@ def test_what_is_kept_in_order(rig: Rig, ordering: str, arrives: list[str]) -> N
 
     run(deliver)
     assert rig.receiver.subjects() == arrives
+
+
+def test_a_retry_that_is_due_comes_before_what_happened_later(both: Rig) -> None:
+    # SUB-811, 812: the log's order holds among subjects where the sink takes one event at a time
+    busy = asyncio.Event()
+    left = [RETRY, DELIVERED]
+
+    async def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
+        if events[0].get_subject() == "/dirs/a":
+            return left.pop(0)
+        if events[0].get_subject() == "/dirs/b":
+            await busy.wait()
+        return DELIVERED
+
+    both.receiver.answer, both.receiver.concurrency = answer, 1
+
+    async def deliver() -> None:
+        both.subscribe()
+        async with both.delivering():
+            both.groups("a", "b", "c", "d")
+            await until(lambda: len(both.receiver.attempts["s"]) == 2)
+            both.clock.move(1)
+            await asyncio.sleep(0.05)
+            busy.set()
+            await until(lambda: len(both.receiver.arrived["s"]) == 4)
+
+    run(deliver)
+    tried = [str(events[0].get_subject()) for events in both.receiver.attempts["s"]]
+    assert tried == ["/dirs/a", "/dirs/b", "/dirs/a", "/dirs/c", "/dirs/d"]
+
+
+def test_retries_go_on_while_new_events_wait(both: Rig) -> None:
+    # SUB-812: beyond a thousand subjects that wait nothing new is attempted, and what is due is
+    failed = set[str]()
+
+    async def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
+        await asyncio.sleep(0)  # so that several are on their way when there are a thousand
+        subject = str(events[0].get_subject())
+        first = subject not in failed
+        failed.add(subject)
+        return RETRY if first else DELIVERED
+
+    both.receiver.answer = answer
+    ids = [f"/dirs/k{number}" for number in range(MOST_KEYS + 50)]
+
+    async def deliver() -> None:
+        both.subscribe()
+        async with both.delivering():
+            both.groups("a")
+            await until(lambda: len(both.receiver.attempts["s"]) == 1)
+            both.clock.move(0.5)
+            both.record(*((xid, {"n": 1}) for xid in ids))
+            await until(lambda: len(both.receiver.attempts["s"]) > MOST_KEYS + 2)
+            await asyncio.sleep(0.1)
+            attempts = len(both.receiver.attempts["s"])
+            assert attempts < MOST_KEYS + 10
+            both.clock.move(0.5)
+            await until(lambda: both.receiver.subjects() == ["/dirs/a"])
+            await asyncio.sleep(0.1)
+            assert len(both.receiver.attempts["s"]) == attempts + 1
+            await quiet(both.clock, lambda: len(both.receiver.arrived["s"]) == len(ids) + 1)
+
+    run(deliver)
+    assert sorted(both.receiver.subjects()[1:]) == sorted(ids)
 
 
 def test_attempts_and_their_times_survive_a_restart(both: Rig) -> None:

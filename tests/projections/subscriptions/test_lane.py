@@ -67,6 +67,37 @@ def test_more_than_a_thousand_waiting_keys_stop_the_rest() -> None:
     assert lane.ready
 
 
+def test_retries_go_on_where_new_events_wait() -> None:
+    # SUB-812: beyond a thousand waiting keys only what was attempted before is handed out, whatever it waited for
+    lane = Lane(0)
+    for position in range(1, MOST_KEYS + 10):
+        lane.offer(told(position), f"k{position}", 1)
+    [put_off, *taken] = lane.take(MOST_KEYS + 4)
+    put_off.first = 5.0
+    for each in taken:
+        lane.again(each, 10.0 if each is taken[1] else 20.0)
+    assert not lane.ready
+    lane.back(put_off)
+    assert lane.ready and lane.take(5) == [put_off]
+    lane.due(10.0)
+    assert lane.retrying > MOST_KEYS and lane.take(5) == [taken[1]]
+    assert not lane.ready and lane.take(5) == []
+
+
+def test_what_is_attempted_again_comes_before_what_happened_later() -> None:
+    # SUB-803, 811: in the order of the log, whether it is a retry or new
+    lane = Lane(0)
+    for position, key in enumerate("abcd", 1):
+        lane.offer(told(position), key, 1)
+    [first], [second] = lane.take(1), lane.take(1)
+    lane.again(second, 9.0)
+    lane.again(first, 9.0)
+    [third] = lane.take(1)
+    lane.settle(third)
+    lane.due(9.0)
+    assert [each.key for each in lane.take(4)] == ["a", "b", "d"]
+
+
 def test_reading_stops_and_goes_on() -> None:
     # A lane that is full wants more when half of it is gone; what waits behind a retry is no reason to stop at once
     lane = Lane(0)
