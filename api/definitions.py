@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from threading import Lock
 
 from api.capabilities import Capabilities
@@ -60,11 +61,15 @@ def read_definitions(view: View) -> Definitions:
 
 
 def _model(row: Row | None) -> Model:
-    if row is None:
-        return compile_model({})
-    attributes = loads(row.attributes)
-    origins = loads(row.private).get("origins")
-    return Model.load(attributes["modelsource"], attributes["model"], origins)
+    return compile_model({}) if row is None else _loaded(row.attributes, row.private)
+
+
+# A new model is first read by the answer to its own write, in a thread: the event loop, which all requests share, then
+# finds it built.
+@lru_cache(maxsize=4)
+def _loaded(attributes: str, private: str) -> Model:
+    stored = loads(attributes)
+    return Model.load(stored["modelsource"], stored["model"], loads(private).get("origins"))
 
 
 def _capabilities(row: Row | None) -> Capabilities:

@@ -21,6 +21,12 @@ _SQLITE: Final = (
     "PRAGMA cache_size = -16384",
     f"PRAGMA wal_autocheckpoint = {MOST_PAGES}",
 )
+# Four times as fast as PostgreSQL's own compression, for values that take a tenth more room: a large value is
+# compressed under the write lock, once for each table. Servers before 14 and some builds do not have it.
+_COMPRESSION: Final = (
+    "SELECT set_config(name, 'lz4', false) FROM pg_settings"
+    " WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)"
+)
 # The table's own number keeps two registries in schemas of one database out of each other's way.
 _LOCK: Final = "SELECT pg_advisory_xact_lock('log'::regclass::oid::bigint)"
 
@@ -84,6 +90,7 @@ def _postgresql(url: URL, durable: bool) -> Engine:
         connection.execute(f"SET synchronous_commit = {'on' if durable else 'off'}")
         # A plan kept from the days of an empty table scans the whole of a grown one until statistics are gathered.
         connection.execute("SET plan_cache_mode = force_custom_plan")
+        connection.execute(_COMPRESSION)
         connection.commit()
 
     return engine

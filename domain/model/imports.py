@@ -6,10 +6,14 @@ Spec: Registry Model 1.0-rc4, "Reuse of Resource Definitions".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from domain import xid as xids
 from domain.model.refusals import Place, members, refusal
+
+#: Types of Groups and Resources of one model, a Resource type once for each Group type that has it: each brings dozens
+#: of attributes of its own, which are compiled while other writers wait.
+MOST_TYPES: Final = 500
 
 #: Resource types by the Group type and the Resource type that own them; values are definitions and their origin.
 Resources = dict[str, tuple[Any, str]]
@@ -21,7 +25,17 @@ def imported(groups: Mapping[str, Any]) -> dict[str, Resources]:
     groups: the Group types of a modelsource, includes resolved.
     Raises: ModelError.
     """
-    return {plural: _resources(plural, groups, ()) for plural in groups}
+    found: dict[str, Resources] = {}
+    types = len(groups)
+    for plural in groups:
+        if types <= MOST_TYPES:
+            found[plural] = _resources(plural, groups, ())
+            types += len(found[plural])
+    if types > MOST_TYPES:
+        raise refusal(
+            (), f"it has more than {MOST_TYPES} types of Groups and Resources, imported ones counted each time"
+        )
+    return found
 
 
 def _resources(plural: str, groups: Mapping[str, Any], chain: tuple[str, ...]) -> Resources:

@@ -21,6 +21,8 @@ _MOST: Final = 200
 _DEEPEST: Final = 50
 #: Objects of one model, what it includes counted each time: each is compiled while other writers wait.
 LARGEST: Final = 20_000
+#: Elements of all arrays of one model, such as `enum`: each is looked at then, too.
+ELEMENTS: Final = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class _Source:
     read: dict[str, Any] = field(default_factory=dict)
     spent: list[int] = field(default_factory=lambda: [0])
     objects: list[int] = field(default_factory=lambda: [0])
+    elements: list[int] = field(default_factory=lambda: [0])
 
 
 def resolve(source: Any, include: Include | None = None, loose: bool = False) -> Any:
@@ -52,6 +55,9 @@ def resolve(source: Any, include: Include | None = None, loose: bool = False) ->
 
 def _resolved(value: Any, place: Place, source: _Source) -> Any:
     if isinstance(value, list):
+        source.elements[0] += len(value)
+        if source.elements[0] > ELEMENTS:
+            raise refusal((), f"its arrays have more than {ELEMENTS} elements; list fewer values")
         return [_resolved(each, (*place, index), source) for index, each in enumerate(value)]
     if not isinstance(value, dict):
         return value

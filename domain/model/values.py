@@ -24,6 +24,9 @@ Trail = tuple["Trail", str | int] | None
 _INT_DIGITS: Final = 18
 #: Bytes that a scalar attribute's name and value may take together, so that they fit in a header (ENT-13).
 ROOM: Final = 4096
+#: Types whose values take few characters, and how many at most: Decimals may have any number of digits.
+_SHORT: Final = frozenset((bool, float, int, type(None)))
+_LONGEST: Final = 32
 
 
 def scalar(kind: str, types: Types, target: str | None = None) -> Check:
@@ -71,14 +74,25 @@ def fits_throughout(name: str) -> Check:
         while todo:  # no recursion, because the depth is the client's
             nearest, trail, at = todo.pop()
             if isinstance(at, dict):
-                todo += [(key, (trail, key), each) for key, each in at.items()]
+                todo += [(key, (trail, key), each) for key, each in at.items() if not _is_short(key, each)]
             elif isinstance(at, list):
-                todo += [(nearest, (trail, index), each) for index, each in enumerate(at)]
+                # An array of numbers at once: it may have millions of them.
+                if not (_is_short(nearest, 0) and _SHORT.issuperset(map(type, at))):
+                    todo += [
+                        (nearest, (trail, index), each) for index, each in enumerate(at) if not _is_short(nearest, each)
+                    ]
             elif at is not None:
                 _fits_at(nearest, trail, at)
         return value
 
     return check
+
+
+def _is_short(name: str, value: Any) -> bool:
+    """Whether a value is a scalar that fits whatever its characters are, none of which takes more than four bytes."""
+    kind = type(value)
+    length = len(value) if kind is str else _LONGEST if kind in _SHORT else ROOM
+    return 4 * (len(name) + length) <= ROOM
 
 
 def _fits_at(name: str, trail: Trail, value: Any) -> None:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from time import perf_counter
+from typing import Any
 
 import httpx
+import pytest
 from sqlalchemy import create_engine
 
+from domain.model import Model
 from domain.model.includes import LARGEST
 from tests.api.conftest import Api, create, serving
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
 
 __all__ = ["postgres_server", "postgres_url", "sqlite_url", "store_url"]
 
-MODEL = {
-    "groups": {"dirs": {"singular": "dir", "attributes": {"tags": {"type": "array", "item": {"type": "integer"}}}}}
+ATTRIBUTES = {"tags": {"type": "array", "item": {"type": "integer"}}, "*": {"type": "any"}}
+MODEL = {"groups": {"dirs": {"singular": "dir", "attributes": ATTRIBUTES}}}
+#: Values that only `*` lets through.
+EXTENSIONS: dict[str, Any] = {
+    "integers": [*range(1_000_000)],
+    "members": {f"k{number}": number for number in range(100_000)},
+    "objects": [{"a": number, "b": "text"} for number in range(100_000)],
 }
 #: Far more than any of them takes, because the machine may have other work.
 SECONDS = 20
@@ -61,6 +70,37 @@ def test_a_large_array_lets_others_go_on(store_url: str) -> None:
             count = connection.exec_driver_sql("SELECT count(*) FROM attribute WHERE tree_key = '!dirs!large'")
             assert count.scalar_one() == 1
         engine.dispose()
+
+
+@pytest.mark.parametrize("value", EXTENSIONS.values(), ids=list(EXTENSIONS))
+def test_a_large_extension_lets_others_go_on(store_url: str, value: Any) -> None:
+    # ENT-13, FLAG-10: what is in it is measured, and others neither wait for that nor for its parts to be indexed
+    create(store_url, MODEL)
+    with serving(store_url) as api:
+        api.done("PUT", "/dirs/other", {})
+        for status in (201, 200):
+            assert _crowded(api, "/dirs/large", {"wide": value}).status_code == status
+        assert api.get("/dirs/large")["wide"] == value
+
+
+def test_a_model_near_its_bounds_lets_others_go_on(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # MOD-90: others wait for no more than it takes to compile, and the event loop compiles nothing
+    threads = list[threading.Thread]()
+    load = Model.load
+
+    def loaded(*stored: Any) -> Model:
+        threads.append(threading.current_thread())
+        return load(*stored)
+
+    create(store_url, MODEL)
+    with serving(store_url) as api:
+        api.done("PUT", "/dirs/other", {})
+        monkeypatch.setattr(Model, "load", loaded)
+        given = ATTRIBUTES | {f"a{number}": {"type": "string"} for number in range(LARGEST - 1000)}
+        source = {"groups": {"dirs": {"singular": "dir", "attributes": given}}}
+        assert _crowded(api, "/modelsource", source).status_code == 200
+        assert api.get("/modelsource") == source
+        assert threads and threading.main_thread() not in threads
 
 
 def test_a_model_of_very_many_attributes_is_refused(store_url: str) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from time import thread_time
 from typing import Any
 
 import pytest
 
 from domain.model import compile_model
-from domain.model.includes import LARGEST, resolve
+from domain.model.imports import MOST_TYPES, imported
+from domain.model.includes import ELEMENTS, LARGEST, resolve
 from domain.problems import ModelError
 from tests.data import MODELS, SPEC, beside, read
 
@@ -93,6 +95,47 @@ def test_the_schema_of_an_included_document_stays_behind() -> None:
 def test_models_in_files_load_unchanged(folder: Path, loose: bool) -> None:
     # MOD-8, CM-04, CM-05: with the folder of the file as the base of its references
     assert compile_model(read(folder / "model.json"), beside(folder), loose=loose).groups
+
+
+def test_the_arrays_of_a_model_have_so_many_elements_at_most() -> None:
+    # MOD-73: each listed value is looked at while other writers wait
+    half = {"type": "integer", "enum": [*range(ELEMENTS // 2)]}
+    resolve({"attributes": {"a": half, "b": half}})
+    with pytest.raises(ModelError, match=f"the model: its arrays have more than {ELEMENTS} elements"):
+        resolve({"attributes": {"a": half, "b": half, "c": {"type": "integer", "enum": [1]}}})
+
+
+def own(groups: int, resources: int) -> dict[str, Any]:
+    """Group types that each have some Resource types."""
+    types = {f"r{number}s": {"singular": f"r{number}"} for number in range(resources)}
+    return {f"g{number}s": {"singular": f"g{number}", "resources": types} for number in range(groups)}
+
+
+def importing(groups: int, resources: int) -> dict[str, Any]:
+    """As many, of which all but one Group type import their Resource types."""
+    references = [f"/g0s/r{number}s" for number in range(resources)]
+    further = {f"g{n}s": {"singular": f"g{n}", "ximportresources": references} for n in range(1, groups)}
+    return {**own(1, resources), **further}
+
+
+@pytest.mark.parametrize("made", [own, importing])
+@pytest.mark.parametrize(("groups", "resources"), [(MOST_TYPES, 0), (1, MOST_TYPES - 1), (10, MOST_TYPES // 10 - 1)])
+def test_a_model_has_so_many_types_at_most(
+    made: Callable[[int, int], dict[str, Any]], groups: int, resources: int
+) -> None:
+    # MOD-70, MOD-71: each has dozens of attributes that the specification defines, imported or not
+    given = made(groups, resources)
+    assert sum(map(len, imported(given).values())) == groups * resources
+    with pytest.raises(ModelError, match=f"more than {MOST_TYPES} types of Groups and Resources"):
+        imported(given | {"others": {"singular": "other"}})
+
+
+def test_a_model_at_its_bounds_is_compiled_in_seconds() -> None:
+    # other writers wait for it; the bound is far more than it takes, because the machine may have other work
+    attributes = {f"a{number}": {"type": "string"} for number in range(LARGEST - 2 * MOST_TYPES)}
+    began = thread_time()
+    compile_model({"attributes": attributes, "groups": own(10, MOST_TYPES // 10 - 1)})
+    assert thread_time() - began < 10
 
 
 def test_a_model_has_so_many_objects_at_most() -> None:

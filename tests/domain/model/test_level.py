@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
+from time import thread_time
 from typing import Any
 
 import pytest
 
 from domain.model import Level, Model, compile_model
+from domain.model.values import fits_throughout
 from domain.problems import InvalidAttribute
 
 
@@ -156,6 +159,20 @@ def test_extensions_may_be_as_long_as_a_header(value: Any) -> None:
     given = {"registryid": "r", "modifiedat": "2025-01-01T00:00:00Z", "createdat": "2025-01-01T00:00:00Z"}
     done = level.complete({**given, "wide": value, "document": {"text": "x" * 9999}}, "/")
     assert (done["wide"], done["document"]) == (value, {"text": "x" * 9999})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[*range(1_000_000)], [1.5] * 1_000_000, ["text"] * 500_000],
+    ids=["integers", "decimals", "texts"],
+)
+def test_large_extensions_are_measured_fast(value: list[Any]) -> None:
+    # ENT-13: other writers wait meanwhile. Measured against writing the same as JSON by Python's own encoder
+    began = thread_time()
+    json.JSONEncoder(check_circular=False).encode(value)
+    written = thread_time()
+    fits_throughout("wide")(value)
+    assert thread_time() - written < 7 * (written - began)
 
 
 @pytest.mark.parametrize(
