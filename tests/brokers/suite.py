@@ -29,6 +29,7 @@ from urllib.parse import urlsplit
 import pytest
 from cloudevents.core.v1.event import CloudEvent
 
+from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY
 from projections.subscriptions.contract import Credential, Outcome, Result, Sink, Target, Unreachable
 from projections.subscriptions.sinks import registered
 
@@ -44,6 +45,16 @@ BAD: Final = Credential("PLAIN", identifier=USER, secret=WRONG)
 
 #: Attribute values and data that no mapping may hurt.
 TEXTS: Final = ("Euro € 😀", 'a "quoted" 100%', "%41 is not A", " blanks ", "Ünïcödé/路径")
+
+#: Events of the older APIs, which have no data: the family, what became of the subject, the subject, and the time.
+OLDER: Final = [
+    (SCHEMAREGISTRY, "updated", "/schemagroups/g", datetime(2020, 1, 1, tzinfo=UTC)),
+    (SCHEMAREGISTRY, "updated", "/schemagroups/a%2Fb%20%C3%BC/schemas/s:1", datetime(2026, 1, 2, 3, 4, 5, 6, UTC)),
+    (SCHEMAREGISTRY, "deleted", "/schemagroups/g/schemas/s/versions/12", datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)),
+    (MESSAGECATALOG, "updated", "/messagecatalog/g/messagedefinitions/m%21", datetime(2026, 1, 2, tzinfo=UTC)),
+    (MESSAGECATALOG, "updated", "/messagecatalog/g/messagedefinitions/m/versions/1", datetime(1, 1, 1, tzinfo=UTC)),
+    (MESSAGECATALOG, "deleted", "/messagecatalog/g", datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)),
+]
 
 
 class Received(NamedTuple):
@@ -140,6 +151,13 @@ def event(number: int = 1, data: Any = ..., **attributes: Any) -> CloudEvent:
         del whole["datacontenttype"]
     given = {name: value for name, value in whole.items() if value is not None}
     return CloudEvent(given, {"changed": ["name", f"number{number}"]} if data is ... else data)
+
+
+def older(number: int) -> CloudEvent:
+    """The event of a row of OLDER."""
+    family, became, subject, time = OLDER[number]
+    source, type = f"https://registry.example.com{family.base}", f"{family.events}.{became}.v1"
+    return event(number, None, id=f"0193e2b8.{number}", source=source, type=type, subject=subject, time=time)
 
 
 def facts(event: CloudEvent) -> tuple[dict[str, Any], Any]:
@@ -368,6 +386,22 @@ class Contract:
             (received,) = receiver.take(1)
         assert received.mode == "structured"
         assert facts(received.event) == facts(sent)
+
+    @both
+    def test_events_of_the_older_apis_arrive_as_they_were(self, station: Station, mode: str) -> None:
+        # LEG-1001, LEG-1008, SUB-114: each family, its sources, subjects and times
+        sent = [older(number) for number in range(len(OLDER))]
+        with station.receiving() as receiver:
+
+            async def scenario() -> None:
+                async with opened(station.target(contentmode=mode), station.protocol) as sink:
+                    for each in sent:
+                        assert (await deliver(sink, each)).result is Result.DELIVERED
+
+            run(scenario)
+            received = receiver.take(len(sent))
+        assert [each.mode for each in received] == ["structured"] * len(sent)
+        assert [facts(each.event) for each in received] == [facts(each) for each in sent]
 
     @both
     def test_events_arrive_in_the_order_of_sending(self, station: Station, mode: str) -> None:  # SUB-811: one by one

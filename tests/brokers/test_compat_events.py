@@ -1,12 +1,14 @@
-"""Events of the older APIs on their way to real webhooks: each sink gets the families that it asked for, whole."""
+"""Events of the older APIs on their way to real webhooks and brokers: each sink gets the families that it asked for."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
+from cloudevents.core.v1.event import CloudEvent
 
 from domain.compat.family import FAMILIES, MESSAGECATALOG, SCHEMAREGISTRY
 from domain.model.builtin import default_source
@@ -14,10 +16,11 @@ from projections.subscriptions.guard import Guard
 from tests.api.conftest import BASE, Api, create, serving
 from tests.api.subscribing import KEY
 from tests.api.test_subscription_deliveries import delivering, sinks, subscribed
+from tests.brokers.test_walkthrough import Place, place
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
 from tests.webhooks import Webhooks, until
 
-__all__ = ["postgres_server", "postgres_url", "sinks", "sqlite_url", "store_url"]
+__all__ = ["place", "postgres_server", "postgres_url", "sinks", "sqlite_url", "store_url"]
 
 pytestmark = pytest.mark.broker
 
@@ -52,23 +55,31 @@ def without_sequence(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in event.items() if name != "sequence"} for event in events]
 
 
+#: What subscriptions to events of the older APIs say.
+ASKED: dict[str, dict[str, Any]] = {
+    "/source": {"source": BASE + SCHEMAREGISTRY.base},
+    "/types": {"types": [f"{MESSAGECATALOG.events}.updated.v1", f"{MESSAGECATALOG.events}.deleted.v1"]},
+    "/both": {"config": {"families": ["schemaregistry", "messagecatalog"]}},
+    "/prefix": {"source": BASE + MESSAGECATALOG.base, "filter": {"prefix": {"subject": "/messagecatalog/g/"}}},
+}
+
+
+def asked_for(api: Api) -> dict[str, list[dict[str, Any]]]:
+    """What the feed has of what each of these asks for."""
+    schemas, messages = (feed(api, name) for name in ("schemaregistry", "messagecatalog"))
+    below = [event for event in messages if event["subject"].startswith("/messagecatalog/g/")]
+    both = feed(api, "schemaregistry,messagecatalog")
+    return {"/source": schemas, "/types": messages, "/both": both, "/prefix": below}
+
+
 def test_each_family_is_delivered(api: Api, sinks: Webhooks) -> None:
     # SUB-111, LEG-1008: by source, by types, by name, and the registry's own for those who say nothing
     # SUB-114: what arrives is what the feed has, its times included
-    asked: dict[str, dict[str, Any]] = {
-        "/none": {},
-        "/source": {"source": BASE + SCHEMAREGISTRY.base},
-        "/types": {"types": [f"{MESSAGECATALOG.events}.updated.v1", f"{MESSAGECATALOG.events}.deleted.v1"]},
-        "/both": {"config": {"families": ["schemaregistry", "messagecatalog"]}},
-        "/prefix": {"source": BASE + MESSAGECATALOG.base, "filter": {"prefix": {"subject": "/messagecatalog/g/"}}},
-    }
-    for path, members in asked.items():
+    for path, members in {"/none": {}, **ASKED}.items():
         subscribed(api, sinks.url + path, **members)
     change(api)
-    own, schemas, messages = (feed(api, name) for name in ("xregistry", "schemaregistry", "messagecatalog"))
-    both = feed(api, "schemaregistry,messagecatalog")
-    below = [event for event in messages if event["subject"].startswith("/messagecatalog/g/")]
-    wanted = {"/none": own, "/source": schemas, "/types": messages, "/both": both, "/prefix": below}
+    wanted = {"/none": feed(api, "xregistry"), **asked_for(api)}
+    schemas, messages = wanted["/source"], wanted["/types"]
     until(lambda: all(len(sinks.told[path]) >= len(events) for path, events in wanted.items()))
     for path, events in wanted.items():
         arrived = sorted(sinks.events(path), key=lambda event: event["sequence"])
@@ -82,6 +93,31 @@ def test_each_family_is_delivered(api: Api, sinks: Webhooks) -> None:
         "/messagecatalog/g/messagedefinitions/m/versions/2",
     ]
     assert [event["subject"] for event in schemas][-1] == "/schemagroups/a%2Fb/schemas/s/versions/1"
+
+
+@pytest.mark.timeout(300)  # some brokers take their time to start
+def test_each_family_is_delivered_to_brokers(sqlite_url: str, place: Place) -> None:
+    # SUB-111, SUB-114, LEG-1008: over Kafka, MQTT, AMQP and NATS as over HTTP, once for each subscription that wants it
+    create(sqlite_url, default_source())
+    with place.reading() as receiver, delivering(sqlite_url) as api:
+        for members in ASKED.values():
+            api.done("POST", "/subscriptions", place.body | members, content_type="application/json")
+        change(api)
+        told = without_sequence([event for events in asked_for(api).values() for event in events])
+        wanted = [{**event, "time": datetime.fromisoformat(event["time"])} for event in told]
+        arrived = [attributes(received.event) for received in receiver.take(len(wanted), seconds=60)]
+        assert receiver.take(1, seconds=1) == []
+    assert sorted(arrived, key=by_id) == sorted(wanted, key=by_id)
+
+
+def attributes(event: CloudEvent) -> dict[str, Any]:
+    """An event as the feed has it, less its place in a subscription."""
+    assert event.get_data() is None
+    return {name: value for name, value in event.get_attributes().items() if name != "sequence"}
+
+
+def by_id(event: dict[str, Any]) -> str:
+    return str(event["id"])
 
 
 def test_binary_mode(api: Api, sinks: Webhooks) -> None:
