@@ -18,6 +18,11 @@ from commands.mapper import UnknownTopic, UnreadableEvent
 
 _LOG: Final = logging.getLogger("annals.store")
 
+
+class UnreadableRow(ValueError):
+    """A row of what is derived from the log that is damaged."""
+
+
 _SQLITE: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
 #: Python's driver says so without a code where bytes are no text.
 _UNDECODABLE: Final = "Could not decode to UTF-8"
@@ -33,6 +38,8 @@ def damage(error: BaseException) -> str | None:
         return "its file is damaged" if damaged else None
     if isinstance(found, psycopg.Error):
         return "its data are damaged" if found.sqlstate in _POSTGRESQL else None
+    if isinstance(found, UnreadableRow):
+        return "its read model is damaged"
     damaged = isinstance(found, UnreadableEvent) and not isinstance(found, UnknownTopic)
     return "its log is damaged" if damaged else None
 

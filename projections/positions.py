@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import BigInteger, Column, MetaData, Table, Text
 
+from commands.damage import UnreadableRow
 from projections.database import Database
 
 #: One row for each projection that has begun: its name and the last position that it took in.
@@ -20,7 +21,14 @@ POSITIONS: Final = Table(
 def position(database: Database, name: str) -> int:
     """The last position that a projection took in, 0 before its first."""
     row = database.one("SELECT position FROM projection WHERE name = ?", (name,))
-    return row[0] if row else 0
+    return whole(row[0]) if row else 0
+
+
+def whole(stored: Any) -> int:
+    """A stored position. Raises: UnreadableRow for what is none, which SQLite keeps as well."""
+    if type(stored) is int:
+        return stored
+    raise UnreadableRow(f"a projection is at the position {stored!r:.100}")
 
 
 def move(database: Database, name: str, to: int) -> None:

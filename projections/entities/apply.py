@@ -19,7 +19,7 @@ from projections import database
 from projections.database import Database, Values
 from projections.entities.leaves import MOST, OMITTED, PRESENT, UNINDEXED, Leaf, leaves
 from projections.entities.published import kept_of
-from projections.entities.rows import Row, published_row, row
+from projections.entities.rows import Row, published_row, row, stored_row
 from projections.entities.tables import Tables, tables
 from projections.positions import forget, move
 
@@ -87,7 +87,7 @@ class Entities:
         omitted = f"EXISTS (SELECT 1 FROM {own.attribute.name} AS a WHERE a.tree_key = e.tree_key AND a.path = ?)"
         named = f"SELECT e.*, {omitted} FROM {own.entity.name} AS e WHERE {db.named('e.tree_key')}"
         found = db.all(named, [OMITTED, db.listed(asked)])
-        rows = {values[0]: Row._make(values[:-1]) for values in found}
+        rows = {values[0]: stored_row(values[:-1]) for values in found}
         return rows, frozenset(values[0] for values in found if values[-1])
 
     def _write(self, db: Database, work: Work) -> None:

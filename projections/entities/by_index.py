@@ -26,7 +26,7 @@ from projections.database import Database
 from projections.entities.by_document import matches
 from projections.entities.leaves import TEXT_LIMIT, path_key, path_text, step
 from projections.entities.omitted import Omitted
-from projections.entities.rows import Row
+from projections.entities.rows import Row, stored_row
 from projections.entities.sql import ALWAYS, Sql, ancestor, between, both, either, joined
 
 COLUMNS: Final = ", ".join(Row._fields)
@@ -253,7 +253,7 @@ class Index:
             f" CROSS JOIN entity AS e WHERE e.tree_key = a.tree_key AND a.type = '{expression.type}'"
         )
         query = both(start, either(paths), doubt, between("a.tree_key", *self._range), *self._hinted(expression.sought))
-        rows = map(Row._make, self._db.stream(*query))
+        rows = map(stored_row, self._db.stream(*query))
         negative = expression.operator.negative
         return {row.tree_key: matches(expression, row, self._base) is not negative for row in rows}
 

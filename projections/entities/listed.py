@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
+from commands.damage import UnreadableRow
 from domain import xid as xids
 from projections.connect import Reader
+from projections.positions import whole
 
 _MEMBER: Final = "type = ? AND tree_key > ? AND tree_key < ?"
 #: The position of the last event of what is at a tree key.
@@ -45,4 +47,12 @@ def listed(reader: Reader, collection: str, definitions: tuple[int, int]) -> Ite
     members = (xids.type_of(collection), *xids.subtree(collection))
     values = (*members, *definitions, xids.tree_key(owner), owner, *members)
     with reader.stream_at(_POSITION, _COLUMNS, _LISTED, values) as (position, texts):
-        yield None if position is None else Listed(position, texts)
+        yield None if position is None else Listed(whole(position), _sound(texts))
+
+
+def _sound(texts: Iterator[Any]) -> Iterator[Any]:
+    """The same. Raises: UnreadableRow for what is no text of a member, which SQLite keeps as well."""
+    for found in texts:
+        if type(found[0]) is not str or type(found[1]) is not int or found[0][:1] != "{":
+            raise UnreadableRow(f"a row of the read model cannot be read: {found[:2]!r:.100}")
+        yield found

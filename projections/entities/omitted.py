@@ -10,7 +10,7 @@ from typing import Final
 
 from projections.database import Database
 from projections.entities.leaves import OMITTED
-from projections.entities.rows import Row
+from projections.entities.rows import Row, stored_row
 from projections.entities.sql import Sql
 
 #: Finds them. Each column of the index up to the key has its value, so the marked ones of a range lie side by side.
@@ -46,7 +46,7 @@ class Omitted:
         query = Sql(_ROWS + self._db.named("tree_key"), (self._db.listed(keys),))
         if among is not None:
             query = Sql(f"{query.text} AND tree_key IN ({among.text})", (*query.values, *among.values))
-        return map(Row._make, self._db.stream(*query))
+        return map(stored_row, self._db.stream(*query))
 
     def without(self, column: str, type: str) -> Sql:
         """A condition on a column of keys: what they name is not omitted."""

@@ -20,7 +20,7 @@ from projections.entities.by_document import order_of
 from projections.entities.by_index import Moment
 from projections.entities.leaves import path_key, path_text
 from projections.entities.presence import MOST, Asked, Keys, Presence
-from projections.entities.rows import Row
+from projections.entities.rows import Row, stored_row
 from projections.entities.selection import Selection
 from projections.entities.sql import Sql, between, both
 
@@ -250,4 +250,4 @@ def moment_of(db: Database, position: int, low: str, high: str) -> Moment | None
     named = db.named("tree_key")
     sql = f"SELECT {columns} FROM entity_history WHERE {named} AND since <= ? AND until > ?"
     rows = db.all(sql, (db.listed(changed), position, position))
-    return Moment({**dict.fromkeys(changed), **{row[0]: Row._make(row) for row in rows}})
+    return Moment({**dict.fromkeys(changed), **{row[0]: stored_row(row) for row in rows}})

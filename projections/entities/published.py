@@ -15,7 +15,7 @@ from domain.entities import Entity
 from domain.jsontext import loads_own
 from projections import database
 from projections.database import Database, Values
-from projections.entities.rows import Row, indexed
+from projections.entities.rows import Row, indexed, stored_row
 
 _NAMES: Final = ", ".join(f"p.{name}" for name in Publication._fields)
 _ROW: Final = ", ".join(f"h.{name}" for name in Row._fields)
@@ -51,7 +51,7 @@ class Kept:
         where = f"{_AT} AND {self._pruned} ORDER BY p.number"
         found = self._db.all(_IMAGES + where, (*_range(xid), *self._moment))
         width = len(Publication._fields)
-        return [(Publication._make(one[:width]), Row._make(one[width:])) for one in found]
+        return [(Publication._make(one[:width]), stored_row(one[width:])) for one in found]
 
     def numbers(self, xid: str) -> list[int]:
         """The numbers of the kept Versions of a Resource, ascending."""
@@ -61,7 +61,7 @@ class Kept:
         """The last row of the kept Version of a Resource that has a number."""
         where = f"{_AT} AND {self._pruned} AND p.number = ?"
         found = self._db.one(_IMAGES + where, (*_range(xid), *self._moment, number))
-        return Row._make(found[len(Publication._fields) :]) if found else None
+        return stored_row(found[len(Publication._fields) :]) if found else None
 
     def by_uri(self, family: Family, uri: str) -> tuple[Publication, Row | None] | None:
         """The Version with a URI of its own, which is normalised, and its last row if it is kept."""
@@ -73,7 +73,7 @@ class Kept:
         one = Publication._make(found)
         pruned = one.pruned is not None and (self._position is None or one.pruned <= self._position)
         row = self._db.one(_IMAGE, (xids.tree_key(one.xid), one.since)) if pruned else None
-        return one, Row._make(row) if row else None
+        return one, stored_row(row) if row else None
 
     def _numbers(self, xid: str) -> list[Any]:
         where = f"SELECT p.xid, p.number FROM published p WHERE {_AT} AND {self._pruned} ORDER BY p.number"
@@ -117,7 +117,7 @@ class Inline:
         found = self._db.one(_IMAGE, (xids.tree_key(kept.xid), kept.since))
         if found is None:
             raise LookupError(f"the image of {kept.xid} at {kept.since} is missing")
-        return _entity(Row._make(found))
+        return _entity(stored_row(found))
 
     def _named(self, name: str, family: Family, value: str) -> Publication | None:
         where = f"p.{name} = ? AND {_AT} AND p.gone IS NULL"

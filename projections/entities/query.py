@@ -28,13 +28,13 @@ from projections.entities.pages import Members, moment_of
 from projections.entities.past import Past
 from projections.entities.presence import Presence
 from projections.entities.published import Kept
-from projections.entities.rows import Row
+from projections.entities.rows import Row, stored_row
 from projections.entities.scan import Scan, Scanned
 from projections.entities.selection import Selection
 from projections.entities.tables import tables
 from projections.hashes import Hashes
 from projections.log import Log
-from projections.positions import position
+from projections.positions import position, whole
 from projections.replication.stored import StoredLinks
 from projections.subscriptions.stored import Stored
 
@@ -149,7 +149,7 @@ class View:
         """Those of the named entities that live, in the order asked for."""
         keys = self._db.listed(map(tree_key, xids))
         found = self._db.all(f"SELECT {_COLUMNS} FROM entity WHERE {self._db.named('tree_key')}", [keys])
-        rows = {values[1]: Row._make(values) for values in found}
+        rows = {values[1]: stored_row(values) for values in found}
         return [rows[xid] for xid in xids if xid in rows]
 
     def subtree(self, xid: str, types: Collection[str] | None = None) -> Iterator[Row]:
@@ -158,7 +158,7 @@ class View:
         if types is not None and not wanted:
             return iter(())
         sql = _SUBTREE.format(_of_types(xid, len(wanted)))
-        return map(Row._make, self._db.stream(sql, (*subtree(xid), *wanted)))
+        return map(stored_row, self._db.stream(sql, (*subtree(xid), *wanted)))
 
     def privates(self, collection: str) -> list[tuple[str, str]]:
         """id and private members, as text, of each member of a collection, in order."""
@@ -212,7 +212,7 @@ class Snapshot(View):
 
     def __init__(self, db: Database, presence: Presence, heads: Sequence[int | None]) -> None:
         super().__init__(db, presence)
-        self._position, self._model, self._capabilities = (head or 0 for head in heads)
+        self._position, self._model, self._capabilities = (whole(head or 0) for head in heads)
 
     def position(self) -> int:
         return self._position
@@ -346,7 +346,7 @@ class Readers:
 
 
 def _exact(values: Any, xid: str) -> Row | None:
-    return Row._make(values) if values is not None and values[1] == xid else None
+    return stored_row(values) if values is not None and values[1] == xid else None
 
 
 def _content(row: Row | None, content: Any) -> bytes:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
+from commands.damage import UnreadableRow
 from domain import xid as xids
 from domain.compat.published import Publication
 from domain.events import EntityEvent
@@ -59,6 +61,29 @@ def row(event: EntityEvent, position: int) -> Row:
         born=event.birth(position),
         meta=_meta(event, attributes),
     )
+
+
+_TEXT: Final = (str,)
+_NUMBER: Final = (int,)
+#: What the values of each column can be.
+_KINDS: Final[dict[str, tuple[type, ...]]] = {
+    **dict.fromkeys(Row._fields, _TEXT),
+    **dict.fromkeys(("epoch", "since", "meta"), _NUMBER),
+    **dict.fromkeys(("parent", "document"), (str, type(None))),
+    "born": (int, type(None)),
+}
+_SOUND: Final = frozenset(itertools.product(*_KINDS.values()))
+_ATTRIBUTES: Final = Row._fields.index("attributes")
+
+
+def stored_row(values: Sequence[Any]) -> Row:
+    """The row of some columns, all of them in their order.
+
+    Raises: UnreadableRow for a value that is not of its column's kind, which SQLite keeps as well.
+    """
+    if tuple(map(type, values)) not in _SOUND or not values[_ATTRIBUTES].startswith("{"):
+        raise UnreadableRow(f"a row of the read model cannot be read: {values[:3]!r}")
+    return Row._make(values)
 
 
 #: The columns of `published`, in their order.

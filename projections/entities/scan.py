@@ -18,7 +18,7 @@ from projections.entities.by_document import order_of
 from projections.entities.by_index import COLUMNS
 from projections.entities.pages import Members, Place
 from projections.entities.past import Past
-from projections.entities.rows import Row
+from projections.entities.rows import Row, stored_row
 from projections.entities.selection import Selection, State, chunked
 
 _BETWEEN: Final = f"SELECT {COLUMNS} FROM entity WHERE tree_key >= ? AND tree_key < ? AND {{}} ORDER BY tree_key"
@@ -64,7 +64,7 @@ class Scan(Selection):
     def by_keys(self, keys: Iterable[str]) -> Iterator[Row]:
         for chunk in chunked(keys):
             sql = f"SELECT {COLUMNS} FROM entity WHERE {self._db.named('tree_key')}"
-            rows = {row[0]: Row._make(row) for row in self._db.all(sql, [self._db.listed(chunk)])}
+            rows = {row[0]: stored_row(row) for row in self._db.all(sql, [self._db.listed(chunk)])}
             for row in (rows[key] for key in chunk if key in rows):
                 yield next(self._followed([row]))
 
@@ -83,11 +83,11 @@ class Scan(Selection):
     def _between(self, types: Collection[str], low: str, high: str) -> Iterator[Row]:
         # The concatenation hides the column from the index by type, whose ranges would have to be merged.
         marks = f"type || '' IN ({', '.join('?' for _ in types)})" if len(types) > 1 else "type = ?"
-        return map(Row._make, self._db.stream(_BETWEEN.format(marks), (low, high, *types)))
+        return map(stored_row, self._db.stream(_BETWEEN.format(marks), (low, high, *types)))
 
     def _one(self, tree_key: str) -> list[Row]:
         values = self._past.entity(tree_key)
-        return [Row._make(values)] if values else []
+        return [stored_row(values)] if values else []
 
     def _followed(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The rows with those that a pointer shows in its place; a pointer to nothing stays as it is."""

@@ -16,7 +16,7 @@ from domain.filters import Conjunction, Filter, depth, is_above
 from projections.database import Database
 from projections.entities.by_document import matches
 from projections.entities.by_index import COLUMNS, Index, Moment
-from projections.entities.rows import Row
+from projections.entities.rows import Row, stored_row
 from projections.entities.sql import Sql, ancestor, between, both, joined
 
 T = TypeVar("T")
@@ -110,7 +110,7 @@ class Selection:
         keys = joined(" UNION ALL ", (query.within("SELECT key FROM ({}) AS u") for query in queries))
         start = Sql(f"SELECT {COLUMNS} FROM entity WHERE tree_key IN ({keys.text})", keys.values)
         query = both(start, between("tree_key", low, high), self.index.unchanged("tree_key"))
-        now = map(Row._make, self._db.stream(*query.within("{} ORDER BY tree_key")))
+        now = map(stored_row, self._db.stream(*query.within("{} ORDER BY tree_key")))
         return heapq.merge(now, self.then(keys), key=lambda row: row.tree_key) if self.moment.images else now
 
     def below(self, members: Iterable[Row], types: Collection[str]) -> Iterator[Row]:
@@ -130,7 +130,7 @@ class Selection:
         for chunk in chunked(keys):
             wanted = [key for key in chunk if key not in self.moment.images]
             sql = f"SELECT {COLUMNS} FROM entity WHERE {self._db.named('tree_key')}"
-            found = {row[0]: Row._make(row) for row in self._db.all(sql, [self._db.listed(wanted)])}
+            found = {row[0]: stored_row(row) for row in self._db.all(sql, [self._db.listed(wanted)])}
             for key in chunk:
                 row = found.get(key) or self.moment.images.get(key)
                 if row is not None:
@@ -153,7 +153,7 @@ class Selection:
         # The concatenation hides the column from the index by type, whose ranges would have to be merged.
         start = Sql(f"SELECT {COLUMNS} FROM entity WHERE type || '' IN ({marks})", tuple(types))
         query = both(start, between("tree_key", low, high), self.index.unchanged("tree_key"))
-        now = map(Row._make, self._db.stream(*query.within("{} ORDER BY tree_key")))
+        now = map(stored_row, self._db.stream(*query.within("{} ORDER BY tree_key")))
         if not self.moment.images:
             return now
         then = (image for key, image in sorted(self.moment.images.items()) if low < key < high and image)

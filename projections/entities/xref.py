@@ -13,7 +13,7 @@ from typing import Final
 from domain import xid as xids
 from domain.jsontext import Json, dumps, loads
 from projections.database import Database
-from projections.entities.rows import Row
+from projections.entities.rows import Row, stored_row
 from projections.entities.sql import Sql, between, both
 
 #: `private` of a Version that a pointer shows: it has a row nowhere.
@@ -43,7 +43,7 @@ def pointers(db: Database, types: Iterable[str], low: str, high: str) -> Iterato
             f"SELECT {_NAMED} FROM attribute AS a CROSS JOIN entity AS e WHERE e.tree_key = a.tree_key"
             f" AND a.type = '{type}' AND a.path = 'meta.xref' AND a.text IS NOT NULL"
         )
-        yield from map(Row._make, db.all(*both(start, between("a.tree_key", low, high))))
+        yield from map(stored_row, db.all(*both(start, between("a.tree_key", low, high))))
 
 
 def shown(db: Database, rows: Iterable[Row], position: int | None = None) -> dict[str, Row]:
@@ -80,7 +80,7 @@ def _tree(db: Database, xid: str, position: int | None) -> list[Row]:
     key = xids.tree_key(xid)
     range = (key, f'{key}"')
     query = (_TREE, range) if position is None else (_TREE_THEN, (*range, position, *range, position, position))
-    rows = sorted(map(Row._make, db.all(*query)))
+    rows = sorted(map(stored_row, db.all(*query)))
     return rows if rows and rows[0].xid == xid else []
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from commands.mapper import EventMapper, blob
+from commands.damage import report_once
+from commands.mapper import EventMapper, UnreadableEvent, blob
 from commands.proof import LogRow
 from commands.secrets import Vault
 from domain import xid as xids
@@ -37,9 +38,15 @@ class StoredLinks:
         return found if found is not None and found.id == id else None
 
     def all(self) -> Iterator[Link]:
-        """The living links, by id."""
+        """The living links, by id; one whose event is damaged is reported and left out."""
         for row in self._db.all(_ALL, xids.subtree(COLLECTION)):
-            if (found := self._link(row)) is not None:
+            try:
+                found = self._link(row)
+            except (UnreadableEvent, KeyError, TypeError) as error:
+                # The others are read by the same thread.
+                report_once(f"the link at position {row[0]} is left out: {error}")
+                continue
+            if found is not None:
                 yield found
 
     def reveal(self, vault: Vault, link: Link) -> Mapping[str, str]:

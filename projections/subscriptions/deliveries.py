@@ -34,7 +34,8 @@ _LETTERS: Final = (
 )
 _COUNT: Final = "SELECT count(*) FROM delivery_deadletter WHERE subscription = ?"
 _CONSENT: Final = (
-    "DELETE FROM delivery_callback WHERE digest = ? AND subscription = ? AND until > ? RETURNING subscription"
+    "DELETE FROM delivery_callback WHERE digest = ? AND subscription = ? AND until BETWEEN ? AND ?"
+    " RETURNING subscription"
 )
 _REVISION: Final = "SELECT revision, position FROM delivery_state WHERE subscription = ?"
 _HOLDER: Final = "SELECT 1 FROM delivery_lease WHERE subscription = ?"
@@ -111,7 +112,7 @@ class Deliveries:
     def consent(self, id: str, secret: str, rate: int | None) -> bool:
         """Whether a callback's secret was good, which it is once; then the sink has consented (SUB-714)."""
         with self._ready(), self._books.writing() as db:
-            if not db.all(_CONSENT, (digest(secret), id, self._ports.time.now())):
+            if not db.all(_CONSENT, (digest(secret), id, self._ports.time.now(), tables.NEVER)):
                 return False
             db.upsert(tables.wish, [(id, "consent", "" if rate is None else str(rate))])
         if self._local is not None:

@@ -143,7 +143,7 @@ def sweep(db: Database, now: float, kept: float) -> None:
     kept: seconds that dead letters are kept.
     """
     db.run("DELETE FROM delivery_deadletter WHERE last < ?", (now - kept,))
-    db.run("DELETE FROM delivery_callback WHERE until < ?", (now,))
+    db.run("DELETE FROM delivery_callback WHERE until < ? OR until > ?", (now, tables.NEVER))
     if gone := [row[0] for row in db.all(_GONE) if isinstance(row[0], str)]:
         forget(db, gone)
 

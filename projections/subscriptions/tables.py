@@ -106,6 +106,8 @@ wish: Final = Table(
     Column("value", TEXT, nullable=False),
 )
 
+#: Later than any time. SQLite keeps texts in columns of numbers, too, and orders them behind all of these.
+NEVER: Final = 1e15
 #: Secrets of callbacks that a sink may consent at, hashed, once each (SUB-714).
 callback: Final = Table(
     "delivery_callback",

@@ -20,6 +20,7 @@ from api.console.outcome import outcome
 from commands import tables as written
 from commands.log import Store
 from commands.verify import verify, verify_rows
+from projections.entities.query import Readers
 from projections.entities.tables import tables
 from projections.entities.verify import verify_times
 from projections.entities.verify_index import verify_index
@@ -29,8 +30,11 @@ from projections.replication.older.sent import Sent
 from projections.replication.states import States
 from projections.subscriptions import state
 from projections.subscriptions import tables as deliveries
+from projections.subscriptions.consent import digest
+from projections.subscriptions.deliveries import Deliveries
 from projections.subscriptions.known import changes, living
 from projections.subscriptions.leases import Leases
+from projections.subscriptions.ports import Anywhere, Ports
 from projections.subscriptions.store import Books, create
 from tests.api.conftest import create as new
 from tests.api.conftest import serving
@@ -161,6 +165,48 @@ def test_reads_are_answered(file: Path, table: Table) -> None:
             statuses = {path: api.send("GET", path, **ROOT).status_code for path in asked}
             assert set(statuses.values()) <= {200, 400, 404, 500, 503}, (place, other, statuses)
             assert api.get("/-/livez") == {"status": "ok"}
+
+
+@pytest.mark.parametrize("table", MODELS, ids=str)
+def test_a_damaged_row_of_the_read_model_is_told_as_such(file: Path, table: Table) -> None:
+    # ERR-1: 503 for a store that is damaged, or the specification's own error for a document that is not there
+    with serving(f"sqlite:///{file}", **SETTINGS) as api:
+        for place, other in damaged(file, table):
+            for path in PATHS:
+                answer = api.send("GET", path.replace(SUB, file.name), **ROOT)
+                if answer.status_code >= 500 and path != "/-/readyz":
+                    told = answer.json()["type"].partition("#")[2]
+                    assert told in ("data_retrieval_error", "store_unavailable"), (place, other, path)
+
+
+def test_a_damaged_link_is_passed_over(file: Path) -> None:
+    # LINK: the other links are listed, and whoever runs them goes on
+    with serving(f"sqlite:///{file}", ids="more", **SETTINGS) as api:
+        api.done("PUT", "/-/links/other", {**LINK, "mode": "push"}, **ROOT)
+        with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+            connection.execute("UPDATE log SET state = 7 WHERE stream = '/-/links/l'")
+        listed = api.send("GET", "/-/links", **ROOT)
+        assert (listed.status_code, "other" in listed.text) == (200, True)
+    readers = Readers(f"sqlite:///{file}")
+    assert [link.id for link in readers.quick().links.all()] == ["other"]
+    readers.close()
+
+
+@pytest.mark.parametrize("until", ["text", b"\xff", "9e99"])
+def test_a_callback_whose_time_is_damaged_has_expired(file: Path, until: Any) -> None:
+    # SUB-714: it opens nothing, and is removed with what has had its time
+    url = f"sqlite:///{file}"
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("INSERT INTO delivery_callback VALUES (?, 'sub', ?)", (digest("secret"), until))
+        connection.execute("INSERT INTO delivery_callback VALUES (?, 'sub', ?)", (digest("sound"), 9e9))
+    asked = Deliveries(url, Ports(Anywhere()), ())
+    assert [asked.consent("sub", secret, None) for secret in ("secret", "sound", "sound")] == [False, True, False]
+    asked.close()
+    books = Books(url)
+    with books.writing() as db:
+        state.sweep(db, 1e9, 1.0)
+        assert db.all("SELECT digest FROM delivery_callback WHERE subscription = 'sub'") == []
+    books.close()
 
 
 @pytest.mark.parametrize("table", [*LOG, *MODELS, *STATES], ids=str)
