@@ -32,4 +32,5 @@ ARROW_SCHEMA: Final = pa.schema([pa.field(name, arrow) for name, (_, arrow) in _
 
 def salted(log: DataFrame) -> DataFrame:
     """The log with an empty salt in rows that were written before there were salts."""
-    return log.withColumn("salt", f.coalesce("salt", f.lit("")))
+    # Not `coalesce`, whose column would be the only one that is never null.
+    return log.withColumn("salt", f.when(f.col("salt").isNull(), f.lit("")).otherwise(f.col("salt")))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -12,10 +13,12 @@ from api.console.log import reading
 from api.console.options import Database, settings_with
 from api.console.outcome import Misused, StoreFault
 from api.console.progress import ERRORS, bar
-from api.console.sparking import Events, Place, Source, rebuilt
+from api.console.sparking import Anchors, Events, Place, Source, rebuilt
 from commands.log import Store
+from projections.database import over
 from projections.entities.rebuild import Diverged, Report
 from projections.entities.rebuild import rebuild as make_anew
+from projections.log import Log
 
 Engine = Annotated[Literal["process", "spark"], typer.Option("--engine", help="Who works out the rows.")]
 From = Annotated[Source, typer.Option("--from", help="Where Spark reads the log.")]
@@ -34,6 +37,14 @@ EventsFolder = Annotated[
     str | None,
     typer.Option("--events", metavar="URI", help="A new folder for the xRegistry events of Spark's part, as Parquet."),
 ]
+Head = Annotated[
+    str | None,
+    typer.Option(
+        "--head", metavar="POSITION:HASH", help="A chain hash that was noted earlier; Spark's log must have it."
+    ),
+]
+
+_HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-fA-F]{64})")
 
 
 def rebuild(
@@ -45,16 +56,19 @@ def rebuild(
     prefix: Prefix = "annals",
     stage: Stage = None,
     events: EventsFolder = None,
+    head: Head = None,
     database: Database = None,
 ) -> None:
     """Make the read model anew from the log, while readers and writers go on.
 
-    The old one serves until the new one is complete; a rebuild that is stopped half-way leaves it as it was.
+    The old one serves until the new one is complete; a rebuild that is stopped half-way leaves it as it was. Spark
+    proves the chain hashes of its log before it makes anything of it; exit code 3 says that they do not hold.
 
     Example: annals rebuild --engine spark --from segments --folder s3://lake/annals --stage s3://lake/stage
     """
-    if engine == "process" and any(each is not None for each in (asof, stage, events)):
-        raise Misused("--as-of, --stage and --events go with --engine spark.")
+    if engine == "process" and any(each is not None for each in (asof, stage, events, head)):
+        raise Misused("--as-of, --stage, --events and --head go with --engine spark.")
+    noted = _noted(head) if head is not None else None
     with closing(reading(database)) as store:
         settings = settings_with(database=database)
         try:
@@ -64,7 +78,8 @@ def rebuild(
             else:
                 place = Place(source, settings.database, folder, brokers, prefix)
                 told = Events(events, settings.event_changes) if events else None
-                result = _with_spark(store, place, asof, stage, told, settings.indexed_leaves)
+                anchors = Anchors(partial(_chain_at, store), noted)
+                result = _with_spark(store, place, asof, stage, told, settings.indexed_leaves, anchors)
         except Diverged as error:
             raise StoreFault(
                 f"{error}; the read model stays as it was. `annals log verify` says what is wrong."
@@ -73,9 +88,29 @@ def rebuild(
     typer.echo(f"{result.events} events in {result.seconds:.1f} s, {rate:.0f} a second")
 
 
+def _noted(head: str) -> tuple[int, str]:
+    """Position and chain hash of the option. Raises: Misused."""
+    if (found := _HEAD.fullmatch(head)) is None:
+        raise Misused("--head is POSITION:HASH, as in 42:9c41…, with a chain hash of 64 hex digits.")
+    return int(found[1]), found[2].lower()
+
+
+def _chain_at(store: Store, position: int) -> str | None:
+    """The chain hash of the store's own log where an interaction ends at a position."""
+    with store.engine.connect() as connection:
+        found = Log(over(connection)).interactions(position - 1, 1)
+    return found[0].chain.hex() if found and found[0].last == position else None
+
+
 def _with_spark(
-    store: Store, place: Place, asof: int | None, stage: str | None, events: Events | None, most: int
+    store: Store,
+    place: Place,
+    asof: int | None,
+    stage: str | None,
+    events: Events | None,
+    most: int,
+    anchors: Anchors,
 ) -> Report:
     with bar("Loading") as report:
         ERRORS.print("Working out the rows with Spark ...")
-        return rebuilt(place, partial(make_anew, store, report, most=most), asof, stage, events, most)
+        return rebuilt(place, partial(make_anew, store, report, most=most), asof, stage, events, most, anchors)

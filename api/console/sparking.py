@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from sqlalchemy import make_url
 
 from api.console.kafka import for_spark
-from api.console.outcome import Misused, Refused
+from api.console.outcome import Misused, Refused, StoreFault
 from projections.entities.rebuild import Computed, Report
 
 if TYPE_CHECKING:
@@ -26,6 +26,13 @@ _NEEDS: Final = {
     "segments": ("folder", "--folder"),
     "kafka": ("brokers", "--kafka"),
 }
+#: What to do about a source that is not the log that was once written.
+_WAYS_ON: Final = {
+    "segments": "annals segments verify checks the folder",
+    "postgres": "annals log verify checks the store",
+    "kafka": "annals publish writes the topic anew under another --prefix",
+    "annals": "annals log verify checks the store of that registry",
+}
 #: As Python's traces end.
 _OURS: Final = re.compile(r"^(?:spark_projections|projections|commands)\.[\w.]+: (.+)$", re.MULTILINE)
 
@@ -40,6 +47,13 @@ class Place(NamedTuple):
     prefix: str = "annals"
     registry: str | None = None
     token: str | None = None
+
+
+class Anchors(NamedTuple):
+    """What a log has to agree with, see `spark_projections.chain.Trust`. head: position and chain hash in hex."""
+
+    registry: Callable[[int], str | None]
+    head: tuple[int, str] | None = None
 
 
 class Events(NamedTuple):
@@ -130,26 +144,37 @@ def rebuilt(
     stage: str | None,
     events: Events | None,
     most: int,
+    anchors: Anchors,
 ) -> Report:
     """What `replace` makes of the rows that Spark worked out, see `spark_projections.rebuild`.
 
-    Raises: Misused where something is missing, with what to do; Refused for events that are there already.
+    Raises: Misused where something is missing, with what to do; Refused for events that are there already; StoreFault
+    for a source that is not the log that was once written.
     """
     with opened(place) as spark:
+        from spark_projections.chain import Trust, Unproved
         from spark_projections.events import Destination
         from spark_projections.rebuild import rebuild
+        from spark_projections.sources.remote import Head
 
         if stage is None and not (spark.sparkContext.master or "").startswith("local"):
             raise Misused("--stage is needed: a folder that this machine and the workers of the cluster reach.")
         try:
+            trust = Trust(anchors.registry, Head(*anchors.head) if anchors.head else None)
             found, whole = _of_rebuild(spark, place)
-            return rebuild(found, replace, asof, stage, Destination(*events) if events else None, whole, most)
+            return rebuild(found, replace, asof, stage, Destination(*events) if events else None, whole, most, trust)
         except FileExistsError as error:
             raise Refused(f"{error}; events that were written stay as they are.") from None
+        except Unproved as error:
+            raise StoreFault(f"{error}. Nothing was loaded; {_WAYS_ON[place.source]}.") from error
 
 
 def _of_rebuild(spark: SparkSession, place: Place) -> tuple[DataFrame, Callable[[DataFrame], DataFrame] | None]:
     """The log of a place, and what finds out how much of it counts, where that is for the rebuild to ask."""
+    if place.source == "segments":
+        from spark_projections.sources import segments
+
+        return segments.proved(spark, _given(place)), None
     if place.source != "kafka":
         return log(spark, place), None
     from spark_projections.sources import kafka

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from hashlib import sha256
-from typing import Final
 
 from commands.mapper import UnreadableEvent
 from commands.verify import Finding
@@ -13,13 +12,12 @@ from projections.connect import connect
 from projections.logrows import TableRow
 from projections.segments.agreement import Foreign, agreed
 from projections.segments.columns import document_rows, log_rows
-from projections.segments.entries import Entry, File, Range, UnknownSegment
+from projections.segments.entries import Entry, Range, UnknownSegment
 from projections.segments.folder import Folder
+from projections.segments.intact import UNCONNECTED, file_finding, missing
 from projections.segments.links import Links
 from projections.segments.seen import Seen, document_of
 from projections.segments.write import Progress
-
-_READ: Final = 1 << 20
 
 
 def verify(folder: Folder, progress: Progress = lambda reached, last: None) -> Iterator[Finding]:
@@ -34,9 +32,8 @@ def verify(folder: Folder, progress: Progress = lambda reached, last: None) -> I
         for range in ranges:
             yield from walk.segment(range)
             progress(range.last, ranges[-1].last)
-    end = ranges[-1].last if ranges else 0
-    if any(range.last > end for range in folder.listed()):
-        yield Finding(end + 1, "the next segment is missing, while there are later ones")
+    if finding := missing(folder, ranges[-1].last if ranges else 0):
+        yield finding
 
 
 def compare(folder: Folder, url: str) -> Iterator[Finding]:
@@ -65,25 +62,13 @@ class _Walk:
             yield Finding(range.first, str(error))
             return
         if entry.range != range or entry.previous != self._chain.hex():
-            yield Finding(range.first, "the segment does not go on from the one before it")
+            yield Finding(range.first, UNCONNECTED)
         for file in entry.files:
-            yield from self._file(range, file)
+            if finding := file_finding(self._folder, range, file):
+                yield finding
         yield from self._documents(entry)
         yield from self._log(entry)
         self._chain = bytes.fromhex(entry.chain)
-
-    def _file(self, range: Range, file: File) -> Iterator[Finding]:
-        digest, size = sha256(), 0
-        try:
-            with self._folder.open(file.path) as content:
-                while part := content.read(_READ):
-                    digest.update(part)
-                    size += len(part)
-        except OSError as error:
-            yield Finding(range.first, f"{file.path} cannot be read: {_line(error)}")
-            return
-        if (digest.hexdigest(), size) != (file.sha256, file.bytes):
-            yield Finding(range.first, f"{file.path} is not the file that was written")
 
     def _documents(self, entry: Entry) -> Iterator[Finding]:
         if entry.documents is None:

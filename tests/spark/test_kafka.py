@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from projections.entities.rebuild import Computed, Report
 from spark_projections import readmodel
+from spark_projections.chain import Unproved
 from spark_projections.rebuild import rebuild
 from spark_projections.schema import LOG_SCHEMA
 from spark_projections.sources import kafka as source
@@ -118,6 +119,25 @@ def test_a_rebuild_ends_before_a_gap(spark: SparkSession, registry: Past, publis
     assert (report.position, report.events) == (row.first - 1, living)
 
 
+def test_a_forged_record_is_refused(spark: SparkSession, registry: Past, published: Published) -> None:
+    # P-14: the chain of hashes says which record, before anything is made of the topic
+    row = registry.rows()[60]
+    forged = [
+        record._replace(value=record.value.replace(b'\\"epoch\\":1,', b'\\"epoch\\":7,'))
+        if place(record) == 61
+        else record
+        for record in published.records
+    ]
+    assert forged != published.records
+    topic = published.copy("forged", forged)
+
+    def replace(found: Computed) -> Report:
+        pytest.fail("something was loaded")
+
+    with pytest.raises(Unproved, match=rf"^position {row.first}: the chain hash differs"):
+        rebuild(source.rows(spark, published.broker.own(), topic), replace, whole=source.whole)
+
+
 def place(record: Any) -> int:
     """Position of a record's event in the log."""
     return int(dict(record.headers)["annals_position"])
@@ -126,7 +146,7 @@ def place(record: Any) -> int:
 def test_other_columns_are_refused(spark: SparkSession, published: Published) -> None:
     # readers refuse a version of the columns that they do not know
     record = published.records[0]
-    headers = [(name, b"2" if name == "annals_schema" else value) for name, value in record.headers]
+    headers = [(name, b"99" if name == "annals_schema" else value) for name, value in record.headers]
     topic = published.copy("newer", [record._replace(headers=headers)])
     with pytest.raises(PySparkException, match="other columns"):
         source.read(spark, published.broker.own(), topic).collect()
