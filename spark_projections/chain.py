@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from commands.proof import NOTHING
-from commands.verify import Finding
 from projections.entities.rebuild import Diverged
 from projections.logrows import TableRow
 from projections.segments.links import Links
@@ -42,10 +40,10 @@ class Unproved(Diverged):
     """A log is not what was once written; the message says where."""
 
     @classmethod
-    def at(cls, finding: Finding, file: str = "") -> Self:
-        """What was found, with its place."""
+    def at(cls, position: int, what: str, file: str = "") -> Self:
+        """What is wrong, with its place."""
         place = f"{file}, " if file else ""
-        return cls(f"{place}position {finding.position}: {finding.what}")
+        return cls(f"{place}position {position}: {what}")
 
 
 class Trust(NamedTuple):
@@ -66,7 +64,7 @@ class _Bounds(NamedTuple):
     ends: Head
 
 
-_START: Final = Head(0, NOTHING.hex())
+_START: Final = Head(0, Links().chain.hex())
 
 
 def prove(log: DataFrame, trust: Trust | None = None, in_files: bool = False, size: int = RANGE) -> Head:
@@ -106,14 +104,14 @@ def _hold(keyed: DataFrame, bounds: dict[int, _Bounds]) -> None:
     ordered = keyed.repartition(_KEY).sortWithinPartitions(_KEY, "position")
     found = ordered.mapInArrow(partial(_findings, bounds), _COLUMNS).orderBy("position").limit(1).collect()
     for position, file, what in found:
-        raise Unproved.at(Finding(position, what), file)
+        raise Unproved.at(position, what, file)
 
 
 def _findings(bounds: dict[int, _Bounds], batches: Batches) -> Batches:
     rows = (row for batch in batches for row in _rows(batch))
     found = [each for key, some in groupby(rows, itemgetter(0)) for each in _first(bounds[key], some)]
     yield pa.RecordBatch.from_pylist(
-        [{"position": finding.position, "file": file, "what": finding.what} for finding, file in found], _FINDINGS
+        [{"position": position, "file": file, "what": what} for position, what, file in found], _FINDINGS
     )
 
 
@@ -124,18 +122,18 @@ def _rows(batch: pa.RecordBatch) -> Iterator[tuple[int, str, TableRow]]:
     yield from zip(keys, files, map(TableRow, *columns), strict=True)
 
 
-def _first(bounds: _Bounds, rows: Iterable[tuple[int, str, TableRow]]) -> Iterator[tuple[Finding, str]]:
-    """The first thing that is wrong with a range, as all that follows may come of it, and its file."""
+def _first(bounds: _Bounds, rows: Iterable[tuple[int, str, TableRow]]) -> Iterator[tuple[int, str, str]]:
+    """Position, reason and file of the first thing that is wrong with a range: all that follows may come of it."""
     links, file = Links(bounds.begins.position, bytes.fromhex(bounds.begins.chain)), ""
     for _, file, row in rows:
         if None in row:
-            yield Finding(links.position + 1, "a column has no value"), file
+            yield links.position + 1, "a column has no value", file
             return
         if finding := links.take(row):
-            yield finding, file
+            yield finding.position, finding.what, file
             return
     if links.position != links.last or links.last != bounds.ends.position:
-        yield Finding(links.position + 1, "the interaction before this position is not whole"), file
+        yield links.position + 1, "the interaction before this position is not whole", file
 
 
 def _same_as_registry(log: DataFrame, ends: Sequence[Head], registry: Callable[[int], str | None]) -> None:
@@ -150,22 +148,20 @@ def _same_as_registry(log: DataFrame, ends: Sequence[Head], registry: Callable[[
     within = sorted(Head(*row) for row in some.collect())
     first = bisect_left(within, True, key=differs)
     raise Unproved.at(
-        Finding(
-            within[first - 1].position + 1 if first else ends[range - 1].position + 1,
-            "the source has another log than this registry from this interaction on",
-        )
+        within[first - 1].position + 1 if first else ends[range - 1].position + 1,
+        "the source has another log than this registry from this interaction on",
     )
 
 
 def _meets(log: DataFrame, end: Head, head: Head) -> None:
     if head.position > end.position:
-        raise Unproved.at(Finding(end.position, f"the source ends before position {head.position} of --head"))
+        raise Unproved.at(end.position, f"the source ends before position {head.position} of --head")
     found = _ended(log).where(f.col("position") == head.position).collect()
     if not found and head.position:
-        raise Unproved.at(Finding(head.position, "no interaction ends at the position of --head"))
+        raise Unproved.at(head.position, "no interaction ends at the position of --head")
     chain = found[0].chain if found else _START.chain
     if chain != head.chain:
-        raise Unproved.at(Finding(head.position, f"the chain hash is {chain}, and not that of --head"))
+        raise Unproved.at(head.position, f"the chain hash is {chain}, and not that of --head")
 
 
 def _ended(log: DataFrame) -> DataFrame:

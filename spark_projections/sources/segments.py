@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from commands.verify import Finding
 from projections.segments.entries import Entry, UnknownSegment
 from projections.segments.folder import open_folder
 from projections.segments.intact import intact_logs
@@ -45,7 +44,7 @@ def proved(spark: SparkSession, folder: str) -> DataFrame:
     except UnknownSegment as error:
         raise Unproved(str(error)) from None
     for finding in intact_logs(segments, [*zip(ranges, entries, strict=True)]):
-        raise Unproved.at(finding)
+        raise Unproved.at(finding.position, finding.what)
     log = _read(spark, folder, entries)
     _hold_what_is_said(log, entries)
     return log
@@ -65,4 +64,4 @@ def _hold_what_is_said(log: DataFrame, entries: Sequence[Entry]) -> None:
     for entry in entries:
         told = (entry.first, entry.last, entry.events, entry.interactions, entry.chain, entry.statehash)
         if found.get(entry.log.path.rpartition("/")[2]) != told:
-            raise Unproved.at(Finding(entry.first, f"{entry.log.path} does not hold what the manifest says"))
+            raise Unproved.at(entry.first, f"{entry.log.path} does not hold what the manifest says")
