@@ -115,5 +115,5 @@ def test_dead_sinks_among_many(sqlite_url: str, tmp_path: Path, sinks: Webhooks)
         until(lambda: sum(map(len, sinks.told.values())) == SUBSCRIPTIONS - DEAD)
         late = sorted(told.at - sent[path] for path, several in sinks.told.items() for told in several)
         # A sink that never answers is given up after ten seconds, which is how late whoever waits behind one would be.
-        assert late[int(0.95 * len(late))] < 5.0, late[-100:]
+        assert late[int(0.95 * len(late))] < 9.0, late[-100:]
         assert {server.status(id)["pending"] > 0 for id in ids} == {True}
