@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from commands.clock import text_of
-from commands.mapper import blob
+from commands.mapper import UnreadableEvent, blob
 from commands.proof import START, Interaction, LogRow
 from domain import xid as xids
 from domain.links.link import COLLECTION
@@ -59,8 +59,34 @@ _REVISIONS: Final = (
 )
 _LATEST: Final = f"SELECT {_EVENT} FROM log WHERE stream = ? ORDER BY revision DESC LIMIT ?"
 
+#: No log becomes so long.
+_BEYOND_ALL: Final = 2**62
+#: Kinds of the columns, but for those of bytes.
+_INTERACTION: Final = (int, int, str, str, str, str, str, str, str)
+_LOG_ROW: Final = (int, str, int, str)
+
 _POSITION: Final = re.compile(r"[0-9]{1,19}\Z")
 _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
+
+
+def stored_interaction(row: Sequence[Any]) -> Interaction:
+    """The interaction of a row.
+
+    Raises: UnreadableEvent for a value that is not of its column's kind, which SQLite keeps as well.
+    """
+    *facts, chain, state, salt = row
+    sound = tuple(map(type, (*facts, salt))) == _INTERACTION and facts[1] <= facts[0] < _BEYOND_ALL
+    if not sound or not _TIME.match(facts[4]):
+        raise UnreadableEvent(f"an interaction cannot be read: {row[:3]!r}")
+    return Interaction._make((*facts, blob(chain), blob(state), salt))
+
+
+def stored_event(row: Sequence[Any]) -> LogRow:
+    """The event of a row. Raises: UnreadableEvent as above."""
+    *facts, state = row
+    if tuple(map(type, facts)) != _LOG_ROW:
+        raise UnreadableEvent(f"an event cannot be read: {facts!r}")
+    return LogRow._make((*facts, blob(state)))
 
 
 class Log:
@@ -86,24 +112,24 @@ class Log:
 
     def interactions(self, after: int, limit: int) -> list[Interaction]:
         """Those that ended beyond a position, in order, `limit` at most."""
-        return [_interaction(row) for row in self._db.all(_BEYOND, (after, limit))]
+        return [stored_interaction(row) for row in self._db.all(_BEYOND, (after, limit))]
 
     def of_tree(self, limit: int, *, backwards: bool = False) -> list[Interaction]:
         """The first interactions that are about the registry's tree; the last ones, the last first, if `backwards`."""
         order = " DESC LIMIT ?" if backwards else " LIMIT ?"
-        return [_interaction(row) for row in self._db.all(_OF_TREE + order, (limit,))]
+        return [stored_interaction(row) for row in self._db.all(_OF_TREE + order, (limit,))]
 
     def events(self, first: int, last: int) -> Iterator[LogRow]:
         """The events from one position to another, both included, in order, streamed."""
-        return map(_log_row, self._db.stream(_EVENTS, (first, last)))
+        return map(stored_event, self._db.stream(_EVENTS, (first, last)))
 
     def revisions(self, stream: str, after: int, until: int, limit: int) -> list[LogRow]:
         """Events of one stream beyond a revision and up to a position, in order."""
-        return [_log_row(row) for row in self._db.all(_REVISIONS, (stream, after, until, limit))]
+        return [stored_event(row) for row in self._db.all(_REVISIONS, (stream, after, until, limit))]
 
     def latest(self, stream: str, limit: int) -> list[LogRow]:
         """The last events of one stream, the last one first."""
-        return [_log_row(row) for row in self._db.all(_LATEST, (stream, limit))]
+        return [stored_event(row) for row in self._db.all(_LATEST, (stream, limit))]
 
     def document(self, sha256: str) -> bytes | None:
         """The bytes of a document that events refer to; None where there is none."""
@@ -162,17 +188,7 @@ class Log:
 
     def _one(self, statement: str, *values: Any) -> Interaction:
         row = self._db.one(statement, values)
-        return START if row is None else _interaction(row)
-
-
-def _interaction(row: Sequence[Any]) -> Interaction:
-    whole = Interaction(*row)
-    return whole._replace(chain=blob(whole.chain), state=blob(whole.state))
-
-
-def _log_row(row: Sequence[Any]) -> LogRow:
-    position, stream, revision, topic, state = row
-    return LogRow(position, stream, revision, topic, blob(state))
+        return START if row is None else stored_interaction(row)
 
 
 def _six_digits(time: str) -> str:

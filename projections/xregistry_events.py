@@ -201,9 +201,17 @@ _FORGOTTEN: Final = b',"reason":"forgotten",'
 
 
 def _fact(row: LogRow) -> _Fact:
-    """The fact in a stored event, from its first and its last bytes; one of an older layout is read as a whole."""
-    if row.topic not in TOPICS:
-        return _fact_of(_MAPPER.of_row(row))
+    """The fact in a stored event. Raises: UnreadableEvent."""
+    if row.topic in TOPICS:
+        try:
+            return _ends(row)
+        except (LookupError, TypeError, ValueError):
+            pass  # whoever reads it as a whole says what is wrong with it
+    return _fact_of(_MAPPER.of_row(row))
+
+
+def _ends(row: LogRow) -> _Fact:
+    """The fact in the first and the last bytes of an event of today's layout."""
     state = row.state
     xid = state[_XID : state.index(b'"', _XID)].decode()  # no character of an xid is escaped in JSON
     if row.topic in _UNTOLD:

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from commands.mapper import EventMapper, blob
+from commands.mapper import EventMapper
 from commands.proof import Interaction, LogRow
 from domain import xid as xids
 from domain.events import EntityEvent
 from projections.database import Database
+from projections.log import stored_event, stored_interaction
 
 #: Rows that are held at once.
 BATCH: Final = 100
@@ -146,8 +147,7 @@ class Trail:
 
     def _interactions(self, ends: Iterable[Any]) -> dict[int, Interaction]:
         rows = self._db.all(_INTERACTIONS + self._db.named("last"), [self._db.listed(ends)])
-        whole = (Interaction(*row) for row in rows)
-        return {each.last: each._replace(chain=blob(each.chain), state=blob(each.state)) for each in whole}
+        return {each.last: each for each in map(stored_interaction, rows)}
 
     def _revision(self, stream: str, position: int) -> int:
         """The number of a stream's last event up to a position.
@@ -159,8 +159,7 @@ class Trail:
         return found[0] if found else 0
 
     def _event(self, row: Sequence[Any]) -> EntityEvent:
-        position, stream, revision, topic, state = row[:_WIDTH]
-        return self._mapper.of_row(LogRow(position, stream, revision, topic, blob(state)))
+        return self._mapper.of_row(stored_event(row[:_WIDTH]))
 
     def _numbers(self, statement: str, values: Sequence[Any]) -> Iterator[int]:
         return (row[0] for row in self._db.stream(statement, values))

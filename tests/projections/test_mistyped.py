@@ -167,16 +167,18 @@ def test_reads_are_answered(file: Path, table: Table) -> None:
             assert api.get("/-/livez") == {"status": "ok"}
 
 
-@pytest.mark.parametrize("table", MODELS, ids=str)
-def test_a_damaged_row_of_the_read_model_is_told_as_such(file: Path, table: Table) -> None:
-    # ERR-1: 503 for a store that is damaged, or the specification's own error for a document that is not there
+@pytest.mark.parametrize("table", [*LOG, *MODELS], ids=str)
+def test_a_damaged_row_is_told_as_such(file: Path, table: Table) -> None:
+    # ERR-1: 503 for a store that is damaged, or the specification's own error for a document that is not there; an
+    # event of a kind that nobody knows is one of a newer program
     with serving(f"sqlite:///{file}", **SETTINGS) as api:
         for place, other in damaged(file, table):
             for path in PATHS:
                 answer = api.send("GET", path.replace(SUB, file.name), **ROOT)
                 if answer.status_code >= 500 and path != "/-/readyz":
                     told = answer.json()["type"].partition("#")[2]
-                    assert told in ("data_retrieval_error", "store_unavailable"), (place, other, path)
+                    known = place != "topic" or isinstance(other, bytes)
+                    assert told in ("data_retrieval_error", "store_unavailable") or not known, (place, other, path)
 
 
 def test_a_damaged_link_is_passed_over(file: Path) -> None:
