@@ -64,21 +64,24 @@ class _Bounds(NamedTuple):
     ends: Head
 
 
-_START: Final = Head(0, Links().chain.hex())
+#: Where every log begins.
+START: Final = Head(0, Links().chain.hex())
 
 
-def prove(log: DataFrame, trust: Trust | None = None, in_files: bool = False, size: int = RANGE) -> Head:
+def prove(
+    log: DataFrame, trust: Trust | None = None, in_files: bool = False, size: int = RANGE, begins: Head = START
+) -> Head:
     """Where a log ends, once every event of it is shown to be the one that was written.
 
-    log: rows of `projections.logrows` from position 1 on, whole interactions, in any order. in_files: they are read
-    from files whose names say something to a user. size: positions of one range. Goes through the log twice, the first
-    time without its states.
+    log: rows of `projections.logrows`, whole interactions, in any order. in_files: they are read from files whose names
+    say something to a user. size: positions of one range. begins: the end of what is before them. Goes through the log
+    twice, the first time without its states.
     Raises: Unproved with the first position that differs.
     """
     trust = trust or Trust()
     keyed = log.withColumn(_KEY, f.coalesce(f.col("last") - f.col("last") % size, f.lit(0)))
-    bounds = _bounds(keyed)
-    ends = [_START, *(each.ends for each in bounds.values())]
+    bounds = _bounds(keyed, begins)
+    ends = [begins, *(each.ends for each in bounds.values())]
     _hold(keyed.withColumn(_FILE, file_name() if in_files else f.lit("")), bounds)
     if trust.registry is not None:
         _same_as_registry(log, ends, trust.registry)
@@ -87,11 +90,11 @@ def prove(log: DataFrame, trust: Trust | None = None, in_files: bool = False, si
     return ends[-1]
 
 
-def _bounds(keyed: DataFrame) -> dict[int, _Bounds]:
+def _bounds(keyed: DataFrame, begins: Head) -> dict[int, _Bounds]:
     """Those of each range, by its key, in order."""
     end = f.when(f.col("position") == f.col("last"), f.col("last"))
     found = keyed.groupBy(_KEY).agg(f.max(end), f.lower(f.hex(f.max_by("chain", end)))).collect()
-    bounds, before = dict[int, _Bounds](), _START
+    bounds, before = dict[int, _Bounds](), begins
     for key, last, chain in sorted(found, key=itemgetter(0)):
         after = before if last is None else Head(last, chain)
         bounds[key] = _Bounds(before, after)
@@ -159,7 +162,7 @@ def _meets(log: DataFrame, end: Head, head: Head) -> None:
     found = _ended(log).where(f.col("position") == head.position).collect()
     if not found and head.position:
         raise Unproved.at(head.position, "no interaction ends at the position of --head")
-    chain = found[0].chain if found else _START.chain
+    chain = found[0].chain if found else START.chain
     if chain != head.chain:
         raise Unproved.at(head.position, f"the chain hash is {chain}, and not that of --head")
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import functions as f
 
 from spark_projections.analysis.changes import changes
+from spark_projections.chain import START, prove
 from spark_projections.live.folder import CHANGES, ENTITIES, HELD, STATES, Folder
 from spark_projections.live.manifest import Manifest, Refused, Run
 from spark_projections.live.runs import LARGE, absorbed, living, newest, rows_of, states_of
 from spark_projections.sources.kafka import first_missing
+from spark_projections.sources.remote import Head
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,7 +35,7 @@ def take(folder: Folder, batch: Batch, whole: bool, keep: float = KEEP) -> Manif
 
     What the tables have is known by its position, so a batch that comes again, whole or in part, adds nothing. whole:
     the batch ends interactions; otherwise what follows a gap is held back until it closes.
-    Raises: Refused.
+    Raises: Refused; Unproved for events that are not what was once written.
     """
     before = folder.newest()
     if _taken(folder, before, batch):
@@ -81,9 +83,10 @@ def _same_log(seen: DataFrame, before: Manifest) -> None:
 
 
 def _moved(folder: Folder, before: Manifest, ready: DataFrame) -> Manifest:
-    """What is in force after whole interactions."""
-    end = ready.agg(f.count("*"), f.max("last"), f.max_by(f.hex("chain"), "last")).collect()[0]
-    if not end[0]:
+    """What is in force after whole interactions. Raises: Unproved where they do not follow from what was before."""
+    begins = Head(before.position, before.chain) if before.position else START
+    end = prove(ready, begins=begins)
+    if end == begins:
         return before
     known = folder.read(before.states, ready).unionByName(ready)
     told = changes(ready, known)
@@ -91,8 +94,8 @@ def _moved(folder: Folder, before: Manifest, ready: DataFrame) -> Manifest:
     try:
         return before.model_copy(
             update={
-                "position": end[1],
-                "chain": end[2].lower(),
+                "position": end.position,
+                "chain": end.chain,
                 "states": _states(folder, before.states, last),
                 "entities": _entities(folder, before.entities, rows_of(last)),
                 "changes": _changes(folder, before.changes, told),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from projections.logrows import TableRow
 from spark_projections import live
+from spark_projections.chain import Unproved
 from spark_projections.live.batch import Batch, take
 from spark_projections.live.folder import Folder
 from spark_projections.live.manifest import Manifest, Run
@@ -43,6 +44,20 @@ class Stream:
         self.number += not again
         batch = Batch(table(self._spark, rows), self._query, self.number)
         return take(Folder(self._spark, str(self._folder)), batch, self._whole, keep)
+
+
+def _flip(rows: list[TableRow], index: int) -> None:
+    state = rows[index].state
+    middle = len(state) // 2
+    rows[index] = rows[index]._replace(state=f"{state[:middle]}{chr(ord(state[middle]) ^ 1)}{state[middle + 1 :]}")
+
+
+#: How a batch is changed at an index, and what is said of it.
+CHANGED = "the chain hash differs"
+FORGERIES: dict[str, tuple[Callable[[list[TableRow], int], None], str]] = {
+    "a flipped byte": (_flip, CHANGED),
+    "a removed event": (list.__delitem__, "events are missing"),
+}
 
 
 def test_processes_that_are_killed(spark: SparkSession, growing: Past, tmp_path: Path) -> None:
@@ -120,6 +135,23 @@ def test_what_does_not_belong_together_is_refused(spark: SparkSession, registry:
     newer.write_text('{"format": 2}')
     with pytest.raises(live.Refused, match="no manifest that this program reads"):
         live.position(spark, str(tmp_path))
+
+
+@pytest.mark.parametrize(("forge", "says"), FORGERIES.values(), ids=FORGERIES)
+def test_what_was_forged_is_refused(
+    spark: SparkSession, registry: Past, tmp_path: Path, forge: Callable[[list[TableRow], int], None], says: str
+) -> None:
+    # P-14: the chain of hashes goes on from the tables; nothing of the batch is taken, and the true one still is
+    rows, stream = registry.rows(), Stream(spark, tmp_path, whole=True)
+    end = rows[40].last
+    stream.give(rows[:end])
+    edited = rows[end:]
+    forge(edited, 20)
+    with pytest.raises(Unproved, match=f"position {edited[20].first if says == CHANGED else end + 21}: {says}"):
+        stream.give(edited)
+    assert are_those_of(spark, tmp_path, rows) == end
+    stream.give(rows[end:], again=True)
+    assert are_those_of(spark, tmp_path, rows) == rows[-1].position
 
 
 def test_runs_stay_few() -> None:
