@@ -131,12 +131,10 @@ def replay(
 def deadletters(id: Id, as_json: AsJson = False, database: Database = None) -> None:
     """Print what could not be delivered: sequence, time of the last attempt, attempts, reason, type and subject."""
     with _console(database) as (console, _):
-        after, found = "", list[Any]()
-        while page := console.ask(
-            "GET", f"/subscriptions/{id}/deadletters?{urlencode({'limit': 1000, 'after': after})}"
-        ):
+        found, query = list[Any](), {"limit": "1000"}
+        while page := console.ask("GET", f"/subscriptions/{id}/deadletters?{urlencode(query)}"):
             found += page
-            after = page[-1]["sequence"]
+            query["after"] = page[-1]["sequence"]
     if as_json:
         _print(found)
         return
