@@ -86,7 +86,7 @@ def figure(workload: Workload, store: str, rounds: list[Rates]) -> Figure:
     spread = _spread([100 * rates.again / rates.now for rates in rounds])
     share = median(100 * rates.now / rates.before for rates in rounds)
     now, before = median(rates.now for rates in rounds), median(rates.before for rates in rounds)
-    control, bound = f"control ± {spread:.1f} %", max(0.0, 100 - max(ALLOWED, spread))
+    control, bound = f"control ± {spread:.1f} %", round(max(0.0, 100 - max(ALLOWED, spread)), 1)
     return Figure(workload.name, store, control, f"{now:,.0f}/s", f"{before:,.0f}/s", share, Want.AT_LEAST, bound, " %")
 
 
