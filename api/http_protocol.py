@@ -20,6 +20,7 @@ from uvicorn.server import ServerState
 
 from api.answer import Answer
 from api.connection_limits import ConnectionLimits
+from api.gathered_writes import GatheredWrites
 from api.request_head import RequestHead, end_of_block
 from domain.problems import BadRequest, Problem
 from domain.refusals import RequestTimeout, TooManyConnections
@@ -82,6 +83,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refusal: Problem | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        transport = GatheredWrites(transport, self.loop)
         super().connection_made(transport)
         self.flow = _HeldFlow(transport)
         self._waiting = self.loop.time()

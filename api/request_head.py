@@ -71,6 +71,9 @@ class RequestHead:
 
     def add(self, piece: bytes) -> Excess | None:
         """Counts the next bytes of the head. Returns the limit that they go beyond. Cost: O(bytes)."""
+        if not self.begun and self.is_short(piece):
+            self.lines = piece.count(b"\n") - 1
+            return None
         self._tail = (self._tail + piece[-3:])[-3:]
         start = 0
         while start < len(piece):

@@ -24,8 +24,7 @@ from commands.proof import Interaction
 from commands.recorder import LogRecorder
 from commands.secrets import Vault
 from commands.upgrade import upgrade
-from commands.world import LINKED, LinkCache, ModelCache, SqlWorld
-from domain import xid as xids
+from commands.world import BEGINNING, LinkCache, ModelCache, SqlWorld
 from domain.commands import Command, describe
 from domain.compat.published import Publications
 from domain.events import EntityEvent
@@ -36,8 +35,10 @@ from domain.world import Context, Decision, DomainValidation, everything
 T = TypeVar("T")
 
 _TIP: Final = "SELECT last, time, chain, state, xregcorrelationid FROM interaction ORDER BY last DESC LIMIT 1"
-#: The same with the hash of the model and the newest of the links, which nearly every command needs.
-_START: Final = _TIP.replace(" FROM", f", (SELECT hash FROM head WHERE tree_key = ?), ({LINKED}) FROM", 1)
+#: The same with what the world begins with.
+_START: Final = _TIP.replace(" FROM", f", {BEGINNING} FROM", 1)
+#: Columns of the tip.
+_OF_TIP: Final = 5
 
 
 class Tip(NamedTuple):
@@ -181,11 +182,10 @@ class Writing:
         self.store = store
         self.connection = connection
         self.world = world
-        row = sql.run(connection, _START, (xids.tree_key(xids.MODEL),)).fetchone()
-        self.tip = _tip_of(row and row[:-2])
+        row = sql.run(connection, _START).fetchone()
+        self.tip = _tip_of(row and row[:_OF_TIP])
         if row:
-            world.model_is(row[-2])
-            world.linked_is(row[-1])
+            world.begin(*row[_OF_TIP:])
 
     def context(
         self,

@@ -47,6 +47,10 @@ LINKED: Final = "SELECT max(position) FROM head WHERE tree_key >= '{}' AND tree_
 )
 _LINKS: Final = READ + "h.tree_key >= ? AND h.tree_key < ? AND h.live ORDER BY h.tree_key"
 _POINTERS: Final = "SELECT 1 FROM head WHERE xref IS NOT NULL LIMIT 1"
+#: Columns of a query that give what nearly every command needs; see `SqlWorld.begin`.
+BEGINNING: Final = (
+    f"(SELECT hash FROM head WHERE tree_key = '{xids.tree_key(xids.MODEL)}'), ({LINKED}), EXISTS ({_POINTERS})"
+)
 
 
 class Known:
@@ -148,13 +152,13 @@ class SqlWorld:
             self._model = self._current_model()
         return self._model
 
-    def model_is(self, hash: Any) -> None:
-        """Takes in the hash of the model's entity as it stands when the transaction begins."""
-        self._model_hash = blob(hash) if hash else None
-
-    def linked_is(self, position: int | None) -> None:
-        """Takes in where the newest event about a link is when the transaction begins."""
-        self._linked = position or 0
+    def begin(self, model: Any, linked: int | None, pointers: Any) -> None:
+        """Takes in what stands when the transaction begins, as BEGINNING has it: the hash of the model's entity, where
+        the newest event about a link is, and whether any Resource stands for another.
+        """
+        self._model_hash = blob(model) if model else None
+        self._linked = linked or 0
+        self._pointers = bool(pointers)
 
     @property
     def links(self) -> Sequence[Link]:

@@ -387,3 +387,21 @@ def drip(connection: socket.socket, sent: bytes, pause: float) -> Told:
             continue
     connection.settimeout(10)
     return heard(connection)
+
+
+def test_a_small_answer_arrives_in_one_piece(served: Served) -> None:
+    """Head and body are one packet: a client that reads once has both."""
+    with connected(served) as connection:
+        for _ in range(50):
+            connection.sendall(b"GET /-/livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            head, _, body = connection.recv(1 << 16).partition(b"\r\n\r\n")
+            length = re.search(rb"content-length: (\d+)", head)
+            assert length and len(body) == int(length[1]) > 0
+
+
+def test_an_answer_is_sent_before_the_connection_is_closed(served: Served) -> None:
+    with connected(served) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        answer = heard(connection)
+        assert answer.status == 200 and answer.body["specversion"] == "1.0-rc4"
+        assert ended(connection)
