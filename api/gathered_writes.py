@@ -8,40 +8,42 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+_LENGTH: Final = b"\r\ncontent-length: "
 #: Bytes that are sent without waiting for what may follow.
 _ENOUGH: Final = 64 << 10
 
 
 class GatheredWrites(asyncio.Transport):
-    """Another transport, to which everything that is written in one iteration of the event loop goes at once."""
+    """Another transport, to which an answer that has a length goes as a whole."""
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, transport: asyncio.Transport) -> None:
         super().__init__()
         self._transport = transport
-        self._loop = loop
         self._parts: list[bytes | bytearray | memoryview] = []
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Sends data, at the end of the iteration unless it is large."""
-        if not self._parts:
-            self._loop.call_soon(self._flush)
+        """Sends data; an answer that has a length when `flush` is called, or when there is much of it."""
+        if not self._parts and not (data[:9] == b"HTTP/1.1 " and _LENGTH in bytes(data)):
+            self._transport.write(data)
+            return
         self._parts.append(data)
         if len(data) >= _ENOUGH:
-            self._flush()
+            self.flush()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Sends what is left."""
         parts, self._parts = self._parts, []
         if parts and not self._transport.is_closing():
-            self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
+            self._transport.write(b"".join(parts))
 
     def write_eof(self) -> None:
         """Sends what is left, and that nothing follows."""
-        self._flush()
+        self.flush()
         self._transport.write_eof()
 
     def close(self) -> None:
         """Sends what is left, and ends the connection."""
-        self._flush()
+        self.flush()
         self._transport.close()
 
     def abort(self) -> None:

@@ -83,9 +83,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refusal: Problem | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        transport = GatheredWrites(transport, self.loop)
-        super().connection_made(transport)
-        self.flow = _HeldFlow(transport)
+        self._writes = GatheredWrites(transport)
+        super().connection_made(self._writes)
+        self.flow = _HeldFlow(self._writes)
         self._waiting = self.loop.time()
         if len(self.connections) > self._limits.connections:
             self._refuse(TooManyConnections(max_connections=self._limits.connections))
@@ -181,6 +181,11 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
+        # Answers that are made together leave together: a client with several connections is woken once.
+        if len(self.tasks) > 1:
+            self.loop.call_soon(self._writes.flush)
+        else:
+            self._writes.flush()
         super().on_response_complete()
         if self._between or self.transport.is_closing():
             return

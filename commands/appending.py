@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +19,26 @@ from domain.events import SALT, EntityDeleted, EntityEvent
 
 #: Gives random text that nobody can guess.
 NewSalt = Callable[[], str]
+
+
+class Salts:
+    """Salts of 128 random bits, for one thread at a time.
+
+    They are cut from blocks: each call of the system lets other threads in before it returns, with the lock held.
+    """
+
+    _SIZE: Final = 16
+    _BLOCK: Final = 256 * _SIZE
+
+    def __init__(self) -> None:
+        self._left = b""
+
+    def __call__(self) -> str:
+        if not self._left:
+            self._left = os.urandom(self._BLOCK)
+        salt, self._left = self._left[: self._SIZE], self._left[self._SIZE :]
+        return urlsafe_b64encode(salt).rstrip(b"=").decode()
+
 
 MOVE_HEAD: Final = (
     "ON CONFLICT (tree_key) DO UPDATE SET position = excluded.position, revision = excluded.revision,"

@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
-from secrets import token_urlsafe
 from threading import Lock
 from typing import Any, Final, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
 from commands import address, proof, sql, tables
-from commands.appending import MOVE_HEAD, Encoded, NewSalt, encoded, followed, salted
+from commands.appending import MOVE_HEAD, Encoded, NewSalt, Salts, encoded, followed, salted
 from commands.clock import Clock, text_of, time_of, utc_now
 from commands.correlation import NewId, Ulids, given
 from commands.damage import DamageMonitor
@@ -102,7 +100,7 @@ class Store:
         self.mapper = EventMapper()
         self.clock = clock
         self.new_id = given(new_id) if new_id else Ulids()
-        self.new_salt = new_salt or partial(token_urlsafe, 16)
+        self.new_salt = new_salt or Salts()
         self.vault = vault or Vault()
         self._published = published
         self.public_url = public_url
