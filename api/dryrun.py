@@ -15,9 +15,10 @@ from api.feeds.rights import Sees, is_public, streams_of
 from api.feeds.sources import LogSource
 from api.problem import root_link
 from api.request import Request
-from commands.handle import Answer as Built
-from commands.handle import Condition, Road
+from commands.handle import Road
 from commands.log import Recorded, Writing
+from commands.waiting import Answer as Built
+from commands.waiting import Condition
 from domain.commands import Command
 from domain.roles import Caller
 from projections.entities.query import View

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Condition as Gate
 from threading import Thread
 from time import perf_counter
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from sqlalchemy import Connection
 
@@ -21,8 +21,9 @@ from commands.checks import Checker
 from commands.following import follow
 from commands.inquiry import Inquiry
 from commands.log import Recorded, Store, Writing
+from commands.waiting import Again, Answer, Condition, Waiting
 from commands.world import pointer
-from domain.checks import Unanswered, Verdicts
+from domain.checks import Unanswered
 from domain.commands import Command, Follow, Restore, WriteTree
 from domain.events import EntityEvent
 from domain.problems import ServerBusy
@@ -31,13 +32,7 @@ from domain.roles import ANONYMOUS, Caller, Role
 from domain.world import Context, Decision, World
 
 Decide = Callable[[Command, World, Context], Decision]
-#: Builds what the caller will be told, inside the savepoint: when it fails, the command is undone (ENT-4).
-Answer = Callable[[Writing, Recorded], Any]
-#: Refuses a command that its caller wants carried out in some state of the registry only, by raising.
-Condition = Callable[[Writing], None]
 Outcome = Recorded | Exception
-#: Makes a command anew.
-Again = Callable[[], Command]
 
 #: How many commands share a transaction at most, so that the first of them does not wait for ever.
 TOGETHER: Final = 256
@@ -57,31 +52,6 @@ class InlineProjection(Protocol):
 
     def apply(self, connection: Connection, recorded: Sequence[tuple[int, EntityEvent]]) -> None:
         """Takes in one interaction's events, with their positions."""
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A command, who asks and on which condition, and where the outcome goes.
-
-    caller: a mere name is a writer's. dryrun: the outcome is wanted, and nothing of it is to stay (FLAG-83).
-    again: makes the command anew, for when it has to be decided again: deciding takes trees apart. verdicts: answers
-    to its questions about documents; None: not looked at yet. turns: how often it was decided.
-    """
-
-    command: Command
-    caller: Caller | str = ANONYMOUS
-    answer: Answer | None = None
-    condition: Condition | None = None
-    dryrun: bool = False
-    again: Again | None = None
-    verdicts: Verdicts | None = None
-    turns: int = 0
-    future: Future[Recorded] = field(default_factory=Future)
-
-    @property
-    def who(self) -> Caller:
-        """The caller with roles."""
-        return Caller(self.caller, Role.WRITER) if isinstance(self.caller, str) else self.caller
 
 
 def handle(

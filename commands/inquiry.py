@@ -6,19 +6,17 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from commands import sql
 from commands.checks import Checker
 from commands.lines import Lines
 from commands.log import Store
 from commands.mapper import blob
+from commands.waiting import Waiting
 from domain.checks import Unanswered, Verdicts
 from domain.commands import WriteTree
 from domain.foreseen import foreseen
-
-if TYPE_CHECKING:
-    from commands.handle import Waiting
 
 #: How often a command is decided at most: each time its questions are answered, unless what it asks about has changed.
 TURNS: Final = 20

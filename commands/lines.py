@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from threading import Lock
-from typing import TYPE_CHECKING
 
+from commands.waiting import Waiting
 from domain import xid as xids
 from domain.commands import Command
-
-if TYPE_CHECKING:
-    from commands.handle import Waiting
 
 
 class Lines:

@@ -27,9 +27,9 @@ from api.headers import CORRELATION
 from api.request import Request
 from api.rules import NotAllowed
 from api.wiring import Registry
-from commands.handle import Answer as Built
 from commands.log import Recorded
 from commands.log import Writing as Transaction
+from commands.waiting import Answer as Built
 from domain import problems
 from domain.commands import Command, DeleteEntities
 from domain.compat.attributes import names_of

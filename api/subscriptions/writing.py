@@ -18,9 +18,9 @@ from api.subscriptions.asked import check_addresses, condition, document
 from api.subscriptions.parts import Parts, check_writer, existing, position_at, xid
 from api.subscriptions.reading import Reading
 from api.subscriptions.shown import answer, public, tagged
-from commands.handle import Answer as Built
 from commands.log import Recorded
 from commands.log import Writing as Transaction
+from commands.waiting import Answer as Built
 from domain.commands import DeleteSubscription, WriteSubscription
 from domain.roles import Caller
 from domain.subscriptions.deciding import pointer_of

@@ -8,13 +8,11 @@ Spec: core 1.0-rc4, "formatvalidated Attribute", "compatibilityvalidated Attribu
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from domain import capabilities
 from domain.capabilities import Switched
 from domain.changes import ChangeSet
-from domain.checks import Document, Question, Reading, Verdicts
 from domain.drafts import ResourceDraft, VersionDraft
 from domain.problems import (
     CompatibilityUnknown,
@@ -23,14 +21,13 @@ from domain.problems import (
     FormatViolation,
     Problem,
 )
-from domain.rules import violations
 from domain.rules.lineage import line_of, reached, stirs_others
 from domain.rules.offenders import Offenders
+from domain.rules.version_checks import Due, document_of, incompatible
 
 _UNKNOWN: Final = "this registry does not know the format"
 _EXTERNAL: Final = "the document is stored outside of this registry"
 NO_RULE: Final = "this registry has no such rule for the format"
-_NOT_VALIDATED: Final = "the format was not validated"
 
 
 def formats_hold(changes: ChangeSet) -> None:
@@ -49,7 +46,7 @@ def formats_hold(changes: ChangeSet) -> None:
             one.version.validated = one.shown(verdicts)
         except FormatViolation as violation:
             refusals.add(one.version, violation)
-    for version, problem in violations.incompatible(due, verdicts):
+    for version, problem in incompatible(due, verdicts):
         refusals.add(version, problem)
     refusals.end()
 
@@ -70,56 +67,6 @@ class _Refusals:
     def end(self) -> None:
         """Raises: ModelComplianceError."""
         self._offenders.refuse()
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """A Version that has to be looked at.
-
-    document: what has to be one of its format; None where nothing can be checked, and flaw says why. ancestors: the
-    Versions with which it is compared, nearest first. rule: that of its Resource, lower case; None: none is checked.
-    unruled: why the rule cannot be checked.
-    """
-
-    resource: ResourceDraft
-    version: VersionDraft
-    document: Document | None = None
-    flaw: str | None = None
-    rule: str | None = None
-    unruled: str | None = None
-    ancestors: Sequence[VersionDraft] = ()
-
-    def questions(self) -> Iterator[Question]:
-        if self.document is None:
-            return
-        yield self.document
-        for ancestor in self.ancestors:
-            yield from self.readings(ancestor)
-
-    def readings(self, ancestor: VersionDraft) -> Iterator[Reading]:
-        """What has to hold between it and an ancestor: backward, forward or, for full, both."""
-        assert self.document is not None and self.rule is not None
-        other = document_of(ancestor)
-        if not self.rule.startswith("forward"):
-            yield Reading(self.document, other)
-        if not self.rule.startswith("backward"):
-            yield Reading(other, self.document, newer="writer")
-
-    def shown(self, verdicts: Verdicts) -> dict[str, Any]:
-        """The attributes that say what was checked; none where nothing is. Raises: FormatViolation."""
-        if self.document is not None and (found := verdicts[self.document]):
-            raise violations.of_format(self.version, found)
-        if self.document is None and self.flaw is None:
-            return {}
-        said = _said("format", self.flaw)
-        if self.rule is not None:
-            said |= _said("compatibility", _NOT_VALIDATED if self.flaw else self.unruled)
-        return said
-
-
-def document_of(version: VersionDraft) -> Document:
-    """What is asked about a Version's document."""
-    return Document(str(version.attributes.get("format", "")).lower(), version.document)
 
 
 def _due(changes: ChangeSet, refusals: _Refusals) -> Iterator[Due]:
@@ -216,9 +163,3 @@ def _compared(changes: ChangeSet, resource: ResourceDraft, version: VersionDraft
     else:
         changes.version(resource, version.attributes["ancestorid"])
     return line_of(resource, version, whole=transitive)
-
-
-def _said(what: str, flaw: str | None) -> dict[str, Any]:
-    if flaw is None:
-        return {f"{what}validated": True}
-    return {f"{what}validated": False, f"{what}validatedreason": flaw}

@@ -5,19 +5,13 @@ Spec: core 1.0-rc4, "Error Processing": members of an error beyond those it name
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Any
 
-from domain.checks import Verdict, Verdicts
+from domain.checks import Verdict
 from domain.drafts import ResourceDraft, VersionDraft
 from domain.formats import Incompatibility, Spot
 from domain.problems import CompatibilityViolation, FormatViolation, Problem
-
-if TYPE_CHECKING:
-    from domain.rules.formats import Due
-
-#: How many incompatibilities one refusal tells at most, in all.
-TOLD: Final = 50
 
 
 def of_format(version: VersionDraft, verdict: Verdict) -> Problem:
@@ -31,20 +25,6 @@ def of_format(version: VersionDraft, verdict: Verdict) -> Problem:
     )
 
 
-def incompatible(dues: Sequence[Due], verdicts: Verdicts) -> Iterator[tuple[VersionDraft, Problem]]:
-    """A refusal for each Resource whose Versions break its rule (SC-30), with one of these, written before stored."""
-    by_resource: dict[str, list[Due]] = {}
-    for due in dues:
-        if due.ancestors:
-            by_resource.setdefault(due.resource.xid, []).append(due)
-    for some in by_resource.values():
-        found = [(due.version, entry) for due in some for entry in _entries(due, verdicts)]
-        if found:
-            resource, told = some[0].resource, [entry for _, entry in found[:TOLD]]
-            written = (version for version in resource.living() if version.written)
-            yield next(written, found[0][0]), of_compatibility(resource, str(some[0].rule), told)
-
-
 def of_compatibility(resource: ResourceDraft, rule: str, entries: Sequence[dict[str, Any]]) -> Problem:
     """The refusal of Versions that break a rule; `incompatibilities` has the entries."""
     return CompatibilityViolation(
@@ -53,16 +33,6 @@ def of_compatibility(resource: ResourceDraft, rule: str, entries: Sequence[dict[
         detail="; ".join(line(entry) for entry in entries),
         extensions={"incompatibilities": list(entries)},
     )
-
-
-def _entries(due: Due, verdicts: Verdicts) -> Iterator[dict[str, Any]]:
-    for ancestor in due.ancestors:
-        for reading in due.readings(ancestor):
-            if verdicts.get(reading.reader) or verdicts.get(reading.writer):
-                continue  # refused for what it is
-            backward = reading.newer == "reader"
-            for one in verdicts[reading]:
-                yield entry(one, due.version.id, ancestor.id, backward=backward)
 
 
 def entry(found: Incompatibility, version: str, ancestor: str, *, backward: bool) -> dict[str, Any]:

@@ -1,18 +1,15 @@
-"""The sink of one line: opened when it is needed, with credentials that are good (SUB-306 to 308, 914)."""
+"""The sink of one subscription: opened when it is needed, with credentials that are good (SUB-306 to 308, 914)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from projections.subscriptions.contract import Sink, Target
-from projections.subscriptions.facts import Facts
+from projections.subscriptions.delivery_state import DeliveryState
 from projections.subscriptions.ports import Ports
-
-if TYPE_CHECKING:
-    from projections.subscriptions.line import Line
 
 #: Seconds before its end that a token is renewed.
 EARLY: Final = 60.0
@@ -28,9 +25,10 @@ _SHORT: Final = 4
 class Access:
     """until: before this time there is no use in asking for the sink."""
 
-    def __init__(self, ports: Ports, facts: Facts) -> None:
+    def __init__(self, ports: Ports, state: DeliveryState) -> None:
         self._ports = ports
-        self._facts = facts
+        self._state = state
+        self._facts = state.facts
         self._sink: Sink | None = None
         self._good = 0.0
         self._secrets: Mapping[str, str] = {}
@@ -41,31 +39,31 @@ class Access:
         self.until = 0.0
         self.width = 1
 
-    async def sink(self, line: Line) -> Sink | None:
+    async def sink(self) -> Sink | None:
         """The sink, open; None where the credential will not do now, which the facts then say."""
         if self._sink is not None and self._ports.time.now() < self._good:
             return self._sink
         async with self._one:
-            return await self._opened(line)
+            return await self._opened()
 
-    async def renewed(self, line: Line) -> bool:
+    async def renewed(self) -> bool:
         """Whether another token was had for the one that a sink has just refused (SUB-307)."""
         used = self._token
-        if not line.plan.renewal or not used:
+        if not self._state.plan.renewal or not used:
             return False
         async with self._one:
             if self._token != used:
                 return True  # somebody else's request was refused as well, and has seen to it
-            return await self._renew(line)
+            return await self._renew()
 
     @property
     def secrets(self) -> Mapping[str, str]:
         """The values that the sink was opened with."""
         return self._secrets
 
-    async def revealed(self, line: Line) -> Mapping[str, str]:
+    async def revealed(self) -> Mapping[str, str]:
         """The secret values of the settings. Raises: LookupError."""
-        subscription = line.plan.subscription
+        subscription = self._state.plan.subscription
         found = await asyncio.to_thread(self._ports.secrets.reveal, subscription) if subscription.secrets else {}
         self._secrets = found
         return self._secrets
@@ -111,13 +109,13 @@ class Access:
         if sink is not None and sink not in self._users:
             await sink.close()
 
-    async def _opened(self, line: Line) -> Sink | None:
+    async def _opened(self) -> Sink | None:
         now = self._ports.time.now()
         if self._sink is not None and now < self._good:
             return self._sink
-        plan = line.plan
+        plan = self._state.plan
         try:
-            await self.revealed(line)
+            await self.revealed()
         except LookupError:
             self._without(now, retry=False)
             return None
@@ -126,20 +124,20 @@ class Access:
             if not plan.renewal:
                 self._without(now, retry=False)
                 return None
-            if not await self._renew(line):
+            if not await self._renew():
                 return None
             expires = self._facts.expires or None
         await self._retire()
-        if plan is not line.plan:
+        if plan is not self._state.plan:
             return None  # an update came meanwhile
-        return self._open(line, plan.target(self._secrets, line.consents.origin), expires)
+        return self._open(plan.target(self._secrets, self._state.origin(self._ports.origin)), expires)
 
-    def _open(self, line: Line, target: Target, expires: float | None) -> Sink | None:
+    def _open(self, target: Target, expires: float | None) -> Sink | None:
         now = self._ports.time.now()
         try:
-            self._sink = self._ports.sinks[line.plan.protocol](target, self._ports.resolver)
+            self._sink = self._ports.sinks[self._state.plan.protocol](target, self._ports.resolver)
         except (KeyError, ImportError):
-            self._facts.lasterror = {"time": now, "code": "protocolunavailable", "message": line.plan.protocol}
+            self._facts.lasterror = {"time": now, "code": "protocolunavailable", "message": self._state.plan.protocol}
             self.until = now + _RARELY
             return None
         if self._facts.state == "credentialexpired":
@@ -147,13 +145,13 @@ class Access:
         self._failures = 0
         self._token = target.credential.token if target.credential else ""
         # Of a token that is short-lived half the time has to do.
-        early = min(EARLY, (expires - now) / 2) if expires is not None and line.plan.renewal else 0.0
+        early = min(EARLY, (expires - now) / 2) if expires is not None and self._state.plan.renewal else 0.0
         self._good = float("inf") if expires is None else expires - early
         self.width = getattr(self._sink, "concurrency", 1)
         return self._sink
 
-    async def _renew(self, line: Line) -> bool:
-        plan, now = line.plan, self._ports.time.now()
+    async def _renew(self) -> bool:
+        plan, now = self._state.plan, self._ports.time.now()
         try:
             found = await self._ports.renew(plan.endpoint(self._secrets), self._secrets.get(_REFRESH, ""))
         except Exception:

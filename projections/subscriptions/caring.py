@@ -52,8 +52,7 @@ class Caring:
         for id, name, value in await self._worker.do(self._wishes, list(self._lines)):
             line = self._lines.get(id)
             if line is not None and name == "consent":
-                line.consents.granted(int(value) if value.isdecimal() else None)
-                line.pump()
+                line.grant(int(value) if value.isdecimal() else None)
 
     def _wishes(self, ids: Sequence[str]) -> list[tuple[str, str, str]]:
         with self._books.reading() as db:

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 from projections.families import Family
 from projections.subscriptions import store
 from projections.subscriptions.caring import Caring
+from projections.subscriptions.facts import Saved
 from projections.subscriptions.following import Following
 from projections.subscriptions.holding import GRACE, Holding
 from projections.subscriptions.known import Change
@@ -182,9 +183,11 @@ class Deliverer:
 
     # --- lines -------------------------------------------------------------------------------------------------------
 
-    def put(self, line: Line) -> None:
-        """Delivers for a subscription from now on."""
-        self.lines[line.id] = line
+    def begin(self, id: str, changes: list[Change], saved: Saved | None) -> None:
+        """Delivers for a subscription from now on, from where others have left off."""
+        if id in self.lines:
+            return
+        line = self.lines[id] = Line(self, changes, saved)
         self._readings.put(line)
         self.changed(line)
         line.pump()

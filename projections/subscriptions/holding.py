@@ -4,29 +4,54 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, Protocol
 
 from projections.subscriptions import tables
 from projections.subscriptions.facts import Saved
+from projections.subscriptions.following import Following
 from projections.subscriptions.known import Change
 from projections.subscriptions.leases import Held, Leases
 from projections.subscriptions.line import Line
+from projections.subscriptions.saving import Saving
 from projections.subscriptions.store import FAILURES
 from projections.subscriptions.threads import Worker
-
-if TYPE_CHECKING:
-    from projections.subscriptions.deliver import Deliverer
 
 #: Seconds that attempts have to come to an end when others are to make them, or nobody.
 GRACE: Final = 5.0
 
 
+class Lines(Protocol):
+    """What delivers, by subscription."""
+
+    @property
+    def lines(self) -> Mapping[str, Line]: ...
+    @property
+    def following(self) -> Following: ...
+    @property
+    def saving(self) -> Saving: ...
+
+    def begin(self, id: str, changes: list[Change], saved: Saved | None) -> None:
+        """Delivers for a subscription from now on, from where others have left off."""
+
+    def drop(self, line: Line) -> None:
+        """Delivers no more for a subscription; attempts that run may end."""
+
+    def wake(self) -> None:
+        """Has the log read now."""
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> object:
+        """Runs a coroutine as a task that is kept."""
+
+    def failed(self, error: Exception) -> None:
+        """Notes what should not have happened."""
+
+
 class Holding:
     """lease: seconds after which other processes take over from this one when it says nothing."""
 
-    def __init__(self, deliverer: Deliverer, url: str, lease: float) -> None:
+    def __init__(self, deliverer: Lines, url: str, lease: float) -> None:
         self._deliverer = deliverer
         self._worker = Worker("leases")
         self._leases = Leases(url, lease, tables.LEASES)
@@ -82,17 +107,12 @@ class Holding:
         known = deliverer.following.known
         missing = [id for id in found.held - self._leaving if id in known and id not in lines]
         if missing:
-            await deliverer.following.histories(missing, self._begun)
+            await deliverer.following.histories(missing, deliverer.begin)
             deliverer.wake()
         surplus = [lines[id] for id in found.surplus - self._leaving if id in lines]
         if surplus:
             self._leaving |= {line.id for line in surplus}
             deliverer.start(self._let_go(surplus))
-
-    def _begun(self, id: str, changes: list[Change], saved: Saved | None) -> None:
-        """Begins to deliver for a subscription, from where others have left off."""
-        if id not in self._deliverer.lines:
-            self._deliverer.put(Line(self._deliverer, changes, saved))
 
     async def _let_go(self, lines: Sequence[Line]) -> None:
         """Lets other processes have subscriptions, once all about them is written."""

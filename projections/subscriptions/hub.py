@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from projections.families import Family
 from projections.subscriptions.match import Told
 from projections.subscriptions.metrics import Metrics
 from projections.subscriptions.ports import Ports
 
-if TYPE_CHECKING:
-    from projections.subscriptions.line import Line
+Line = TypeVar("Line", contravariant=True)
 
 
-class Hub(Protocol):
-    """See the module."""
+class Hub(Protocol[Line]):
+    """See the module. Line: what delivers for one subscription."""
 
     @property
     def ports(self) -> Ports: ...

@@ -7,22 +7,21 @@ nothing can be attempted now; a timer starts them again. Spec: 8.1 to 8.4.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
-from domain.roles import group_of
-from projections.subscriptions import orders
 from projections.subscriptions.access import Access
-from projections.subscriptions.attempt import LETTERS, LIVE, REPLAY, Attempt
+from projections.subscriptions.attempt import Attempt
 from projections.subscriptions.consent import Consents
-from projections.subscriptions.facts import Facts, Saved
+from projections.subscriptions.control_actions import Effect, apply_change
+from projections.subscriptions.delivery_state import LETTERS, LIVE, REPLAY, DeliveryState
+from projections.subscriptions.facts import Saved
 from projections.subscriptions.hub import Hub
-from projections.subscriptions.kept import Kept
 from projections.subscriptions.known import Change
-from projections.subscriptions.lane import EVERYTHING, Entry, Lane
+from projections.subscriptions.lane import Entry, Lane
 from projections.subscriptions.match import Told
 from projections.subscriptions.pace import Pace
-from projections.subscriptions.plan import Plan
+from projections.subscriptions.state import Page
 
 #: In what order they are served.
 _TURNS: Final = (LETTERS, REPLAY, LIVE)
@@ -33,179 +32,140 @@ WIDTH: Final = 32
 class Line:
     """See the module. saved: what is stored of it; changes: events of its stream that came since, in order."""
 
-    def __init__(self, hub: Hub, changes: Sequence[Change], saved: Saved | None) -> None:
+    def __init__(self, hub: Hub[Any], changes: Sequence[Change], saved: Saved | None) -> None:
         newest = changes[-1].subscription
         assert newest is not None
-        self.hub = hub
-        self.now = hub.ports.time.now
+        ports = hub.ports
         self.id = newest.id
-        self.facts = saved.facts if saved else Facts()
-        self.revision = saved.revision if saved else 0
-        self.position = saved.position if saved else 0
-        self.lanes: dict[int, Lane] = {LETTERS: Lane(0, EVERYTHING, end=0)}
-        self.busy: dict[str, None] = {}
+        self.state = DeliveryState(newest, hub.families, saved, ports.policy if ports.validator else "off")
         self.closed = False
+        self._hub = hub
+        self._now = ports.time.now
         self._workers = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        if saved:
-            self._restore(saved)
-        self.subscription = newest
-        self.plan = Plan.of(newest, hub.families)
-        self.lanes.setdefault(LIVE, Lane(newest.starts - 1))
-        self.access = Access(hub.ports, self.facts)
-        self.consents = Consents(hub, self)
-        self.pace = Pace(self)
-        self.kept = Kept(self, saved.pending if saved else {})
+        self._access = Access(ports, self.state)
+        self._pace = Pace(hub, self.state, self.pump)
+        self._consents = Consents(hub, self.state, self._access, self._pace, self._save, self._consented)
         for change in changes:
             self.take(change)
 
-    def _restore(self, saved: Saved) -> None:
-        self.lanes[LIVE] = Lane(saved.cursor, saved.facts.reach)
-        if replay := saved.facts.replay:
-            self.lanes[REPLAY] = Lane(replay["cursor"], replay["reach"], replay["to"])
-        for number, pending in saved.pending.items():
-            if number in self.lanes:
-                self.lanes[number].restore(pending)
+    def _save(self) -> None:
+        self._hub.changed(self)
+
+    def _consented(self) -> None:
+        self._hub.hungry(self)
+        self.pump()
 
     # --- what the log brings -----------------------------------------------------------------------------------------
 
     def take(self, change: Change) -> None:
         """Takes in the next event of its stream; one that was taken in before changes nothing."""
-        subscription = change.subscription
-        if subscription is None or change.revision <= self.revision:
+        effect = apply_change(self.state, change)
+        if effect is None:
             return
-        self.subscription = subscription
-        self.revision, self.position = change.revision, change.position
-        if subscription.epoch != self.facts.epoch:
-            orders.updated(self)
-        elif subscription.action:
-            orders.asked(self, subscription.action)
-        self.hub.changed(self)
+        if Effect.REOPEN_SINK in effect:
+            self._access.forget()
+        if Effect.ASK_CONSENT in effect:
+            self._consents.ask()
+        if Effect.READ_LOG in effect:
+            self._hub.hungry(self)
+        self._save()
         self.pump()
 
+    def grant(self, rate: int | None) -> None:
+        """The sink has consented by itself; see Consents."""
+        self._consents.grant(rate)
+
     def wants(self, number: int, told: Told) -> bool:
-        """Whether an event of the log is for one of its lanes."""
-        return self.plan.wants.matches(told, live=number == LIVE) and self.may_read(told.message.xid)
-
-    def offer(self, number: int, told: Told) -> bool:
-        """Takes in an event that it wants; whether there is room for more."""
-        lane = self.lanes[number]
-        lane.offer(told, self.plan.key(told), self.plan.position)
-        return lane.has_room()
-
-    def may_read(self, xid: str) -> bool:
-        """Whether the owner may read now what an event tells of (SUB-911)."""
-        groups = self.subscription.groups
-        if groups is not None and group_of(xid) not in groups:
-            return False
-        return self.hub.ports.reads(self.subscription.owner, xid)
+        """Whether an event of the log is for one of its queues."""
+        matches = self.state.plan.wants.matches(told, live=number == LIVE)
+        return matches and self.state.may_read(told.message.xid, self._hub.ports.reads)
 
     # --- what is attempted when --------------------------------------------------------------------------------------
 
-    @property
-    def stopped(self) -> str:
-        """Why nothing is attempted until somebody does something; nothing where that is not so."""
-        if self.subscription.paused:
-            return "paused"
-        if self.facts.state in ("gone", "suspended"):
-            return self.facts.state
-        if self.consents.awaited:
-            return "pendingvalidation"
-        return ""
-
-    @property
     def may_start(self) -> bool:
         """Whether a request may be made now, as far as the subscription and the lease go."""
-        return not (self.stopped or self.closed) and self.hub.may_send
+        return not (self.state.stopped or self.closed) and self._hub.may_send
 
     def pump(self) -> None:
         """Starts what can be started now, and sees to it that the rest is started when it can."""
-        self.consents.see_to()
+        self._consents.see_to()
         while not self.closed and self._workers < self._width and (found := self._next()):
             self._workers += 1
             self._idle.clear()
-            self.hub.start(self._work(*found))
+            self._hub.start(self._work(*found))
 
     @property
     def _width(self) -> int:
-        return 1 if self.plan.most > 1 else min(WIDTH, self.access.width)
+        return 1 if self.state.plan.most > 1 else min(WIDTH, self._access.width)
 
     async def _work(self, number: int, lane: Lane, entries: list[Entry]) -> None:
         try:
             while True:
-                await Attempt(self, number, lane, entries).made()
-                self.hub.changed(self)
+                await self._attempt(number, lane, entries).made()
+                self._hub.changed(self)
                 if lane.is_full and lane.has_room():
-                    self.hub.hungry(self)
+                    self._hub.hungry(self)
                 if not (found := None if self.closed or self._workers > self._width else self._next()):
                     break
                 number, lane, entries = found
         except Exception as error:
             # The store cannot be read now, or somebody's secrets cannot; what was taken is back in its lane.
-            self.hub.failed(error)
-            self.pace.failed(self.now())
+            self._hub.failed(error)
+            self._pace.failed(self._now())
         finally:
             self._workers -= 1
             if not self._workers:
                 self._idle.set()
         self.pump()
 
+    def _attempt(self, number: int, lane: Lane, entries: list[Entry]) -> Attempt:
+        return Attempt(self._hub, self.state, self._access, self.may_start, number, lane, entries)
+
     def _next(self) -> tuple[int, Lane, list[Entry]] | None:
         """What is to be attempted now; sets the timer where that is nothing yet."""
-        now = self.now()
-        if self.stopped or not self.hub.may_send or self.pace.wait(self.pace.shut_until(now)):
+        state, now = self.state, self._now()
+        if state.stopped or not self._hub.may_send or self._pace.wait(self._pace.shut_until(now, self._access.until)):
             return None
         for number in _TURNS:
-            lane = self.lanes.get(number)
-            if lane is None or (number == LIVE and not self._is_parallel):
+            lane = state.lanes.get(number)
+            if lane is None or (number == LIVE and not state.is_parallel):
                 continue
-            wakes = lane.due(now)
-            if lane.ready and self.pace.gathered(lane, now) and (entries := lane.take(self.plan.most, self._held)):
-                self.busy |= dict.fromkeys(entry.key for entry in entries)
-                self.pace.spend(now)
+            wakes, most = lane.due(now), state.plan.most
+            if lane.ready and self._pace.gathered(lane, now) and (entries := lane.take(most, state.blocked_keys)):
+                state.busy |= dict.fromkeys(entry.key for entry in entries)
+                self._pace.spend(now)
                 return number, lane, entries
-            self.pace.wait(wakes)
+            self._pace.wait(wakes)
             if number == REPLAY and lane.has_ended:
-                self._replayed()
+                self._end_replay()
         return None
 
-    @property
-    def _is_parallel(self) -> bool:
-        return self.facts.replay is None or self.facts.replay["parallel"]
+    def _end_replay(self) -> None:
+        self.state.end_replay()
+        self._save()
+        self._hub.hungry(self)
 
-    @property
-    def _held(self) -> Collection[str]:
-        """Keys that nothing is attempted of now."""
-        return self.busy.keys() | unkept if (unkept := self.kept.unkept) else self.busy
+    # --- what is written ---------------------------------------------------------------------------------------------
 
-    def _replayed(self) -> None:
-        """The replay has come to its end."""
-        del self.lanes[REPLAY]
-        self.facts.replay = None
-        self.hub.changed(self)
-        self.hub.hungry(self)
+    def page(self) -> Page:
+        """What is to be written."""
+        return self.state.page(self._now())
 
-    # --- how far it is -----------------------------------------------------------------------------------------------
-
-    @property
-    def cursor(self) -> int:
-        """See Lane."""
-        return self.lanes[LIVE].cursor
-
-    @property
-    def pending(self) -> int:
-        """How many events are on their way or wait for another attempt, those of replays and letters included."""
-        return sum(map(len, self.lanes.values()))
+    def mark_written(self, page: Page) -> None:
+        """Notes that a page is in the tables."""
+        if self.state.mark_written(page):
+            self.pump()
 
     async def close(self, seconds: float = 0.0) -> None:
         """Starts nothing more, waits so long for attempts that run, and lets go of the sink."""
         self.closed = True
-        self.pace.end()
+        self._pace.end()
         if seconds:
             try:
                 async with asyncio.timeout(seconds):
                     await self._idle.wait()
             except TimeoutError:
                 pass
-        await self.access.close()
+        await self._access.close()

@@ -1,34 +1,35 @@
-"""When the next request of a line may be made, and what wakes the line up then."""
+"""When the next request of a subscription may be made, and what wakes its deliveries up then."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from projections.subscriptions.bucket import UNVALIDATED, Bucket
+from projections.subscriptions.delivery_state import DeliveryState
+from projections.subscriptions.hub import Hub
 from projections.subscriptions.lane import Lane
-
-if TYPE_CHECKING:
-    from projections.subscriptions.line import Line
 
 #: Seconds to wait when something here has failed.
 _PAUSE: Final = 1.0
 
 
 class Pace:
-    """See the module. Times are seconds since 1970."""
+    """See the module. Times are seconds since 1970. wake: starts what can be started now."""
 
-    def __init__(self, line: Line) -> None:
-        self._line = line
+    def __init__(self, hub: Hub[Any], state: DeliveryState, wake: Callable[[], None]) -> None:
+        self._hub = hub
+        self._state = state
+        self._wake = wake
         self._timer: asyncio.Task[None] | None = None
         self._at = 0.0
         self._failed_until = 0.0
         self._gathering: float | None = None
 
-    def shut_until(self, now: float) -> float | None:
-        """The time before which no request may be made; None where one may be made now."""
-        line = self._line
-        if (until := max(line.facts.hold, line.access.until, self._failed_until)) > now:
+    def shut_until(self, now: float, sink: float) -> float | None:
+        """The time before which no request may be made; None where one may be made now. sink: before it is usable."""
+        if (until := max(self._state.facts.hold, sink, self._failed_until)) > now:
             return until
         bucket = self._bucket(now)
         wait = bucket.wait(now) if bucket else 0.0
@@ -37,7 +38,7 @@ class Pace:
     def spend(self, now: float) -> None:
         """A request is made."""
         if bucket := self._bucket(now):
-            self._line.facts.bucket = list(bucket.taken(now))
+            self._state.facts.bucket = list(bucket.taken(now))
 
     def failed(self, now: float) -> None:
         """Something here has failed, which gets a moment to recover."""
@@ -45,7 +46,7 @@ class Pace:
 
     def gathered(self, lane: Lane, now: float) -> bool:
         """Whether a batch is as large as it may be, or has been waited for as long as that takes."""
-        plan = self._line.plan
+        plan = self._state.plan
         if not plan.gather or lane.unsent >= plan.most:
             self._gathering = None
             return True
@@ -57,7 +58,7 @@ class Pace:
         return True
 
     def wait(self, until: float | None) -> bool:
-        """Whether there is something to wait for; the line's `pump` runs at the earliest of the times given."""
+        """Whether there is something to wait for; `wake` runs at the earliest of the times given."""
         if until is None:
             return False
         if until == float("inf"):
@@ -65,7 +66,7 @@ class Pace:
         if self._timer is None or self._timer.done() or until < self._at:
             self.end()
             self._at = until
-            self._timer = self._line.hub.start(self._after(until))
+            self._timer = self._hub.start(self._after(until))
         return True
 
     def end(self) -> None:
@@ -74,16 +75,16 @@ class Pace:
             self._timer.cancel()
 
     async def _after(self, until: float) -> None:
-        time = self._line.hub.ports.time
+        time = self._hub.ports.time
         while (left := until - time.now()) > 0:
             await time.sleep(left)
         self._timer = None
-        self._line.pump()
+        self._wake()
 
     def _bucket(self, now: float) -> Bucket | None:
         """What limits the rate of requests, with the level that it was left at."""
-        facts, consents = self._line.facts, self._line.consents
-        if consents.unlimited:
+        facts = self._state.facts
+        if self._state.is_unlimited:
             return None
         rate, most = (facts.rate, None) if facts.consent == "validated" else UNVALIDATED
         return Bucket(*facts.bucket).like(rate, now, most) if facts.bucket else Bucket.of(rate, now, most)

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from typing import Final, NamedTuple
 
 from domain.subscriptions.matching import Matching
-from projections.subscriptions.attempt import LIVE, REPLAY
+from projections.subscriptions.delivery_state import LIVE, REPLAY
 from projections.subscriptions.lane import Lane, Tail
 from projections.subscriptions.line import Line
 from projections.subscriptions.match import CHUNK, Told
@@ -51,7 +51,7 @@ class Readings:
 
     def put(self, line: Line) -> None:
         """Reads for a line from now on, under the settings that it has now."""
-        self._index.put(line.id, line.plan.wants.interest)
+        self._index.put(line.id, line.state.plan.wants.interest)
         self.hungry(line)
 
     def remove(self, line: Line) -> None:
@@ -65,8 +65,8 @@ class Readings:
         """Sees where a line is: it may have been set back, or has room again."""
         self._live.pop(line.id, None)
         for number in (LIVE, REPLAY):
-            if number in line.lanes:
-                line.lanes[number].part()
+            if number in line.state.lanes:
+                line.state.lanes[number].part()
                 self._behind[line.id, number] = line
 
     async def turn(self, head: int) -> bool:
@@ -88,9 +88,9 @@ class Readings:
         """The lanes to be read for now. Those that have caught up join the others; the rest says when it is hungry."""
         at = position_of(self._tail.sequence + 1) - 1
         for key, line in list(self._behind.items()):
-            lane = line.lanes.get(key[1])
+            lane = line.state.lanes.get(key[1])
             after = position_of(lane.read + 1) - 1 if lane is not None else 0
-            if lane is None or line.stopped or not lane.has_room():
+            if lane is None or line.state.stopped or not lane.has_room():
                 del self._behind[key]
             elif after < (at if lane.end is None else min(at, lane.end)):
                 yield _Behind(line, key[1], lane, after)
@@ -113,7 +113,7 @@ class Readings:
                     line = self._live.get(id)
                     if line is None or not line.wants(LIVE, told):
                         continue
-                    if line.stopped or not line.offer(LIVE, told):
+                    if line.state.stopped or not line.state.offer(LIVE, told):
                         self.hungry(line)
                     pumped[line] = None
             for line in pumped:
@@ -155,7 +155,7 @@ class Readings:
             return True
         if told.sequence <= each.lane.read or not each.line.wants(each.number, told):
             return True
-        has_room = each.line.offer(each.number, told)
+        has_room = each.line.state.offer(each.number, told)
         reads[key] = told.sequence
         return has_room
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from projections.subscriptions.contract import Outcome, Result
 
@@ -77,8 +77,3 @@ def _again(attempts: int, first: float, retries: Retries, now: float, chance: fl
     if now >= end:
         return Verdict(Next.DEAD, reason="maxage")
     return Verdict(Next.AGAIN, min(now + retries.delay(attempts, chance), end))
-
-
-#: Dead letters in a row, and seconds without any success, after which a subscription is suspended (SUB-822).
-MOST_DEAD: Final = 50
-FAILING: Final = 72 * 3600.0

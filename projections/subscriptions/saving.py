@@ -26,7 +26,7 @@ class Progress(NamedTuple):
     @classmethod
     def of(cls, line: Line) -> Progress:
         """A line's. Raises: RuntimeError in another thread, where the line is just changing."""
-        return cls(line.cursor, line.pending)
+        return cls(line.state.cursor, line.state.pending)
 
 
 class Saving:
@@ -83,7 +83,7 @@ class Saving:
         async with self._turn:
             dirty, gone = list(self._dirty), set(self._gone)
             self._dirty.clear()
-            pages = [line.kept.page() for line in dirty if self._lines.get(line.id) is line]
+            pages = [line.page() for line in dirty if self._lines.get(line.id) is line]
             progress = {page.id: Progress.of(self._lines[page.id]) for page in pages}
             if not pages and not gone:
                 return
@@ -97,7 +97,7 @@ class Saving:
             for page in pages:
                 line = self._lines.get(page.id)
                 if line is not None and page.id in held:
-                    line.kept.written(page)
+                    line.mark_written(page)
                     self._written[page.id] = progress[page.id]
 
     def _saved(self, process: str, pages: Sequence[state.Page], gone: set[str]) -> set[str]:

@@ -7,8 +7,9 @@ from contextlib import closing
 import pytest
 
 from commands.address import UNCONFIGURED
-from commands.handle import Waiting, handle
+from commands.handle import handle
 from commands.log import Store
+from commands.waiting import Waiting
 from domain.commands import CreateRegistry
 from projections.entities.apply import Entities
 from projections.entities.rebuild import rebuild

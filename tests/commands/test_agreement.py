@@ -8,9 +8,10 @@ import pytest
 from sqlalchemy import select
 
 from commands import tables
-from commands.handle import Waiting, handle
+from commands.handle import handle
 from commands.log import Store
 from commands.verify import verify, verify_rows
+from commands.waiting import Waiting
 from domain.commands import DeleteEntities, Method, Restore, WriteTree
 from projections.entities.apply import Entities
 from projections.entities.rebuild import Diverged, rebuild

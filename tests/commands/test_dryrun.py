@@ -11,9 +11,10 @@ import pytest
 from sqlalchemy import MetaData
 
 from commands.correlation import given
-from commands.handle import Road, Waiting, handle
+from commands.handle import Road, handle
 from commands.log import Recorded, Store
 from commands.verify import verify, verify_rows
+from commands.waiting import Waiting
 from domain.commands import Command, CreateRegistry, DeleteEntities, Method, ReplaceModel, Restore, WriteTree
 from domain.problems import Problem
 from projections.entities.apply import Entities

@@ -9,9 +9,10 @@ from threading import Event, Thread
 import pytest
 from sqlalchemy import Connection, text
 
-from commands.handle import Road, Waiting, handle
+from commands.handle import Road, handle
 from commands.log import Recorded, Store, Writing
 from commands.verify import verify
+from commands.waiting import Waiting
 from domain.commands import Command
 from domain.events import EntityEvent
 from domain.problems import ServerBusy

@@ -10,9 +10,10 @@ import pytest
 from eventsourcing.persistence import IntegrityError
 from sqlalchemy import text
 
-from commands.handle import Waiting, handle
+from commands.handle import handle
 from commands.log import Recorded, Store
 from commands.verify import verify
+from commands.waiting import Waiting
 from domain.commands import Command
 from domain.world import Context
 from tests.commands.facts import Refused, decide, delete, refuse, write

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from commands.handle import Waiting, handle
+from commands.handle import handle
 from commands.log import Recorded, Store, Writing
+from commands.waiting import Waiting
 from domain.commands import Command, CreateRegistry, ReplaceModel
 from domain.decide import decide
 from tests.commands.facts import Refused

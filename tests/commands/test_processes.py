@@ -8,9 +8,10 @@ from pathlib import Path
 
 from sqlalchemy import text
 
-from commands.handle import Waiting, handle
+from commands.handle import handle
 from commands.log import Recorded, Store
 from commands.verify import verify
+from commands.waiting import Waiting
 from tests.commands.facts import decide, write
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from commands.handle import Waiting, handle
+from commands.handle import handle
 from commands.log import Store
 from commands.proof import START, Chain, Interaction, LogRow, caller_hash, entity_hash, image_in
 from commands.verify import verify
+from commands.waiting import Waiting
 from domain.commands import DeleteEntities
 from domain.jsontext import dumps
 from projections.entities.apply import Entities

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from eventsourcing.persistence import ProgrammingError
 
-from commands.handle import Waiting, handle
+from commands.handle import handle
 from commands.log import Store
+from commands.waiting import Waiting
 from domain.events import EntityUpdated
 from tests.commands.facts import decide, write
 

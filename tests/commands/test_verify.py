@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import Connection, text
 
-from commands.handle import Waiting, handle
+from commands.handle import handle
 from commands.log import Store
 from commands.verify import verify, verify_rows
+from commands.waiting import Waiting
 from domain.events import EntityDeleted, EntityEvent
 from projections.entities.rows import row
 from tests.commands.facts import decide, delete, write

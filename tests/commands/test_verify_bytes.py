@@ -15,9 +15,10 @@ from sqlalchemy import Column, LargeBinary, Table, Text, cast, select
 from sqlalchemy.exc import IntegrityError
 
 from commands import tables
-from commands.handle import Waiting, handle
+from commands.handle import handle
 from commands.log import Store
 from commands.verify import verify
+from commands.waiting import Waiting
 from domain.commands import Command
 from tests.commands.facts import decide, delete, write
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from commands.handle import Waiting, handle
+from commands.handle import handle
 from commands.log import Recorded, Store
+from commands.waiting import Waiting
 from domain.commands import Command, CreateRegistry, DeleteEntities, Method, ReplaceModel, WriteTree
 from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY
 from projections.compat import Published, Shown

@@ -17,9 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from commands.handle import Waiting, handle
+from commands.handle import handle
 from commands.log import Recorded, Store
 from commands.verify import verify, verify_rows
+from commands.waiting import Waiting
 from domain import xid as xids
 from domain.commands import Command, CreateRegistry, DeleteEntities, Method, ReplaceModel, Restore, WriteTree
 from domain.compat.family import family_of, number_of

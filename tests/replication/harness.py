@@ -25,10 +25,11 @@ from sqlalchemy import create_engine, select
 from api.app import create_app
 from api.settings import Settings
 from commands import tables
-from commands.handle import Waiting, handle
+from commands.handle import handle
 from commands.log import Recorded, Store
 from commands.mapper import EventMapper
 from commands.proof import Interaction, LogRow
+from commands.waiting import Waiting
 from domain import xid as xids
 from domain.commands import Command
 from domain.events import EntityEvent

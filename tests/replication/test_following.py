@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from commands.handle import Outcome, Waiting, handle
+from commands.handle import Outcome, handle
 from commands.log import Recorded
 from commands.verify import verify, verify_rows
+from commands.waiting import Waiting
 from domain.commands import Command, ControlLink, DeleteLink, Follow, Method, WriteLink, WriteTree
 from domain.links.foreign import Foreign
 from domain.links.properties import wanted

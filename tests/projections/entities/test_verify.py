@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import Column, Table, select
 
-from commands.handle import Waiting, handle
+from commands.handle import handle
 from commands.log import Store
+from commands.waiting import Waiting
 from domain.commands import DeleteEntities, Restore
 from projections.entities.apply import Entities
 from projections.entities.rebuild import rebuild

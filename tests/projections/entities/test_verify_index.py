@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import text
 
-from commands.handle import Waiting, handle
+from commands.handle import handle
 from commands.log import Store
+from commands.waiting import Waiting
 from projections.entities.apply import Entities
 from projections.entities.rebuild import rebuild
 from projections.entities.verify import verify_times

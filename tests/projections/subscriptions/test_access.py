@@ -329,11 +329,11 @@ def test_a_callback_that_comes_while_others_are_written(sqlite_url: str) -> None
         rig.subscribe()
         async with rig.delivering() as deliverer:
             line = await until(lambda: deliverer.lines.get("s"))
-            line.consents.callbacks.append(("first", 1.0))
-            page = line.kept.page()
-            line.consents.callbacks.append(("second", 1.0))
-            line.kept.written(page)
-            assert (page.callbacks, line.consents.callbacks) == ((("first", 1.0),), [("second", 1.0)])
+            line.state.callbacks.append(("first", 1.0))
+            page = line.page()
+            line.state.callbacks.append(("second", 1.0))
+            line.mark_written(page)
+            assert (page.callbacks, line.state.callbacks) == ((("first", 1.0),), [("second", 1.0)])
 
     run(deliver)
     rig.close()

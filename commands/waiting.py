@@ -1,0 +1,45 @@
+"""A command that waits to be decided, with what its caller wants to know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from commands.log import Recorded, Writing
+from domain.checks import Verdicts
+from domain.commands import Command
+from domain.roles import ANONYMOUS, Caller, Role
+
+#: Builds the response to the caller, inside the savepoint: when it fails, the command is undone (ENT-4).
+Answer = Callable[[Writing, Recorded], Any]
+#: Refuses a command that its caller wants carried out in some state of the registry only, by raising.
+Condition = Callable[[Writing], None]
+#: Makes a command anew.
+Again = Callable[[], Command]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A command, who asks and on which condition, and where the outcome goes.
+
+    caller: a mere name is a writer's. dryrun: the outcome is wanted, and nothing of it is to stay (FLAG-83).
+    again: makes the command anew, for when it has to be decided again: deciding takes trees apart. verdicts: answers
+    to its questions about documents; None: not looked at yet. turns: how often it was decided.
+    """
+
+    command: Command
+    caller: Caller | str = ANONYMOUS
+    answer: Answer | None = None
+    condition: Condition | None = None
+    dryrun: bool = False
+    again: Again | None = None
+    verdicts: Verdicts | None = None
+    turns: int = 0
+    future: Future[Recorded] = field(default_factory=Future)
+
+    @property
+    def who(self) -> Caller:
+        """The caller with roles."""
+        return Caller(self.caller, Role.WRITER) if isinstance(self.caller, str) else self.caller

@@ -1,0 +1,138 @@
+"""Decisions about deliveries: from what is known and what happened to what is known then, without any I/O."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from domain.subscriptions.subscription import Subscription
+from projections.subscriptions.contract import Outcome, Result
+from projections.subscriptions.control_actions import Effect, apply_change
+from projections.subscriptions.delivery_state import LETTERS, LIVE, REPLAY, DeliveryState
+from projections.subscriptions.facts import Facts
+from projections.subscriptions.known import Change
+from projections.subscriptions.ports import Policy
+from projections.subscriptions.sequence import sequence, text
+from projections.subscriptions.sink_status import FAILING, MOST_DEAD, REFUSALS, note_consent, note_dead_letter
+from projections.subscriptions.sink_status import note_outcome as note
+
+NOW = 1_800_000_000.0
+UNTIL = datetime.fromtimestamp(NOW + 60, UTC)
+
+
+def subscription(**more: Any) -> Subscription:
+    attributes = {"sink": "http://sink.example/", "protocol": "HTTP", "protocolsettings": {}, "config": {}}
+    facts = {"id": "s", "owner": "o", "position": 1, "since": 1, "starts": 1, "epoch": 1, "paused": False}
+    return Subscription(**{**facts, "attributes": attributes, **more})
+
+
+def state(policy: Policy = "off", **facts: Any) -> DeliveryState:
+    found = DeliveryState(subscription(), (), None, policy)
+    apply_change(found, Change("s", 1, 1, subscription()))
+    for name, value in facts.items():
+        setattr(found.facts, name, value)
+    return found
+
+
+def action(name: str, **more: Any) -> Change:
+    return Change("s", 2, 9, subscription(position=9, action={"name": name, **more}))
+
+
+#: Rule, facts before, outcome, and facts that differ then (8.3; SUB-815, 821, 822).
+OUTCOMES = [
+    ("success ends what failed", {"failing": 1.0, "dead": 3}, Outcome(Result.DELIVERED), {"failing": 0.0, "dead": 0}),
+    ("success ends a refusal", {"state": "unauthorized"}, Outcome(Result.DELIVERED), {"state": ""}),
+    ("success ends no suspension", {"state": "suspended"}, Outcome(Result.DELIVERED), {}),
+    ("failing since", {}, Outcome(Result.RETRY), {"failing": NOW}),
+    ("a sink says when", {}, Outcome(Result.RETRY, until=UNTIL), {"failing": NOW, "hold": NOW + 60}),
+    ("gone", {}, Outcome(Result.GONE), {"failing": NOW, "state": "gone"}),
+    ("unauthorized", {}, Outcome(Result.UNAUTHORIZED), {"failing": NOW, "state": "unauthorized"}),
+    ("still gone", {"state": "gone"}, Outcome(Result.UNAUTHORIZED), {"failing": NOW}),
+    ("72 hours", {"failing": NOW - FAILING}, Outcome(Result.RETRY), {"state": "suspended"}),
+    ("not yet 72 hours", {"failing": NOW - FAILING + 1}, Outcome(Result.RETRY), {}),
+]
+
+
+@pytest.mark.parametrize(("before", "outcome", "differs"), [row[1:] for row in OUTCOMES], ids=[r[0] for r in OUTCOMES])
+def test_an_outcome_says_how_a_sink_is(before: dict[str, Any], outcome: Outcome, differs: dict[str, Any]) -> None:
+    facts = Facts(**before)
+    note(facts, outcome, "words", NOW)
+    noted = {"lastsuccess": NOW} if outcome.result is Result.DELIVERED else {"lasterror": error(outcome)}
+    assert facts == Facts(**{**before, **noted, **differs})
+
+
+def error(outcome: Outcome) -> dict[str, Any]:
+    return {"time": NOW, "code": outcome.code, "message": "words"}
+
+
+def test_many_dead_letters_in_a_row_suspend() -> None:
+    # SUB-822: fifty in a row
+    facts = Facts()
+    for _ in range(MOST_DEAD - 1):
+        note_dead_letter(facts)
+    assert facts.state == ""
+    note_dead_letter(facts)
+    assert facts.state == "suspended"
+
+
+def test_consent_is_withdrawn_by_several_refusals_only() -> None:
+    # SUB-712: one that has consented keeps its deliveries until it has refused three times
+    facts = Facts()
+    assert note_consent(facts, True, 60) and (facts.consent, facts.rate) == ("validated", 60)
+    assert [note_consent(facts, False, None) for _ in range(REFUSALS)] == [False, False, True]
+    assert (facts.consent, facts.rate) == ("unvalidated", 0)
+    assert note_consent(facts, True, None) and facts.refusals == 0
+
+
+def test_a_change_is_applied_once() -> None:
+    # SUB-804: an event of the stream that was applied before changes nothing
+    found = state()
+    assert apply_change(found, Change("s", 1, 1, subscription(paused=True))) is None
+    assert found.stopped == ""
+    assert apply_change(found, Change("s", 2, 5, subscription(paused=True))) == Effect.NONE
+    assert (found.stopped, found.position) == ("paused", 5)
+
+
+def test_an_update_resumes_and_reads_again() -> None:
+    # SUB-822: an update by the owner lifts a suspension; another sink is not bound by what the old one said
+    found = state(state="suspended", dead=7, failing=1.0, hold=NOW)
+    elsewhere = {**found.subscription.attributes, "sink": "http://other.example/"}
+    effect = apply_change(found, Change("s", 2, 9, subscription(epoch=2, attributes=elsewhere)))
+    assert effect == Effect.REOPEN_SINK | Effect.READ_LOG
+    facts = found.facts
+    assert (facts.state, facts.dead, facts.failing, facts.hold, facts.epoch) == ("", 0, 0.0, 0.0, 2)
+
+
+def test_actions() -> None:
+    # SUB-833: resume, verify, replay, redeliver and discard
+    found = state(state="gone", hold=NOW)
+    assert apply_change(found, action("resume")) == Effect.NONE
+    assert (found.facts.state, found.facts.hold) == ("", 0.0)
+    assert apply_change(state(), action("verify")) == Effect.ASK_CONSENT
+    found = state()
+    assert apply_change(found, action("replay", **{"from": 3})) == Effect.READ_LOG
+    assert found.facts.replay == {"from": 3, "to": 9, "parallel": False}
+    assert (found.lanes[REPLAY].cursor, found.lanes[REPLAY].end, found.is_parallel) == (2, 9, False)
+    found = state()
+    assert apply_change(found, action("redeliver", sequence=text(sequence(7, 0)))) == Effect.NONE
+    assert len(found.lanes[LETTERS]) == found.pending == 1 and len(found.lanes[LIVE]) == 0
+
+
+@pytest.mark.parametrize(
+    ("policy", "consent", "asks", "awaits"),
+    [
+        ("off", "", False, False),
+        ("optional", "", True, True),
+        ("optional", "unvalidated", True, False),
+        ("required", "unvalidated", True, True),
+        ("required", "validated", True, False),
+    ],
+)
+def test_consent_holds_deliveries_back(policy: Policy, consent: str, asks: bool, awaits: bool) -> None:
+    # SUB-711 to 714: whether a sink is asked, and whether deliveries wait for its answer
+    found = state(policy, consent=consent)
+    assert (found.asks_consent, found.awaits_consent) == (asks, awaits)
+    assert found.stopped == ("pendingvalidation" if awaits else "")
+    assert found.origin("https://us.example") == ("https://us.example" if consent == "validated" else "")
