@@ -14,7 +14,7 @@ Headers = list[tuple[bytes, bytes]]
 NO_HEADERS: Final[Headers] = []
 
 #: Statuses whose answers have no body, and so no length.
-BODILESS: Final = (204, 304)
+BODYLESS_STATUSES: Final = (204, 304)
 JSON: Final = (b"content-type", b"application/json; charset=utf-8")
 
 
@@ -26,7 +26,7 @@ class Compressor(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """A response: headers by lower-case name, and a body that is either all here or still coming in.
 
     compressor: for a body that is coming in and is to be compressed as it is sent. ahead: what comes before `body`, in
@@ -42,7 +42,7 @@ class Answer:
     as_stored: bool = False
 
 
-async def gathered(answer: Answer) -> Answer:
+async def buffer_short_body(answer: Response) -> Response:
     """The same answer, whole where its body comes in one piece: a short one then has a length and costs no stream.
 
     One that begins with what is here already is left alone, as what follows may be long in coming.
@@ -54,12 +54,12 @@ async def gathered(answer: Answer) -> Answer:
     first = await anext(answer.body, b"")
     second = await anext(answer.body, None)
     if second is None:
-        return Answer(answer.status, answer.headers, first)
-    return Answer(answer.status, answer.headers, answer.body, ahead=(first, second))
+        return Response(answer.status, answer.headers, first)
+    return Response(answer.status, answer.headers, answer.body, ahead=(first, second))
 
 
-async def send_answer(
-    answer: Answer, receive: Receive, send: Send, head: bool = False, also: Headers = NO_HEADERS
+async def send_response(
+    answer: Response, receive: Receive, send: Send, head: bool = False, also: Headers = NO_HEADERS
 ) -> None:
     """Sends an answer; to a HEAD request (`head`) all but the body. One whose client has gone is not finished.
 
@@ -74,9 +74,11 @@ async def send_answer(
             await send(_part(answer.compressor.flush() if answer.compressor and not head else b"", more=False))
 
 
-async def _send_whole(answer: Answer, body: bytes, send: Send, head: bool, also: Headers) -> None:
+async def _send_whole(answer: Response, body: bytes, send: Send, head: bool, also: Headers) -> None:
     length = (
-        [] if answer.status in BODILESS else [(b"content-length", b"%d" % (sum(map(len, answer.ahead)) + len(body)))]
+        []
+        if answer.status in BODYLESS_STATUSES
+        else [(b"content-length", b"%d" % (sum(map(len, answer.ahead)) + len(body)))]
     )
     await send(_start(answer.status, answer.headers + length + also))
     for part in () if head else answer.ahead:
@@ -84,7 +86,7 @@ async def _send_whole(answer: Answer, body: bytes, send: Send, head: bool, also:
     await send(_part(b"" if head else body, more=False))
 
 
-async def _send_chunks(answer: Answer, chunks: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> bool:
+async def _send_chunks(answer: Response, chunks: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> bool:
     """Sends a body as it comes in. False where the client went away meanwhile."""
     client = _Client(receive)
     try:

@@ -10,70 +10,85 @@ from typing import Final
 
 from starlette.applications import Starlette
 
-from api.callers import Everybody, Gate, Tokens, fixed_tokens
-from api.compat.description import DESCRIPTIONS, Descriptions
-from api.compat.mounts import Mounts
+from api.callers import Authenticator, FixedCallerAuthenticator, TokenVerifier, parse_fixed_tokens
+from api.compat.description import COMPAT_OPENAPI, CompatOpenapiRoutes
+from api.compat.mounts import CompatAliases
 from api.cors import Cors
 from api.feeds.delivery import Feeds
-from api.feeds.following import Following
-from api.front import Front, Manners, Place
-from api.hosts import Hosts
-from api.jwt import Claims, IssuedTokens, Keys
-from api.jwt_keys import is_url
-from api.links.canonical import Copies
-from api.links.metrics import follow as measure_links
-from api.links.parts import Parts as LinkParts
-from api.links.wiring import Idle, Running, tools_of
-from api.links.wiring import service_of as replication_of
-from api.metrics import Metrics
-from api.observers import Observers
-from api.proxies import Proxies
+from api.feeds.following import LogHeadWatcher
+from api.front import Dispatcher, Mount, ServerConfig
+from api.hosts import AllowedHosts
+from api.jwt import JwtVerifier
+from api.jwt_claims import ClaimSettings
+from api.jwt_keys import IssuerKeys, is_url
+from api.links.canonical import CanonicalLinks
+from api.links.metrics import add_link_metrics as measure_links
+from api.links.parts import LinkApiContext as LinkParts
+from api.links.wiring import ActiveReplication, PassiveReplication, build_link_context
+from api.links.wiring import build_link_service as replication_of
+from api.metrics import ServerMetrics
+from api.observers import CommitListeners
+from api.proxies import TrustedProxies
 from api.routes import discovery
-from api.routes.check import CHECK, Check
-from api.routes.compat import COMPAT, Compat
-from api.routes.diff import DIFF, Diff
-from api.routes.docs import DOCS, OPENAPI, Described
-from api.routes.documents import DOCUMENTS, Documents
-from api.routes.events import EVENTS, EventFeed
-from api.routes.findings import FINDINGS, Findings
-from api.routes.hash import HASH, Hash
-from api.routes.health import LIVEZ, READYZ, Health
-from api.routes.history import HISTORY, History
-from api.routes.imports import IMPORT, Imports
-from api.routes.interactions import INTERACTIONS, Interactions
-from api.routes.links import LINKS, Links
-from api.routes.log import LOG, LogFeed
-from api.routes.match import MATCH, Matching
-from api.routes.metrics import METRICS, Measured
-from api.routes.previews import PREVIEWS, Previews
-from api.routes.resolved import RESOLVED, Resolved
-from api.routes.restore import RESTORE, Restore
-from api.routes.shortself import Shortened
-from api.routes.subscriptions import SUBSCRIPTIONS, Subscriptions
-from api.routes.xregistry import XRegistry
+from api.routes.check import CHECK, CheckRoutes
+from api.routes.compat import COMPAT, CompatRoutes
+from api.routes.diff import DIFF, DiffRoutes
+from api.routes.docs import DOCS, OPENAPI, OpenapiRoutes
+from api.routes.documents import DOCUMENTS, DocumentsRoutes
+from api.routes.events import EVENTS, EventFeedRoutes
+from api.routes.findings import FINDINGS, FindingsRoutes
+from api.routes.hash import HASH, HashRoutes
+from api.routes.health import LIVEZ, READYZ, HealthRoutes
+from api.routes.history import HISTORY, HistoryRoutes
+from api.routes.imports import IMPORT, ImportRoutes
+from api.routes.interactions import INTERACTIONS, InteractionsRoutes
+from api.routes.links import LINKS, LinksRoutes
+from api.routes.log import LOG, LogFeedRoutes
+from api.routes.match import MATCH, MatchRoutes
+from api.routes.metrics import METRICS, MetricsRoutes
+from api.routes.previews import PREVIEWS, PreviewRoutes
+from api.routes.resolved import RESOLVED, ResolvedMessagesRoutes
+from api.routes.restore import RESTORE, RestoreRoutes
+from api.routes.shortself import ShortselfRoutes
+from api.routes.subscriptions import SUBSCRIPTIONS, SubscriptionsRoutes
+from api.routes.xregistry import XRegistryRoutes
 from api.settings import Settings
-from api.shortself import SHORT
-from api.subscriptions.advertising import advertise
-from api.subscriptions.delivering import service_of
+from api.shortself import SHORTSELF_PATH
+from api.subscriptions.advertising import write_endpoint
+from api.subscriptions.delivering import build_delivery_service
 from api.subscriptions.ports import Deliveries
-from api.subscriptions.wiring import families_of, guard_to, parts_of
+from api.subscriptions.wiring import build_event_families, build_guard_for_url, build_subscription_context
 from api.wiring import Registry, open_registry
-from commands.address import UNCONFIGURED
+from commands.address import UNCONFIGURED_URL
 from commands.appending import NewSalt
 from commands.clock import Clock
 from commands.correlation import NewId
 from domain.roles import Caller
-from projections.families import Family
-from projections.replication.states import States
+from projections.families import EventFamily
+from projections.replication.states import LinkStates
 from projections.subscriptions.contract import Resolver
 
 _LOG: Final = logging.getLogger("annals")
 
 #: Names below `/-/` that are answered, and those of them that the root has as well while the model leaves them free.
-OWN: Final = frozenset(
-    (LIVEZ, READYZ, METRICS, OPENAPI, DOCS, SHORT, EVENTS, LOG, DOCUMENTS, HISTORY, INTERACTIONS, DIFF, RESTORE)
-) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, DESCRIPTIONS, HASH, LINKS}
-ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
+OWN_NAMES: Final = frozenset(
+    (
+        LIVEZ,
+        READYZ,
+        METRICS,
+        OPENAPI,
+        DOCS,
+        SHORTSELF_PATH,
+        EVENTS,
+        LOG,
+        DOCUMENTS,
+        HISTORY,
+        INTERACTIONS,
+        DIFF,
+        RESTORE,
+    )
+) | {RESOLVED, MATCH, CHECK, FINDINGS, PREVIEWS, COMPAT_OPENAPI, HASH, LINKS}
+ROOT_ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
 
 
 def create_app(
@@ -98,12 +113,12 @@ def create_app(
     address: where the server listens.
     Raises: ValueError for tokens that cannot be read.
     """
-    gate = Everybody(caller) if caller else Gate(*_tokens(settings))
-    metrics, following = Metrics(OWN), Following()
-    observers = Observers(metrics, following)
-    hosts = Hosts(None if caller else settings.own_hosts)
-    proxies, cors = Proxies(settings.trusted_proxies), Cors(settings.cors_origins)
-    manners = Manners(settings.public_url, proxies, gate, cors, metrics, hosts)
+    gate = FixedCallerAuthenticator(caller) if caller else Authenticator(*_tokens(settings))
+    metrics, following = ServerMetrics(OWN_NAMES), LogHeadWatcher()
+    observers = CommitListeners(metrics, following)
+    hosts = AllowedHosts(None if caller else settings.own_hosts)
+    proxies, cors = TrustedProxies(settings.trusted_proxies), Cors(settings.cors_origins)
+    manners = ServerConfig(settings.public_url, proxies, gate, cors, metrics, hosts)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -113,35 +128,37 @@ def create_app(
         app.state.stop_checking = registry.checker.stop
         feeds = Feeds(registry, following)
         metrics.follow(lambda: (registry.store.tip().position, registry.readers.quick().position()))
-        copies = Copies(registry.readers)
-        xregistry = XRegistry(registry, settings.max_body, settings.pagelimit, settings.max_inlined, copies)
-        found = Place(discovery.Discovery(settings.other_registries), open=True)
-        fixed = dict.fromkeys(discovery.PATHS, found)
-        service = service_of(settings, registry, metrics.registry, resolver) if delivers else None
+        copies = CanonicalLinks(registry.readers)
+        xregistry = XRegistryRoutes(registry, settings.max_body, settings.pagelimit, settings.max_inlined, copies)
+        found = Mount(discovery.DiscoveryRoutes(settings.other_registries), open=True)
+        fixed = dict.fromkeys(discovery.DISCOVERY_PATHS, found)
+        service = build_delivery_service(settings, registry, metrics.registry, resolver) if delivers else None
         known = service.deliveries if service else deliveries
-        parts = parts_of(settings, registry, resolver=resolver, deliveries=known)
+        parts = build_subscription_context(settings, registry, resolver=resolver, deliveries=known)
         if settings.subscriptions_endpoint:
-            advertise(registry, settings.subscriptions_endpoint, registry.store.public_url or UNCONFIGURED)
-        families = families_of(settings)
-        states = States(settings.database)
+            write_endpoint(registry, settings.subscriptions_endpoint, registry.store.public_url or UNCONFIGURED_URL)
+        families = build_event_families(settings)
+        states = LinkStates(settings.database)
         replicating = replication_of(settings, registry, states) if delivers else None
-        tools = tools_of(settings, registry, states)
-        replication = Running(states, tools, replicating) if replicating else Idle(states, tools)
+        tools = build_link_context(settings, registry, states)
+        replication = (
+            ActiveReplication(states, tools, replicating) if replicating else PassiveReplication(states, tools)
+        )
         measure_links(metrics.registry, registry.readers, replication)
         own = {
             **_own_places(registry, metrics),
             **_messages(registry, settings.max_body),
-            CHECK: Place(Check(registry, settings.max_body), documents=True),
+            CHECK: Mount(CheckRoutes(registry, settings.max_body), documents=True),
             **_history(registry, feeds, families),
-            LOG: Place(LogFeed(feeds, replication.upstream)),
-            LINKS: Place(Links(LinkParts(registry, replication, copies.changed), gate), open=True),
-            PREVIEWS: Place(Previews(parts, gate, families), open=True),
+            LOG: Mount(LogFeedRoutes(feeds, replication.upstream)),
+            LINKS: Mount(LinksRoutes(LinkParts(registry, replication, copies.changed), gate), open=True),
+            PREVIEWS: Mount(PreviewRoutes(parts, gate, families), open=True),
         }
         most = min(settings.compat_body, settings.max_body)
-        compat = Place(Compat(registry, most, settings.inbound), documents=True)
-        trees = {SUBSCRIPTIONS: Place(Subscriptions(parts)), COMPAT: compat}
-        mounts = Mounts(settings.compat_hosts, xregistry.is_free)
-        front = Front(xregistry, own, ALIASES, fixed, manners, trees, mounts.mounted, registry.store.damage)
+        compat = Mount(CompatRoutes(registry, most, settings.inbound), documents=True)
+        trees = {SUBSCRIPTIONS: Mount(SubscriptionsRoutes(parts)), COMPAT: compat}
+        mounts = CompatAliases(settings.compat_hosts, xregistry.is_free)
+        front = Dispatcher(xregistry, own, ROOT_ALIASES, fixed, manners, trees, mounts.mounted, registry.store.damage)
         app.router.default, app.state.refuse = front, front.refuse
         if service:
             observers.add(service)
@@ -167,50 +184,52 @@ def create_app(
     return app
 
 
-def _own_places(registry: Registry, metrics: Metrics) -> Mapping[str, Place]:
+def _own_places(registry: Registry, metrics: ServerMetrics) -> Mapping[str, Mount]:
     """What answers below `/-/` about the server and its documents."""
-    health, described = Health(registry), Described(registry)
+    health, described = HealthRoutes(registry), OpenapiRoutes(registry)
     return {
-        LIVEZ: Place(health, open=True, leaf=True, any_host=True),
-        READYZ: Place(health, open=True, leaf=True, any_host=True),
-        METRICS: Place(Measured(metrics), leaf=True),
-        OPENAPI: Place(described, leaf=True),
-        DOCS: Place(described, leaf=True),
-        DESCRIPTIONS: Place(Descriptions()),
-        SHORT: Place(Shortened(registry)),
+        LIVEZ: Mount(health, open=True, leaf=True, any_host=True),
+        READYZ: Mount(health, open=True, leaf=True, any_host=True),
+        METRICS: Mount(MetricsRoutes(metrics), leaf=True),
+        OPENAPI: Mount(described, leaf=True),
+        DOCS: Mount(described, leaf=True),
+        COMPAT_OPENAPI: Mount(CompatOpenapiRoutes()),
+        SHORTSELF_PATH: Mount(ShortselfRoutes(registry)),
     }
 
 
-def _history(registry: Registry, feeds: Feeds, families: Sequence[Family]) -> Mapping[str, Place]:
+def _history(registry: Registry, feeds: Feeds, families: Sequence[EventFamily]) -> Mapping[str, Mount]:
     """What answers below `/-/` about what has happened."""
     return {
-        EVENTS: Place(EventFeed(feeds, families)),
-        DOCUMENTS: Place(Documents(registry, feeds)),
-        HISTORY: Place(History(registry)),
-        INTERACTIONS: Place(Interactions(registry)),
-        DIFF: Place(Diff(registry)),
-        HASH: Place(Hash(registry)),
-        FINDINGS: Place(Findings(registry)),
-        RESTORE: Place(Restore(registry)),
+        EVENTS: Mount(EventFeedRoutes(feeds, families)),
+        DOCUMENTS: Mount(DocumentsRoutes(registry, feeds)),
+        HISTORY: Mount(HistoryRoutes(registry)),
+        INTERACTIONS: Mount(InteractionsRoutes(registry)),
+        DIFF: Mount(DiffRoutes(registry)),
+        HASH: Mount(HashRoutes(registry)),
+        FINDINGS: Mount(FindingsRoutes(registry)),
+        RESTORE: Mount(RestoreRoutes(registry)),
     }
 
 
-def _messages(registry: Registry, max_body: int) -> Mapping[str, Place]:
+def _messages(registry: Registry, max_body: int) -> Mapping[str, Mount]:
     """What answers below `/-/` about messages, and documents about them in other forms."""
     return {
-        RESOLVED: Place(Resolved(registry)),
-        MATCH: Place(Matching(registry, max_body)),
-        IMPORT: Place(Imports(registry, max_body)),
+        RESOLVED: Mount(ResolvedMessagesRoutes(registry)),
+        MATCH: Mount(MatchRoutes(registry, max_body)),
+        IMPORT: Mount(ImportRoutes(registry, max_body)),
     }
 
 
-def _tokens(settings: Settings) -> list[Tokens]:
+def _tokens(settings: Settings) -> list[TokenVerifier]:
     """The kinds of tokens that name callers; none where everybody is the same."""
-    found: list[Tokens] = [fixed_tokens(settings.tokens)] if settings.tokens else []
+    found: list[TokenVerifier] = [parse_fixed_tokens(settings.tokens)] if settings.tokens else []
     if settings.jwt_keys:
-        claims = Claims(settings.jwt_issuer, settings.jwt_audience, settings.jwt_role_claim, settings.jwt_groups_claim)
-        resolver = guard_to(settings.jwt_keys, settings) if is_url(settings.jwt_keys) else None
-        found.append(IssuedTokens(Keys(settings.jwt_keys, resolver), claims))
+        claims = ClaimSettings(
+            settings.jwt_issuer, settings.jwt_audience, settings.jwt_role_claim, settings.jwt_groups_claim
+        )
+        resolver = build_guard_for_url(settings.jwt_keys, settings) if is_url(settings.jwt_keys) else None
+        found.append(JwtVerifier(IssuerKeys(settings.jwt_keys, resolver), claims))
         for name in ("issuer", "audience"):
             if getattr(claims, name) is None:
                 _LOG.warning("ANNALS_JWT_%s is not set: JWTs for others with the same keys are accepted", name.upper())

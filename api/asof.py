@@ -14,24 +14,24 @@ from api.request import Request
 _REFERENCE: Final = str.maketrans({each: quote(each) for each in '<>" '})
 
 
-def parameter(asof: str | None) -> str:
+def asof_suffix(asof: str | None) -> str:
     """What a link of an answer about the past ends with: `?asof=...`, empty for the present."""
     # A plus sign that was not escaped came in as a space, of which only the one before the time of day may be meant.
     return "" if asof is None else f"?asof={quote(asof[:11] + asof[11:].replace(' ', '+'), safe=':')}"
 
 
-def linked(url: str, parameter: str) -> str:
+def with_asof(url: str, parameter: str) -> str:
     """A URL that leads into the same moment. parameter: see the function of that name."""
     return f"{url}&{parameter[1:]}" if parameter and "?" in url else url + parameter
 
 
-def original(request: Request) -> str:
+def url_without_asof(request: Request) -> str:
     """The URL that a request about the past would have for the present."""
     parts = (part for part in request.query.decode("latin-1").split("&") if part)
     query = "&".join(part for part in parts if unquote_plus(part.partition("=")[0]) != "asof")
-    return reference(f"{request.base}{request.raw or '/'}{'?' if query else ''}{query}")
+    return escape_link_url(f"{request.base}{request.raw or '/'}{'?' if query else ''}{query}")
 
 
-def reference(url: str) -> str:
+def escape_link_url(url: str) -> str:
     """A URL for a Link header, in which a client may have sent what ends it there as it is."""
     return url.translate(_REFERENCE)

@@ -18,25 +18,25 @@ from domain import xid as xids
 from domain.refusals import Unauthorized
 from domain.roles import ANONYMOUS, Caller, Role
 
-CHALLENGE: Final = (b"www-authenticate", b'Bearer realm="annals"')
-INVALID: Final = (b"www-authenticate", b'Bearer realm="annals", error="invalid_token"')
+BEARER_CHALLENGE: Final = (b"www-authenticate", b'Bearer realm="annals"')
+INVALID_TOKEN_CHALLENGE: Final = (b"www-authenticate", b'Bearer realm="annals", error="invalid_token"')
 
 _BEARER: Final = re.compile(r"bearer +([A-Za-z0-9._~+/=\-]+) *\Z", re.IGNORECASE)
 _HASHED: Final = re.compile(r"sha256:([0-9a-fA-F]{64})\Z")
 _GROUP: Final = re.compile(r"/[^/]+/[^/]+\Z")
 
 
-class Tokens(Protocol):
+class TokenVerifier(Protocol):
     """A kind of bearer tokens."""
 
     async def caller(self, token: str) -> Caller | None:
         """Who has a token, None where it is none of this kind. Raises: Unauthorized where it is, and is no good."""
 
 
-class Gate:
+class Authenticator:
     """Who may come in. kinds: none where everybody is the same anonymous writer."""
 
-    def __init__(self, *kinds: Tokens) -> None:
+    def __init__(self, *kinds: TokenVerifier) -> None:
         self._kinds = kinds
 
     async def caller(self, request: Request) -> Caller:
@@ -50,7 +50,7 @@ class Gate:
         raise Unauthorized(error_detail="this one is not known")
 
 
-class Everybody(Gate):
+class FixedCallerAuthenticator(Authenticator):
     """A gate for one caller that is known beforehand, such as the console command."""
 
     def __init__(self, caller: Caller) -> None:
@@ -61,7 +61,7 @@ class Everybody(Gate):
         return self._caller
 
 
-class FixedTokens:
+class FixedTokenVerifier:
     """The tokens of a setting, known by their SHA-256 only, so that looking one up tells nothing about others."""
 
     def __init__(self, callers: Mapping[str, Caller]) -> None:
@@ -75,19 +75,19 @@ class FixedTokens:
         return [caller for caller in self._callers.values() if caller.name == name]
 
 
-def fixed_tokens(setting: str) -> FixedTokens:
+def parse_fixed_tokens(setting: str) -> FixedTokenVerifier:
     """The tokens that a setting lists. setting: JSON text, or the path of a file with it.
 
     The JSON is an object: a token, or `sha256:` and its hash in hex, to `{"name", "role", "groups"}`, where `groups`
     has further roles by the xid of a Group. Raises: ValueError.
     """
-    entries = json.loads(jsonfiles.text(setting))
+    entries = json.loads(jsonfiles.load_json_text(setting))
     if not isinstance(entries, dict):
         raise ValueError("an object of tokens is needed")
-    return FixedTokens({_key(token): _caller(entry) for token, entry in entries.items()})
+    return FixedTokenVerifier({_key(token): _caller(entry) for token, entry in entries.items()})
 
 
-def roles_of_groups(value: Any) -> dict[str, Role]:
+def parse_group_roles(value: Any) -> dict[str, Role]:
     """Roles by the lower-cased xid of a Group. Raises: ValueError for what is no map of Groups to roles."""
     if not isinstance(value, dict) or not all(_GROUP.match(str(xid)) for xid in value):
         raise ValueError('"groups" has to be an object of Groups, such as {"/dirs/d1": "writer"}')
@@ -99,7 +99,7 @@ def _caller(entry: Any) -> Caller:
         raise ValueError('a token stands for an object with a "name", and perhaps a "role" and "groups"')
     role = entry.get("role")
     return Caller(
-        check_name(entry["name"]), Role(role) if role is not None else None, roles_of_groups(entry.get("groups", {}))
+        check_name(entry["name"]), Role(role) if role is not None else None, parse_group_roles(entry.get("groups", {}))
     )
 
 

@@ -9,18 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from api.feeds.asked import refused
-from api.paths import Target
+from api.feeds.asked import invalid_param
+from api.paths import RequestTarget
 from domain import xid as xids
-from domain.capabilities import INITIAL, Switched
-from domain.checks import Document, Question, Reading, Verdict, Verdicts
+from domain.capabilities import INITIAL, EnabledFormats
+from domain.checks import CheckResult, CheckResults, CompatibilityCheck, DocumentCheck, FormatCheck
 from domain.documents import digest
 from domain.jsontext import loads
 from domain.problems import NotFound
 from domain.rules import ancestry
-from domain.rules.ancestry import Line
+from domain.rules.ancestry import VersionLineage
 from domain.rules.formats import NO_RULE
-from domain.rules.violations import entry, place
+from domain.rules.violations import incompatibility_entry, spot_members
 from projections.entities.query import View
 from projections.entities.xref import xref_of
 
@@ -28,7 +28,7 @@ _TRANSITIVE: Final = "_transitive"
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredVersion:
     """A Version that is there: its id, its ancestor's, when it was made, and what is asked about its document.
 
     checked: whether its document was held against its format; otherwise nothing is compared with it.
@@ -37,35 +37,35 @@ class Stored:
     id: str
     ancestor: str
     createdat: str
-    document: Document
+    document: FormatCheck
     checked: bool
 
     @property
-    def line(self) -> Line:
+    def line(self) -> VersionLineage:
         """It as ancestry sees it."""
-        return Line(self.id, self.ancestor, self.createdat, self.createdat)
+        return VersionLineage(self.id, self.ancestor, self.createdat, self.createdat)
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidateVersion:
     """A document that might become a Version. rule: lower case; None: nothing is compared. against: nearest first.
 
     unruled: why the rule cannot be checked, if so; then nothing is compared either.
     """
 
     xid: str
-    document: Document
+    document: FormatCheck
     rule: str | None
-    against: Sequence[Stored] = ()
+    against: Sequence[StoredVersion] = ()
     unruled: str | None = None
 
-    def questions(self) -> Iterator[Question]:
+    def questions(self) -> Iterator[DocumentCheck]:
         """All that has to be known."""
         yield self.document
         for other in self._compared:
             yield from self._readings(other)
 
-    def told(self, verdicts: Verdicts) -> dict[str, Any]:
+    def told(self, verdicts: CheckResults) -> dict[str, Any]:
         """The answer: `valid` with `violations`, `compatible` with `incompatibilities`; null where nothing compares."""
         flaws = verdicts[self.document]
         found = [] if flaws else [one for other in self._compared for one in self._told(other, verdicts)]
@@ -74,7 +74,7 @@ class Candidate:
             "xid": self.xid,
             "format": self.document.format,
             "valid": not flaws,
-            "violations": [{"text": one.text, **place(one.reader)} for one in flaws],
+            "violations": [{"text": one.text, **spot_members(one.reader)} for one in flaws],
             "compatibility": self.rule,
             "against": [other.id for other in self.against],
             "compatible": not found if answered else None,
@@ -83,7 +83,7 @@ class Candidate:
         }
 
     @property
-    def _compared(self) -> Sequence[Stored]:
+    def _compared(self) -> Sequence[StoredVersion]:
         return self.against if self._unchecked is None else ()
 
     @property
@@ -93,26 +93,26 @@ class Candidate:
             return self.unruled
         return next((f'"{other.id}" was not validated' for other in self.against if not other.checked), None)
 
-    def _readings(self, other: Stored) -> Iterator[Reading]:
+    def _readings(self, other: StoredVersion) -> Iterator[CompatibilityCheck]:
         assert self.rule is not None
         if not self.rule.startswith("forward"):
-            yield Reading(self.document, other.document)
+            yield CompatibilityCheck(self.document, other.document)
         if not self.rule.startswith("backward"):
-            yield Reading(other.document, self.document, newer="writer")
+            yield CompatibilityCheck(other.document, self.document, newer="writer")
 
-    def _told(self, other: Stored, verdicts: Mapping[Question, Verdict]) -> Iterator[dict[str, Any]]:
+    def _told(self, other: StoredVersion, verdicts: Mapping[DocumentCheck, CheckResult]) -> Iterator[dict[str, Any]]:
         for reading in self._readings(other):
             for one in verdicts[reading]:
-                told = entry(one, "", other.id, backward=reading.newer == "reader")
+                told = incompatibility_entry(one, "", other.id, backward=reading.newer == "reader")
                 yield {
                     **told,
                     "version": {name: value for name, value in told["version"].items() if name != "versionid"},
                 }
 
 
-def candidate(
-    view: View, target: Target, content: bytes, format: str | None, rule: str | None, against: str | None
-) -> Candidate:
+def load_candidate(
+    view: View, target: RequestTarget, content: bytes, format: str | None, rule: str | None, against: str | None
+) -> CandidateVersion:
     """A document in the place of the next Version of a Resource, which need not be there yet when the format is given.
 
     format: of the document, else that of the default Version. rule: else `meta.compatibility`. against: `latest`, `all`
@@ -124,59 +124,59 @@ def candidate(
     if row is None and format is None:
         raise NotFound(target.xid, detail='a Resource that is not there yet needs the parameter "format"')
     switched = _switched(view)
-    document = Document(_checked(switched, format or shown.get("format")), digest(content))
+    document = FormatCheck(_checked(switched, format or shown.get("format")), digest(content))
     known = (rule or shown.get("meta", {}).get("compatibility") or "").lower() or None
     if known is not None and not switched.compares(document.format, known):
         if rule:
-            raise refused("compatibility", f'"{rule}" cannot be checked for "{document.format}"')
-        return Candidate(target.xid, document, known, unruled=NO_RULE)
+            raise invalid_param("compatibility", f'"{rule}" cannot be checked for "{document.format}"')
+        return CandidateVersion(target.xid, document, known, unruled=NO_RULE)
     if known is None or row is None:
-        return Candidate(target.xid, document, known)
+        return CandidateVersion(target.xid, document, known)
     whole = {"all": True, "latest": False}.get(against or "", known.endswith(_TRANSITIVE))
     chosen = None if against in (None, "", "all", "latest") else [one.strip() for one in str(against).split(",")]
     versions = _versions(view, row.xid, switched, f"{target.resource.singular}url" if target.resource else "")
-    others = _chosen(versions, chosen, target.xid) if chosen else _line(versions, whole=whole)
-    return Candidate(target.xid, document, known, others)
+    others = _chosen(versions, chosen, target.xid) if chosen else _lineage(versions, whole=whole)
+    return CandidateVersion(target.xid, document, known, others)
 
 
-def _switched(view: View) -> Switched:
+def _switched(view: View) -> EnabledFormats:
     row = view.entity(xids.CAPABILITIES)
-    return Switched(loads(row.attributes) if row else INITIAL)
+    return EnabledFormats(loads(row.attributes) if row else INITIAL)
 
 
-def _checked(switched: Switched, name: Any) -> str:
+def _checked(switched: EnabledFormats, name: Any) -> str:
     """The name of a format, in lower case, that is switched on. Raises: BadRequest."""
     if not isinstance(name, str):
-        raise refused("format", "it is needed")
+        raise invalid_param("format", "it is needed")
     if not switched.validates(name):
         can = ", ".join(switched.formats) or "nothing"
-        raise refused("format", f'"{name}" cannot be checked here; what can be: {can}')
+        raise invalid_param("format", f'"{name}" cannot be checked here; what can be: {can}')
     return name.lower()
 
 
-def _versions(view: View, resource: str, switched: Switched, url: str) -> dict[str, Stored]:
+def _versions(view: View, resource: str, switched: EnabledFormats, url: str) -> dict[str, StoredVersion]:
     """The Versions of a Resource by id in lower case. url: the attribute of those whose document is elsewhere."""
     found = {}
     for row in view.subtree(f"{resource}/versions"):
         shown = loads(row.attributes)
         name = str(shown.get("format", ""))
         checked = switched.validates(name) and url not in shown
-        document = Document(name.lower(), row.document)
-        found[row.id.lower()] = Stored(row.id, str(shown["ancestorid"]), row.createdat, document, checked)
+        document = FormatCheck(name.lower(), row.document)
+        found[row.id.lower()] = StoredVersion(row.id, str(shown["ancestorid"]), row.createdat, document, checked)
     return found
 
 
-def _chosen(versions: Mapping[str, Stored], ids: Sequence[str], xid: str) -> list[Stored]:
+def _chosen(versions: Mapping[str, StoredVersion], ids: Sequence[str], xid: str) -> list[StoredVersion]:
     for id in ids:
         if id.lower() not in versions:
             raise NotFound(f"{xid}/versions/{id}")
     return [versions[id.lower()] for id in ids]
 
 
-def _line(versions: Mapping[str, Stored], *, whole: bool) -> list[Stored]:
+def _lineage(versions: Mapping[str, StoredVersion], *, whole: bool) -> list[StoredVersion]:
     """The newest Version, which the next one would descend from, and with `whole` all that it descends from."""
     # In the computed modes Versions are one chain, at whose end the newest is; in `manual` mode this is the rule.
-    newest = ancestry.newest("manual", [one.line for one in versions.values()])
+    newest = ancestry.newest_version("manual", [one.line for one in versions.values()])
     line = [versions[newest.id.lower()]]
     while whole and line[-1].ancestor != line[-1].id:
         line.append(versions[line[-1].ancestor.lower()])

@@ -13,8 +13,8 @@ from api.console.config import config
 from api.console.export import export
 from api.console.importing import import_
 from api.console.log import log
-from api.console.outcome import EXITS, outcome
-from api.console.progress import ERRORS
+from api.console.outcome import EXIT_CODES_HELP, exit_outcome
+from api.console.progress import STDERR
 from api.console.publishing import publish
 from api.console.rebuild import rebuild
 from api.console.replicate import replicate
@@ -27,7 +27,7 @@ from api.console.subscriptions import subscriptions
 app = typer.Typer(
     help="A registry for schemas, messages and endpoints that remembers every change.\n\nStart with `annals serve`. "
     "Settings come from flags, from the environment (ANNALS_...) and from .env; `annals config` shows them.",
-    epilog=EXITS,
+    epilog=EXIT_CODES_HELP,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -50,14 +50,14 @@ def _root(
 
 
 for verb in (serve, export, rebuild, publish, config, cesql):
-    app.command(epilog=EXITS)(verb)
-app.command("import", epilog=EXITS)(import_)
-app.add_typer(log, name="log", epilog=EXITS)
-app.add_typer(subscriptions, name="subscriptions", epilog=EXITS)
-app.add_typer(replicate, name="replicate", epilog=EXITS)
-app.add_typer(segments, name="segments", epilog=EXITS)
-app.add_typer(spark, name="spark", epilog=EXITS)
-app.add_typer(secrets, name="secrets", epilog=EXITS)
+    app.command(epilog=EXIT_CODES_HELP)(verb)
+app.command("import", epilog=EXIT_CODES_HELP)(import_)
+app.add_typer(log, name="log", epilog=EXIT_CODES_HELP)
+app.add_typer(subscriptions, name="subscriptions", epilog=EXIT_CODES_HELP)
+app.add_typer(replicate, name="replicate", epilog=EXIT_CODES_HELP)
+app.add_typer(segments, name="segments", epilog=EXIT_CODES_HELP)
+app.add_typer(spark, name="spark", epilog=EXIT_CODES_HELP)
+app.add_typer(secrets, name="secrets", epilog=EXIT_CODES_HELP)
 
 
 def main() -> None:
@@ -65,11 +65,11 @@ def main() -> None:
     try:
         app(prog_name="annals")
     except Exception as error:
-        found = outcome(error)
+        found = exit_outcome(error)
         if found is None:
             raise
         code, line = found
-        ERRORS.print(f"annals: {line}", markup=False)
+        STDERR.print(f"annals: {line}", markup=False)
         sys.exit(code)
 
 

@@ -16,17 +16,17 @@ from hashlib import blake2s
 from importlib.metadata import version
 from typing import Final
 
-from api.answer import Answer, Headers
+from api.answer import Headers, Response
 from api.base36 import base36
 from api.compression import VARY
 from api.problem import root_link
 from api.request import Request
-from commands.log import Writing
+from commands.log import WriteTransaction
 from domain.refusals import PreconditionFailed
-from projections.entities.rows import Row
+from projections.entities.rows import EntityRow
 
 #: A cache may keep an answer, and has to ask each time whether it is still good.
-REVALIDATED: Final = (b"cache-control", b"no-cache")
+NO_CACHE: Final = (b"cache-control", b"no-cache")
 
 _TAG: Final = re.compile(r'(W/)?"([^"]*)"')
 _CODING: Final = re.compile(r"-(?:gzip|zstd)\Z")
@@ -37,7 +37,7 @@ _CONDITIONS: Final = frozenset((_IF_MATCH, _IF_NONE_MATCH))
 _PROGRAM: Final = version("annals")
 
 
-class Unchanged(Exception):
+class NotModified(Exception):
     """The client has what it asks for. tag: of that."""
 
     def __init__(self, tag: bytes) -> None:
@@ -45,7 +45,7 @@ class Unchanged(Exception):
         self.tag = tag
 
 
-def row_tag(row: Row, request: Request, positions: tuple[int, int]) -> bytes | None:
+def row_tag(row: EntityRow, request: Request, positions: tuple[int, int]) -> bytes | None:
     """The entity tag of an answer made of one row; None for a pointer, whose answer another entity has a part in.
 
     positions: of the model and of the capabilities that the answer is made under.
@@ -59,19 +59,19 @@ def log_tag(position: int, request: Request, positions: tuple[int, int]) -> byte
     return _tag(_at(position), request, positions)
 
 
-def check(request: Request, current: bytes | None) -> None:
+def check_conditions(request: Request, current: bytes | None) -> None:
     """Raises: Unchanged where the client has what a GET would answer, PreconditionFailed where it wants another one."""
-    if current is None or not conditional(request):
+    if current is None or not is_conditional(request):
         return
     wanted, known = request.header(_IF_MATCH), request.header(_IF_NONE_MATCH)
     text = current.decode().strip('"')
     if wanted is not None and not _meets(wanted, True, {_state(text)}):
         raise PreconditionFailed(name="If-Match", error_detail="the entity is in another state")
     if known is not None and (same := current if known.strip() == "*" else _listed(known, text)):
-        raise Unchanged(same)
+        raise NotModified(same)
 
 
-def tagged(answer: Answer, current: bytes | None) -> Answer:
+def add_entity_tag(answer: Response, current: bytes | None) -> Response:
     """An answer with its tag; a redirection has none."""
     if current is None or answer.status != 200:
         return answer
@@ -80,24 +80,24 @@ def tagged(answer: Answer, current: bytes | None) -> Answer:
 
 def tag_headers(current: bytes) -> Headers:
     """The headers that let an answer be kept and asked for again."""
-    return [(b"etag", current), REVALIDATED]
+    return [(b"etag", current), NO_CACHE]
 
 
-def not_modified(request: Request, unchanged: Unchanged) -> Answer:
+def not_modified_response(request: Request, unchanged: NotModified) -> Response:
     """The answer to a client that has everything. What it has may be in another coding than it would get now."""
-    return Answer(304, [root_link(request.base), *tag_headers(unchanged.tag), VARY])
+    return Response(304, [root_link(request.base), *tag_headers(unchanged.tag), VARY])
 
 
-def condition(request: Request, xid: str) -> Callable[[Writing], None] | None:
+def write_condition(request: Request, xid: str) -> Callable[[WriteTransaction], None] | None:
     """What has to hold, under the write lock, for a write to be carried out; None where any state will do.
 
     xid: of the entity that the request is about, a collection's owner. The condition raises: PreconditionFailed.
     """
-    if not conditional(request):
+    if not is_conditional(request):
         return None
     wanted, unwanted = request.header(_IF_MATCH), request.header(_IF_NONE_MATCH)
 
-    def holds(transaction: Writing) -> None:
+    def holds(transaction: WriteTransaction) -> None:
         entity = transaction.world.get(xid)
         now = {_at(transaction.tip.position)} | ({base36(entity.position)} if entity else set())
         if wanted is not None and not _meets(wanted, entity is not None, now):
@@ -108,7 +108,7 @@ def condition(request: Request, xid: str) -> Callable[[Writing], None] | None:
     return holds
 
 
-def conditional(request: Request) -> bool:
+def is_conditional(request: Request) -> bool:
     """Whether what a client knows decides about the answer."""
     return any(name in _CONDITIONS for name, _ in request.headers)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.problems import BadRequest, Problem
-from projections.entities.pages import Place
+from projections.entities.pages import PageKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Cursor:
 
     position: int
     count: int
-    after: Place | None = None
+    after: PageKey | None = None
     backwards: bool = False
     take: int | None = None
 
@@ -51,13 +51,13 @@ def parse_cursor(text: str, request: str, head: int) -> Cursor:
     return cursor
 
 
-def _place(value: Any) -> Place | None:
+def _place(value: Any) -> PageKey | None:
     if value is None:
         return None
     kind, number, text, key = value
     if kind not in (0, 1, 2) or not isinstance(text, str) or not isinstance(key, str):
         raise ValueError("it is no place")
-    return Place((kind, float(number), text), key)
+    return PageKey((kind, float(number), text), key)
 
 
 def _natural(value: Any) -> int:

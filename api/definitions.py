@@ -7,29 +7,29 @@ from functools import lru_cache
 from threading import Lock
 
 from api.capabilities import Capabilities
-from api.headers import HeaderTypes
+from api.headers import HeaderCodec
 from domain import xid as xids
 from domain.jsontext import loads
 from domain.model import Model, ResourceType, compile_model
 from projections.entities.query import View
-from projections.entities.rows import Row
+from projections.entities.rows import EntityRow
 
 
 @dataclass(frozen=True, slots=True)
-class Definitions:
+class RegistryDefinitions:
     """positions: of the last events of the model and of the capabilities."""
 
     positions: tuple[int, int]
     model: Model
     capabilities: Capabilities
-    headers: dict[str, HeaderTypes] = field(default_factory=dict)
+    headers: dict[str, HeaderCodec] = field(default_factory=dict)
 
-    def headers_of(self, type: ResourceType) -> HeaderTypes:
+    def headers_of(self, type: ResourceType) -> HeaderCodec:
         """How a Resource type's attributes travel in headers; made when first asked for."""
-        return self.headers.get(type.origin) or self.headers.setdefault(type.origin, HeaderTypes(type))
+        return self.headers.get(type.origin) or self.headers.setdefault(type.origin, HeaderCodec(type))
 
 
-class Latest:
+class DefinitionsCache:
     """The latest definitions that this process has read, perhaps outdated: several processes may share a store.
 
     Any thread may ask. What an older view holds is given to its asker, and not remembered.
@@ -39,7 +39,7 @@ class Latest:
         self.definitions = read_definitions(view)
         self._lock = Lock()
 
-    def current(self, view: View) -> Definitions:
+    def current(self, view: View) -> RegistryDefinitions:
         """Those in force in a view of committed state; remembered. One small query where nothing has changed."""
         found = self.within(view)
         if found is not self.definitions:
@@ -48,19 +48,21 @@ class Latest:
                     self.definitions = found
         return found
 
-    def within(self, view: View) -> Definitions:
+    def within(self, view: View) -> RegistryDefinitions:
         """Those in force in a view; not remembered, because a write that shows them may still be undone."""
         known = self.definitions
         return known if view.definitions() == known.positions else read_definitions(view)
 
 
-def read_definitions(view: View) -> Definitions:
+def read_definitions(view: View) -> RegistryDefinitions:
     """The definitions that a view holds."""
     positions = view.definitions()
-    return Definitions(positions, _model(view.entity(xids.MODEL)), _capabilities(view.entity(xids.CAPABILITIES)))
+    return RegistryDefinitions(
+        positions, _model(view.entity(xids.MODEL)), _capabilities(view.entity(xids.CAPABILITIES))
+    )
 
 
-def _model(row: Row | None) -> Model:
+def _model(row: EntityRow | None) -> Model:
     return compile_model({}) if row is None else _loaded(row.attributes, row.private)
 
 
@@ -72,5 +74,5 @@ def _loaded(attributes: str, private: str) -> Model:
     return Model.load(stored["modelsource"], stored["model"], loads(private).get("origins"))
 
 
-def _capabilities(row: Row | None) -> Capabilities:
+def _capabilities(row: EntityRow | None) -> Capabilities:
     return Capabilities() if row is None else Capabilities.of(loads(row.attributes))

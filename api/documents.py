@@ -9,12 +9,12 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Final
 
-from api.members import quoted
+from api.members import json_string
 from domain.jsontext import InvalidJson, loads
 from domain.model import ResourceType
 
 #: Gives the bytes of a document by its SHA-256.
-Documents = Callable[[str], bytes]
+ReadDocument = Callable[[str], bytes]
 
 
 def document_member(
@@ -42,7 +42,7 @@ def _json(content: bytes) -> str | None:
 
 def _string(content: bytes) -> str | None:
     try:
-        return quoted(content.decode())
+        return json_string(content.decode())
     except UnicodeDecodeError:
         return None
 

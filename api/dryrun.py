@@ -9,66 +9,66 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from api.answer import Answer, Headers
-from api.feeds.forms import FORMS_OF_LOG, Form, choose
-from api.feeds.rights import Sees, is_public, streams_of
-from api.feeds.sources import LogSource
+from api.answer import Headers, Response
+from api.feeds.forms import LOG_FORMATS, FeedFormat, negotiate_format
+from api.feeds.rights import VisibilityTest, is_public_stream, visible_streams
+from api.feeds.sources import LogFeedSource
 from api.problem import root_link
 from api.request import Request
-from commands.handle import Road
-from commands.log import Recorded, Writing
-from commands.waiting import Answer as Built
-from commands.waiting import Condition
+from commands.handle import CommandBus
+from commands.log import Recorded, WriteTransaction
+from commands.waiting import BuildAnswer as Built
+from commands.waiting import Precondition
 from domain.commands import Command
 from domain.roles import Caller
 from projections.entities.query import View
 
 #: How many things rules beyond the model find in what a request wrote.
-FINDINGS: Final = b"annals-findings"
+FINDINGS_HEADER: Final = b"annals-findings"
 
-_FORMS: Final = {name: form for name, form in FORMS_OF_LOG.items() if not form.endless}
+_FORMS: Final = {name: form for name, form in LOG_FORMATS.items() if not form.endless}
 
 
-async def tried(
+async def dry_run(
     request: Request,
-    road: Road,
+    road: CommandBus,
     command: Command,
-    condition: Condition | None,
+    condition: Precondition | None,
     shown: Built | None = None,
     *,
     own: bool = False,
-) -> Answer:
+) -> Response:
     """The events that a command would append, without a correlation id, because nothing is recorded.
 
     shown: builds the answer of the real write, which may refuse it as well (ENT-4). own: the command is about something
     of the caller's own, which it sees whatever else it may see. Raises: NotAcceptable, Problem.
     """
-    form = choose(request.header(b"accept"), _FORMS)
+    form = negotiate_format(request.header(b"accept"), _FORMS)
 
-    def lines(transaction: Writing, recorded: Recorded) -> bytes:
+    def lines(transaction: WriteTransaction, recorded: Recorded) -> bytes:
         if shown is not None:
             shown(transaction, recorded)
         return _lines(transaction, recorded, None if own else _seen_by(request.caller), form)
 
     recorded = await asyncio.wrap_future(road.submit(command, request.caller, lines, condition, dryrun=True))
-    return Answer(200, [form.content_type, root_link(request.base), *counted(recorded)], recorded.answer)
+    return Response(200, [form.content_type, root_link(request.base), *findings_headers(recorded)], recorded.answer)
 
 
-def counted(recorded: Recorded) -> Headers:
+def findings_headers(recorded: Recorded) -> Headers:
     """The header that says how many findings a write has, or would have; none where there is nothing to find."""
-    return [(FINDINGS, b"%d" % recorded.findings)] if recorded.findings else []
+    return [(FINDINGS_HEADER, b"%d" % recorded.findings)] if recorded.findings else []
 
 
-def _lines(transaction: Writing, recorded: Recorded, sees: Sees | None, form: Form) -> bytes:
+def _lines(transaction: WriteTransaction, recorded: Recorded, sees: VisibilityTest | None, form: FeedFormat) -> bytes:
     """What the log holds of a command that is about to be undone, as far as its caller may see it."""
     log = View.over(transaction.connection).log
-    source = LogSource(lambda: log, sees)
+    source = LogFeedSource(lambda: log, sees)
     groups = source.groups(recorded.position - len(recorded.events), recorded.position)
     return form.before + form.write(groups, True) + form.after
 
 
-def _seen_by(caller: Caller) -> Sees | None:
+def _seen_by(caller: Caller) -> VisibilityTest | None:
     """A caller with roles in Groups only sees what happens in these."""
     if caller.role is not None:
-        return streams_of(caller)
-    return lambda stream: is_public(stream) and caller.reads(stream)
+        return visible_streams(caller)
+    return lambda stream: is_public_stream(stream) and caller.reads(stream)

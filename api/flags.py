@@ -12,37 +12,37 @@ from typing import Final
 from urllib.parse import unquote_plus
 
 from api.capabilities import Capabilities
-from api.paths import COLLECTIONS, Kind, Target
-from api.request import READS
+from api.paths import COLLECTION_KINDS, PathKind, RequestTarget
+from api.request import READ_METHODS
 from domain import problems
 from domain.capabilities import SPECVERSION
 
 #: Flags that this registry understands; the others are unknown parameters, and those are ignored.
-KNOWN: Final = frozenset(
+KNOWN_FLAGS: Final = frozenset(
     (
         *("binary", "collections", "doc", "epoch", "filter", "ignore", "inline"),
         *("setdefaultversionid", "sort", "specversion"),
     )
 )
 #: Parameters of pagination, which are no flags: the `pagination` capability says whether they count (PAG-8).
-PAGING: Final = frozenset(("limit", "cursor"))
+PAGING_FLAGS: Final = frozenset(("limit", "cursor"))
 #: Flags of this registry's own: no capability lists them, and none switches them off (FLAG-84).
-OWN: Final = frozenset(("asof", "dryrun", "stated"))
+OWN_FLAGS: Final = frozenset(("asof", "dryrun", "stated"))
 #: Flags with one value, which therefore appear once.
-SINGLE: Final = ("asof", "epoch", "setdefaultversionid", "sort", "specversion", "limit", "cursor")
+SINGLE_FLAGS: Final = ("asof", "epoch", "setdefaultversionid", "sort", "specversion", "limit", "cursor")
 #: Flags that only mean something to a write.
-WRITING: Final = ("epoch", "ignore", "setdefaultversionid")
+WRITE_FLAGS: Final = ("epoch", "ignore", "setdefaultversionid")
 #: What is no entity, so that no filter can be about it.
-UNFILTERED: Final = frozenset((Kind.CAPABILITIES, Kind.MODEL, Kind.MODELSOURCE))
+UNFILTERED_KINDS: Final = frozenset((PathKind.CAPABILITIES, PathKind.MODEL, PathKind.MODELSOURCE))
 #: What a request with `setdefaultversionid` may be about, as long as it is a write.
-VERSIONED: Final = frozenset((Kind.RESOURCE, Kind.META, Kind.VERSIONS, Kind.VERSION))
+VERSIONED_KINDS: Final = frozenset((PathKind.RESOURCE, PathKind.META, PathKind.VERSIONS, PathKind.VERSION))
 _NUMBER: Final = re.compile(r"[0-9]{1,20}\Z")
 #: The patch number, which does not tell versions apart (FLAG-60).
 _PATCH: Final = re.compile(r"^([0-9]+\.[0-9]+)\.[0-9]+")
 #: `inline=*` in the words of the flag.
-EVERYTHING: Final = ("*",)
+INLINE_EVERYTHING: Final = ("*",)
 #: What an export shows unless it is told otherwise.
-EXPORTED: Final = ("*", "capabilities", "modelsource")
+INLINE_OF_EXPORT: Final = ("*", "capabilities", "modelsource")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,27 +71,37 @@ class Flags:
 
 
 NO_FLAGS: Final = Flags()
-EXPORT_FLAGS: Final = Flags(doc=True, inline=EXPORTED)
+EXPORT_FLAGS: Final = Flags(doc=True, inline=INLINE_OF_EXPORT)
 
 
-def parse_flags(query: bytes, target: Target, method: str, capabilities: Capabilities) -> Flags:
+def parse_flags(query: bytes, target: RequestTarget, method: str, capabilities: Capabilities) -> Flags:
     """The flags of a request; those that the capabilities leave out count as absent.
 
     Raises: BadFlag, BadIgnore, BadDefaultversionid, SortNoncollection, UnsupportedSpecversion, BadRequest.
     """
     if not query:
-        return EXPORT_FLAGS if target.kind is Kind.EXPORT else NO_FLAGS
-    paging = PAGING if capabilities.pagination and method in READS and target.kind in COLLECTIONS else frozenset()
-    given = _parameters(query, (KNOWN & capabilities.flags) | paging | OWN)
+        return EXPORT_FLAGS if target.kind is PathKind.EXPORT else NO_FLAGS
+    paging = (
+        PAGING_FLAGS
+        if capabilities.pagination and method in READ_METHODS and target.kind in COLLECTION_KINDS
+        else frozenset()
+    )
+    given = _parameters(query, (KNOWN_FLAGS & capabilities.flags) | paging | OWN_FLAGS)
     for check in _CHECKS:
         check(given, target, method)
     whole = "collections" in given
     inline = given.get("inline")
     return Flags(
-        doc="doc" in given or target.kind is Kind.EXPORT,
+        doc="doc" in given or target.kind is PathKind.EXPORT,
         binary="binary" in given,
         collections=whole,
-        inline=_list(inline) if inline else EVERYTHING if whole else EXPORTED if target.kind is Kind.EXPORT else None,
+        inline=_list(inline)
+        if inline
+        else INLINE_EVERYTHING
+        if whole
+        else INLINE_OF_EXPORT
+        if target.kind is PathKind.EXPORT
+        else None,
         ignore=_ignored(given["ignore"], capabilities.ignores) if "ignore" in given else frozenset(),
         epoch=_one(given, "epoch"),
         setdefaultversionid=_one(given, "setdefaultversionid"),
@@ -101,18 +111,18 @@ def parse_flags(query: bytes, target: Target, method: str, capabilities: Capabil
         cursor=_one(given, "cursor"),
         dryrun="dryrun" in given,
         asof=_one(given, "asof"),
-        stated="stated" in given and target.kind is Kind.EXPORT,
+        stated="stated" in given and target.kind is PathKind.EXPORT,
     )
 
 
-def asof_of(query: bytes) -> str | None:
+def requested_asof(query: bytes) -> str | None:
     """The moment that a query names, None where it names none: what decides under which capabilities it is parsed."""
     if b"asof" not in query and b"%" not in query:
         return None
     return _one(_parameters(query, _ASOF), "asof")
 
 
-Given = Mapping[str, list[str]]
+RawParams = Mapping[str, list[str]]
 _ASOF: Final = frozenset(("asof",))
 
 
@@ -133,10 +143,10 @@ def _list(values: list[str]) -> tuple[str, ...]:
 
 
 def _parts(value: str) -> tuple[str, ...]:
-    return tuple(unquote_plus(part) for part in value.split(",") if part) or EVERYTHING
+    return tuple(unquote_plus(part) for part in value.split(",") if part) or INLINE_EVERYTHING
 
 
-def _one(given: Given, name: str) -> str | None:
+def _one(given: RawParams, name: str) -> str | None:
     return unquote_plus(given[name][0]) if name in given else None
 
 
@@ -161,55 +171,55 @@ def _ignored(values: list[str], supported: frozenset[str]) -> frozenset[str]:
     return supported if "*" in names else frozenset(names)
 
 
-def _appears_once(given: Given, target: Target, method: str) -> None:
-    for name in SINGLE:
+def _appears_once(given: RawParams, target: RequestTarget, method: str) -> None:
+    for name in SINGLE_FLAGS:
         if len(given.get(name, ())) > 1:
             raise problems.BadFlag(flag=name)
 
 
-def _collections_has_collections(given: Given, target: Target, method: str) -> None:
-    if "collections" in given and target.kind not in (Kind.REGISTRY, Kind.EXPORT, Kind.GROUP):
+def _collections_has_collections(given: RawParams, target: RequestTarget, method: str) -> None:
+    if "collections" in given and target.kind not in (PathKind.REGISTRY, PathKind.EXPORT, PathKind.GROUP):
         raise problems.BadFlag(flag="collections")
 
 
-def _default_is_of_one_resource(given: Given, target: Target, method: str) -> None:
+def _default_is_of_one_resource(given: RawParams, target: RequestTarget, method: str) -> None:
     value = _one(given, "setdefaultversionid")
     if value is None:
         return
-    if target.kind not in VERSIONED or method in ("GET", "HEAD"):
+    if target.kind not in VERSIONED_KINDS or method in ("GET", "HEAD"):
         raise problems.BadFlag(flag="setdefaultversionid")
     if value == "":
         raise problems.BadDefaultversionid(value=value, error_detail="a versionid is needed")
 
 
-def _filter_is_about_entities(given: Given, target: Target, method: str) -> None:
+def _filter_is_about_entities(given: RawParams, target: RequestTarget, method: str) -> None:
     # A filter shapes answers. One on a DELETE would be taken for the choice of what goes, so it is not ignored.
-    if "filter" in given and (target.kind in UNFILTERED or method == "DELETE"):
+    if "filter" in given and (target.kind in UNFILTERED_KINDS or method == "DELETE"):
         raise problems.BadFlag(flag="filter")
 
 
-def _sort_is_about_a_collection(given: Given, target: Target, method: str) -> None:
-    if "sort" in given and target.kind not in COLLECTIONS:
+def _sort_is_about_a_collection(given: RawParams, target: RequestTarget, method: str) -> None:
+    if "sort" in given and target.kind not in COLLECTION_KINDS:
         raise problems.SortNoncollection()
 
 
-def _specversion_is_supported(given: Given, target: Target, method: str) -> None:
+def _specversion_is_supported(given: RawParams, target: RequestTarget, method: str) -> None:
     value = _one(given, "specversion")
     if value is not None and _PATCH.sub(r"\1", value.lower()) != SPECVERSION:
         raise problems.UnsupportedSpecversion(specversion=value, list=SPECVERSION)
 
 
-def _dryrun_is_of_a_write(given: Given, target: Target, method: str) -> None:
-    if "dryrun" in given and method in READS:
+def _dryrun_is_of_a_write(given: RawParams, target: RequestTarget, method: str) -> None:
+    if "dryrun" in given and method in READ_METHODS:
         raise problems.BadFlag(flag="dryrun")
 
 
-def _asof_is_of_a_read(given: Given, target: Target, method: str) -> None:
-    if "asof" in given and (method not in READS or any(name in given for name in WRITING)):
+def _asof_is_of_a_read(given: RawParams, target: RequestTarget, method: str) -> None:
+    if "asof" in given and (method not in READ_METHODS or any(name in given for name in WRITE_FLAGS)):
         raise problems.BadFlag(flag="asof")
 
 
-_CHECKS: Final[tuple[Callable[[Given, Target, str], None], ...]] = (
+_CHECKS: Final[tuple[Callable[[RawParams, RequestTarget, str], None], ...]] = (
     _appears_once,
     _asof_is_of_a_read,
     _collections_has_collections,

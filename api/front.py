@@ -14,22 +14,22 @@ from typing import Final, NamedTuple, Protocol
 from starlette.types import Receive, Scope, Send
 
 from api import conditional
-from api.answer import Answer, Headers, gathered, send_answer
-from api.callers import CHALLENGE, INVALID, Gate
-from api.compression import compressed
+from api.answer import Headers, Response, buffer_short_body, send_response
+from api.callers import BEARER_CHALLENGE, INVALID_TOKEN_CHALLENGE, Authenticator
+from api.compression import compress_response
 from api.cors import Cors
 from api.cross_origin import check_form, check_origin
-from api.hosts import Hosts
+from api.hosts import AllowedHosts
 from api.limits import check_path
-from api.metrics import Metrics
-from api.observe import answered, failed, started
-from api.problem import OWN, problem_answer
-from api.proxies import Proxies
-from api.request import Disconnected, Request, host_of, request_of
-from api.rules import NotAllowed
+from api.metrics import ServerMetrics
+from api.observe import log_failure, log_response, start_timer
+from api.problem import OWN_PREFIX, problem_response
+from api.proxies import TrustedProxies
+from api.request import ClientDisconnected, Request, build_request, request_host
+from api.rules import MethodNotAllowed
 from api.stored_content import check_destination
 from commands.damage import DamageMonitor
-from commands.outages import outage
+from commands.outages import describe_outage
 from domain import problems
 from domain.problems import Problem
 from domain.refusals import StoreUnavailable, Unauthorized
@@ -45,11 +45,11 @@ _WITH_TLS: Final[Headers] = [*_WITHOUT_TLS, (b"strict-transport-security", b"max
 class Surface(Protocol):
     """One part of the HTTP API."""
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """The answer. Raises: Problem, NotAllowed, conditional.Unchanged, Disconnected."""
 
 
-class Main(Surface, Protocol):
+class DefaultSurface(Surface, Protocol):
     """The surface of all paths that no other one has."""
 
     def allow(self, request: Request) -> str:
@@ -59,7 +59,7 @@ class Main(Surface, Protocol):
         """Whether a name at the root means nothing here."""
 
 
-class Place(NamedTuple):
+class Mount(NamedTuple):
     """A path that has a surface of its own.
 
     open: callers that nobody knows are answered. leaf: nothing is below it. any_host: it answers under any host name.
@@ -74,22 +74,22 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
+class ServerConfig:
     """How one server treats all requests. public_url: root of the registry, None to follow the request."""
 
     public_url: str | None
-    proxies: Proxies
-    gate: Gate
+    proxies: TrustedProxies
+    gate: Authenticator
     cors: Cors
-    metrics: Metrics
-    hosts: Hosts
+    metrics: ServerMetrics
+    hosts: AllowedHosts
 
 
 def _unmounted(request: Request, host: str) -> Request:
     return request
 
 
-class Front:
+class Dispatcher:
     """See the module.
 
     own: places by their name below `/-/`. aliases: those of them that the root has as well, as long as the model has no
@@ -99,12 +99,12 @@ class Front:
 
     def __init__(
         self,
-        main: Main,
-        own: Mapping[str, Place],
+        main: DefaultSurface,
+        own: Mapping[str, Mount],
         aliases: frozenset[str],
-        fixed: Mapping[tuple[str, ...], Place],
-        manners: Manners,
-        trees: Mapping[str, Place] | None = None,
+        fixed: Mapping[tuple[str, ...], Mount],
+        manners: ServerConfig,
+        trees: Mapping[str, Mount] | None = None,
         mounted: Callable[[Request, str], Request] = _unmounted,
         damage: DamageMonitor | None = None,
     ) -> None:
@@ -121,66 +121,66 @@ class Front:
         if scope["type"] != "http":
             await send({"type": "websocket.close"})
             return
-        since = started()
-        host = host_of(scope, self._manners.proxies)
+        since = start_timer()
+        host = request_host(scope, self._manners.proxies)
         request = self._request(scope, host)
         try:
             answer = await self._finished(await self._guarded(request, host, scope, receive), request)
-        except Disconnected:
+        except ClientDisconnected:
             return
         try:
-            await send_answer(answer, receive, send, request.method == "HEAD", _always(request))
+            await send_response(answer, receive, send, request.method == "HEAD", _always(request))
         except Exception as error:
             # The status is out already; a connection cut short is the only way left to say that this is no answer.
             if self._damage.note(error):
                 return
-            failed(request, error)
+            log_failure(request, error)
             raise
         self._manners.metrics.answered(request, answer.status, since)
-        answered(request, answer.status, since)
+        log_response(request, answer.status, since)
 
-    def refuse(self, problem: Problem, scope: Scope) -> Answer:
+    def refuse(self, problem: Problem, scope: Scope) -> Response:
         """The answer to a request that the server refuses before it is complete. scope: what is known of it."""
-        since, request = started(), self._request(scope, host_of(scope, self._manners.proxies))
-        answer = self._manners.cors.allowed(problem_answer(problem, request), request)
+        since, request = start_timer(), self._request(scope, request_host(scope, self._manners.proxies))
+        answer = self._manners.cors.allowed(problem_response(problem, request), request)
         answer = replace(answer, headers=[*answer.headers, *_always(request)])
         self._manners.metrics.answered(request, answer.status, since)
-        answered(request, answer.status, since)
+        log_response(request, answer.status, since)
         return answer
 
     def _request(self, scope: Scope, host: str) -> Request:
-        request = request_of(scope, self._manners.public_url, self._manners.proxies)
+        request = build_request(scope, self._manners.public_url, self._manners.proxies)
         try:
             return self._mounted(request, host)
         except Exception:  # the model cannot be read: what comes next fails too, and says so
             return request
 
-    async def _guarded(self, request: Request, host: str, scope: Scope, receive: Receive) -> Answer:
+    async def _guarded(self, request: Request, host: str, scope: Scope, receive: Receive) -> Response:
         """The answer, whatever happens. Raises: Disconnected."""
         try:
             self._check_sender(request, host, scope)
             return await self._answer(request, receive)
-        except conditional.Unchanged as unchanged:
-            return conditional.not_modified(request, unchanged)
-        except NotAllowed as refused:
-            return problem_answer(refused.problem, request, refused.allow)
+        except conditional.NotModified as unchanged:
+            return conditional.not_modified_response(request, unchanged)
+        except MethodNotAllowed as refused:
+            return problem_response(refused.problem, request, refused.allow)
         except Unauthorized as problem:
-            return _challenged(problem_answer(problem, request), request)
+            return _challenged(problem_response(problem, request), request)
         except Problem as problem:
-            return problem_answer(problem, request, self._main.allow(request) if problem.status == 405 else None)
-        except Disconnected:
+            return problem_response(problem, request, self._main.allow(request) if problem.status == 405 else None)
+        except ClientDisconnected:
             raise
         except asyncio.CancelledError:
             # A server that stops has waited long enough; the connection still takes an answer.
-            return problem_answer(problems.ServerBusy(detail=_STOPPING), request)
+            return problem_response(problems.ServerBusy(detail=_STOPPING), request)
         except MissingDocument as error:
-            failed(request, error)
-            return problem_answer(problems.DataRetrievalError(request.path), request)
+            log_failure(request, error)
+            return problem_response(problems.DataRetrievalError(request.path), request)
         except Exception as error:
             if not self._damage.note(error):
-                failed(request, error)
-            said = outage(error)
-            return problem_answer(StoreUnavailable(error_detail=said) if said else problems.ServerError(), request)
+                log_failure(request, error)
+            said = describe_outage(error)
+            return problem_response(StoreUnavailable(error_detail=said) if said else problems.ServerError(), request)
 
     def _check_sender(self, request: Request, host: str, scope: Scope) -> None:
         """Raises: MisdirectedRequest, BadRequest or CrossOrigin for what a page elsewhere may have had sent."""
@@ -192,7 +192,7 @@ class Front:
         check_origin(request, host, self._manners.cors)
         check_destination(request)
 
-    async def _answer(self, request: Request, receive: Receive) -> Answer:
+    async def _answer(self, request: Request, receive: Receive) -> Response:
         if (preflight := self._manners.cors.preflight(request)) is not None:
             return preflight
         check_path(request)
@@ -203,11 +203,11 @@ class Front:
         if not place.documents:
             check_form(request)
         answer = await place.surface.answer(request, receive)
-        return answer if request.method == "HEAD" else await gathered(answer)
+        return answer if request.method == "HEAD" else await buffer_short_body(answer)
 
-    def _place(self, segments: tuple[str, ...]) -> Place:
+    def _place(self, segments: tuple[str, ...]) -> Mount:
         """Where a path leads. Raises: ApiNotFound for one of ours that there is not."""
-        if segments[:1] == (OWN,):
+        if segments[:1] == (OWN_PREFIX,):
             place = self._own.get(segments[1]) if len(segments) > 1 else None
             if place is None or (place.leaf and len(segments) > 2):
                 raise problems.ApiNotFound()
@@ -218,12 +218,12 @@ class Front:
             return self._trees[segments[0]]
         if len(segments) == 1 and segments[0] in self._aliases and self._main.is_free(segments[0]):
             return self._own[segments[0]]
-        return Place(self._main, documents=True)
+        return Mount(self._main, documents=True)
 
-    async def _finished(self, answer: Answer, request: Request) -> Answer:
+    async def _finished(self, answer: Response, request: Request) -> Response:
         """The answer as it leaves. To a HEAD there is nothing to compress."""
         accepted = request.header(b"accept-encoding") if request.method != "HEAD" else None
-        return self._manners.cors.allowed(await compressed(answer, accepted), request)
+        return self._manners.cors.allowed(await compress_response(answer, accepted), request)
 
 
 def _always(request: Request) -> Headers:
@@ -231,6 +231,6 @@ def _always(request: Request) -> Headers:
     return _WITH_TLS if request.base.startswith("https:") else _WITHOUT_TLS
 
 
-def _challenged(answer: Answer, request: Request) -> Answer:
-    challenge = CHALLENGE if request.header(b"authorization") is None else INVALID
+def _challenged(answer: Response, request: Request) -> Response:
+    challenge = BEARER_CHALLENGE if request.header(b"authorization") is None else INVALID_TOKEN_CHALLENGE
     return replace(answer, headers=[*answer.headers, challenge])

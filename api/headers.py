@@ -13,16 +13,16 @@ from typing import Any, Final
 
 from api.answer import Headers
 from domain import problems
-from domain.headervalues import BadHeader, decode, encode, encode_text
+from domain.headervalues import InvalidHeaderValue, decode, encode, encode_text
 from domain.jsontext import InvalidJson, Json, dumps, loads
 from domain.model import ResourceType
 
-PREFIX: Final = "xregistry-"
-CORRELATION: Final = b"xregistry-xregcorrelationid"
+HEADER_PREFIX: Final = "xregistry-"
+CORRELATION_HEADER: Final = b"xregistry-xregcorrelationid"
 
 #: A header that deletes its attribute.
-NULL: Final = "null"
-SCALAR: Final = frozenset(
+NULL_VALUE: Final = "null"
+SCALAR_TYPES: Final = frozenset(
     (
         *("boolean", "string", "integer", "uinteger", "decimal", "timestamp", "uritemplate", "xid", "xidtype"),
         *("uri", "uriabsolute", "urirelative", "url", "urlabsolute", "urlrelative"),
@@ -33,7 +33,7 @@ SCALAR: Final = frozenset(
 _PLAIN: Final = re.compile(r"[\x21\x23\x24\x26-\x7e]*\Z")
 
 
-class HeaderTypes:
+class HeaderCodec:
     """How a Resource type's attributes travel in headers: as scalars, as maps of scalars, or not at all."""
 
     def __init__(self, type: ResourceType) -> None:
@@ -64,10 +64,10 @@ class HeaderTypes:
             if key:
                 self._put(found, name, key, value, xid)
             elif name in found:
-                raise problems.HeaderError(name=PREFIX + header, error_detail="it is given more than once")
+                raise problems.HeaderError(name=HEADER_PREFIX + header, error_detail="it is given more than once")
             else:
                 kind = self._types.get(name, self._types.get("*", "string"))
-                found[name] = None if value == NULL else _value(kind, value, xid, name)
+                found[name] = None if value == NULL_VALUE else _value(kind, value, xid, name)
         return found
 
     def _map(self, name: str, value: Mapping[str, Json]) -> Iterator[tuple[bytes, bytes]]:
@@ -79,15 +79,15 @@ class HeaderTypes:
         for name in (self.type.singular, f"{self.type.singular}base64", "contenttype"):
             if header == name:
                 detail = "the Content-Type header says it" if name == "contenttype" else "the body is the document"
-                raise problems.ExtraXregistryHeader(name=PREFIX + header, error_detail=detail)
+                raise problems.ExtraXregistryHeader(name=HEADER_PREFIX + header, error_detail=detail)
 
     def _put(self, found: dict[str, Json], name: str, key: str, value: str, xid: str) -> None:
         entries = found.setdefault(name, {})
         if not isinstance(entries, dict) or key in entries:
-            raise problems.HeaderError(name=f"{PREFIX}{name}.{key}", error_detail="it is given more than once")
+            raise problems.HeaderError(name=f"{HEADER_PREFIX}{name}.{key}", error_detail="it is given more than once")
         if self._types.get(name) in ("array", "object"):
             _value("object", value, xid, name)
-        if value != NULL:
+        if value != NULL_VALUE:
             entries[key] = _value(self._types.get(f"{name}.*", "string"), value, xid, f"{name}.{key}")
 
 
@@ -99,11 +99,11 @@ def contenttype_headers(shown: Mapping[str, Json]) -> Headers:
 
 def xregistry_headers(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
     """The `xRegistry-` headers of a request, names without prefix; the correlation id is never a client's to choose."""
-    prefix = PREFIX.encode()
+    prefix = HEADER_PREFIX.encode()
     return [
-        (name.decode("latin-1").lower().removeprefix(PREFIX), value.decode("latin-1"))
+        (name.decode("latin-1").lower().removeprefix(HEADER_PREFIX), value.decode("latin-1"))
         for name, value in headers
-        if name.lower().startswith(prefix) and name.lower() != CORRELATION
+        if name.lower().startswith(prefix) and name.lower() != CORRELATION_HEADER
     ]
 
 
@@ -116,8 +116,8 @@ def _types(definitions: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, definition in definitions.items():
         item = definition.get("item", {}).get("type")
         kind = definition.get("type", "any") if name == "epoch" or not definition.get("readonly") else "any"
-        yield name, "object" if kind == "map" and item not in SCALAR else kind
-        if kind == "map" and item in SCALAR:
+        yield name, "object" if kind == "map" and item not in SCALAR_TYPES else kind
+        if kind == "map" and item in SCALAR_TYPES:
             yield f"{name}.*", item
         for branch in definition.get("ifvalues", {}).values():
             yield from _types(branch.get("siblingattributes", {}))
@@ -125,7 +125,7 @@ def _types(definitions: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=4096)
 def _header_name(name: str) -> bytes:
-    return f"{PREFIX}{name}".encode()
+    return f"{HEADER_PREFIX}{name}".encode()
 
 
 def _header_value(value: Json) -> bytes:
@@ -137,8 +137,8 @@ def _header_value(value: Json) -> bytes:
 def _decoded(header: str, raw: str) -> str:
     try:
         return decode(raw)
-    except BadHeader as error:
-        raise problems.HeaderError(name=PREFIX + header, error_detail=str(error)) from None
+    except InvalidHeaderValue as error:
+        raise problems.HeaderError(name=HEADER_PREFIX + header, error_detail=str(error)) from None
 
 
 def _value(kind: str, value: str, xid: str, path: str) -> Json:

@@ -17,12 +17,12 @@ from api.compat.mounts import host_name
 from domain.problems import BadRequest
 from domain.refusals import MisdirectedRequest
 
-ANY: Final = "*"
+ANY_HOST: Final = "*"
 _LOOPBACK: Final = frozenset(("localhost", "*.localhost"))
 _NAME: Final = re.compile(r"(?:\*\.)?[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?\Z|\*\Z|\[[0-9A-Fa-f:.]+\]\Z")
 
 
-class Hosts:
+class AllowedHosts:
     """The names of one server. names: exact ones, `*.example.com`, or `*`; None where every name is taken.
 
     Loopback names and IP addresses are always taken: no page elsewhere can have them lead to another server.
@@ -30,7 +30,7 @@ class Hosts:
 
     def __init__(self, names: Iterable[str] | None) -> None:
         found = None if names is None else {*_LOOPBACK, *(_plain(name) for name in names)}
-        self._names = found if found is None or ANY not in found else None
+        self._names = found if found is None or ANY_HOST not in found else None
         self._takes = lru_cache(maxsize=1024)(self._is_taken)
 
     def check(self, host: str, scope: Scope) -> None:
@@ -47,7 +47,7 @@ class Hosts:
         return name in self._names or _is_address(name) or any(f"*.{end}" in self._names for end in _ends(name))
 
 
-def listed(text: str) -> tuple[str, ...]:
+def parse_hosts(text: str) -> tuple[str, ...]:
     """The names in a list with commas. Raises: ValueError for what is none."""
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     for name in names:

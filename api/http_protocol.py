@@ -18,10 +18,10 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from api.answer import Answer
+from api.answer import Response
 from api.connection_limits import ConnectionLimits
 from api.gathered_writes import GatheredWrites
-from api.request_head import RequestHead, end_of_block
+from api.request_head import RequestHead, find_block_end
 from domain.problems import BadRequest, Problem
 from domain.refusals import RequestTimeout, TooManyConnections
 
@@ -36,13 +36,13 @@ _FRAMING_OF_CHUNK: Final = 32
 _LINGER: Final = 2.0
 
 #: Gives the answer to a request that is refused before it is complete. scope: as much of it as is known.
-Refuse = Callable[[Problem, Scope], Answer]
+BuildRefusal = Callable[[Problem, Scope], Response]
 
 
 class BoundedConfig(uvicorn.Config):
     """uvicorn's configuration, for connections with bounds."""
 
-    def __init__(self, app: Any, limits: ConnectionLimits, refuse: Refuse, **options: Any) -> None:
+    def __init__(self, app: Any, limits: ConnectionLimits, refuse: BuildRefusal, **options: Any) -> None:
         super().__init__(app, http=BoundedProtocol, **options)
         self.limits = limits
         self.refuse = refuse
@@ -51,7 +51,7 @@ class BoundedConfig(uvicorn.Config):
 class BoundedProtocol(HttpToolsProtocol):
     """One connection."""
 
-    flow: _HeldFlow
+    flow: _BoundedFlowControl
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._writes = GatheredWrites(transport)
         super().connection_made(self._writes)
-        self.flow = _HeldFlow(self._writes)
+        self.flow = _BoundedFlowControl(self._writes)
         self._waiting = self.loop.time()
         if len(self.connections) > self._limits.connections:
             self._refuse(TooManyConnections(max_connections=self._limits.connections))
@@ -123,7 +123,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Where a piece of the body ends that has nothing of what follows the body."""
         if self._length is not None and self._length > self._fed:
             return min(len(data), start + self._length - self._fed)
-        return min(end_of_block(self._tail, data, start), start + _PIECE)
+        return min(find_block_end(self._tail, data, start), start + _PIECE)
 
     def _feed(self, piece: bytes) -> None:
         """Gives the parser one piece, of a head or of a body."""
@@ -285,7 +285,7 @@ def _length(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
     return int(given[b"content-length"]) if b"content-length" in given and b"transfer-encoding" not in given else None
 
 
-class _HeldFlow(FlowControl):
+class _BoundedFlowControl(FlowControl):
     """Flow control that an application cannot resume while bytes wait that the client has sent already."""
 
     def __init__(self, transport: asyncio.Transport) -> None:

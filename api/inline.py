@@ -10,31 +10,31 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from api.capabilities import Capabilities
-from api.paths import Kind, Target
+from api.paths import PathKind, RequestTarget
 from domain import problems
 from domain.model import GroupType, Model, ResourceType
 
 #: What is inlined, by name, and within each what is inlined below it.
-Inline = dict[str, "Inline"]
+InlineTree = dict[str, "InlineTree"]
 #: What can be inlined, in the same form; None for a part that is no collection, which has nothing below it.
-Inlineable = dict[str, "Inlineable | None"]
+InlineableTree = dict[str, "InlineableTree | None"]
 
-NOTHING: Final[Inline] = {}
+NO_INLINE: Final[InlineTree] = {}
 #: Parts of the registry that are configuration: `*` leaves them out.
-CONFIGURATION: Final = ("capabilities", "model", "modelsource")
+CONFIGURATION_NAMES: Final = ("capabilities", "model", "modelsource")
 
 _STEP: Final = re.compile(r"[a-z_][a-z0-9_]*\Z", re.IGNORECASE)
 
 
-def parse_inline(paths: Sequence[str], target: Target, model: Model, capabilities: Capabilities) -> Inline:
+def parse_inline(paths: Sequence[str], target: RequestTarget, model: Model, capabilities: Capabilities) -> InlineTree:
     """The tree that the paths make, `*` spelled out.
 
     Raises: BadInline for a path that is none, InlineNoninlineable for one that leads nowhere, NotAvailable for
         configuration that is switched off.
     """
-    everything = inlineable(target, model)
-    configuration = CONFIGURATION if target.group is None else ()
-    chosen: Inline = {}
+    everything = inlineable_tree(target, model)
+    configuration = CONFIGURATION_NAMES if target.group is None else ()
+    chosen: InlineTree = {}
     for path in paths:
         if path == "*":
             _merge(chosen, {name: below for name, below in everything.items() if name not in configuration})
@@ -46,50 +46,50 @@ def parse_inline(paths: Sequence[str], target: Target, model: Model, capabilitie
     return chosen
 
 
-def inlineable(target: Target, model: Model) -> Inlineable:
+def inlineable_tree(target: RequestTarget, model: Model) -> InlineableTree:
     """Everything that an answer about the target could inline."""
-    if target.kind in (Kind.REGISTRY, Kind.EXPORT):
-        groups: Inlineable = {name: _group(type) for name, type in model.groups.items()}
-        return {**dict.fromkeys(CONFIGURATION), **groups}
-    if target.kind in (Kind.GROUPS, Kind.GROUP) and target.group:
+    if target.kind in (PathKind.REGISTRY, PathKind.EXPORT):
+        groups: InlineableTree = {name: _group(type) for name, type in model.groups.items()}
+        return {**dict.fromkeys(CONFIGURATION_NAMES), **groups}
+    if target.kind in (PathKind.GROUPS, PathKind.GROUP) and target.group:
         return _group(target.group)
-    if target.kind in (Kind.RESOURCES, Kind.RESOURCE) and target.resource:
+    if target.kind in (PathKind.RESOURCES, PathKind.RESOURCE) and target.resource:
         return _resource(target.resource)
-    if target.kind in (Kind.VERSIONS, Kind.VERSION) and target.resource:
+    if target.kind in (PathKind.VERSIONS, PathKind.VERSION) and target.resource:
         return _version(target.resource)
     return {}
 
 
-def below(type: str, inline: Inline) -> Iterator[str]:
+def inlined_types(type: str, inline: InlineTree) -> Iterator[str]:
     """The entity types that an answer about an entity of a type (`dirs`, `/`) takes from below it."""
     depth = -1 if type == "/" else type.count(".")
     if depth == 2:
         return
     for name, deeper in inline.items():
-        if name in CONFIGURATION if depth < 0 else depth == 1 and name != "versions":
+        if name in CONFIGURATION_NAMES if depth < 0 else depth == 1 and name != "versions":
             continue
         child = name if depth < 0 else f"{type}.{name}"
         yield child
-        yield from below(child, deeper)
+        yield from inlined_types(child, deeper)
 
 
-def _group(type: GroupType) -> Inlineable:
+def _group(type: GroupType) -> InlineableTree:
     return {name: _resource(resource) for name, resource in type.resources.items()}
 
 
-def _resource(type: ResourceType) -> Inlineable:
+def _resource(type: ResourceType) -> InlineableTree:
     return {**_version(type), "meta": None, "versions": _version(type)}
 
 
-def _version(type: ResourceType) -> Inlineable:
+def _version(type: ResourceType) -> InlineableTree:
     return {type.singular: None} if type.hasdocument else {}
 
 
-def _choose(chosen: Inline, everything: Inlineable, path: str) -> None:
+def _choose(chosen: InlineTree, everything: InlineableTree, path: str) -> None:
     *steps, last = path.split(".")
     if not all(_STEP.match(step) for step in steps) or not (last == "*" or _STEP.match(last)):
         raise problems.BadInline(value=path, error_detail="names joined by dots are needed, * only as the last of them")
-    possible: Inlineable | None = everything
+    possible: InlineableTree | None = everything
     for step in steps if last == "*" else (*steps, last):
         if possible is None or step not in possible:
             raise problems.InlineNoninlineable(name=path)
@@ -100,6 +100,6 @@ def _choose(chosen: Inline, everything: Inlineable, path: str) -> None:
         _merge(chosen, possible)
 
 
-def _merge(chosen: Inline, more: Inlineable) -> None:
+def _merge(chosen: InlineTree, more: InlineableTree) -> None:
     for name, deeper in more.items():
         _merge(chosen.setdefault(name, {}), deeper or {})

@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def is_inline(setting: str) -> bool:
+def is_inline_json(setting: str) -> bool:
     """Whether a setting is the JSON object itself."""
     return setting.lstrip().startswith("{")
 
 
-def text(setting: str) -> str:
+def load_json_text(setting: str) -> str:
     """The JSON of a setting. Raises: ValueError for a file that cannot be read."""
-    return setting if is_inline(setting) else content(setting)
+    return setting if is_inline_json(setting) else read_file(setting)
 
 
-def content(path: str) -> str:
+def read_file(path: str) -> str:
     """What a file has. Raises: ValueError."""
     try:
         return Path(path).read_text()

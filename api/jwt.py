@@ -14,30 +14,30 @@ from typing import Any, Final
 import jwt
 from jwt.utils import base64url_decode
 
-from api.jwt_claims import BadToken, Claims, caller_of, parsed
-from api.jwt_keys import ALGORITHMS, Keys
+from api.jwt_claims import ClaimSettings, InvalidToken, caller_of_claims, parse_json_object
+from api.jwt_keys import ALGORITHMS, IssuerKeys
 from domain.refusals import Unauthorized
 from domain.roles import Caller
 
 _LOG: Final = logging.getLogger("annals.callers")
 
 #: Characters of a token, and of the id of its key (ACC-21, ACC-22).
-LONGEST: Final = 8192
-LONGEST_ID: Final = 256
+MAX_TOKEN_LENGTH: Final = 8192
+MAX_KEY_ID_LENGTH: Final = 256
 #: What a header may say the token is, in any letter case.
-TYPES: Final = ("jwt", "at+jwt")
+TOKEN_TYPES: Final = ("jwt", "at+jwt")
 #: How many tokens are remembered as checked, and for how many seconds: checking one costs as much as a read.
-REMEMBERED: Final = 1024
-FOR: Final = 60.0
+CACHE_SIZE: Final = 1024
+CACHE_SECONDS: Final = 60.0
 #: Refusals that are logged in one second.
-LINES: Final = 10
+MAX_LOG_LINES_PER_SECOND: Final = 10
 _JWS: Final = jwt.PyJWS()
 
 
-class IssuedTokens:
+class JwtVerifier:
     """The JWTs of one issuer."""
 
-    def __init__(self, keys: Keys, claims: Claims) -> None:
+    def __init__(self, keys: IssuerKeys, claims: ClaimSettings) -> None:
         self._keys = keys
         self._claims = claims
         self._known: OrderedDict[bytes, tuple[float, Caller]] = OrderedDict()
@@ -53,59 +53,59 @@ class IssuedTokens:
             return caller
         try:
             caller, expires = await self._checked(token)
-        except BadToken as error:
+        except InvalidToken as error:
             self._tell(error)
             raise Unauthorized(error_detail="this one is not known") from None
-        self._known[hash] = min(time.time() + FOR, expires), caller
-        while len(self._known) > REMEMBERED:
+        self._known[hash] = min(time.time() + CACHE_SECONDS, expires), caller
+        while len(self._known) > CACHE_SIZE:
             self._known.popitem(last=False)
         return caller
 
-    def _tell(self, error: BadToken) -> None:
+    def _tell(self, error: InvalidToken) -> None:
         """Logs why a token is refused, some times a second at most: anybody can send bad ones."""
         second, lines = int(time.monotonic()), 0
         if second == self._told[0]:
             lines = self._told[1]
         self._told = second, lines + 1
-        if lines < LINES:
+        if lines < MAX_LOG_LINES_PER_SECOND:
             _LOG.warning("a JWT is refused: %s", str(error)[:500])
 
     async def _checked(self, token: str) -> tuple[Caller, float]:
         """Raises: BadToken."""
-        if len(token) > LONGEST:
-            raise BadToken(f"it has more than {LONGEST} characters")
+        if len(token) > MAX_TOKEN_LENGTH:
+            raise InvalidToken(f"it has more than {MAX_TOKEN_LENGTH} characters")
         header, claims = (_part(part) for part in token.split(".")[:2])
         algorithm, id = _signed(header)
         key = await self._keys.find(id, algorithm)
         if key is None:
-            raise BadToken("its key is not known")
+            raise InvalidToken("its key is not known")
         try:
             _JWS.decode(token, key, [algorithm])
         except (jwt.PyJWTError, ValueError, TypeError) as error:
-            raise BadToken(str(error)) from None
-        return caller_of(claims, self._claims, time.time())
+            raise InvalidToken(str(error)) from None
+        return caller_of_claims(claims, self._claims, time.time())
 
 
 def _part(text: str) -> dict[str, Any]:
     """Raises: BadToken."""
     try:
-        return parsed(base64url_decode(text))
+        return parse_json_object(base64url_decode(text))
     except ValueError as error:
-        raise BadToken(f"a part of it is no base64url: {error}") from None
+        raise InvalidToken(f"a part of it is no base64url: {error}") from None
 
 
 def _signed(header: dict[str, Any]) -> tuple[str, str | None]:
     """The algorithm of a signature and the id of the key. Keys and URLs in a header are ignored. Raises: BadToken."""
-    algorithm, id, type = header.get("alg"), header.get("kid"), header.get("typ", TYPES[0])
+    algorithm, id, type = header.get("alg"), header.get("kid"), header.get("typ", TOKEN_TYPES[0])
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
-        raise BadToken("its alg is none that is accepted")
-    if "kid" in header and not (isinstance(id, str) and len(id) <= LONGEST_ID):
-        raise BadToken(f"its kid is no text of up to {LONGEST_ID} characters")
-    if not isinstance(type, str) or type.lower() not in TYPES:
-        raise BadToken("its typ is another one")
+        raise InvalidToken("its alg is none that is accepted")
+    if "kid" in header and not (isinstance(id, str) and len(id) <= MAX_KEY_ID_LENGTH):
+        raise InvalidToken(f"its kid is no text of up to {MAX_KEY_ID_LENGTH} characters")
+    if not isinstance(type, str) or type.lower() not in TOKEN_TYPES:
+        raise InvalidToken("its typ is another one")
     if "crit" in header:
-        raise BadToken("it has critical headers that are not known here")
+        raise InvalidToken("it has critical headers that are not known here")
     return algorithm, id
 
 
-__all__ = ["Claims", "IssuedTokens", "Keys"]
+__all__ = ["ClaimSettings", "IssuerKeys", "JwtVerifier"]

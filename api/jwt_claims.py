@@ -8,26 +8,26 @@ from decimal import Decimal
 from typing import Any, Final
 
 from api.caller_names import check_name
-from api.callers import roles_of_groups
+from api.callers import parse_group_roles
 from domain.jsontext import InvalidJson, loads
-from domain.roles import Caller, Role, highest
+from domain.roles import Caller, Role, highest_role
 
 #: Seconds by which clocks may differ, and the last one of the year 9999.
 LEEWAY: Final = 30
-LAST: Final = 253402300799
+MAX_TIME: Final = 253402300799
 #: How deep the JSON of a token may nest.
-DEEPEST: Final = 10
+MAX_DEPTH: Final = 10
 #: Audiences, and roles and Groups, that a token may list.
-AUDIENCES: Final = 20
-ROLES: Final = 100
+MAX_AUDIENCES: Final = 20
+MAX_ROLES: Final = 100
 
 
-class BadToken(Exception):
+class InvalidToken(Exception):
     """A token that names nobody; the message says why, for the log."""
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
+class ClaimSettings:
     """What tokens have to say, and where they say roles. role, groups: dots lead into objects."""
 
     issuer: str | None = None
@@ -36,35 +36,35 @@ class Claims:
     groups: str = "xregistry_groups"
 
 
-def parsed(text: bytes) -> dict[str, Any]:
+def parse_json_object(text: bytes) -> dict[str, Any]:
     """The JSON object of a part of a token. Raises: BadToken."""
     try:
         found = loads(text)
     except InvalidJson as error:
-        raise BadToken(str(error)) from None
+        raise InvalidToken(str(error)) from None
     if not isinstance(found, dict):
-        raise BadToken("a part of it is no JSON object")
-    if _is_deeper(found, DEEPEST):
-        raise BadToken(f"its JSON nests more than {DEEPEST} deep")
+        raise InvalidToken("a part of it is no JSON object")
+    if _is_deeper(found, MAX_DEPTH):
+        raise InvalidToken(f"its JSON nests more than {MAX_DEPTH} deep")
     return found
 
 
-def caller_of(claims: Mapping[str, Any], wanted: Claims, now: float) -> tuple[Caller, float]:
+def caller_of_claims(claims: Mapping[str, Any], wanted: ClaimSettings, now: float) -> tuple[Caller, float]:
     """Whom claims name, and until when, both in seconds since 1970. Raises: BadToken."""
     expires = _time(claims, "exp")
     if expires is None or expires + LEEWAY <= now:
-        raise BadToken("exp is missing" if expires is None else "it has expired")
+        raise InvalidToken("exp is missing" if expires is None else "it has expired")
     for name in ("nbf", "iat"):
         if (_time(claims, name) or 0) > now + LEEWAY:
-            raise BadToken(f"{name} is in the future")
+            raise InvalidToken(f"{name} is in the future")
     if wanted.issuer is not None and claims.get("iss") != wanted.issuer:
-        raise BadToken("iss is another one")
+        raise InvalidToken("iss is another one")
     if wanted.audience is not None and wanted.audience not in _audiences(claims.get("aud")):
-        raise BadToken("aud has another one")
+        raise InvalidToken("aud has another one")
     try:
         name = check_name(claims.get("sub"))
     except ValueError as error:
-        raise BadToken(f"sub: {error}") from None
+        raise InvalidToken(f"sub: {error}") from None
     return Caller(name, _role(_at(claims, wanted.role)), _groups(_at(claims, wanted.groups))), expires
 
 
@@ -86,25 +86,25 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
     if name not in claims:
         return None
     value = claims[name]
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not 0 <= value <= LAST:
-        raise BadToken(f"{name} is no number of seconds from 0 to {LAST}")
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not 0 <= value <= MAX_TIME:
+        raise InvalidToken(f"{name} is no number of seconds from 0 to {MAX_TIME}")
     return float(value)
 
 
 def _audiences(value: Any) -> list[str]:
     """Raises: BadToken."""
     found = value if isinstance(value, list) else [value]
-    if len(found) > AUDIENCES or not all(isinstance(each, str) for each in found):
-        raise BadToken(f"aud is no text and no list of up to {AUDIENCES}")
+    if len(found) > MAX_AUDIENCES or not all(isinstance(each, str) for each in found):
+        raise InvalidToken(f"aud is no text and no list of up to {MAX_AUDIENCES}")
     return found
 
 
 def _role(value: Any) -> Role | None:
     """The highest role that a claim names, in a text or a list of texts; other words are somebody else's roles."""
     words = value if isinstance(value, list) else [value]
-    if len(words) > ROLES or not all(isinstance(word, str) for word in words):
+    if len(words) > MAX_ROLES or not all(isinstance(word, str) for word in words):
         return None
-    return highest(*(Role(word) for word in words if word in _NAMES))
+    return highest_role(*(Role(word) for word in words if word in _NAMES))
 
 
 _NAMES: Final = frozenset(map(str, Role))
@@ -112,10 +112,10 @@ _NAMES: Final = frozenset(map(str, Role))
 
 def _groups(value: Any) -> dict[str, Role]:
     """Roles by Group; none where one of them is no Group or no role."""
-    if not isinstance(value, dict) or len(value) > ROLES:
+    if not isinstance(value, dict) or len(value) > MAX_ROLES:
         return {}
     try:
-        return roles_of_groups(value)
+        return parse_group_roles(value)
     except ValueError:
         return {}
 

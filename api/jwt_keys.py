@@ -17,20 +17,20 @@ import jwt
 
 from domain.jsontext import loads
 from projections.subscriptions.contract import Resolver
-from projections.subscriptions.outgoing import AGENT, Client
+from projections.subscriptions.outgoing import USER_AGENT, HttpClient
 
 _LOG: Final = logging.getLogger("annals.callers")
 
 #: Seconds between two looks at keys, and after how many they are looked at again anyway.
-SOONEST: Final = 10.0
-LATEST: Final = 600.0
+MIN_REFRESH_SECONDS: Final = 10.0
+MAX_REFRESH_SECONDS: Final = 600.0
 #: Seconds for which keys are good while they cannot be read again, and that reading them may take in all.
-KEPT: Final = 86400.0
-SECONDS: Final = 5.0
+MAX_STALE_SECONDS: Final = 86400.0
+FETCH_SECONDS: Final = 5.0
 #: Bytes of a set of keys, keys in it, and bits of an RSA key at least.
-LARGEST: Final = 256 * 1024
-MOST: Final = 100
-LEAST: Final = 2048
+MAX_KEY_SET_BYTES: Final = 256 * 1024
+MAX_KEYS: Final = 100
+MIN_RSA_BITS: Final = 2048
 
 #: The algorithms that fit a key: its holder can only sign with it; never a shared secret or no signature at all.
 _RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
@@ -47,7 +47,7 @@ ALGORITHMS: Final = frozenset(name for names in _FITTING.values() for name in na
 KeySet = Mapping[tuple[str | None, str], Any]
 
 
-class Keys:
+class IssuerKeys:
     """source: a path or a URL. resolver: says where a URL may lead, None for a path. Belongs to one event loop."""
 
     def __init__(self, source: str, resolver: Resolver | None = None) -> None:
@@ -83,45 +83,45 @@ class Keys:
         if self._looked is None:
             return True
         age = time.monotonic() - self._looked
-        return age > LATEST or (not known and age > SOONEST)
+        return age > MAX_REFRESH_SECONDS or (not known and age > MIN_REFRESH_SECONDS)
 
     async def _load(self) -> None:
         """Reads the keys; where that fails, those known go on being used for a day and the log says why."""
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(FETCH_SECONDS):
                 content = await self._content()
-                self._keys = await asyncio.to_thread(key_set, content)
+                self._keys = await asyncio.to_thread(parse_key_set, content)
             self._good = time.monotonic()
         except Exception as error:  # whatever an issuer answers is no fault of a request
             said = " ".join(str(error).split()) or type(error).__name__
             _LOG.warning("the keys of JWTs cannot be read from %s: %s", self._source, said[:500])
-            if self._good is not None and time.monotonic() - self._good > KEPT:
+            if self._good is not None and time.monotonic() - self._good > MAX_STALE_SECONDS:
                 self._keys = {}
 
     async def _content(self) -> bytes:
         """Raises: ValueError, OSError, Failed."""
         if self._resolver is None:
             return await asyncio.to_thread(_read, Path(self._source))
-        client = Client(self._source, self._resolver, private=True, most=LARGEST)
+        client = HttpClient(self._source, self._resolver, private=True, most=MAX_KEY_SET_BYTES)
         try:
-            answer = await client.request("GET", _HEADERS, None, SECONDS)
+            answer = await client.request("GET", _HEADERS, None, FETCH_SECONDS)
         finally:
             await client.close()
         if answer.status != 200:
             raise ValueError(f"it answers {answer.status}")
         if not answer.whole:
-            raise ValueError(f"the answer breaks off, or has more than {LARGEST} bytes")
+            raise ValueError(f"the answer breaks off, or has more than {MAX_KEY_SET_BYTES} bytes")
         return answer.body
 
 
-_HEADERS: Final = (("User-Agent", AGENT), ("Accept", "application/jwk-set+json, application/json"))
+_HEADERS: Final = (("User-Agent", USER_AGENT), ("Accept", "application/jwk-set+json, application/json"))
 
 
 def _read(file: Path) -> bytes:
     with file.open("rb") as opened:
-        content = opened.read(LARGEST + 1)
-    if len(content) > LARGEST:
-        raise ValueError(f"it has more than {LARGEST} bytes")
+        content = opened.read(MAX_KEY_SET_BYTES + 1)
+    if len(content) > MAX_KEY_SET_BYTES:
+        raise ValueError(f"it has more than {MAX_KEY_SET_BYTES} bytes")
     return content
 
 
@@ -138,14 +138,14 @@ def is_url(source: str) -> bool:
 _OWN: Final = frozenset(("127.0.0.1", "::1", "localhost"))
 
 
-def key_set(content: bytes) -> KeySet:
+def parse_key_set(content: bytes) -> KeySet:
     """The keys of a JWKS that signatures can be checked with; others are passed over. Raises: ValueError."""
     document = loads(content)
     keys = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(keys, list) or not keys:
         raise ValueError("it is no JSON object with a list of keys")
-    if len(keys) > MOST:
-        raise ValueError(f"it has more than {MOST} keys")
+    if len(keys) > MAX_KEYS:
+        raise ValueError(f"it has more than {MAX_KEYS} keys")
     found = {place: key for each in keys if isinstance(each, dict) for place, key in _usable(each).items()}
     if not found:
         raise ValueError("none of its keys can be used")
@@ -166,4 +166,4 @@ def _usable(given: Mapping[str, Any]) -> dict[tuple[str | None, str], Any]:
         key = jwt.PyJWK(dict(given), names[0]).key
     except (jwt.PyJWTError, ValueError, TypeError, KeyError, AttributeError):
         return {}
-    return {} if kind == "RSA" and key.key_size < LEAST else {(id, name): key for name in names}
+    return {} if kind == "RSA" and key.key_size < MIN_RSA_BITS else {(id, name): key for name in names}

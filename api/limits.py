@@ -9,7 +9,7 @@ from urllib.parse import unquote_to_bytes
 
 from starlette.types import Receive
 
-from api.request import Disconnected, Request
+from api.request import ClientDisconnected, Request
 from domain.problems import BadRequest, TooLarge
 from domain.refusals import BodyTooLarge
 
@@ -17,9 +17,9 @@ T = TypeVar("T")
 MAX_BODY: Final = 256 << 20
 
 
-async def body_of(request: Request, receive: Receive, most: int = MAX_BODY) -> bytes:
+async def read_body(request: Request, receive: Receive, most: int = MAX_BODY) -> bytes:
     """The whole request body. most: bytes that it may have. Raises: Disconnected, BodyTooLarge, BadRequest."""
-    check_coding(request)
+    check_unencoded(request)
     if _announced(request) > most:
         raise BodyTooLarge(max_size=most)
     parts: list[bytes] = []
@@ -27,7 +27,7 @@ async def body_of(request: Request, receive: Receive, most: int = MAX_BODY) -> b
     while True:
         message: Any = await receive()
         if message["type"] == "http.disconnect":
-            raise Disconnected
+            raise ClientDisconnected
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > most:
@@ -36,7 +36,7 @@ async def body_of(request: Request, receive: Receive, most: int = MAX_BODY) -> b
             return b"".join(parts)
 
 
-def check_coding(request: Request) -> None:
+def check_unencoded(request: Request) -> None:
     """Raises: BadRequest for a body that is coded."""
     coding = request.header(b"content-encoding")
     if coding and coding.strip().lower() != "identity":
@@ -44,7 +44,7 @@ def check_coding(request: Request) -> None:
         raise BadRequest(error_detail=f'the body has the content coding "{coding}", and is taken without one only')
 
 
-def bounded(rows: Iterable[T], most: int) -> Iterator[T]:
+def limit_rows(rows: Iterable[T], most: int) -> Iterator[T]:
     """The same rows, all of them looked up at once. most: how many there may be.
 
     Raises: TooLarge, before anything of the answer is sent (FLAG-35).

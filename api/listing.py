@@ -12,84 +12,86 @@ from typing import Final
 
 from api.answer import Headers
 from api.cursor import Cursor, parse_cursor
-from api.flags import PAGING, Flags
-from api.members import members
-from api.narrowing import Narrowing
-from api.paths import Kind, Target
+from api.flags import PAGING_FLAGS, Flags
+from api.members import split_members
+from api.narrowing import FilterEffects
+from api.paths import PathKind, RequestTarget
 from api.request import Request
 from domain import xid as xids
-from domain.filters import Filter, Scope, Sort, parse_filter, parse_sort
+from domain.filters import EntityFilter, PathScope, Sort, parse_filter, parse_sort
 from domain.model import Model
-from projections.entities.pages import BY_ID, Members, Place
+from projections.entities.pages import BY_ID, CollectionMembers, PageKey
 from projections.entities.query import View
-from projections.entities.rows import Row
+from projections.entities.rows import EntityRow
 from projections.entities.xref import resource_types
 
 #: Members of a page at most: a page is held in memory.
-MOST: Final = 1000
+MAX_PAGE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class CollectionListing:
     """What a collection's answer shows. rows: members, each followed by what is inlined below it."""
 
-    rows: Iterator[Row]
+    rows: Iterator[EntityRow]
     links: Headers
-    narrowing: Narrowing | None
+    narrowing: FilterEffects | None
 
 
-def filter_of(flags: Flags, target: Target, model: Model) -> Filter | None:
+def filter_of(flags: Flags, target: RequestTarget, model: Model) -> EntityFilter | None:
     """The filter of a request, None where it has none. Raises: BadFilter."""
     return None if flags.filter is None else parse_filter(flags.filter, scope_of(target), model)
 
 
-def sort_of(flags: Flags, target: Target, model: Model) -> Sort | None:
+def sort_of(flags: Flags, target: RequestTarget, model: Model) -> Sort | None:
     """The order that a request asks for, None where it asks for none. Raises: BadSort."""
     return None if flags.sort is None else parse_sort(flags.sort, scope_of(target), model)
 
 
-def scope_of(target: Target) -> Scope:
+def scope_of(target: RequestTarget) -> PathScope:
     """Where the paths in a request's filter start."""
-    if target.kind is Kind.META:
-        return Scope(xids.type_of(target.owner), meta=True)
-    return Scope(xids.REGISTRY if target.kind is Kind.EXPORT else xids.type_of(target.xid))
+    if target.kind is PathKind.META:
+        return PathScope(xids.type_of(target.owner), meta=True)
+    return PathScope(xids.REGISTRY if target.kind is PathKind.EXPORT else xids.type_of(target.xid))
 
 
-def pointing(target: Target, model: Model) -> list[str]:
+def types_with_xref(target: RequestTarget, model: Model) -> list[str]:
     """The types of the Resources at or below a path: those that may stand for others."""
     return resource_types({plural: group.resources for plural, group in model.groups.items()}, _path(target))
 
 
-def listing(
+def list_collection(
     view: View,
     request: Request,
-    target: Target,
+    target: RequestTarget,
     flags: Flags,
     model: Model,
-    owner: Row,
+    owner: EntityRow,
     types: Collection[str],
     most: int,
-) -> Listing:
+) -> CollectionListing:
     """The members of a collection. types: what is inlined below them. most: of a page, 0 for any number."""
-    found = _Set(view, request, target, flags, model, owner)
+    found = _CollectionQuery(view, request, target, flags, model, owner)
     limit = min((number for number in (flags.limit, most) if number), default=None)
     if limit is None and flags.cursor is None:
-        return Listing(found.everything(types), [], found.narrowing)
-    places, links = found.page(min(limit or MOST, MOST))
+        return CollectionListing(found.everything(types), [], found.narrowing)
+    places, links = found.page(min(limit or MAX_PAGE, MAX_PAGE))
     if found.narrowing and places:
         keys = [place.tree_key for place in places]
         found.narrowing.within(min(keys), f'{max(keys)}"')
-    return Listing(found.selection.below(found.members.rows(places), types), links, found.narrowing)
+    return CollectionListing(found.selection.below(found.members.rows(places), types), links, found.narrowing)
 
 
-def _path(target: Target) -> str:
-    return xids.REGISTRY if target.kind is Kind.EXPORT else target.xid
+def _path(target: RequestTarget) -> str:
+    return xids.REGISTRY if target.kind is PathKind.EXPORT else target.xid
 
 
-class _Set:
+class _CollectionQuery:
     """All that a request for a collection is about, whichever page it wants."""
 
-    def __init__(self, view: View, request: Request, target: Target, flags: Flags, model: Model, owner: Row) -> None:
+    def __init__(
+        self, view: View, request: Request, target: RequestTarget, flags: Flags, model: Model, owner: EntityRow
+    ) -> None:
         self._flags = flags
         self._url = f"{request.base}{target.xid}"
         self._query = _without_paging(request.query.decode("latin-1"))
@@ -98,23 +100,23 @@ class _Set:
         position = self._cursor.position if self._cursor else head
         view = view.pinned(position)
         filter, self._sort = filter_of(flags, target, model), sort_of(flags, target, model)
-        moment = view.moment(target.xid, pointing(target, model), position if position < head else None)
+        moment = view.moment(target.xid, types_with_xref(target, model), position if position < head else None)
         type = xids.type_of(target.xid)
-        size = int(members(owner.attributes).get(f"{type.rpartition('.')[2]}count", "0"))
+        size = int(split_members(owner.attributes).get(f"{type.rpartition('.')[2]}count", "0"))
         self.selection = view.selection(target.xid, filter, request.base, moment)
-        self.members: Members = view.members(self.selection, type, self._sort, size)
-        self.narrowing = Narrowing(self.selection) if filter is not None else None
+        self.members: CollectionMembers = view.members(self.selection, type, self._sort, size)
+        self.narrowing = FilterEffects(self.selection) if filter is not None else None
         self._start = self._cursor or Cursor(head, size if filter is None else -1)
         self._type = type
 
-    def everything(self, types: Collection[str]) -> Iterator[Row]:
+    def everything(self, types: Collection[str]) -> Iterator[EntityRow]:
         """All members, and what is inlined below them."""
         selection = self.selection
         if (self._sort or BY_ID).path or (self._sort and self._sort.descending):
             return selection.below(self.members.rows(self.members.places()), types)
         return selection.rows(selection.state, {self._type, *types}, selection.low, selection.high)
 
-    def page(self, limit: int) -> tuple[list[Place], Headers]:
+    def page(self, limit: int) -> tuple[list[PageKey], Headers]:
         """The places of a page, and the links to others."""
         start = (
             self._start if self._start.count >= 0 else Cursor(self._start.position, self.selection.count(self._type))
@@ -148,4 +150,4 @@ class _Set:
 
 
 def _without_paging(query: str) -> list[str]:
-    return [part for part in query.split("&") if part and part.partition("=")[0] not in PAGING]
+    return [part for part in query.split("&") if part and part.partition("=")[0] not in PAGING_FLAGS]

@@ -14,7 +14,7 @@ from typing import Final
 from domain.jsontext import Json, dumps, loads
 
 #: Members of an object by name, in order; values are JSON text.
-Members = dict[str, str]
+MemberTexts = dict[str, str]
 
 #: A member whose value is plain; the value is empty where it has escapes or is an object or an array.
 _MEMBER: Final = re.compile(r'[{,]"([^"\\]+)":("[^"\\]*"|[-0-9tfn][^,}]*|)')
@@ -22,9 +22,9 @@ _MEMBER: Final = re.compile(r'[{,]"([^"\\]+)":("[^"\\]*"|[-0-9tfn][^,}]*|)')
 _SKIP: Final = json.JSONDecoder(parse_int=str, parse_float=str)
 
 
-def members(text: str) -> Members:
+def split_members(text: str) -> MemberTexts:
     """The members of an object in compact JSON whose names have no escapes. O(length)."""
-    found: Members = {}
+    found: MemberTexts = {}
     at = 0
     while member := _MEMBER.match(text, at):
         name, value = member.groups()
@@ -36,17 +36,17 @@ def members(text: str) -> Members:
     return found
 
 
-def joined(parts: Mapping[str, str]) -> str:
+def join_members(parts: Mapping[str, str]) -> str:
     """The members as they stand between the braces of an object."""
     return ",".join([f'"{name}":{value}' for name, value in parts.items()])
 
 
-def quoted(text: str) -> str:
+def json_string(text: str) -> str:
     """A string as JSON text."""
     return dumps(text).decode()
 
 
-def string(value: str | None) -> str | None:
+def parse_string(value: str | None) -> str | None:
     """The string that a JSON text holds; None where there is none or it is no string."""
     if value is None or value[0] != '"':
         return None

@@ -4,68 +4,75 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.definitions import Definitions
-from api.paths import Kind, Target, locate
+from api.definitions import RegistryDefinitions
+from api.paths import PathKind, RequestTarget, resolve_path
 from domain import problems
 from domain import xid as xids
 from domain.jsontext import loads
-from domain.messages.effective import MESSAGEGROUPS, MESSAGES, Effective, References, effective, references
-from domain.messages.implied import with_implied
-from domain.messages.resolving import Resolved, Unresolved, resolve
+from domain.messages.effective import (
+    MESSAGEGROUPS,
+    MESSAGES,
+    EffectiveMessage,
+    GroupReferences,
+    effective_messages,
+    group_references,
+)
+from domain.messages.implied import add_implied_values
+from domain.messages.resolving import ResolvedMessage, UnresolvedReference, resolve_message
 from domain.model import ResourceType
 from projections.entities.query import View
-from projections.messages import StoredMessages
+from projections.messages import MessageDefinitions
 
-_ONE = frozenset((Kind.RESOURCE, Kind.VERSION))
+_ONE = frozenset((PathKind.RESOURCE, PathKind.VERSION))
 
 
-def place(segments: tuple[str, ...], definitions: Definitions) -> Target:
+def locate_messages(segments: tuple[str, ...], definitions: RegistryDefinitions) -> RequestTarget:
     """A message, a Version of one, or a Group of messages. Raises: NotFound, BadRequest for anything else."""
-    target = locate(segments, definitions.model)
+    target = resolve_path(segments, definitions.model)
     one = target.kind in _ONE and target.resource is not None and target.resource.plural == MESSAGES
-    if not one and not is_group(target):
+    if not one and not is_message_group(target):
         raise problems.BadRequest(error_detail=f'"{target.xid}" is neither a message nor a Group that has messages')
     return target
 
 
-def is_group(target: Target) -> bool:
+def is_message_group(target: RequestTarget) -> bool:
     """Whether a path names a Group that has messages."""
-    return target.kind is Kind.GROUP and target.group is not None and MESSAGES in target.group.resources
+    return target.kind is PathKind.GROUP and target.group is not None and MESSAGES in target.group.resources
 
 
-def message_of(target: Target, messages: StoredMessages) -> dict[str, Any]:
+def resolved_message(target: RequestTarget, messages: MessageDefinitions) -> dict[str, Any]:
     """A message, resolved. Raises: NotFound."""
     definition = messages.definition(target.xid)
     if definition is None or target.resource is None:
         raise problems.NotFound(target.xid)
-    return _members(target.xid, resolve(definition, messages), target.resource)
+    return _members(target.xid, resolve_message(definition, messages), target.resource)
 
 
-def messages_of(target: Target, view: View, messages: StoredMessages) -> dict[str, Any]:
+def resolved_messages(target: RequestTarget, view: View, messages: MessageDefinitions) -> dict[str, Any]:
     """The effective messages of a Group, each resolved. Raises: NotFound."""
-    found = groups_of(target, view, messages)
+    found = message_groups(target, view, messages)
     assert target.group is not None, "asked of Groups only"
     type = target.group.resources[MESSAGES]
-    members = [_members(each.xid, each.resolved, type) for each in effective(found.groups, messages)]
+    members = [_members(each.xid, each.resolved, type) for each in effective_messages(found.groups, messages)]
     return {"xid": target.xid, "messages": members, "unresolved": [_unresolved(each) for each in found.unresolved]}
 
 
-def effective_of(target: Target, view: View, messages: StoredMessages) -> list[Effective]:
+def effective_messages_of(target: RequestTarget, view: View, messages: MessageDefinitions) -> list[EffectiveMessage]:
     """The same, for those who match them."""
-    return list(effective(groups_of(target, view, messages).groups, messages))
+    return list(effective_messages(message_groups(target, view, messages).groups, messages))
 
 
-def groups_of(target: Target, view: View, messages: StoredMessages) -> References:
+def message_groups(target: RequestTarget, view: View, messages: MessageDefinitions) -> GroupReferences:
     """Where the messages of a Group are. Raises: NotFound."""
     row = view.entity(target.xid)
     if row is None:
         raise problems.NotFound(target.xid)
-    return references(target.xid, loads(row.attributes).get(MESSAGEGROUPS), messages)
+    return group_references(target.xid, loads(row.attributes).get(MESSAGEGROUPS), messages)
 
 
-def _members(xid: str, resolved: Resolved, type: ResourceType) -> dict[str, Any]:
+def _members(xid: str, resolved: ResolvedMessage, type: ResourceType) -> dict[str, Any]:
     """One message in an answer. A cross reference shows what it stands for under its own id."""
-    attributes, implied = with_implied(resolved.attributes)
+    attributes, implied = add_implied_values(resolved.attributes)
     named = {**attributes, type.singular + "id": xids.segments(xid)[3], "xid": xid}
     shown: dict[str, Any] = {"xid": xid, "message": type.version.order(named), "bases": list(resolved.bases)}
     if implied:
@@ -75,5 +82,5 @@ def _members(xid: str, resolved: Resolved, type: ResourceType) -> dict[str, Any]
     return shown
 
 
-def _unresolved(found: Unresolved) -> dict[str, str]:
+def _unresolved(found: UnresolvedReference) -> dict[str, str]:
     return {"uri": found.uri, "reason": found.reason.value}

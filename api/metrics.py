@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from api.paths import FIXED
-from api.problem import COMPAT, OWN
+from api.paths import FIXED_PATHS
+from api.problem import COMPAT, OWN_PREFIX
 from api.request import Request
 
 CONTENT_TYPE: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
@@ -24,17 +24,17 @@ _TOGETHER: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "PATCH", "POST", "DELETE"))
 _BY_DEPTH: Final = {0: "registry", 1: "groups", 2: "group", 3: "resources", 4: "resource", 6: "version"}
 #: Places in the log, read when somebody looks.
-Positions = Callable[[], tuple[int, int]]
+ReadPositions = Callable[[], tuple[int, int]]
 
 
-class Observer(Protocol):
+class MetricsListener(Protocol):
     """What the one road tells of its commits."""
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
         """One transaction has ended."""
 
 
-class Metrics:
+class ServerMetrics:
     """The counters of one process. own: names below `/-/` that are served."""
 
     def __init__(self, own: frozenset[str] = frozenset()) -> None:
@@ -51,7 +51,7 @@ class Metrics:
 
     def answered(self, request: Request, status: int, since: float) -> None:
         """Counts one answer. since: `time.perf_counter()` when its request came. Cost: two microseconds."""
-        key = (route(request, self._own), request.method if request.method in _METHODS else "other", status)
+        key = (route_label(request, self._own), request.method if request.method in _METHODS else "other", status)
         counter, histogram = self._children.get(key) or self._child(key)
         counter.inc()
         histogram.observe(time.perf_counter() - since)
@@ -63,9 +63,9 @@ class Metrics:
         self._commits.observe(seconds)
         self._together.observe(commands)
 
-    def follow(self, positions: Positions) -> None:
+    def follow(self, positions: ReadPositions) -> None:
         """Adds two gauges. positions: of the log's end and of the read model."""
-        self._registry.register(_Places(positions))
+        self._registry.register(_PositionsCollector(positions))
 
     def text(self) -> bytes:
         """All of it in the text format."""
@@ -83,23 +83,23 @@ class Metrics:
         return Histogram(f"annals_{name}", text, labels, buckets=buckets, registry=self._registry)
 
 
-def route(request: Request, own: frozenset[str] = frozenset()) -> str:
+def route_label(request: Request, own: frozenset[str] = frozenset()) -> str:
     """The kind of path that was asked for, one of some twenty."""
     segments = request.segments
-    if segments[:1] == (OWN,):
+    if segments[:1] == (OWN_PREFIX,):
         name = segments[1] if len(segments) > 1 else ""
         return f"/-/{name}" if name in own else "/-/"
     if segments[:1] == (COMPAT,):
         return COMPAT
-    if len(segments) == 1 and segments[0] in FIXED:
+    if len(segments) == 1 and segments[0] in FIXED_PATHS:
         return segments[0]
     if len(segments) == 5:
         return segments[4] if segments[4] in ("meta", "versions") else "unknown"
     return _BY_DEPTH.get(len(segments), "unknown")
 
 
-class _Places(Collector):
-    def __init__(self, positions: Positions) -> None:
+class _PositionsCollector(Collector):
+    def __init__(self, positions: ReadPositions) -> None:
         self._positions = positions
 
     def collect(self) -> Iterator[GaugeMetricFamily]:

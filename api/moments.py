@@ -11,30 +11,30 @@ from dataclasses import dataclass, replace
 from email.utils import format_datetime
 from typing import Final, TypeVar
 
-from api.answer import Answer, Headers
-from api.asof import original
-from api.conditional import REVALIDATED
-from api.definitions import Definitions, Latest, read_definitions
+from api.answer import Headers, Response
+from api.asof import url_without_asof
+from api.conditional import NO_CACHE
+from api.definitions import DefinitionsCache, RegistryDefinitions, read_definitions
 from api.request import Request
-from commands.clock import Clock, time_of
+from commands.clock import Clock, parse_time
 from commands.proof import Interaction
-from projections.entities.query import Readers, View
+from projections.entities.query import View, ViewPool
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 #: Moments, and definitions of the past, that are kept at hand.
-KEPT: Final = 256
+CACHE_SIZE: Final = 256
 #: What shows a moment that nothing can be added to never changes.
-IMMUTABLE: Final = (b"cache-control", b"max-age=31536000, immutable")
+IMMUTABLE_CACHE: Final = (b"cache-control", b"max-age=31536000, immutable")
 
 
 @dataclass(frozen=True, slots=True)
-class Then:
+class Snapshot:
     """A moment of the past. closed: whether it means the same for ever, which a time does not until it has gone by."""
 
     interaction: Interaction
-    definitions: Definitions
+    definitions: RegistryDefinitions
     closed: bool
 
     @property
@@ -46,44 +46,44 @@ class Then:
         """The moment, through the connection of a view."""
         return view.as_of(self.position, self.definitions.positions)
 
-    def told(self, answer: Answer, request: Request) -> Answer:
+    def told(self, answer: Response, request: Request) -> Response:
         """An answer about the moment, with what shows that it is one. Tagged and closed, it never changes."""
-        cached = REVALIDATED in answer.headers and self.closed
-        headers = [header for header in answer.headers if not (cached and header == REVALIDATED)]
-        return replace(answer, headers=[*headers, *([IMMUTABLE] if cached else []), *self._dated(request)])
+        cached = NO_CACHE in answer.headers and self.closed
+        headers = [header for header in answer.headers if not (cached and header == NO_CACHE)]
+        return replace(answer, headers=[*headers, *([IMMUTABLE_CACHE] if cached else []), *self._dated(request)])
 
     def _dated(self, request: Request) -> Headers:
-        live = f"<{original(request)}>;rel=original".encode("latin-1", "replace")
-        time = format_datetime(time_of(self.interaction.time), usegmt=True)
+        live = f"<{url_without_asof(request)}>;rel=original".encode("latin-1", "replace")
+        time = format_datetime(parse_time(self.interaction.time), usegmt=True)
         return [(b"memento-datetime", time.encode()), (b"link", live)]
 
 
-class Moments:
+class Snapshots:
     """Finds moments; those asked for lately are at hand, as far as they cannot change."""
 
-    def __init__(self, readers: Readers, latest: Latest, clock: Clock) -> None:
+    def __init__(self, readers: ViewPool, latest: DefinitionsCache, clock: Clock) -> None:
         self._readers = readers
         self._latest = latest
         self._clock = clock
-        self._known: dict[str, Then] = {}
-        self._definitions: dict[tuple[int, int], Definitions] = {}
+        self._known: dict[str, Snapshot] = {}
+        self._definitions: dict[tuple[int, int], RegistryDefinitions] = {}
 
-    async def find(self, asof: str) -> Then:
+    async def find(self, asof: str) -> Snapshot:
         """The moment that a request names. Raises: BadRequest."""
         known = self._known.get(asof)
         return known if known else await asyncio.to_thread(self._find, asof)
 
-    def _find(self, asof: str) -> Then:
+    def _find(self, asof: str) -> Snapshot:
         with self._readers.view() as view:
             interaction = view.log.as_of(asof, self._clock())
             definitions = self._read(view.as_of(interaction.last))
         closed = asof.isdecimal() or asof.casefold() == interaction.folded
-        then = Then(interaction, definitions, closed)
+        then = Snapshot(interaction, definitions, closed)
         if closed:
             _keep(self._known, asof, then)
         return then
 
-    def _read(self, view: View) -> Definitions:
+    def _read(self, view: View) -> RegistryDefinitions:
         """The definitions of a moment: most moments share theirs with others, or with the present."""
         latest, positions = self._latest.definitions, view.definitions()
         if positions == latest.positions:
@@ -95,6 +95,6 @@ class Moments:
 
 def _keep(kept: dict[K, V], key: K, value: V) -> None:
     """Adds a value; the oldest one makes room."""
-    if len(kept) >= KEPT:
+    if len(kept) >= CACHE_SIZE:
         kept.pop(next(iter(kept)), None)
     kept[key] = value

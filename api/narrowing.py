@@ -10,41 +10,41 @@ from typing import Final
 from urllib.parse import quote
 
 from domain import xid as xids
-from domain.filters import EXCLUDE_ALL, depth, residual
-from projections.entities.rows import Row
-from projections.entities.selection import Selection, State
+from domain.filters import EXCLUDE_ALL, depth, remaining_filters
+from projections.entities.rows import EntityRow
+from projections.entities.selection import FilterState, Selection
 
 _SAFE: Final = "=*!:/@"
 
 
-class Narrowing:
+class FilterEffects:
     """Counts and residual filters of one answer. Rows are asked about in the order in which they are shown.
 
     state: what the filter asks at the top of the answer; None: what the request's does.
     """
 
-    def __init__(self, selection: Selection, state: State | None = None) -> None:
+    def __init__(self, selection: Selection, state: FilterState | None = None) -> None:
         self._selection = selection
         self._top = state or selection.state
         self._range = selection.low, selection.high
-        self._states: dict[int, tuple[str, State]] = {}
+        self._states: dict[int, tuple[str, FilterState]] = {}
         self._counts: dict[str, dict[str, int]] = {}
 
     def within(self, low: str, high: str) -> None:
         """Tells between which keys the answer's rows are."""
         self._range = low, high
 
-    def collection(self, owner: Row, plural: str, count: str) -> tuple[str, str]:
+    def collection(self, owner: EntityRow, plural: str, count: str) -> tuple[str, str]:
         """How many members of an entity's collection survive, and the query that its URL gets. count: of all."""
         state = self._state(owner)
         type = plural if depth(owner.type) == 0 else f"{owner.type}.{plural}"
         left = count if state.whole else str(self._counted(type).get(owner.tree_key, 0))
         if left == "0":
             return left, f"?filter={EXCLUDE_ALL}"
-        asked = [] if state.whole else residual(state.conjunctions, type)
+        asked = [] if state.whole else remaining_filters(state.conjunctions, type)
         return left, f"?{'&'.join(map(_parameter, asked))}" if asked else ""
 
-    def settled(self, rows: Iterable[Row]) -> Narrowing:
+    def settled(self, rows: Iterable[EntityRow]) -> FilterEffects:
         """Itself, with the sizes of the collections of some rows looked up now."""
         for row in rows:
             state = self._state(row)
@@ -55,16 +55,16 @@ class Narrowing:
         self._states.clear()
         return self
 
-    def survives(self, row: Row) -> bool:
+    def survives(self, row: EntityRow) -> bool:
         """Whether an entity at the top of the answer does, by itself or by something below it."""
         return self._selection.survives(row, self._top)
 
-    def below(self, owner: Row) -> Callable[[str, Collection[str]], Iterator[Row]]:
+    def below(self, owner: EntityRow) -> Callable[[str, Collection[str]], Iterator[EntityRow]]:
         """What survives below an entity, in place of all that is there. See `View.subtree`."""
         state = self._state(owner)
         return lambda xid, types: self._selection.rows(state, types, *xids.subtree(xid))
 
-    def _state(self, row: Row) -> State:
+    def _state(self, row: EntityRow) -> FilterState:
         level = depth(row.type)
         known = self._states.get(level)
         if known and known[0] == row.tree_key:
@@ -80,7 +80,7 @@ class Narrowing:
         found = self._counts.get(type)
         if found is None:
             deeper = tuple(each for each in self._top.conjunctions if depth(each.type) >= depth(type))
-            found = self._counts[type] = self._selection.counts(type, State(deeper), *self._range)
+            found = self._counts[type] = self._selection.counts(type, FilterState(deeper), *self._range)
         return found
 
 

@@ -24,18 +24,18 @@ def _line(logger: Any, level: str, event: MutableMapping[str, Any]) -> tuple[tup
 _LOG: Final = structlog.wrap_logger(_STANDARD, processors=[_line], wrapper_class=structlog.stdlib.BoundLogger)
 
 
-def started() -> float:
+def start_timer() -> float:
     """A moment to hand to `answered`."""
     return time.perf_counter()
 
 
-def answered(request: Request, status: int, since: float) -> None:
+def log_response(request: Request, status: int, since: float) -> None:
     """Logs one answered request. Costs next to nothing unless debug lines are wanted."""
     if _STANDARD.isEnabledFor(logging.DEBUG):
         took = round((time.perf_counter() - since) * 1000, 3)
         _LOG.debug("request", method=request.method, path=request.path, status=status, milliseconds=took)
 
 
-def failed(request: Request, error: BaseException) -> None:
+def log_failure(request: Request, error: BaseException) -> None:
     """Logs what went wrong on our side; the client learns nothing of it."""
     _LOG.error("request failed", method=request.method, path=request.path, exc_info=error)

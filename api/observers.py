@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from commands.handle import Observer
+from commands.handle import CommitListener
 
 
-class Observers:
+class CommitListeners:
     """Tells each of the others, in their order, from the thread that commits."""
 
-    def __init__(self, *others: Observer) -> None:
+    def __init__(self, *others: CommitListener) -> None:
         self._others = list(others)
 
-    def add(self, other: Observer) -> None:
+    def add(self, other: CommitListener) -> None:
         """Has another one told from now on."""
         self._others.append(other)
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """See `commands.handle.Observer`."""
+        """See `commands.handle.CommitListener`."""
         for other in self._others:
             other.committed(commands, refused, seconds)

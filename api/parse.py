@@ -8,20 +8,24 @@ from __future__ import annotations
 from typing import Final
 
 from api.cross_origin import check_form
-from api.definitions import Definitions
+from api.definitions import RegistryDefinitions
 from api.flags import Flags
-from api.headers import PREFIX, xregistry_headers
-from api.paths import COLLECTIONS, Kind, Target
+from api.headers import HEADER_PREFIX, xregistry_headers
+from api.paths import COLLECTION_KINDS, PathKind, RequestTarget
 from api.request import Request
 from domain import problems
-from domain.commands import Command, DeleteEntities, Method, ReplaceModel, WriteCapabilities, WriteTree
+from domain.commands import Command, DeleteEntities, ReplaceModel, WriteCapabilities, WriteMethod, WriteTree
 from domain.jsontext import InvalidJson, Json, loads
 
 #: Kinds whose metadata in a body leaves no room for metadata in headers.
-_VERSIONED: Final = frozenset((Kind.RESOURCES, Kind.RESOURCE, Kind.META, Kind.VERSIONS, Kind.VERSION))
+_VERSIONED: Final = frozenset(
+    (PathKind.RESOURCES, PathKind.RESOURCE, PathKind.META, PathKind.VERSIONS, PathKind.VERSION)
+)
 
 
-def parse_command(request: Request, target: Target, flags: Flags, definitions: Definitions, body: bytes) -> Command:
+def parse_command(
+    request: Request, target: RequestTarget, flags: Flags, definitions: RegistryDefinitions, body: bytes
+) -> Command:
     """The command of a PUT, PATCH, POST or DELETE.
 
     Raises: MissingBody, ParsingData, ExtraXregistryHeader, HeaderError, InvalidAttribute, BadRequest,
@@ -35,24 +39,26 @@ def parse_command(request: Request, target: Target, flags: Flags, definitions: D
         return _document(request, target, flags, definitions, body)
     _check_headers(request, target)
     tree = _object(body)
-    method = Method(request.method)
-    if target.kind is Kind.CAPABILITIES:
+    method = WriteMethod(request.method)
+    if target.kind is PathKind.CAPABILITIES:
         return WriteCapabilities(tree, method)
-    if target.kind is Kind.MODELSOURCE:
+    if target.kind is PathKind.MODELSOURCE:
         return ReplaceModel(tree)
     if _one_entity(target, method):
         tree.pop("$schema", None)
     return WriteTree(target.xid, tree, method, ignore=flags.ignore, setdefaultversionid=flags.setdefaultversionid)
 
 
-def _delete(target: Target, flags: Flags, body: bytes) -> DeleteEntities:
+def _delete(target: RequestTarget, flags: Flags, body: bytes) -> DeleteEntities:
     """A collection's body names what goes, and no body means all of it; a single entity's means nothing."""
-    targets = _object(body) if body and target.kind in COLLECTIONS else None
-    epoch = None if target.kind in COLLECTIONS else flags.epoch
+    targets = _object(body) if body and target.kind in COLLECTION_KINDS else None
+    epoch = None if target.kind in COLLECTION_KINDS else flags.epoch
     return DeleteEntities(target.xid, targets, epoch, flags.ignore, flags.setdefaultversionid)
 
 
-def _document(request: Request, target: Target, flags: Flags, definitions: Definitions, body: bytes) -> WriteTree:
+def _document(
+    request: Request, target: RequestTarget, flags: Flags, definitions: RegistryDefinitions, body: bytes
+) -> WriteTree:
     """A write whose body is the document and whose headers are the metadata."""
     assert target.resource is not None, "only Resources and Versions have documents"
     given = xregistry_headers(request.headers)
@@ -60,27 +66,27 @@ def _document(request: Request, target: Target, flags: Flags, definitions: Defin
     url = f"{target.resource.singular}url"
     if body and tree.get(url) is not None:
         raise problems.BadRequest(
-            error_detail=f'"{target.xid}" cannot have both a document in the body and "{PREFIX}{url}"'
+            error_detail=f'"{target.xid}" cannot have both a document in the body and "{HEADER_PREFIX}{url}"'
         )
     tree["contenttype"] = request.header(b"content-type")
     return WriteTree(
         target.xid,
         tree,
-        Method(request.method),
+        WriteMethod(request.method),
         document=body,
         ignore=flags.ignore,
         setdefaultversionid=flags.setdefaultversionid,
     )
 
 
-def _check_headers(request: Request, target: Target) -> None:
+def _check_headers(request: Request, target: RequestTarget) -> None:
     for name, _ in xregistry_headers(request.headers) if target.kind in _VERSIONED else ():
-        raise problems.ExtraXregistryHeader(name=PREFIX + name, error_detail="the metadata is in the body")
+        raise problems.ExtraXregistryHeader(name=HEADER_PREFIX + name, error_detail="the metadata is in the body")
 
 
-def _one_entity(target: Target, method: Method) -> bool:
+def _one_entity(target: RequestTarget, method: WriteMethod) -> bool:
     """Whether the body is an entity; a POST has a map of collections, except to a Resource, where it is a Version."""
-    return target.kind not in COLLECTIONS and (method is not Method.POST or target.kind is Kind.RESOURCE)
+    return target.kind not in COLLECTION_KINDS and (method is not WriteMethod.POST or target.kind is PathKind.RESOURCE)
 
 
 def _object(body: bytes) -> dict[str, Json]:

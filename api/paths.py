@@ -17,7 +17,7 @@ from domain.model import GroupType, Model, ResourceType
 from domain.rules.ids import check_id
 
 
-class Kind(Enum):
+class PathKind(Enum):
     """What stands at a path."""
 
     REGISTRY = "registry"
@@ -36,37 +36,43 @@ class Kind(Enum):
 
 
 #: Paths below the root that no Group type may take.
-FIXED: Final = {
+FIXED_PATHS: Final = {
     kind.value: kind
-    for kind in (Kind.CAPABILITIES, Kind.CAPABILITIESOFFERED, Kind.MODEL, Kind.MODELSOURCE, Kind.EXPORT)
+    for kind in (
+        PathKind.CAPABILITIES,
+        PathKind.CAPABILITIESOFFERED,
+        PathKind.MODEL,
+        PathKind.MODELSOURCE,
+        PathKind.EXPORT,
+    )
 }
-OFFERED: Final = Kind.CAPABILITIESOFFERED.value
+OFFERED_PATH: Final = PathKind.CAPABILITIESOFFERED.value
 #: Paths with something of discovery at their end, and nothing else.
-NOT_SERVED: Final = frozenset((".xregistry", ".well-known"))
-COLLECTIONS: Final = frozenset((Kind.GROUPS, Kind.RESOURCES, Kind.VERSIONS))
+UNSERVED_NAMES: Final = frozenset((".xregistry", ".well-known"))
+COLLECTION_KINDS: Final = frozenset((PathKind.GROUPS, PathKind.RESOURCES, PathKind.VERSIONS))
 
-METHODS: Final[dict[Kind, tuple[str, ...]]] = {
-    Kind.REGISTRY: ("GET", "PUT", "PATCH", "POST"),
-    Kind.CAPABILITIES: ("GET", "PUT", "PATCH"),
-    Kind.CAPABILITIESOFFERED: ("GET",),
-    Kind.MODEL: ("GET",),
-    Kind.MODELSOURCE: ("GET", "PUT"),
-    Kind.EXPORT: ("GET",),
-    Kind.GROUPS: ("GET", "PATCH", "POST", "DELETE"),
-    Kind.GROUP: ("GET", "PUT", "PATCH", "POST", "DELETE"),
-    Kind.RESOURCES: ("GET", "PATCH", "POST", "DELETE"),
-    Kind.RESOURCE: ("GET", "PUT", "PATCH", "POST", "DELETE"),
-    Kind.META: ("GET", "PUT", "PATCH"),
-    Kind.VERSIONS: ("GET", "PATCH", "POST", "DELETE"),
-    Kind.VERSION: ("GET", "PUT", "PATCH", "DELETE"),
+METHODS: Final[dict[PathKind, tuple[str, ...]]] = {
+    PathKind.REGISTRY: ("GET", "PUT", "PATCH", "POST"),
+    PathKind.CAPABILITIES: ("GET", "PUT", "PATCH"),
+    PathKind.CAPABILITIESOFFERED: ("GET",),
+    PathKind.MODEL: ("GET",),
+    PathKind.MODELSOURCE: ("GET", "PUT"),
+    PathKind.EXPORT: ("GET",),
+    PathKind.GROUPS: ("GET", "PATCH", "POST", "DELETE"),
+    PathKind.GROUP: ("GET", "PUT", "PATCH", "POST", "DELETE"),
+    PathKind.RESOURCES: ("GET", "PATCH", "POST", "DELETE"),
+    PathKind.RESOURCE: ("GET", "PUT", "PATCH", "POST", "DELETE"),
+    PathKind.META: ("GET", "PUT", "PATCH"),
+    PathKind.VERSIONS: ("GET", "PATCH", "POST", "DELETE"),
+    PathKind.VERSION: ("GET", "PUT", "PATCH", "DELETE"),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RequestTarget:
     """What a request is about. xid: of the entity, or of the collection. details: the path asked for metadata."""
 
-    kind: Kind
+    kind: PathKind
     xid: str
     group: GroupType | None = None
     resource: ResourceType | None = None
@@ -75,30 +81,36 @@ class Target:
     @property
     def document(self) -> bool:
         """True where the body is the entity's document and its metadata goes into headers."""
-        versioned = self.kind is Kind.RESOURCE or self.kind is Kind.VERSION
+        versioned = self.kind is PathKind.RESOURCE or self.kind is PathKind.VERSION
         return versioned and not self.details and self.resource is not None and self.resource.hasdocument
 
     @property
     def owner(self) -> str:
         """xid of the entity whose row holds what is asked for: a meta is part of its Resource."""
         return _OWNERS.get(self.kind) or (
-            xids.join(*xids.segments(self.xid)[:4]) if self.kind is Kind.META else self.xid
+            xids.join(*xids.segments(self.xid)[:4]) if self.kind is PathKind.META else self.xid
         )
 
-    def version(self, xid: str) -> Target:
+    def version(self, xid: str) -> RequestTarget:
         """One Version of this Resource, in the same form."""
-        return replace(self, kind=Kind.VERSION, xid=xid)
+        return replace(self, kind=PathKind.VERSION, xid=xid)
 
 
 _OWNERS: Final = {
-    Kind.MODEL: xids.MODEL,
-    Kind.MODELSOURCE: xids.MODEL,
-    Kind.EXPORT: xids.REGISTRY,
+    PathKind.MODEL: xids.MODEL,
+    PathKind.MODELSOURCE: xids.MODEL,
+    PathKind.EXPORT: xids.REGISTRY,
 }
-_BY_DEPTH: Final = {1: Kind.GROUPS, 2: Kind.GROUP, 3: Kind.RESOURCES, 4: Kind.RESOURCE, 6: Kind.VERSION}
+_BY_DEPTH: Final = {
+    1: PathKind.GROUPS,
+    2: PathKind.GROUP,
+    3: PathKind.RESOURCES,
+    4: PathKind.RESOURCE,
+    6: PathKind.VERSION,
+}
 
 
-def locate(segments: Sequence[str], model: Model, details: bool = False, writes: bool = False) -> Target:
+def resolve_path(segments: Sequence[str], model: Model, details: bool = False, writes: bool = False) -> RequestTarget:
     """What a path names; whether it exists is for others to say.
 
     Raises: NotFound for a path that no type of the model makes, ApiNotFound, BadDetails, and MalformedId where a write
@@ -107,8 +119,8 @@ def locate(segments: Sequence[str], model: Model, details: bool = False, writes:
     kind = _kind(segments)
     if kind is None:
         raise problems.NotFound(xids.join(*segments))
-    target = Target(kind, xids.join(*segments), *_types(segments, kind, model), details)
-    if details and kind not in (Kind.RESOURCE, Kind.VERSION):
+    target = RequestTarget(kind, xids.join(*segments), *_types(segments, kind, model), details)
+    if details and kind not in (PathKind.RESOURCE, PathKind.VERSION):
         raise problems.BadDetails()
     for id in segments[1::2]:
         if writes:
@@ -118,39 +130,39 @@ def locate(segments: Sequence[str], model: Model, details: bool = False, writes:
     return target
 
 
-def methods_of(kind: Kind, document: bool) -> tuple[str, ...]:
+def methods_of(kind: PathKind, document: bool) -> tuple[str, ...]:
     """The methods that a path takes while everything is mutable. document: its body is one, which no PATCH is for."""
     return tuple(method for method in METHODS[kind] if not (document and method == "PATCH"))
 
 
-def allowed(kind: Kind, capabilities: Capabilities, document: bool = False) -> str:
+def allow_header(kind: PathKind, capabilities: Capabilities, document: bool = False) -> str:
     """The value of the Allow header: what such a path takes while the capabilities are as they are."""
-    mutable = capabilities.available.get(area(kind), False)
+    mutable = capabilities.available.get(availability_name(kind), False)
     methods = methods_of(kind, document) if mutable else ("GET",)
     return ", ".join((methods[0], "HEAD", "OPTIONS", *methods[1:]))
 
 
-def area(kind: Kind) -> str:
+def availability_name(kind: PathKind) -> str:
     """The name in the `available` capability that a path belongs to."""
-    return kind.value if kind.value in FIXED else "entities"
+    return kind.value if kind.value in FIXED_PATHS else "entities"
 
 
-def _kind(segments: Sequence[str]) -> Kind | None:
+def _kind(segments: Sequence[str]) -> PathKind | None:
     if not segments:
-        return Kind.REGISTRY
-    if segments[0] in NOT_SERVED:
+        return PathKind.REGISTRY
+    if segments[0] in UNSERVED_NAMES:
         raise problems.ApiNotFound()
-    if len(segments) == 1 and segments[0] in FIXED:
-        return FIXED[segments[0]]
+    if len(segments) == 1 and segments[0] in FIXED_PATHS:
+        return FIXED_PATHS[segments[0]]
     if len(segments) == 5:
-        return {"meta": Kind.META, "versions": Kind.VERSIONS}.get(segments[4])
+        return {"meta": PathKind.META, "versions": PathKind.VERSIONS}.get(segments[4])
     if len(segments) == 6 and segments[4] != "versions":
         return None
     return _BY_DEPTH.get(len(segments))
 
 
-def _types(segments: Sequence[str], kind: Kind, model: Model) -> tuple[GroupType | None, ResourceType | None]:
-    if kind is Kind.REGISTRY or kind.value in FIXED:
+def _types(segments: Sequence[str], kind: PathKind, model: Model) -> tuple[GroupType | None, ResourceType | None]:
+    if kind is PathKind.REGISTRY or kind.value in FIXED_PATHS:
         return None, None
     group = model.groups.get(segments[0])
     resource = group.resources.get(segments[2]) if group and len(segments) > 2 else None

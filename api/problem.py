@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import quote
 
-from api.answer import JSON, Answer
+from api.answer import JSON, Response
 from api.request import Request
 from domain import problems
 from domain.jsontext import Json, dumps
@@ -19,14 +19,14 @@ PROBLEM_JSON: Final = (b"content-type", b"application/problem+json")
 #: What waits for the write lock is done within moments.
 RETRY_AFTER: Final = (b"retry-after", b"1")
 #: The first segment of the paths that are this registry's own.
-OWN: Final = "-"
+OWN_PREFIX: Final = "-"
 SUBSCRIPTIONS: Final = "subscriptions"
 COMPAT: Final = "compat"
 #: The first segments of paths whose problems are those of RFC 9457.
-_TOLD_SO: Final = frozenset((OWN, SUBSCRIPTIONS, COMPAT))
+_TOLD_SO: Final = frozenset((OWN_PREFIX, SUBSCRIPTIONS, COMPAT))
 
 
-def problem_answer(problem: Problem, request: Request, allow: str | None = None) -> Answer:
+def problem_response(problem: Problem, request: Request, allow: str | None = None) -> Response:
     """The answer to a refused request. allow: the Allow header of a 405."""
     own = bool(request.segments) and request.segments[0] in _TOLD_SO
     headers = [PROBLEM_JSON if own else JSON, root_link(request.base)]
@@ -39,7 +39,7 @@ def problem_answer(problem: Problem, request: Request, allow: str | None = None)
         body = {"type": body["type"], "status": problem.status, **body}
     if request.segments[:1] == (COMPAT,):
         body = {**body, "detail": problem.detail or body["title"], "instance": _instance(request)}
-    return Answer(problem.status, headers, dumps(body))
+    return Response(problem.status, headers, dumps(body))
 
 
 def problem_body(problem: Problem, request: Request) -> dict[str, Json]:

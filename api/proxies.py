@@ -14,19 +14,19 @@ from typing import Final
 from starlette.types import Scope
 
 #: What a Host header may hold: it becomes part of URLs in JSON text and in headers.
-HOST: Final = re.compile(r"[A-Za-z0-9._~\-:\[\]]+\Z")
+HOST_PATTERN: Final = re.compile(r"[A-Za-z0-9._~\-:\[\]]+\Z")
 _PREFIX: Final = re.compile(r"(?:/[A-Za-z0-9._~\-]+)*/?\Z")
 _PAIR: Final = re.compile(r'\s*([A-Za-z]+)=(?:"((?:[^"\\]|\\.)*)"|([^;,"\s]*))\s*(?:;|\Z)')
 
 #: What one proxy says of the request that it received: `for`, `proto`, `host`, `port`, `prefix`, as far as it does.
-Hop = dict[str, str]
+ForwardedHop = dict[str, str]
 
 
-class Proxies:
+class TrustedProxies:
     """The proxies whose word is taken. trusted: addresses and networks, `10.0.0.0/8, ::1`."""
 
     def __init__(self, trusted: str | None) -> None:
-        self._networks = networks(trusted or "")
+        self._networks = parse_networks(trusted or "")
         self._trusts = lru_cache(maxsize=1024)(self._within)
 
     def root(self, scope: Scope) -> str | None:
@@ -39,13 +39,13 @@ class Proxies:
         host, prefix = hop.get("host", ""), hop.get("prefix", "")
         if not host:
             host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
-        if not HOST.match(host) or scheme not in ("http", "https") or not _PREFIX.match(prefix):
+        if not HOST_PATTERN.match(host) or scheme not in ("http", "https") or not _PREFIX.match(prefix):
             return None
         return f"{scheme}://{_with_port(host, scheme, hop.get('port', ''))}{prefix.rstrip('/')}"
 
-    def _outermost(self, hops: Sequence[Hop]) -> Hop:
+    def _outermost(self, hops: Sequence[ForwardedHop]) -> ForwardedHop:
         """What the proxy says that clients talk to: the last one, or one before it that is trusted as well."""
-        found: Hop = {}
+        found: ForwardedHop = {}
         for hop in reversed(hops):
             found = {**found, **hop}
             if not self._trusts(_address(hop.get("for", ""))):
@@ -60,12 +60,12 @@ class Proxies:
         return any(found in network for network in self._networks)
 
 
-def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+def parse_networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
     """The networks in a list with commas. Raises: ValueError."""
     return tuple(ip_network(part.strip(), strict=False) for part in text.split(",") if part.strip())
 
 
-def _hops(headers: Sequence[tuple[bytes, bytes]]) -> list[Hop]:
+def _hops(headers: Sequence[tuple[bytes, bytes]]) -> list[ForwardedHop]:
     """One for each proxy on the way, the nearest last."""
     forwarded = _values(headers, b"forwarded")
     if forwarded:
@@ -87,7 +87,7 @@ def _values(headers: Sequence[tuple[bytes, bytes]], wanted: bytes) -> list[str]:
     return [part.strip() for part in text.split(",")] if text else []
 
 
-def _pairs(element: str) -> Hop:
+def _pairs(element: str) -> ForwardedHop:
     return {name.lower(): quoted or plain for name, quoted, plain in _PAIR.findall(element)}
 
 

@@ -14,31 +14,31 @@ from dataclasses import dataclass
 from typing import Final
 
 from api import splices
-from api.asof import linked
-from api.documents import Documents, document_member
-from api.inline import CONFIGURATION, NOTHING, Inline
-from api.members import Members, joined, members, string
-from api.narrowing import Narrowing
-from api.shortself import shortself
-from api.splices import Splice, Texts
+from api.asof import with_asof
+from api.documents import ReadDocument, document_member
+from api.inline import CONFIGURATION_NAMES, NO_INLINE, InlineTree
+from api.members import MemberTexts, join_members, parse_string, split_members
+from api.narrowing import FilterEffects
+from api.shortself import shortself_url
+from api.splices import Splice, StoredTexts
 from domain import xid as xids
 from domain.model import GroupType, ResourceType
-from projections.entities.rows import Row
+from projections.entities.rows import EntityRow
 
 #: What the document view leaves out of a Version.
-VALIDATED: Final = (
+VALIDATION_ATTRIBUTES: Final = (
     "formatvalidated",
     "formatvalidatedreason",
     "compatibilityvalidated",
     "compatibilityvalidatedreason",
 )
-CHUNK: Final = 1 << 20
+CHUNK_SIZE: Final = 1 << 20
 #: Characters of the parts of what is sent at once: below what an allocator asks the system for anew each time.
-PART: Final = 1 << 16
+PART_SIZE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class RenderOptions:
     """How one answer shows entities. base: absolute URL of the registry.
 
     root: what xids lose in the pointers of a document view: the xid that the answer is about, empty for the registry.
@@ -51,7 +51,7 @@ class Look:
     doc: bool = False
     root: str = ""
     binary: bool = False
-    narrowing: Narrowing | None = None
+    narrowing: FilterEffects | None = None
     short: bool = False
     asof: str = ""
     stated: bool = False
@@ -63,20 +63,20 @@ class Look:
 
     def resources(self, type: ResourceType) -> Splice:
         """How Resources of a type that are as they are stored get their URLs."""
-        return splices.resources(self.base, type.singular, _suffix(type), self.asof)
+        return splices.resource_splice(self.base, type.singular, _suffix(type), self.asof)
 
-    def all_resources(self, type: ResourceType, xid: str, texts: Texts) -> Iterator[str]:
+    def all_resources(self, type: ResourceType, xid: str, texts: StoredTexts) -> Iterator[str]:
         """A whole collection of such Resources, of the present. xid: of the collection."""
-        return splices.all_resources(texts, self.base, xid, type.singular, _suffix(type))
+        return splices.splice_resources(texts, self.base, xid, type.singular, _suffix(type))
 
     def versions(self, type: ResourceType) -> Splice:
         """How their Versions do."""
-        return splices.versions(self.base, type.singular, _suffix(type), self.asof)
+        return splices.version_splice(self.base, type.singular, _suffix(type), self.asof)
 
     def url(self, xid: str, suffix: str = "") -> str:
         """The absolute URL of an entity or collection, as JSON text. O(1): ids need no escapes."""
         if self.asof:
-            suffix = linked(suffix, self.asof)
+            suffix = with_asof(suffix, self.asof)
         return f'"{self.base}/{suffix}"' if xid == xids.REGISTRY else f'"{self.base}{xid}{suffix}"'
 
     def reference(self, xid: str, suffix: str = "", included: bool = True) -> str:
@@ -87,22 +87,22 @@ class Look:
         return f'"#{(xid[len(self.root) :] or "/").replace("~", "~0")}"'
 
 
-class Ahead:
+class PeekableRows:
     """Rows with a look at the next one."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[EntityRow]) -> None:
         self._rows = iter(rows)
-        self._held: deque[Row] = deque()
-        self.next: Row | None = next(self._rows, None)
+        self._held: deque[EntityRow] = deque()
+        self.next: EntityRow | None = next(self._rows, None)
 
-    def take(self) -> Row:
+    def take(self) -> EntityRow:
         """The next row; there has to be one."""
         row = self.next
         assert row is not None, "more is shown than was found"
         self.next = self._held.popleft() if self._held else next(self._rows, None)
         return row
 
-    def of(self, parent: str, type: str) -> Iterator[Row]:
+    def of(self, parent: str, type: str) -> Iterator[EntityRow]:
         """The next rows, as long as they are members of one collection."""
         while self.next is not None and self.next.type == type and self.next.parent == parent:
             yield self.take()
@@ -115,76 +115,82 @@ class Ahead:
         return any(row.id == id for row in found)
 
 
-Entity = Callable[[Row], Iterator[str]]
+RenderEntity = Callable[[EntityRow], Iterator[str]]
 GroupTypes = Mapping[str, GroupType]
 
 
 class Renderer:
     """JSON text of entities, in pieces. rows: what is nested in them, in tree order."""
 
-    def __init__(self, look: Look, documents: Documents, rows: Ahead) -> None:
+    def __init__(self, look: RenderOptions, documents: ReadDocument, rows: PeekableRows) -> None:
         self._look = look
         self._documents = documents
         self._rows = rows
 
-    def registry(self, row: Row, types: GroupTypes, inline: Inline, configuration: Mapping[str, str]) -> Iterator[str]:
+    def registry(
+        self, row: EntityRow, types: GroupTypes, inline: InlineTree, configuration: Mapping[str, str]
+    ) -> Iterator[str]:
         """configuration: JSON text of the inlined ones of `capabilities`, `model` and `modelsource`."""
-        own = members(row.attributes)
+        own = split_members(row.attributes)
         groups = list(self.groups(row, own, types, inline))
         leading = {"specversion": own.pop("specversion"), "registryid": own.pop("registryid")}
         shown = {**self._identified(leading, row), **own, **configuration}
-        yield "{" + joined(shown)
+        yield "{" + join_members(shown)
         for group in groups:
             yield from group
         yield "}"
 
-    def groups(self, row: Row, own: Members, types: GroupTypes, inline: Inline) -> Iterator[Iterator[str]]:
+    def groups(
+        self, row: EntityRow, own: MemberTexts, types: GroupTypes, inline: InlineTree
+    ) -> Iterator[Iterator[str]]:
         """The registry's collections, each with a comma before it. Takes their counts out of `own` at once."""
         for plural, type in types.items():
             count = own.pop(f"{plural}count", "0")
-            entity = self.group_of(type, inline.get(plural, NOTHING))
+            entity = self.group_of(type, inline.get(plural, NO_INLINE))
             yield self._collection(row, plural, count, inline.get(plural), entity)
 
-    def group(self, row: Row, type: GroupType, inline: Inline) -> Iterator[str]:
-        own = members(row.attributes)
+    def group(self, row: EntityRow, type: GroupType, inline: InlineTree) -> Iterator[str]:
+        own = split_members(row.attributes)
         resources = list(self.resources(row, own, type, inline))
-        yield "{" + joined(self._identified(_ids(own, {f"{type.singular}id": row.id}), row, own))
+        yield "{" + join_members(self._identified(_ids(own, {f"{type.singular}id": row.id}), row, own))
         for resource in resources:
             yield from resource
         yield "}"
 
-    def resources(self, row: Row, own: Members, type: GroupType, inline: Inline) -> Iterator[Iterator[str]]:
+    def resources(
+        self, row: EntityRow, own: MemberTexts, type: GroupType, inline: InlineTree
+    ) -> Iterator[Iterator[str]]:
         """A Group's collections, each with a comma before it, in tree order. Takes counts out of `own` at once."""
         for plural in sorted(type.resources):
             count = own.pop(f"{plural}count", "0")
-            entity = self.resource_of(type.resources[plural], inline.get(plural, NOTHING))
+            entity = self.resource_of(type.resources[plural], inline.get(plural, NO_INLINE))
             yield self._collection(row, plural, count, inline.get(plural), entity)
 
-    def resource(self, row: Row, type: ResourceType, inline: Inline) -> Iterator[str]:
+    def resource(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> Iterator[str]:
         spliced = self._spliced_resource(row, type, inline)
         if spliced:
             yield spliced
             return
         if self._bare(row):
-            yield "{" + joined(self.pointer_members(row, type, inline)) + "}"
+            yield "{" + join_members(self.pointer_members(row, type, inline)) + "}"
             return
         shown = self.resource_members(row, type, inline)
         count = shown.pop("versionscount", "0")
-        yield "{" + joined(shown)
+        yield "{" + join_members(shown)
         deeper = inline.get("versions")
-        entity = self.version_of(type, deeper or NOTHING)
+        entity = self.version_of(type, deeper or NO_INLINE)
         yield from self._collection(row, "versions", count, deeper, entity)
         yield "}"
 
-    def _spliced_resource(self, row: Row, type: ResourceType, inline: Inline) -> str | None:
+    def _spliced_resource(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> str | None:
         """The Resource where its stored text only needs URLs."""
         if self._look.general or inline or not row.meta:
             return None
         return "".join(self._look.resources(type)(row.xid, row.id, row.attributes, row.meta))
 
-    def resource_members(self, row: Row, type: ResourceType, inline: Inline) -> Members:
+    def resource_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
         """A Resource's members up to `versionscount`, which comes last; the rest of its Versions left out."""
-        own = members(row.attributes)
+        own = split_members(row.attributes)
         meta, count = own.pop("meta"), own.pop("versionscount", "0")
         ids = _ids(own, {f"{type.singular}id": row.id})
         if self._look.doc:
@@ -195,51 +201,53 @@ class Renderer:
             self._add_document(shown, row, type, inline)
         shown["metaurl"] = self._look.reference(f"{row.xid}/meta", included="meta" in inline)
         if "meta" in inline:
-            shown["meta"] = "{" + joined(self._meta(row, type, meta, "versions" in inline)) + "}"
+            shown["meta"] = "{" + join_members(self._meta(row, type, meta, "versions" in inline)) + "}"
         shown["versionscount"] = count
         return shown
 
-    def pointer_members(self, row: Row, type: ResourceType, inline: Inline) -> Members:
+    def pointer_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
         """A Resource that stands for another, and shows nothing of it."""
         shown = self._identified(_ids({}, {f"{type.singular}id": row.id}), row, suffix=_suffix(type))
         shown["metaurl"] = self._look.reference(f"{row.xid}/meta", included="meta" in inline)
         if "meta" in inline:
-            shown["meta"] = "{" + joined(self._meta(row, type, members(row.attributes)["meta"], versions=False)) + "}"
+            shown["meta"] = (
+                "{" + join_members(self._meta(row, type, split_members(row.attributes)["meta"], versions=False)) + "}"
+            )
         return shown
 
-    def _bare(self, row: Row) -> bool:
+    def _bare(self, row: EntityRow) -> bool:
         """Whether only the ids of a Resource are shown: a pointer to nothing, or one in a document view."""
         return (
             '"xref":' in row.attributes
-            and "xref" in members(members(row.attributes)["meta"])
-            and (self._look.doc or "versionid" not in members(row.attributes))
+            and "xref" in split_members(split_members(row.attributes)["meta"])
+            and (self._look.doc or "versionid" not in split_members(row.attributes))
         )
 
-    def meta(self, row: Row, type: ResourceType) -> Iterator[str]:
+    def meta(self, row: EntityRow, type: ResourceType) -> Iterator[str]:
         """The meta of a Resource, by itself. row: the Resource's."""
-        yield "{" + joined(self._meta(row, type, members(row.attributes)["meta"], versions=False)) + "}"
+        yield "{" + join_members(self._meta(row, type, split_members(row.attributes)["meta"], versions=False)) + "}"
 
-    def version(self, row: Row, type: ResourceType, inline: Inline) -> Iterator[str]:
-        yield self._spliced(row, type, inline) or "{" + joined(self.version_members(row, type, inline)) + "}"
+    def version(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> Iterator[str]:
+        yield self._spliced(row, type, inline) or "{" + join_members(self.version_members(row, type, inline)) + "}"
 
-    def _spliced(self, row: Row, type: ResourceType, inline: Inline) -> str | None:
+    def _spliced(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> str | None:
         """The Version where its stored text only needs URLs."""
         if self._look.doc or self._look.short or inline:
             return None
         return "".join(self._look.versions(type)(row.xid, row.id, row.attributes, row.meta))
 
-    def version_members(self, row: Row, type: ResourceType, inline: Inline) -> Members:
+    def version_members(self, row: EntityRow, type: ResourceType, inline: InlineTree) -> MemberTexts:
         """All members of a Version."""
-        own = members(row.attributes)
+        own = split_members(row.attributes)
         if self._look.doc:
-            for name in VALIDATED:
+            for name in VALIDATION_ATTRIBUTES:
                 own.pop(name, None)
         ids = _ids(own, {f"{type.singular}id": xids.segments(row.xid)[3], "versionid": row.id})
         shown = self._identified(ids, row, own, _suffix(type))
         self._add_document(shown, row, type, inline)
         return shown
 
-    def map_of(self, parent: str, type: str, entity: Entity) -> Iterator[str]:
+    def map_of(self, parent: str, type: str, entity: RenderEntity) -> Iterator[str]:
         """A collection as a JSON object: the next rows, as long as they are its members."""
         before = "{"
         for row in self._rows.of(parent, type):
@@ -248,19 +256,21 @@ class Renderer:
             before = ","
         yield "}" if before == "," else "{}"
 
-    def group_of(self, type: GroupType, inline: Inline) -> Entity:
+    def group_of(self, type: GroupType, inline: InlineTree) -> RenderEntity:
         """How the members of a Group collection are written."""
         return lambda row: self.group(row, type, inline)
 
-    def resource_of(self, type: ResourceType, inline: Inline) -> Entity:
+    def resource_of(self, type: ResourceType, inline: InlineTree) -> RenderEntity:
         """How the members of a Resource collection are written."""
         return lambda row: self.resource(row, type, inline)
 
-    def version_of(self, type: ResourceType, inline: Inline) -> Entity:
+    def version_of(self, type: ResourceType, inline: InlineTree) -> RenderEntity:
         """How the members of a Version collection are written."""
         return lambda row: self.version(row, type, inline)
 
-    def _collection(self, row: Row, plural: str, count: str, deeper: Inline | None, entity: Entity) -> Iterator[str]:
+    def _collection(
+        self, row: EntityRow, plural: str, count: str, deeper: InlineTree | None, entity: RenderEntity
+    ) -> Iterator[str]:
         xid, asked = f"{row.xid.rstrip('/')}/{plural}", ""
         if self._look.narrowing:
             count, asked = self._look.narrowing.collection(row, plural, count)
@@ -270,13 +280,13 @@ class Renderer:
             yield f',"{plural}":'
             yield from self.map_of(row.xid, xids.type_of(xid), entity)
 
-    def _meta(self, row: Row, type: ResourceType, text: str, versions: bool) -> Members:
+    def _meta(self, row: EntityRow, type: ResourceType, text: str, versions: bool) -> MemberTexts:
         """versions: whether the answer includes the Resource's Versions."""
-        own = members(text)
+        own = split_members(text)
         if self._look.doc and "xref" in own:
             own = {"xref": own["xref"]}
         ids = _ids(own, {f"{type.singular}id": row.id})
-        default = string(own.get("defaultversionid"))
+        default = parse_string(own.get("defaultversionid"))
         shown = self._identified(ids, row, below="/meta")
         for name, value in own.items():
             shown[name] = value
@@ -286,28 +296,28 @@ class Renderer:
                 shown["defaultversionurl"] = self._look.reference(xid, _suffix(type), included)
         return shown
 
-    def _includes(self, row: Row, versionid: str | None) -> bool:
+    def _includes(self, row: EntityRow, versionid: str | None) -> bool:
         """Whether an answer that has a Resource's Versions has one of them: a filter may leave it out."""
         filtered = self._look.doc and self._look.narrowing is not None
         return not filtered or self._rows.has(versionid, row.xid, f"{row.type}.versions")
 
     def _identified(
-        self, ids: Members, row: Row, own: Mapping[str, str] = {}, suffix: str = "", below: str = ""
-    ) -> Members:
+        self, ids: MemberTexts, row: EntityRow, own: Mapping[str, str] = {}, suffix: str = "", below: str = ""
+    ) -> MemberTexts:
         """The members of a row's entity, or of what is `below` it, with its URLs and xid where answers have them."""
         xid = row.xid + below
-        short = {"shortself": f'"{shortself(self._look.base, row, below)}"'} if self._look.short else {}
+        short = {"shortself": f'"{shortself_url(self._look.base, row, below)}"'} if self._look.short else {}
         named = {} if self._look.stated else {"xid": f'"{xid}"'}
         return {**ids, "self": self._look.reference(xid, suffix), **short, **named, **own}
 
-    def _add_document(self, shown: Members, row: Row, type: ResourceType, inline: Inline) -> None:
+    def _add_document(self, shown: MemberTexts, row: EntityRow, type: ResourceType, inline: InlineTree) -> None:
         if type.singular in inline and type.hasdocument and f"{type.singular}url" not in shown:
             content = self._documents(row.document) if row.document else b""
-            name, value = document_member(type, string(shown.get("contenttype")), content, self._look.binary)
+            name, value = document_member(type, parse_string(shown.get("contenttype")), content, self._look.binary)
             shown[name] = value
 
 
-def chunks(pieces: Iterable[str], size: int = CHUNK) -> Iterator[bytes]:
+def encode_chunks(pieces: Iterable[str], size: int = CHUNK_SIZE) -> Iterator[bytes]:
     """The pieces as UTF-8, in chunks of about `size` characters."""
     waiting: list[str] = []
     length = 0
@@ -320,16 +330,16 @@ def chunks(pieces: Iterable[str], size: int = CHUNK) -> Iterator[bytes]:
     yield "".join(waiting).encode()
 
 
-def configuration(inline: Inline, model: Row | None, capabilities: Row | None) -> dict[str, str]:
+def configuration_texts(inline: InlineTree, model: EntityRow | None, capabilities: EntityRow | None) -> dict[str, str]:
     """JSON text of what of the configuration is inlined."""
     texts = {
-        **members(model.attributes if model else ""),
+        **split_members(model.attributes if model else ""),
         "capabilities": capabilities.attributes if capabilities else "{}",
     }
-    return {name: texts.get(name, "{}") for name in CONFIGURATION if name in inline}
+    return {name: texts.get(name, "{}") for name in CONFIGURATION_NAMES if name in inline}
 
 
-def _ids(own: Members, ids: Mapping[str, str]) -> Members:
+def _ids(own: MemberTexts, ids: Mapping[str, str]) -> MemberTexts:
     """The ids as JSON text, taken out of the other members."""
     for name in ids:
         own.pop(name, None)

@@ -9,16 +9,16 @@ from urllib.parse import unquote, urlsplit
 
 from starlette.types import Scope
 
-from api.proxies import HOST, Proxies
+from api.proxies import HOST_PATTERN, TrustedProxies
 from domain.roles import ANONYMOUS, Caller
 
-DETAILS: Final = "$details"
-READS: Final = frozenset(("GET", "HEAD", "OPTIONS"))
+DETAILS_SUFFIX: Final = "$details"
+READ_METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS"))
 #: No proxy is trusted.
-_NONE: Final = Proxies(None)
+_NONE: Final = TrustedProxies(None)
 
 
-class Disconnected(Exception):
+class ClientDisconnected(Exception):
     """The client went away before its request was complete."""
 
 
@@ -43,7 +43,7 @@ class Request:
     @property
     def reads(self) -> bool:
         """True where the method leaves the registry as it is."""
-        return self.method in READS
+        return self.method in READ_METHODS
 
     @property
     def url(self) -> str:
@@ -64,7 +64,7 @@ class Request:
         return next((value.decode("latin-1") for key, value in self.headers if key == name), None)
 
 
-def request_of(scope: Scope, public_url: str | None = None, proxies: Proxies = _NONE) -> Request:
+def build_request(scope: Scope, public_url: str | None = None, proxies: TrustedProxies = _NONE) -> Request:
     """The request in an ASGI scope. public_url: root of the registry where it is configured."""
     root = scope.get("app_root_path", scope.get("root_path", ""))
     raw = scope["raw_path"].decode("latin-1")
@@ -82,14 +82,14 @@ def _parts(raw: str) -> tuple[str, tuple[str, ...], bool]:
     if "%" in raw:
         segments = tuple(unquote(segment) for segment in segments)
         raw = unquote(raw)
-    details = bool(segments) and segments[-1].endswith(DETAILS)
+    details = bool(segments) and segments[-1].endswith(DETAILS_SUFFIX)
     if details:
-        last = segments[-1].removesuffix(DETAILS)
+        last = segments[-1].removesuffix(DETAILS_SUFFIX)
         segments = (*segments[:-1], last) if last else segments[:-1]
     return raw or "/", segments, details
 
 
-def host_of(scope: Scope, proxies: Proxies = _NONE) -> str:
+def request_host(scope: Scope, proxies: TrustedProxies = _NONE) -> str:
     """The host that a request was sent to, as its client or a trusted proxy says; empty where nobody does."""
     root = proxies.root(scope)
     return urlsplit(root).netloc if root is not None else _host(scope)
@@ -101,7 +101,7 @@ def _host(scope: Scope) -> str:
 
 def _base(scope: Scope) -> str:
     host = _host(scope)
-    if not HOST.match(host):
+    if not HOST_PATTERN.match(host):
         host = ":".join(_address(scope))
     return f"{scope['scheme']}://{host}"
 

@@ -15,7 +15,7 @@ from domain.refusals import HeadersTooLarge, UriTooLong
 _END: Final = b"\r\n\r\n"
 
 
-def end_of_block(tail: bytes, data: bytes, start: int) -> int:
+def find_block_end(tail: bytes, data: bytes, start: int) -> int:
     """Where the next empty line ends in the data from `start` on; the end of the data where there is none.
 
     tail: the last three bytes before `start`, which may have the beginning of the empty line.
@@ -28,7 +28,7 @@ def end_of_block(tail: bytes, data: bytes, start: int) -> int:
     return at + len(_END) if at >= 0 else len(data)
 
 
-class Excess(NamedTuple):
+class LimitExceeded(NamedTuple):
     """A limit that a head goes beyond. start: where in the piece the line begins that does."""
 
     problem: Problem
@@ -58,7 +58,7 @@ class RequestHead:
 
     def end(self, data: bytes, start: int) -> int:
         """Where the head ends in the data that begins at a place; the end of the data where it goes on."""
-        return end_of_block(self._tail, data, start)
+        return find_block_end(self._tail, data, start)
 
     def is_short(self, data: bytes) -> bool:
         """Whether data is one whole head and nothing else, and breaks no limit, as most requests are. Costs little."""
@@ -69,7 +69,7 @@ class RequestHead:
             and data.count(b"\n") <= self._limits.headers + 2
         )
 
-    def add(self, piece: bytes) -> Excess | None:
+    def add(self, piece: bytes) -> LimitExceeded | None:
         """Counts the next bytes of the head. Returns the limit that they go beyond. Cost: O(bytes)."""
         if not self.begun and self.is_short(piece):
             self.lines = piece.count(b"\n") - 1
@@ -96,17 +96,17 @@ class RequestHead:
             self.lines += 1
         self._line = 0
 
-    def _excess(self, start: int) -> Excess | None:
+    def _excess(self, start: int) -> LimitExceeded | None:
         """The limit that the head goes beyond with the line that it is in."""
         limits, line = self._limits, self._line - 2  # without its end
         if not self.lines and line > limits.request_line:
-            return Excess(UriTooLong(max_size=limits.request_line), start)
+            return LimitExceeded(UriTooLong(max_size=limits.request_line), start)
         if self.lines and line > limits.header:
-            return Excess(_too_large(f"a header has more than {limits.header} bytes"), start)
+            return LimitExceeded(_too_large(f"a header has more than {limits.header} bytes"), start)
         if self.lines > limits.headers and line > 0:
-            return Excess(_too_large(f"there are more than {limits.headers} headers"), start)
+            return LimitExceeded(_too_large(f"there are more than {limits.headers} headers"), start)
         if self._size + (self._line if self.lines else 0) > limits.headers_size:
-            return Excess(_too_large(f"the headers have more than {limits.headers_size} bytes in all"), start)
+            return LimitExceeded(_too_large(f"the headers have more than {limits.headers_size} bytes in all"), start)
         return None
 
 

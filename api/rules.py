@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from api.answer import Answer
+from api.answer import Response
 from api.capabilities import Capabilities
-from api.paths import METHODS, Target, allowed, area
+from api.paths import METHODS, RequestTarget, allow_header, availability_name
 from api.problem import root_link
-from api.request import READS, Request
+from api.request import READ_METHODS, Request
 from domain import problems
 from domain import xid as xids
 from domain.problems import Problem
@@ -20,10 +20,10 @@ from domain.roles import Role
 _DEFINITIONS: Final = frozenset(("capabilities", "capabilitiesoffered", "model", "modelsource"))
 _WRITERS: Final = frozenset((Role.WRITER, Role.ADMIN))
 _READS: Final = "GET, HEAD, OPTIONS"
-POSTS: Final = "OPTIONS, POST"
+POST_METHODS: Final = "OPTIONS, POST"
 
 
-class NotAllowed(Exception):
+class MethodNotAllowed(Exception):
     """A problem whose answer names the methods that are allowed."""
 
     def __init__(self, problem: Problem, allow: str) -> None:
@@ -32,18 +32,20 @@ class NotAllowed(Exception):
         self.allow = allow
 
 
-def check_request(request: Request, target: Target, capabilities: Capabilities) -> None:
+def check_method(request: Request, target: RequestTarget, capabilities: Capabilities) -> None:
     """Raises: NotAvailable for what is switched off, NotAllowed for a method that the path does not take now."""
     capabilities = capabilities.at(request.caller.role)
-    if area(target.kind) not in capabilities.available:
-        raise problems.NotAvailable(f"/{area(target.kind)}")
-    if request.method in READS:
+    if availability_name(target.kind) not in capabilities.available:
+        raise problems.NotAvailable(f"/{availability_name(target.kind)}")
+    if request.method in READ_METHODS:
         return
-    if request.method not in METHODS[target.kind] or not capabilities.available[area(target.kind)]:
+    if request.method not in METHODS[target.kind] or not capabilities.available[availability_name(target.kind)]:
         problem = problems.ActionNotSupported(action=request.method)
-        raise NotAllowed(problem, allowed(target.kind, capabilities, target.document))
+        raise MethodNotAllowed(problem, allow_header(target.kind, capabilities, target.document))
     if request.method == "PATCH" and target.document:
-        raise NotAllowed(problems.DetailsRequired(target.xid), allowed(target.kind, capabilities, target.document))
+        raise MethodNotAllowed(
+            problems.DetailsRequired(target.xid), allow_header(target.kind, capabilities, target.document)
+        )
 
 
 def check_caller(request: Request) -> None:
@@ -64,20 +66,20 @@ def check_caller(request: Request) -> None:
         raise problems.NotFound(xid)
 
 
-def options_of_reads(request: Request) -> Answer | None:
+def read_only_options(request: Request) -> Response | None:
     """The answer to OPTIONS on a path that is only read, None to a read. Raises: NotAllowed."""
-    return _options(request, READS, _READS)
+    return _options(request, READ_METHODS, _READS)
 
 
-def options_of_posts(request: Request) -> Answer | None:
+def post_only_options(request: Request) -> Response | None:
     """The answer to OPTIONS on a path that only takes POST, None to a POST. Raises: NotAllowed."""
-    return _options(request, ("POST",), POSTS)
+    return _options(request, ("POST",), POST_METHODS)
 
 
-def _options(request: Request, methods: Collection[str], allow: str) -> Answer | None:
+def _options(request: Request, methods: Collection[str], allow: str) -> Response | None:
     if request.method == "OPTIONS":
         allowed = ((name, allow.encode()) for name in (b"allow", b"access-control-allow-methods"))
-        return Answer(200, [root_link(request.base), *allowed])
+        return Response(200, [root_link(request.base), *allowed])
     if request.method not in methods:
-        raise NotAllowed(problems.ActionNotSupported(action=request.method), allow)
+        raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), allow)
     return None

@@ -14,21 +14,21 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from api import callers, cors, jsonfiles, proxies
-from api.compat.mounts import hosts_of
+from api.compat.mounts import families_by_host
 from api.connection_limits import ConnectionLimits, HeadLimits
-from api.hosts import listed as host_names
+from api.hosts import parse_hosts as host_names
 from api.jwt_keys import is_url
 from api.limits import MAX_BODY
-from api.links.declared import declared
-from commands.secrets import keys_of
+from api.links.declared import parse_configured_links
+from commands.secrets import parse_keys
 from domain import xid as xids
-from domain.compat.family import Family
+from domain.compat.family import LegacyApi
 from domain.world import DomainValidation
-from projections.entities.leaves import MOST
-from projections.subscriptions.addresses import entries
+from projections.entities.leaves import MAX_LEAVES
+from projections.subscriptions.addresses import parse_allow_list
 
-PREFIX: Final = "ANNALS_"
-HEAD: Final = HeadLimits()
+ENV_PREFIX: Final = "ANNALS_"
+DEFAULT_HEAD_LIMITS: Final = HeadLimits()
 
 
 def _database(url: str) -> str:
@@ -122,7 +122,7 @@ class Settings(BaseSettings):
     """How one process of the registry runs. Each field is `ANNALS_<FIELD>` in the environment and in `.env`."""
 
     model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
+        env_prefix=ENV_PREFIX, env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
     )
 
     database: Annotated[str, AfterValidator(_database)] = Field(
@@ -135,7 +135,7 @@ class Settings(BaseSettings):
         description="root of the registry as clients see it; without it answers follow the Host header, and events name"
         " the address of the first start",
     )
-    trusted_proxies: Annotated[str | None, _parsed(proxies.networks)] = Field(
+    trusted_proxies: Annotated[str | None, _parsed(proxies.parse_networks)] = Field(
         None, description="addresses and networks of proxies whose forwarded headers are believed, with commas"
     )
     hosts: Annotated[str | None, _parsed(host_names)] = Field(
@@ -144,17 +144,23 @@ class Settings(BaseSettings):
     registries: Annotated[str | None, _parsed(_urls)] = Field(
         None, description="URLs of further registries that discovery names, with commas"
     )
-    cors_origins: Annotated[str | None, _parsed(cors.listed)] = Field(
+    cors_origins: Annotated[str | None, _parsed(cors.parse_origins)] = Field(
         None, description="origins whose pages may use the registry, with commas; * for all"
     )
     check_workers: int = Field(2, ge=1, description="processes that check documents against their formats")
     check_seconds: float = Field(10, gt=0, description="seconds that checking one document may take")
     check_memory: int = Field(2048, ge=256, description="megabytes of memory that a process which checks may take")
     max_body: int = Field(MAX_BODY, ge=1, description="bytes that the body of a request may have")
-    max_request_line: int = Field(HEAD.request_line, ge=256, description="bytes that the request line may have")
-    max_header: int = Field(HEAD.header, ge=256, description="bytes that one header may have, with its name")
-    max_headers: int = Field(HEAD.headers, ge=8, description="headers that a request may have")
-    max_headers_size: int = Field(HEAD.headers_size, ge=256, description="bytes that all headers may have in all")
+    max_request_line: int = Field(
+        DEFAULT_HEAD_LIMITS.request_line, ge=256, description="bytes that the request line may have"
+    )
+    max_header: int = Field(
+        DEFAULT_HEAD_LIMITS.header, ge=256, description="bytes that one header may have, with its name"
+    )
+    max_headers: int = Field(DEFAULT_HEAD_LIMITS.headers, ge=8, description="headers that a request may have")
+    max_headers_size: int = Field(
+        DEFAULT_HEAD_LIMITS.headers_size, ge=256, description="bytes that all headers may have in all"
+    )
     max_connections: int = Field(1024, ge=1, description="connections that clients may have at the same time")
     header_seconds: float = Field(20, gt=0, description="seconds in which a request line and its headers must arrive")
     body_seconds: float = Field(30, gt=0, description="seconds in which a body must arrive, with those of body_rate")
@@ -171,7 +177,9 @@ class Settings(BaseSettings):
     )
     inbound: bool = Field(True, description="whether the older APIs take in what other registries are the authority of")
     indexed_leaves: int = Field(
-        MOST, ge=100, description="scalar values of one entity that filters find by index; one with more is read whole"
+        MAX_LEAVES,
+        ge=100,
+        description="scalar values of one entity that filters find by index; one with more is read whole",
     )
     pagelimit: int = Field(
         0, ge=0, description="members that one answer about a collection has at most; 0 for any number"
@@ -179,7 +187,7 @@ class Settings(BaseSettings):
     max_inlined: int = Field(
         0, ge=0, description="entities that an answer with inline has at most; 0 for any number, they are streamed"
     )
-    tokens: Annotated[str | None, _parsed(callers.fixed_tokens)] = Field(
+    tokens: Annotated[str | None, _parsed(callers.parse_fixed_tokens)] = Field(
         None, description="callers by bearer token: JSON, or the path of a JSON file; without, everybody may write"
     )
     jwt_keys: Annotated[str | None, _parsed(is_url)] = Field(
@@ -193,10 +201,10 @@ class Settings(BaseSettings):
     domain_validation: DomainValidation = Field(
         "warn", description="rules of endpoints and messages beyond the model: off, warn (counted), strict (refused)"
     )
-    master_key: Annotated[str | None, _parsed(keys_of)] = Field(
+    master_key: Annotated[str | None, _parsed(parse_keys)] = Field(
         None, description="keys that seal secrets: base64 of 32 bytes each, with commas, the newest first"
     )
-    master_key_file: Annotated[str | None, _parsed(lambda path: keys_of(jsonfiles.content(path)))] = Field(
+    master_key_file: Annotated[str | None, _parsed(lambda path: parse_keys(jsonfiles.read_file(path)))] = Field(
         None, description="path of a file with such keys, with commas or on lines of their own"
     )
     subscriptions_endpoint: Annotated[str | None, _parsed(_id)] = Field(
@@ -205,7 +213,7 @@ class Settings(BaseSettings):
     subscriptions_owned: int = Field(1000, ge=0, description="subscriptions that one caller may have")
     subscriptions_filters: int = Field(20, ge=1, description="filters that one subscription may have")
     subscriptions_body: int = Field(65536, ge=1, description="bytes that the body of a subscription may have")
-    sinks_allow: Annotated[str | None, _parsed(entries)] = Field(
+    sinks_allow: Annotated[str | None, _parsed(parse_allow_list)] = Field(
         None,
         description="private addresses and low ports that events and links may go to: host|CIDR[:port], with commas",
     )
@@ -221,7 +229,7 @@ class Settings(BaseSettings):
     sinks_origin: Annotated[str | None, _parsed(_dns_name)] = Field(
         None, description="DNS name that sinks are told who sends; by default the host of the public URL"
     )
-    links: Annotated[str | None, _parsed(declared)] = Field(
+    links: Annotated[str | None, _parsed(parse_configured_links)] = Field(
         None, description="replication links that are there from the start: JSON by id, or the path of a JSON file"
     )
     registryid: Annotated[str, AfterValidator(_id)] = Field(
@@ -234,8 +242,8 @@ class Settings(BaseSettings):
     @property
     def master_keys(self) -> tuple[bytes, ...]:
         """The keys in `master_key`, else those in the file."""
-        text = self.master_key or (jsonfiles.content(self.master_key_file) if self.master_key_file else "")
-        return keys_of(text) if text else ()
+        text = self.master_key or (jsonfiles.read_file(self.master_key_file) if self.master_key_file else "")
+        return parse_keys(text) if text else ()
 
     @property
     def connection_limits(self) -> ConnectionLimits:
@@ -249,9 +257,11 @@ class Settings(BaseSettings):
         return self.sinks_origin or urlsplit(self.public_url or "").hostname or "localhost"
 
     @property
-    def compat_hosts(self) -> dict[str, Family]:
+    def compat_hosts(self) -> dict[str, LegacyApi]:
         """The older APIs by the host names that are theirs alone."""
-        return hosts_of(_hosts(self.compat_schemaregistry_hosts or ""), _hosts(self.compat_messagecatalog_hosts or ""))
+        return families_by_host(
+            _hosts(self.compat_schemaregistry_hosts or ""), _hosts(self.compat_messagecatalog_hosts or "")
+        )
 
     @property
     def own_hosts(self) -> tuple[str, ...] | None:
@@ -267,14 +277,14 @@ class Settings(BaseSettings):
         return _urls(self.registries or "")
 
 
-def address_of(settings: Settings, port: int = 0) -> str:
+def server_url(settings: Settings, port: int = 0) -> str:
     """The URL at which this machine reaches a server of the settings. port: the one that it was given."""
     host = _REACHED.get(settings.host, settings.host)
     at = port or settings.port or DEFAULT_PORT
     return f"http://[{host}]:{at}" if ":" in host else f"http://{host}:{at}"
 
 
-class Shown(NamedTuple):
+class SettingValue(NamedTuple):
     """One setting as people may see it."""
 
     name: str
@@ -282,15 +292,15 @@ class Shown(NamedTuple):
     description: str
 
 
-def shown(settings: BaseSettings) -> Iterator[Shown]:
+def list_settings(settings: BaseSettings) -> Iterator[SettingValue]:
     """Every setting under its environment name, passwords hidden."""
     for name, field in type(settings).model_fields.items():
         value = getattr(settings, name)
         text = "" if value is None else _HIDDEN.get(name, str)(value)
-        yield Shown(PREFIX + name.upper(), text, field.description or "")
+        yield SettingValue(ENV_PREFIX + name.upper(), text, field.description or "")
 
 
-def hidden(database: str) -> str:
+def mask_password(database: str) -> str:
     """A database URL with `***` in place of its password, in the user part and in the query."""
     url = make_url(database)
     secrets = {name: "***" for name in url.query if "password" in name.lower()}
@@ -298,11 +308,11 @@ def hidden(database: str) -> str:
 
 
 def _without_secrets(setting: str) -> str:
-    return "***" if jsonfiles.is_inline(setting) else setting
+    return "***" if jsonfiles.is_inline_json(setting) else setting
 
 
 _HIDDEN: Final[dict[str, Callable[[str], str]]] = {
-    "database": hidden,
+    "database": mask_password,
     "tokens": _without_secrets,
     "links": _without_secrets,
     "master_key": lambda _: "***",

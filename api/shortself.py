@@ -9,15 +9,15 @@ from typing import Final
 
 from api.base36 import base36
 from domain import xid as xids
-from projections.entities.rows import Row
+from projections.entities.rows import EntityRow
 
 #: Name of the surface below `/-/`, and how many segments of a path come before a token.
-SHORT: Final = "s"
-BELOW: Final = 2
+SHORTSELF_PATH: Final = "s"
+TOKEN_SEGMENT: Final = 2
 
 
-def shortself(base: str, row: Row, below: str = "") -> str:
+def shortself_url(base: str, row: EntityRow, below: str = "") -> str:
     """The absolute short URL of a row's entity, or of what is `below` it. It never changes while the entity lives."""
     if row.born is None:
-        return f"{base}/-/{SHORT}/0{row.xid if row.xid != xids.REGISTRY else ''}{below}"
-    return f"{base}/-/{SHORT}/{base36(row.born)}{below}"
+        return f"{base}/-/{SHORTSELF_PATH}/0{row.xid if row.xid != xids.REGISTRY else ''}{below}"
+    return f"{base}/-/{SHORTSELF_PATH}/{base36(row.born)}{below}"

@@ -10,30 +10,30 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from api.answer import JSON, NO_HEADERS, Answer, Headers
-from api.asof import linked, parameter
-from api.definitions import Definitions
-from api.documents import Documents
+from api.answer import JSON, NO_HEADERS, Headers, Response
+from api.asof import asof_suffix, with_asof
+from api.definitions import RegistryDefinitions
+from api.documents import ReadDocument
 from api.flags import Flags
-from api.headers import HeaderTypes, contenttype_headers
-from api.inline import NOTHING, Inline
-from api.members import members, string
-from api.narrowing import Narrowing
-from api.paths import COLLECTIONS, Kind, Target
+from api.headers import HeaderCodec, contenttype_headers
+from api.inline import NO_INLINE, InlineTree
+from api.members import parse_string, split_members
+from api.narrowing import FilterEffects
+from api.paths import COLLECTION_KINDS, PathKind, RequestTarget
 from api.problem import root_link
-from api.render import Ahead, Entity, Look, Renderer
-from api.shortself import shortself
-from api.splices import Texts, all_versions
-from api.stored_content import POLICY, location
+from api.render import PeekableRows, RenderEntity, Renderer, RenderOptions
+from api.shortself import shortself_url
+from api.splices import StoredTexts, splice_versions
+from api.stored_content import SANDBOX_POLICY, location_headers
 from domain import xid as xids
 from domain.headervalues import encode
-from domain.jsontext import Json, loads_own
+from domain.jsontext import Json, loads_trusted
 from domain.model import ResourceType
-from projections.entities.rows import Row
+from projections.entities.rows import EntityRow
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ResponseContent:
     """One answer before it is bytes.
 
     rows: in the order in which the answer shows them; a single entity's own row first. configuration: JSON text of
@@ -42,17 +42,17 @@ class Shown:
     texts: the members of a collection, in place of `rows`, where little of them is needed.
     """
 
-    target: Target
-    definitions: Definitions
+    target: RequestTarget
+    definitions: RegistryDefinitions
     flags: Flags
-    inline: Inline
-    rows: Iterable[Row]
+    inline: InlineTree
+    rows: Iterable[EntityRow]
     configuration: Mapping[str, str] = field(default_factory=dict)
     maps: bool = False
     created: tuple[str, ...] = ()
-    narrowing: Narrowing | None = None
+    narrowing: FilterEffects | None = None
     links: Headers = field(default_factory=list)
-    texts: Texts | None = None
+    texts: StoredTexts | None = None
 
     @property
     def document(self) -> bool:
@@ -66,21 +66,21 @@ class Shown:
 
     def location(self, base: str) -> tuple[bytes, bytes]:
         """The Location header of a new entity: its `self`, in the form that this answer has."""
-        suffix = details(self.target) if self.target.kind in _LOCATED else ""
+        suffix = details_suffix(self.target) if self.target.kind in _LOCATED else ""
         return b"location", f"{base}{self.target.xid}{suffix}".encode()
 
-    def look(self, base: str) -> Look:
+    def look(self, base: str) -> RenderOptions:
         """How this answer writes URLs."""
         xid = self.target.xid
         root = "" if self.target.kind in _ROOTS else xid
-        return Look(
+        return RenderOptions(
             base, self.flags.doc, root, self.flags.binary, self.narrowing, self.short, self.asof, self.flags.stated
         )
 
     @property
     def asof(self) -> str:
         """What the answer's URLs end with so that they lead into the same past; empty for the present."""
-        return parameter(self.flags.asof)
+        return asof_suffix(self.flags.asof)
 
     @property
     def short(self) -> bool:
@@ -88,54 +88,56 @@ class Shown:
         return self.definitions.capabilities.shortself and not self.flags.doc
 
 
-_ROOTS: Final = (Kind.REGISTRY, Kind.EXPORT)
-_LOCATED: Final = (Kind.RESOURCE, Kind.VERSION)
-_CREATABLE: Final = (Kind.GROUP, Kind.RESOURCE, Kind.META, Kind.VERSION)
+_ROOTS: Final = (PathKind.REGISTRY, PathKind.EXPORT)
+_LOCATED: Final = (PathKind.RESOURCE, PathKind.VERSION)
+_CREATABLE: Final = (PathKind.GROUP, PathKind.RESOURCE, PathKind.META, PathKind.VERSION)
 
 
-def json_pieces(shown: Shown, base: str, documents: Documents) -> Iterator[str]:
+def render_json(shown: ResponseContent, base: str, documents: ReadDocument) -> Iterator[str]:
     """The JSON text of what is shown."""
-    rows = Ahead(shown.rows)
+    rows = PeekableRows(shown.rows)
     renderer = Renderer(shown.look(base), documents, rows)
     if shown.maps:
         return _maps(renderer, rows, shown)
     if shown.texts is not None:
-        return _listed(shown, shown.texts, base)
-    if shown.target.kind in COLLECTIONS:
+        return _spliced_collection(shown, shown.texts, base)
+    if shown.target.kind in COLLECTION_KINDS:
         parent = xids.parent(f"{shown.target.xid}/-") or xids.REGISTRY
         return renderer.map_of(parent, xids.type_of(shown.target.xid), _entity(renderer, shown))
     if shown.flags.collections:
-        return _bare(renderer, rows.take(), shown)
+        return _collections_only(renderer, rows.take(), shown)
     return _entity(renderer, shown)(rows.take())
 
 
-def _listed(shown: Shown, texts: Texts, base: str) -> Iterator[str]:
+def _spliced_collection(shown: ResponseContent, texts: StoredTexts, base: str) -> Iterator[str]:
     """A whole collection of Resources or Versions from their stored texts."""
     look, type, xid = shown.look(base), _resource(shown.target), shown.target.xid
-    if shown.target.kind is Kind.RESOURCES:
+    if shown.target.kind is PathKind.RESOURCES:
         return look.all_resources(type, xid, texts)
     start = f'{{"{type.singular}id":"{xids.segments(xid)[3]}","versionid":"'
-    return all_versions(texts, look.versions(type), xid, len(start))
+    return splice_versions(texts, look.versions(type), xid, len(start))
 
 
-def document_answer(shown: Shown, base: str, documents: Documents, also: Headers = NO_HEADERS) -> Answer:
+def document_response(
+    shown: ResponseContent, base: str, documents: ReadDocument, also: Headers = NO_HEADERS
+) -> Response:
     """The document of a Resource's default Version, or of a Version, with its metadata in headers.
 
     One that is stored elsewhere is a redirection, and has none of the headers that an answer has `also`.
     """
     row = next(iter(shown.rows))
     types = shown.definitions.headers_of(_resource(shown.target))
-    found = _metadata(types, shown.target.kind is Kind.RESOURCE, row, base, shown.short, shown.asof)
-    headers = _narrowed(found.headers, shown, row)
+    found = _document_metadata(types, shown.target.kind is PathKind.RESOURCE, row, base, shown.short, shown.asof)
+    headers = _filtered_headers(found.headers, shown, row)
     if shown.created and found.versionid:
         headers = [_content_location(shown, base, row.xid, found.versionid), *headers[1:]]
     if found.elsewhere is not None:
-        return Answer(303, [root_link(base), *headers, *location(found.elsewhere)])
+        return Response(303, [root_link(base), *headers, *location_headers(found.elsewhere)])
     document = documents(row.document) if row.document else b""
-    return Answer(200, [root_link(base), POLICY, *headers, *also], document, as_stored=True)
+    return Response(200, [root_link(base), SANDBOX_POLICY, *headers, *also], document, as_stored=True)
 
 
-class _Metadata(NamedTuple):
+class _DocumentMetadata(NamedTuple):
     """A document's metadata, the place of its Version first. versionid: empty where there is no Version.
 
     elsewhere: URL of a document not stored here.
@@ -147,29 +149,33 @@ class _Metadata(NamedTuple):
 
 
 @lru_cache(maxsize=2048)
-def _metadata(types: HeaderTypes, resource: bool, row: Row, base: str, short: bool, asof: str) -> _Metadata:
+def _document_metadata(
+    types: HeaderCodec, resource: bool, row: EntityRow, base: str, short: bool, asof: str
+) -> _DocumentMetadata:
     """The headers of a document: a function of a row, so those of documents often read are kept.
 
     resource: whether the row is a Resource's, which shows its default Version. short: with its short URL.
     asof: what its other URLs end with.
     """
-    own = _shown(row, types.type, base, resource, short, asof)
+    own = _header_attributes(row, types.type, base, resource, short, asof)
     elsewhere, versionid = own.get(f"{types.type.singular}url"), own.get("versionid", "")
     place = f"{row.xid}/versions/{versionid}" if resource else row.xid
     located = [(b"content-location", f"{base}{place}{asof}".encode())] if versionid else []
-    return _Metadata(
+    return _DocumentMetadata(
         [*located, *contenttype_headers(own), *types.headers(own), (b"content-disposition", _name(row))],
         versionid,
         None if elsewhere is None else str(elsewhere),
     )
 
 
-def _shown(row: Row, type: ResourceType, base: str, resource: bool, short: bool, asof: str) -> dict[str, Json]:
+def _header_attributes(
+    row: EntityRow, type: ResourceType, base: str, resource: bool, short: bool, asof: str
+) -> dict[str, Json]:
     """What headers show of a row, in the order of a JSON answer."""
-    own: dict[str, Json] = loads_own(row.attributes)
+    own: dict[str, Json] = loads_trusted(row.attributes)
     ids = {name: own.pop(name) for name in (f"{type.singular}id", "versionid") if name in own}
     url = base + row.xid
-    urls = {"self": url + asof, **({"shortself": shortself(base, row)} if short else {})}
+    urls = {"self": url + asof, **({"shortself": shortself_url(base, row)} if short else {})}
     shown = {**ids, **urls, "xid": row.xid, **own}
     if resource:
         del shown["meta"]
@@ -180,14 +186,14 @@ def _shown(row: Row, type: ResourceType, base: str, resource: bool, short: bool,
     return shown
 
 
-def _narrowed(headers: Headers, shown: Shown, row: Row) -> Headers:
+def _filtered_headers(headers: Headers, shown: ResponseContent, row: EntityRow) -> Headers:
     """The headers with what a filter leaves of a Resource's Versions."""
-    if shown.narrowing is None or shown.target.kind is not Kind.RESOURCE:
+    if shown.narrowing is None or shown.target.kind is not PathKind.RESOURCE:
         return headers
     given = dict(headers)
     count, asked = shown.narrowing.collection(row, "versions", given.get(_COUNT, b"0").decode())
     url = given.get(_URL, b"").decode().removesuffix(encode(shown.asof))
-    changed = {_COUNT: count.encode(), _URL: linked(url + asked, encode(shown.asof)).encode()}
+    changed = {_COUNT: count.encode(), _URL: with_asof(url + asked, encode(shown.asof)).encode()}
     return [(name, changed.get(name, value)) for name, value in headers]
 
 
@@ -195,86 +201,90 @@ _COUNT: Final = b"xregistry-versionscount"
 _URL: Final = b"xregistry-versionsurl"
 
 
-def json_answer(shown: Shown, base: str, documents: Documents, also: Headers = NO_HEADERS) -> Answer:
+def json_response(shown: ResponseContent, base: str, documents: ReadDocument, also: Headers = NO_HEADERS) -> Response:
     """The whole answer at once, for what is small or already in memory. shown.rows: a sequence. also: more headers."""
     headers = [*json_headers(shown, base), *also]
-    return Answer(200, headers, "".join(json_pieces(shown, base, documents)).encode())
+    return Response(200, headers, "".join(render_json(shown, base, documents)).encode())
 
 
-def json_headers(shown: Shown, base: str, row: Row | None = None) -> Headers:
+def json_headers(shown: ResponseContent, base: str, row: EntityRow | None = None) -> Headers:
     """The headers of a JSON answer. row: the entity's, where the rows must not be touched yet."""
     located: Headers = []
     if shown.target.kind in _LOCATED:
         row = row or next(iter(shown.rows))
-        version = string(members(row.attributes).get("versionid")) if shown.target.kind is Kind.RESOURCE else row.id
+        version = (
+            parse_string(split_members(row.attributes).get("versionid"))
+            if shown.target.kind is PathKind.RESOURCE
+            else row.id
+        )
         if version:
             located.append(_content_location(shown, base, row.xid, version))
     return [JSON, root_link(base), *located, *shown.links]
 
 
-def _content_location(shown: Shown, base: str, xid: str, versionid: str) -> tuple[bytes, bytes]:
+def _content_location(shown: ResponseContent, base: str, xid: str, versionid: str) -> tuple[bytes, bytes]:
     """The Version that the attributes are those of, or that the request made, in the form asked for."""
-    if shown.target.kind is Kind.RESOURCE:
+    if shown.target.kind is PathKind.RESOURCE:
         made = [one for one in shown.created if one.startswith(f"{xid}/versions/")]
         xid = f"{xid}/versions/{versionid}"
         xid = xid if xid in made or not made else made[-1]
-    return b"content-location", f"{base}{xid}{details(shown.target)}{shown.asof}".encode()
+    return b"content-location", f"{base}{xid}{details_suffix(shown.target)}{shown.asof}".encode()
 
 
-def details(target: Target) -> str:
+def details_suffix(target: RequestTarget) -> str:
     """`$details` where the URLs of this answer's entity carry it."""
     return "$details" if _resource(target).hasdocument and not target.document else ""
 
 
-def _entity(renderer: Renderer, shown: Shown) -> Entity:
+def _entity(renderer: Renderer, shown: ResponseContent) -> RenderEntity:
     """How one entity of the answer is written."""
     return _ENTITIES[shown.target.kind](renderer, shown)
 
 
-def _resource(target: Target) -> ResourceType:
+def _resource(target: RequestTarget) -> ResourceType:
     assert target.resource is not None, "only Resources, their meta and Versions come here"
     return target.resource
 
 
-def _name(row: Row) -> bytes:
+def _name(row: EntityRow) -> bytes:
     return xids.segments(row.xid)[3].encode()
 
 
-def _registry(renderer: Renderer, shown: Shown) -> Entity:
+def _registry(renderer: Renderer, shown: ResponseContent) -> RenderEntity:
     types = shown.definitions.model.groups
     return lambda row: renderer.registry(row, types, shown.inline, shown.configuration)
 
 
-def _group(renderer: Renderer, shown: Shown) -> Entity:
+def _group(renderer: Renderer, shown: ResponseContent) -> RenderEntity:
     type = shown.target.group
     assert type is not None, "a Group has a type"
     return renderer.group_of(type, shown.inline)
 
 
-def _stored(name: str | None) -> Callable[[Renderer, Shown], Entity]:
+def _stored(name: str | None) -> Callable[[Renderer, ResponseContent], RenderEntity]:
     """A row's text as it is, or one member of it."""
-    return lambda renderer, shown: lambda row: iter([members(row.attributes)[name] if name else row.attributes])
+    return lambda renderer, shown: lambda row: iter([split_members(row.attributes)[name] if name else row.attributes])
 
 
-_ENTITIES: Final[dict[Kind, Callable[[Renderer, Shown], Entity]]] = {
-    **dict.fromkeys((Kind.REGISTRY, Kind.EXPORT), _registry),
-    **dict.fromkeys((Kind.GROUPS, Kind.GROUP), _group),
+_ENTITIES: Final[dict[PathKind, Callable[[Renderer, ResponseContent], RenderEntity]]] = {
+    **dict.fromkeys((PathKind.REGISTRY, PathKind.EXPORT), _registry),
+    **dict.fromkeys((PathKind.GROUPS, PathKind.GROUP), _group),
     **dict.fromkeys(
-        (Kind.RESOURCES, Kind.RESOURCE),
+        (PathKind.RESOURCES, PathKind.RESOURCE),
         lambda renderer, shown: renderer.resource_of(_resource(shown.target), shown.inline),
     ),
     **dict.fromkeys(
-        (Kind.VERSIONS, Kind.VERSION),
+        (PathKind.VERSIONS, PathKind.VERSION),
         lambda renderer, shown: renderer.version_of(_resource(shown.target), shown.inline),
     ),
-    Kind.META: lambda renderer, shown: lambda row: renderer.meta(row, _resource(shown.target)),
-    Kind.CAPABILITIES: _stored(None),
-    Kind.MODEL: _stored("model"),
-    Kind.MODELSOURCE: _stored("modelsource"),
+    PathKind.META: lambda renderer, shown: lambda row: renderer.meta(row, _resource(shown.target)),
+    PathKind.CAPABILITIES: _stored(None),
+    PathKind.MODEL: _stored("model"),
+    PathKind.MODELSOURCE: _stored("modelsource"),
 }
 
 
-def _maps(renderer: Renderer, rows: Ahead, shown: Shown) -> Iterator[str]:
+def _maps(renderer: Renderer, rows: PeekableRows, shown: ResponseContent) -> Iterator[str]:
     """A map of the collections that the rows belong to."""
     before = "{"
     while rows.next is not None:
@@ -286,17 +296,17 @@ def _maps(renderer: Renderer, rows: Ahead, shown: Shown) -> Iterator[str]:
     yield "}" if before == "," else "{}"
 
 
-def _member(renderer: Renderer, shown: Shown, plural: str) -> Entity:
+def _member(renderer: Renderer, shown: ResponseContent, plural: str) -> RenderEntity:
     """How the members of one of an entity's collections are written."""
-    inline, group = shown.inline.get(plural, NOTHING), shown.target.group
+    inline, group = shown.inline.get(plural, NO_INLINE), shown.target.group
     if group is None:
         return renderer.group_of(shown.definitions.model.groups[plural], inline)
     return renderer.resource_of(group.resources[plural], inline)
 
 
-def _bare(renderer: Renderer, row: Row, shown: Shown) -> Iterator[str]:
+def _collections_only(renderer: Renderer, row: EntityRow, shown: ResponseContent) -> Iterator[str]:
     """The nested collections of an entity without its attributes."""
-    own, group, inline = members(row.attributes), shown.target.group, shown.inline
+    own, group, inline = split_members(row.attributes), shown.target.group, shown.inline
     types = shown.definitions.model.groups
     nested = renderer.resources(row, own, group, inline) if group else renderer.groups(row, own, types, inline)
     before = "{"

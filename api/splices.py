@@ -12,18 +12,18 @@ from itertools import islice
 from typing import Any, Final
 
 #: Rows with attributes and meta first, in the order of the answer; what else there is of a row is not looked at.
-Texts = Iterable[Any]
+StoredTexts = Iterable[Any]
 #: The JSON text of an entity, in parts, from its xid, id, attributes and meta.
 Splice = Callable[[str, str, str, int], tuple[str, ...]]
 
 #: Members of a collection that are written together.
-TOGETHER: Final = 100
+BLOCK_SIZE: Final = 100
 #: The last member of a Resource.
 _COUNT: Final = ',"versionscount":'
 
 
 @lru_cache(maxsize=256)
-def resources(base: str, singular: str, suffix: str, asof: str) -> Splice:
+def resource_splice(base: str, singular: str, suffix: str, asof: str) -> Splice:
     """What gives Resources of a type in the API view, nothing inlined, from xids and stored attributes.
 
     base: absolute URL of the registry. suffix: what follows an xid in `self`. asof: what all URLs end with.
@@ -52,7 +52,7 @@ def _around(base: str, suffix: str, asof: str, place: str = "") -> tuple[str, st
 
 
 @lru_cache(maxsize=256)
-def versions(base: str, singular: str, suffix: str, asof: str) -> Splice:
+def version_splice(base: str, singular: str, suffix: str, asof: str) -> Splice:
     """The same for Versions, their documents not inlined."""
 
     def splice(xid: str, id: str, text: str, meta: int) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ def versions(base: str, singular: str, suffix: str, asof: str) -> Splice:
     return splice
 
 
-def all_resources(texts: Texts, base: str, xid: str, singular: str, suffix: str) -> Iterator[str]:
+def splice_resources(texts: StoredTexts, base: str, xid: str, singular: str, suffix: str) -> Iterator[str]:
     """A collection of Resources as a JSON object, in pieces, each as `resources` gives it.
 
     There may be many, so they are written here: a call for each, and its xid, would be a fifth of the work.
@@ -70,7 +70,7 @@ def all_resources(texts: Texts, base: str, xid: str, singular: str, suffix: str)
     start, between = len(f'{{"{singular}id":"'), len('","versionid":"')
     itself, xid_is, meta_is, versions_are, end = _around(base, suffix, "", f"{xid}/")
     before, waiting = '{"', iter(texts)
-    while block := list(islice(waiting, TOGETHER)):
+    while block := list(islice(waiting, BLOCK_SIZE)):
         parts: list[str] = []
         for row in block:
             text, meta = row[0], row[1]
@@ -84,7 +84,7 @@ def all_resources(texts: Texts, base: str, xid: str, singular: str, suffix: str)
     yield "}" if before == ',"' else "{}"
 
 
-def all_versions(texts: Texts, splice: Splice, xid: str, start: int) -> Iterator[str]:
+def splice_versions(texts: StoredTexts, splice: Splice, xid: str, start: int) -> Iterator[str]:
     """The same of Versions. start: where the id of each begins in its attributes."""
     before = "{"
     for text, meta, *_ in texts:

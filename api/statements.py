@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from domain.jsontext import dumps, loads
-from domain.stated import DEFAULTS, stated
-from projections.entities.rows import Row
+from domain.stated import DEFAULT_MARKS, explicit_values
+from projections.entities.rows import EntityRow
 
 
-def statements(rows: Iterable[Row]) -> Iterator[Row]:
+def without_defaults(rows: Iterable[EntityRow]) -> Iterator[EntityRow]:
     """The rows, Versions without their defaults. Only Versions know theirs, and only document views show them alone."""
-    return map(_statement, rows)
+    return map(_without_defaults, rows)
 
 
-def _statement(row: Row) -> Row:
-    marks = loads(row.private).get(DEFAULTS)
+def _without_defaults(row: EntityRow) -> EntityRow:
+    marks = loads(row.private).get(DEFAULT_MARKS)
     if not marks:
         return row
-    return row._replace(attributes=dumps(stated(loads(row.attributes), marks)).decode())
+    return row._replace(attributes=dumps(explicit_values(loads(row.attributes), marks)).decode())

@@ -14,8 +14,8 @@ from domain.headervalues import encode_text
 from domain.refusals import ForbiddenDestination
 
 #: Every stored document has it: no script of it runs, and it is of no origin.
-POLICY: Final = (b"content-security-policy", b"sandbox; default-src 'none'")
-ATTACHED: Final = (b"content-disposition", b"attachment")
+SANDBOX_POLICY: Final = (b"content-security-policy", b"sandbox; default-src 'none'")
+ATTACHMENT: Final = (b"content-disposition", b"attachment")
 
 #: Media types that browsers show as pages, besides all that end as XML does.
 _PAGES: Final = frozenset(("text/html", "text/xml", "application/xml"))
@@ -27,13 +27,13 @@ _SCRIPTS: Final = frozenset(("javascript", "vbscript", "data", "blob", "filesyst
 _IGNORED: Final = re.compile(r"[\x00-\x20\x7f-\xa0]+")
 
 
-def attached(contenttype: str | None) -> Headers:
+def attachment_headers(contenttype: str | None) -> Headers:
     """The header that has a browser save a document instead of showing it, for those that are pages."""
     type = (contenttype or "").partition(";")[0].strip().lower()
-    return [ATTACHED] if type in _PAGES or type.endswith("+xml") else []
+    return [ATTACHMENT] if type in _PAGES or type.endswith("+xml") else []
 
 
-def location(url: str) -> Headers:
+def location_headers(url: str) -> Headers:
     """The header that leads to a stored URL; none for a URL that is a script."""
     scheme = _IGNORED.sub("", url).partition(":")[0].lower()
     return [] if scheme in _SCRIPTS else [(b"location", encode_text(url).encode())]

@@ -16,21 +16,21 @@ T = TypeVar("T")
 Job = Callable[[], Generator[Any, None, None]]
 
 #: How many chunks wait for a slow client at most.
-AHEAD: Final = 4
+MAX_WAITING_CHUNKS: Final = 4
 #: Answers that are made at a time. Each holds a connection to the database, and those of slow clients hold it long.
 THREADS: Final = 16
 #: For how many seconds an answer waits for a client that takes nothing of it, so that it cannot keep a thread for ever.
-PATIENCE: Final = 20.0
+STALL_SECONDS: Final = 20.0
 
 
-class Stalled(Exception):
+class ClientStalled(Exception):
     """The client has taken nothing for too long."""
 
 
-class Streams:
+class StreamingPool:
     """A pool of threads that make answers."""
 
-    def __init__(self, threads: int = THREADS, patience: float = PATIENCE) -> None:
+    def __init__(self, threads: int = THREADS, patience: float = STALL_SECONDS) -> None:
         """patience: seconds that a job waits for a client that takes nothing; then its answer breaks off."""
         self._patience = patience
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="annals-reader")
@@ -46,9 +46,9 @@ class Streams:
         self._pool.shutdown()
 
     async def _run(self, job: Job) -> AsyncGenerator[Any, None]:
-        relay = _Relay(asyncio.get_running_loop(), self._patience)
+        relay = _ChunkQueue(asyncio.get_running_loop(), self._patience)
         running = asyncio.wrap_future(self._pool.submit(relay.fill, job))
-        running.add_done_callback(_noticed)
+        running.add_done_callback(_retrieve_exception)
         try:
             while (item := await relay.take()) is not _END:
                 yield item
@@ -57,7 +57,7 @@ class Streams:
             relay.stop()
 
 
-def _noticed(running: asyncio.Future[None]) -> None:
+def _retrieve_exception(running: asyncio.Future[None]) -> None:
     """Looks at how a job ended, because nobody else does once the client has gone."""
     if not running.cancelled():
         running.exception()
@@ -66,7 +66,7 @@ def _noticed(running: asyncio.Future[None]) -> None:
 _END: Final = object()
 
 
-class _Relay:
+class _ChunkQueue:
     """A bounded queue from one thread to one coroutine.
 
     The thread rests until the answer's head was taken, so that the loop sends what came with it before whatever the job
@@ -88,7 +88,7 @@ class _Relay:
             for item in items:
                 self._loop.call_soon_threadsafe(self._queue.put_nowait, item)
                 if not self._room.acquire(timeout=self._patience):
-                    raise Stalled
+                    raise ClientStalled
                 if self._stopped:
                     return
         finally:
@@ -97,7 +97,7 @@ class _Relay:
 
     async def take(self) -> Any:
         item = await self._queue.get()
-        self._room.release(1 if self._begun else AHEAD)
+        self._room.release(1 if self._begun else MAX_WAITING_CHUNKS)
         self._begun = True
         return item
 

@@ -6,25 +6,25 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from api.definitions import Latest
-from api.streaming import Streams
+from api.definitions import DefinitionsCache
+from api.streaming import StreamingPool
 from commands.appending import NewSalt
-from commands.checks import Bounds, Checker
+from commands.checks import CheckLimits, DocumentChecker
 from commands.clock import Clock, utc_now
 from commands.correlation import NewId
-from commands.handle import Observer, Road
-from commands.log import Recorded, Store, Writing
+from commands.handle import CommandBus, CommitListener
+from commands.log import Recorded, Store, WriteTransaction
 from commands.secrets import Vault
 from domain.commands import CreateRegistry
 from domain.model.builtin import default_source
 from domain.world import DomainValidation
-from projections.entities.apply import Entities
-from projections.entities.published import Inline
-from projections.entities.query import Readers
-from projections.entities.rebuild import catch_up
+from projections.entities.apply import EntityProjection
+from projections.entities.published import SqlPublications
+from projections.entities.query import ViewPool
+from projections.entities.rebuild import rebuild_if_stale
 
 
-class Wanted(Protocol):
+class RegistrySettings(Protocol):
     """What of the settings a registry needs."""
 
     @property
@@ -56,15 +56,15 @@ class Registry:
     """
 
     store: Store
-    road: Road
-    readers: Readers
-    checker: Checker
-    streams: Streams = field(default_factory=Streams)
+    road: CommandBus
+    readers: ViewPool
+    checker: DocumentChecker
+    streams: StreamingPool = field(default_factory=StreamingPool)
 
     @cached_property
-    def latest(self) -> Latest:
+    def latest(self) -> DefinitionsCache:
         """The definitions that this process read last: to compile a model takes a while, so all share them."""
-        return Latest(self.readers.quick())
+        return DefinitionsCache(self.readers.quick())
 
     def close(self) -> None:
         """Finishes the writes that wait, but for those that wait for checks, and gives all connections back."""
@@ -76,12 +76,12 @@ class Registry:
 
 
 def open_registry(
-    settings: Wanted,
+    settings: RegistrySettings,
     *,
     clock: Clock | None = None,
     new_id: NewId | None = None,
     new_salt: NewSalt | None = None,
-    observer: Observer | None = None,
+    observer: CommitListener | None = None,
     address: str | None = None,
 ) -> Registry:
     """The registry of the settings, made where there is none yet.
@@ -96,19 +96,19 @@ def open_registry(
         public_url=settings.public_url or "",
         domainvalidation=settings.domain_validation,
         vault=Vault(settings.master_keys),
-        published=Inline,
+        published=SqlPublications,
     )
-    entities = Entities(most=settings.indexed_leaves)
+    entities = EntityProjection(most=settings.indexed_leaves)
     store.create()
     if address:
         store.name(address)
     with store.writing() as transaction:
         entities.create(transaction.connection)
-    checker = Checker(Bounds(settings.check_workers, settings.check_seconds, settings.check_memory << 20))
-    road = Road(store, [entities], observer=observer, checker=checker)
-    registry = Registry(store, road, Readers(settings.database), checker)
+    checker = DocumentChecker(CheckLimits(settings.check_workers, settings.check_seconds, settings.check_memory << 20))
+    road = CommandBus(store, [entities], observer=observer, checker=checker)
+    registry = Registry(store, road, ViewPool(settings.database), checker)
     try:
-        catch_up(store, settings.indexed_leaves)
+        rebuild_if_stale(store, settings.indexed_leaves)
         _create(registry, settings.registryid)
     except BaseException:
         registry.close()
@@ -116,7 +116,7 @@ def open_registry(
     return registry
 
 
-class _Created(Exception):
+class _AlreadyCreated(Exception):
     """Another process was faster."""
 
 
@@ -125,11 +125,11 @@ def _create(registry: Registry, registryid: str) -> None:
     if registry.store.tip().position:
         return
 
-    def first(writing: Writing, recorded: Recorded) -> Any:
+    def first(writing: WriteTransaction, recorded: Recorded) -> Any:
         if recorded.events[0][0] != 1:
-            raise _Created
+            raise _AlreadyCreated
 
     try:
         registry.road.submit(CreateRegistry(registryid, default_source()), answer=first).result()
-    except _Created:
+    except _AlreadyCreated:
         return

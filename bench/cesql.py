@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from bench.figures import Figure, Want
 from bench.places import Place
-from domain.cesql import Event, compile
+from domain.cesql import ContextAttributes, compile_expression
 from domain.subscriptions import filters
-from domain.subscriptions.matching import Interest, Matching
+from domain.subscriptions.matching import SubscriptionIndex, SubscriptionInterest
 
 #: The fastest of so many readings counts.
 TURNS: Final = 5
@@ -21,7 +21,7 @@ TURNS: Final = 5
 WANTED: Final = 100_000
 
 TYPE: Final = "io.xregistry.version.created"
-EVENT: Final[Event] = {
+EVENT: Final[ContextAttributes] = {
     "specversion": "1.0",
     "id": "0193e2b8.0.xregistry.version.created",
     "source": "https://registry.example.com",
@@ -33,7 +33,7 @@ EVENT: Final[Event] = {
 }
 
 #: What each dialect is asked, and the same by hand.
-DIALECTS: Final[dict[str, tuple[Any, Callable[[Event], bool]]]] = {
+DIALECTS: Final[dict[str, tuple[Any, Callable[[ContextAttributes], bool]]]] = {
     "exact": ({"exact": {"type": TYPE}}, lambda event: event.get("type") == TYPE),
     "prefix": (
         {"prefix": {"subject": "/schemagroups/group42/"}},
@@ -52,7 +52,7 @@ DIALECTS: Final[dict[str, tuple[Any, Callable[[Event], bool]]]] = {
     "sql": ({"sql": f"type = '{TYPE}'"}, lambda event: event.get("type") == TYPE),
 }
 #: Expressions, and the same by hand.
-EXPRESSIONS: Final[dict[str, Callable[[Event], bool]]] = {
+EXPRESSIONS: Final[dict[str, Callable[[ContextAttributes], bool]]] = {
     f"type = '{TYPE}' AND subject LIKE '/schemagroups/%'": lambda event: (
         event.get("type") == TYPE and str(event.get("subject", "")).startswith("/schemagroups/")
     ),
@@ -71,19 +71,23 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
         return
     times = 2_000 if quick else 50_000
     for name, (given, by_hand) in DIALECTS.items():
-        yield _beside(f"Filter `{name}`", filters.compile([given]).matches, by_hand, times)
+        yield _beside(f"Filter `{name}`", filters.compile_filters([given]).matches, by_hand, times)
     for text, by_hand in EXPRESSIONS.items():
-        yield _enough(text, compile(text).matches, by_hand, times)
+        yield _enough(text, compile_expression(text).matches, by_hand, times)
     yield _matching(1_000 if quick else 10_000)
 
 
-def _beside(what: str, matches: Callable[[Event], bool], by_hand: Callable[[Event], bool], times: int) -> Figure:
+def _beside(
+    what: str, matches: Callable[[ContextAttributes], bool], by_hand: Callable[[ContextAttributes], bool], times: int
+) -> Figure:
     seconds, floor = _each(matches, by_hand, times)
     measured, least = f"{1e6 * seconds:.2f} µs", f"{1e6 * floor:.2f} µs by hand"
     return Figure(what, "none", f"{times:,} events", measured, least, seconds / floor, Want.AT_MOST, 8, " x")
 
 
-def _enough(text: str, matches: Callable[[Event], bool], by_hand: Callable[[Event], bool], times: int) -> Figure:
+def _enough(
+    text: str, matches: Callable[[ContextAttributes], bool], by_hand: Callable[[ContextAttributes], bool], times: int
+) -> Figure:
     seconds, floor = _each(matches, by_hand, times)
     measured = f"{1e6 * seconds:.2f} µs, {seconds / floor:.1f} x"
     what = f"CESQL, `{text}`".replace("|", "\\|")
@@ -91,14 +95,16 @@ def _enough(text: str, matches: Callable[[Event], bool], by_hand: Callable[[Even
     return Figure(what, "none", f"{times:,} events", measured, floors, 1 / seconds, Want.AT_LEAST, WANTED, "/s")
 
 
-def _each(one: Callable[[Event], bool], other: Callable[[Event], bool], times: int) -> tuple[float, float]:
+def _each(
+    one: Callable[[ContextAttributes], bool], other: Callable[[ContextAttributes], bool], times: int
+) -> tuple[float, float]:
     """Seconds for one event each, measured in turns, because the machine's own pace changes within seconds."""
     assert one(EVENT) == other(EVENT)
     turns = [(_seconds(one, times), _seconds(other, times)) for _ in range(TURNS)]
     return min(first for first, _ in turns) / times, min(second for _, second in turns) / times
 
 
-def _seconds(matches: Callable[[Event], bool], times: int) -> float:
+def _seconds(matches: Callable[[ContextAttributes], bool], times: int) -> float:
     began = time.perf_counter()
     for _ in range(times):
         matches(EVENT)
@@ -107,8 +113,10 @@ def _seconds(matches: Callable[[Event], bool], times: int) -> float:
 
 def _matching(count: int) -> Figure:
     """Finding those of many subscriptions that want one event, beside trying each of them."""
-    interests = [Interest(filters.compile([_wanted(number)]), types=(TYPE,)) for number in range(count)]
-    index = Matching[int]()
+    interests = [
+        SubscriptionInterest(filters.compile_filters([_wanted(number)]), types=(TYPE,)) for number in range(count)
+    ]
+    index = SubscriptionIndex[int]()
     for number, interest in enumerate(interests):
         index.put(number, interest)
     found = index.matches(EVENT)

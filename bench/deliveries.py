@@ -21,11 +21,11 @@ from bench.places import Place
 from bench.receiver import Receiver, receiving
 from projections.connect import connect
 from projections.log import Log
-from projections.subscriptions.deliver import WRITE
-from projections.subscriptions.guard import Guard
-from projections.subscriptions.match import Feed
-from projections.subscriptions.ports import Ports
-from projections.subscriptions.service import Service
+from projections.subscriptions.deliver import WRITE_DELAY_SECONDS
+from projections.subscriptions.guard import DestinationGuard
+from projections.subscriptions.match import EventMessageReader
+from projections.subscriptions.ports import DeliveryPorts
+from projections.subscriptions.service import DeliveryService
 from projections.subscriptions.sinks import http as _http
 from tests.projections.subscriptions.rig import FAMILIES, Rig
 
@@ -45,10 +45,10 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
 
 
 @contextmanager
-def _delivering(rig: Rig, write: float = WRITE) -> Iterator[Service]:
+def _delivering(rig: Rig, write: float = WRITE_DELAY_SECONDS) -> Iterator[DeliveryService]:
     """Deliveries of a registry, told of its commits as by the road."""
-    ports = Ports(resolver=Guard(allow="127.0.0.1", plaintext=True), policy="off")
-    service = Service(rig.url, ports, write=write)
+    ports = DeliveryPorts(resolver=DestinationGuard(allow="127.0.0.1", plaintext=True), policy="off")
+    service = DeliveryService(rig.url, ports, write=write)
     service.start()
     rig.told.append(service)
     try:
@@ -121,7 +121,7 @@ def _throughput(place: Place, events: int) -> Iterator[Figure]:
         rig.subscribe("kept", sink=f"{receiver.url}/s")
         _backlog(rig, events)
         bare = max(asyncio.run(_bare(rig, receiver, events // 5, together)) for together in TOGETHER)
-        kept = _rate(rig, receiver, events, WRITE)
+        kept = _rate(rig, receiver, events, WRITE_DELAY_SECONDS)
         rig.unsubscribe("kept")
         rig.subscribe("lost", sink=f"{receiver.url}/s", start="earliest")
         lost = _rate(rig, receiver, events, 3600.0)
@@ -155,7 +155,7 @@ def _a_second(seen: list[Any]) -> float:
 async def _bare(rig: Rig, receiver: Receiver, events: int, together: int) -> float:
     """Requests a second of a client that only sends the same bodies."""
     reader = connect(rig.url)
-    _, told = Feed(lambda: Log(reader), FAMILIES).chunk(1, 100)
+    _, told = EventMessageReader(lambda: Log(reader), FAMILIES).chunk(1, 100)
     reader.close()
     bodies = [JSONFormat().write(each.cloudevent()) for each in told]
     left = iter(range(events))
@@ -199,7 +199,7 @@ def _wanted(subject: str, count: int, dead: int) -> int:
     return sum(subject.endswith(f"{number % 100:02}") for number in range(dead, count))
 
 
-def _settled(service: Service, count: int) -> None:
+def _settled(service: DeliveryService, count: int) -> None:
     while len(service.lags()) < count:
         time.sleep(0.05)
     time.sleep(0.5)

@@ -25,7 +25,7 @@ from bench.rebuilding import append
 from commands import sql
 from commands.log import Store
 from domain.jsontext import dumps, loads
-from projections.entities.query import Readers
+from projections.entities.query import ViewPool
 
 #: The fastest of so many readings.
 TURNS: Final = 3
@@ -85,7 +85,7 @@ def _rate(url: str) -> tuple[float, int]:
 
 def _floor(database: str) -> float:
     """Events a second that only reading the log gives."""
-    with closing(Readers(database)) as readers, readers.view() as view:
+    with closing(ViewPool(database)) as readers, readers.view() as view:
         last, began = view.log.head().last, time.perf_counter()
         for _ in view.log.events(1, last):
             pass

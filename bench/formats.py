@@ -24,11 +24,11 @@ from bench.documents import DOCUMENTS, members_for
 from bench.figures import Figure, Want
 from bench.memory import resident
 from bench.places import Place
-from commands.checks import Checker
-from commands.handle import Road
+from commands.checks import DocumentChecker
+from commands.handle import CommandBus
 from domain import formats
-from domain.checks import Document, Question, Reading
-from domain.commands import Method, WriteTree
+from domain.checks import CompatibilityCheck, DocumentCheck, FormatCheck
+from domain.commands import WriteMethod, WriteTree
 from domain.documents import digest
 
 SIZES: Final = {"2 kB": 2_000, "200 kB": 200_000}
@@ -46,7 +46,7 @@ _marks = (f"mark {number}" for number in count(1))
 def measure(place: Place, quick: bool) -> Iterator[Figure]:
     """Each format alone, which no store has a part in; then lines of Versions in every store."""
     if place.name == "SQLite":
-        checker = Checker()
+        checker = DocumentChecker()
         for format in DOCUMENTS:
             for words, size in SIZES.items():
                 if not (quick and size > 10_000):
@@ -57,14 +57,14 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
 # -- one document -----------------------------------------------------------------------------------------------------
 
 
-def _of_format(checker: Checker, format: str, words: str, size: int) -> Iterator[Figure]:
+def _of_format(checker: DocumentChecker, format: str, words: str, size: int) -> Iterator[Figure]:
     made = DOCUMENTS[format]
     members = members_for(made, size)
     small = size < 10_000
 
     def checked() -> float:
         content = made(members, next(_marks))
-        return _asked(checker, {Document(format, digest(content))}, {digest(content): content})
+        return _asked(checker, {FormatCheck(format, digest(content))}, {digest(content): content})
 
     def bare() -> float:
         content = made(members, next(_marks))
@@ -72,7 +72,7 @@ def _of_format(checker: Checker, format: str, words: str, size: int) -> Iterator
 
     bound = None if format in MORE else 10 if small else 5
     yield _beside(f"Check of {format}", words, checked, bare, "by the bare library", bound)
-    room = formats.find(format)
+    room = formats.find_format(format)
     assert room is not None
     if not room.compares:
         return
@@ -81,15 +81,15 @@ def _of_format(checker: Checker, format: str, words: str, size: int) -> Iterator
 
     def compared() -> float:
         content = made(members, next(_marks))
-        new, old = Document(format, digest(content)), Document(format, digest(older))
-        asked: set[Question] = {new, Reading(new, old), Reading(old, new, "writer")}
+        new, old = FormatCheck(format, digest(content)), FormatCheck(format, digest(older))
+        asked: set[DocumentCheck] = {new, CompatibilityCheck(new, old), CompatibilityCheck(old, new, "writer")}
         return _asked(checker, asked, {digest(content): content, digest(older): older})
 
     def by_hand() -> float:
         content = made(members, next(_marks))
 
         def compare() -> None:
-            new, unreadable = parse(content, format), room.load().unreadable
+            new, unreadable = parse(content, format), room.load().incompatibilities
             assert unreadable(new, known, "reader") is not None and unreadable(known, new, "writer") is not None
 
         return _seconds(compare)
@@ -114,11 +114,11 @@ def _beside(
     return Figure(what, "none", words, told, least, ratio, Want.AT_MOST, bound, " x")
 
 
-def _asked(checker: Checker, questions: set[Question], contents: dict[str | None, bytes]) -> float:
+def _asked(checker: DocumentChecker, questions: set[DocumentCheck], contents: dict[str | None, bytes]) -> float:
     since = time.perf_counter()
     verdicts = checker.answers(questions, contents.__getitem__)
     seconds = time.perf_counter() - since
-    assert verdicts.keys() == questions and not any(verdicts[one] for one in questions if isinstance(one, Document))
+    assert verdicts.keys() == questions and not any(verdicts[one] for one in questions if isinstance(one, FormatCheck))
     return seconds
 
 
@@ -242,11 +242,11 @@ def _memory(place: Place, length: int) -> Iterator[Figure]:
         yield Figure(what, place.name, size, f"{told} MB", "2048 MB each", max(taken), Want.AT_MOST, 600, " MB")
 
 
-def _write(road: Road, members: int, **meta: str) -> None:
+def _write(road: CommandBus, members: int, **meta: str) -> None:
     """One more Version, other than all before it."""
     tree: dict[str, Any] = {"format": "Avro/1.11", "schema": json.loads(documents.avro(members, next(_marks)))}
     if meta:
         tree["meta"] = meta
-        road.submit(WriteTree(SCHEMA, tree, Method.PUT)).result()
+        road.submit(WriteTree(SCHEMA, tree, WriteMethod.PUT)).result()
     else:
-        road.submit(WriteTree(SCHEMA, tree, Method.POST)).result()
+        road.submit(WriteTree(SCHEMA, tree, WriteMethod.POST)).result()

@@ -26,25 +26,25 @@ from typing import Final, NamedTuple
 from bench.lives import Lives
 from bench.recent import RecentWorld
 from commands import proof
-from commands.appending import NewSalt, salted
-from commands.clock import text_of
+from commands.appending import NewSalt, add_salts
+from commands.clock import format_time
 from commands.log import Store
-from commands.mapper import image, state
-from commands.proof import START, Chain, Interaction, LogRow
+from commands.mapper import after_image, stored_state
+from commands.proof import NO_INTERACTION, ChainHasher, Interaction, LogRow
 from domain.commands import Command, CreateRegistry, describe
 from domain.decide import decide
 from domain.events import EntityDeleted, EntityEvent
 from domain.model.builtin import default_source
 from domain.world import Context, Decision
-from projections.logrows import SCHEMA_VERSION, TableRow, table_rows
-from projections.publishing.cluster import Cluster
+from projections.logrows import SCHEMA_VERSION, LogTableRow, table_rows
+from projections.publishing.cluster import KafkaCluster
 from projections.publishing.producing import Producer
-from projections.publishing.records import TOPICS, Place, Records
-from projections.segments.columns import DOCUMENTS, LOG, DocumentRow, write_table
-from projections.segments.entries import Entry, File, Range
-from projections.segments.folder import Folder, open_folder
-from projections.segments.seen import Seen
-from projections.segments.write import Size
+from projections.publishing.records import TOPICS, PublishedCounts, RecordBuilder
+from projections.segments.columns import DOCUMENT_FILE_SCHEMA, LOG_FILE_SCHEMA, DocumentRow, write_table
+from projections.segments.entries import DataFile, ManifestEntry, SegmentRange
+from projections.segments.folder import SegmentFolder, open_folder
+from projections.segments.seen import KnownDocuments
+from projections.segments.write import SegmentSize
 from projections.xregistry_events import XRegistryEvents
 
 #: URL of the registry whose history it is.
@@ -80,7 +80,7 @@ def interactions(events: int, seed: int = 1, asked: Asked | None = None) -> Iter
     asked: is given each command, and what it is decided in, before that takes its trees apart.
     """
     world, chance, new_salt = RecentWorld(), Random(seed), salts(seed)
-    lives, tip = Lives(world, chance, events), START
+    lives, tip = Lives(world, chance, events), NO_INTERACTION
     command: Command = CreateRegistry(REGISTRYID, default_source())
     caller = "anonymous"
     collecting = gc.isenabled()
@@ -117,26 +117,29 @@ def _recorded(
     command: Command, context: Context, decision: Decision, tip: Interaction, world: RecentWorld, new_salt: NewSalt
 ) -> Told:
     """What a log has of a decision, which the world takes in."""
-    decision = replace(decision, events=tuple(salted(decision.events, new_salt)))
+    decision = replace(decision, events=tuple(add_salts(decision.events, new_salt)))
     first = tip.last + 1
     facts = Interaction(
         last=tip.last + len(decision.events),
         first=first,
         xregcorrelationid=context.xregcorrelationid,
         folded=context.xregcorrelationid,
-        time=text_of(context.now),
+        time=format_time(context.now),
         caller=context.caller,
         command=describe(command),
         registry_url=URL,
-        chain=proof.NOTHING,
-        state=proof.NOTHING,
+        chain=proof.EMPTY_HASH,
+        state=proof.EMPTY_HASH,
         salt=new_salt(),
     )
     gone = [world.hash(event.xid) for event in decision.events]
     found = [_row(event, position) for position, event in enumerate(decision.events, first)]
     for event, (row, hash) in zip(decision.events, found, strict=True):
         world.take(event, row.position, hash)
-    linked, statehash = Chain(tip.chain, facts), proof.moved(tip.state, gone, (hash for _, hash in found))
+    linked, statehash = (
+        ChainHasher(tip.chain, facts),
+        proof.update_state_hash(tip.state, gone, (hash for _, hash in found)),
+    )
     for row, _ in found:
         linked.add(row)
     facts = facts._replace(chain=linked.digest(statehash), state=statehash)
@@ -145,9 +148,9 @@ def _recorded(
 
 def _row(event: EntityEvent, position: int) -> tuple[LogRow, bytes]:
     """The row of an event, and the hash of the entity that it leaves."""
-    whole = image(event)
+    whole = after_image(event)
     hash = b"" if isinstance(event, EntityDeleted) else proof.entity_hash(whole)
-    return LogRow(position, event.stream, event.revision, event.TOPIC, state(event, whole)), hash
+    return LogRow(position, event.stream, event.revision, event.TOPIC, stored_state(event, whole)), hash
 
 
 def shown(history: Iterable[Told], events: int, every: int = 100_000) -> Iterator[Told]:
@@ -161,19 +164,19 @@ def shown(history: Iterable[Told], events: int, every: int = 100_000) -> Iterato
             print(f"{reached:,} of {events:,} events, {rate:,.0f}/s", file=sys.stderr, flush=True)
 
 
-def write_segments(folder: Path, events: int, seed: int = 1, size: Size | None = None) -> Interaction:
+def write_segments(folder: Path, events: int, seed: int = 1, size: SegmentSize | None = None) -> Interaction:
     """Writes a history as segments with their documents; gives its last interaction.
 
     folder: is made where it is not there. They are the very files that `annals segments write` would have made.
     """
     history = shown(interactions(events, seed), events)
-    return deque(segments(history, open_folder(str(folder)), size or Size()), maxlen=1)[0]
+    return deque(segments(history, open_folder(str(folder)), size or SegmentSize()), maxlen=1)[0]
 
 
-def segments(history: Iterable[Told], folder: Folder, size: Size) -> Iterator[Interaction]:
+def segments(history: Iterable[Told], folder: SegmentFolder, size: SegmentSize) -> Iterator[Interaction]:
     """Writes a history as segments; gives the interaction that ends each, once it is complete."""
-    before, left = START, iter(history)
-    with closing(Seen()) as seen:
+    before, left = NO_INTERACTION, iter(history)
+    with closing(KnownDocuments()) as seen:
         while (first := next(left, None)) is not None:
             cut = _Cut(joined((first,), left), before, size.events, seen)
             before = cut.written(folder, size.group)
@@ -183,7 +186,7 @@ def segments(history: Iterable[Told], folder: Folder, size: Size) -> Iterator[In
 class _Cut:
     """One segment: the interactions up to the one that fills it."""
 
-    def __init__(self, history: Iterable[Told], before: Interaction, events: int, seen: Seen) -> None:
+    def __init__(self, history: Iterable[Told], before: Interaction, events: int, seen: KnownDocuments) -> None:
         self._history = history
         self._before = before
         self._events = events
@@ -192,11 +195,11 @@ class _Cut:
         self._last = before
         self._interactions = 0
 
-    def written(self, folder: Folder, group: int) -> Interaction:
+    def written(self, folder: SegmentFolder, group: int) -> Interaction:
         with TemporaryFile() as log, TemporaryFile() as packed:
-            count = write_table(log, LOG, self._rows(), group, "state")
-            held = write_table(packed, DOCUMENTS, self._fresh(), group, "content")
-            range = Range(self._before.last + 1, self._last.last)
+            count = write_table(log, LOG_FILE_SCHEMA, self._rows(), group, "state")
+            held = write_table(packed, DOCUMENT_FILE_SCHEMA, self._fresh(), group, "content")
+            range = SegmentRange(self._before.last + 1, self._last.last)
             files = (
                 folder.put("log", range, count, log),
                 folder.put("documents", range, held, packed) if held else None,
@@ -205,7 +208,7 @@ class _Cut:
         self._seen.settle()
         return self._last
 
-    def _rows(self) -> Iterator[TableRow]:
+    def _rows(self) -> Iterator[LogTableRow]:
         for told in self._history:
             self._last = told.interaction
             self._interactions += 1
@@ -220,8 +223,8 @@ class _Cut:
     def _fresh(self) -> Iterator[DocumentRow]:
         return (DocumentRow(digest, self._documents[digest]) for digest in sorted(self._documents))
 
-    def _entry(self, range: Range, log: File, documents: File | None) -> Entry:
-        return Entry(
+    def _entry(self, range: SegmentRange, log: DataFile, documents: DataFile | None) -> ManifestEntry:
+        return ManifestEntry(
             schemaversion=SCHEMA_VERSION,
             first=range.first,
             last=range.last,
@@ -256,12 +259,12 @@ def fill(store: Store, history: Iterable[Told]) -> Iterator[Told]:
         yield from some
 
 
-def publish(history: Iterable[Told], servers: str, prefix: str, partitions: int = 4) -> Place:
+def publish(history: Iterable[Told], servers: str, prefix: str, partitions: int = 4) -> PublishedCounts:
     """Publishes a history to the topics of a prefix, as `annals publish` does; gives how much that is.
 
     servers: `127.0.0.1:9092`, and more with commas.
     """
-    cluster, made, place = Cluster(servers), Records(XRegistryEvents()), Place()
+    cluster, made, place = KafkaCluster(servers), RecordBuilder(XRegistryEvents()), PublishedCounts()
     cluster.make([f"{prefix}.{topic}" for topic in TOPICS], partitions)
     with closing(Producer(cluster, prefix, lambda: False)) as producer:
         for told in history:

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from bench import bodies
 from bench.bodies import KINDS, SHARES, Body
 from bench.recent import RecentWorld
-from domain.commands import Command, DeleteEntities, Method, WriteTree
+from domain.commands import Command, DeleteEntities, WriteMethod, WriteTree
 
 T = TypeVar("T")
 
@@ -93,11 +93,11 @@ class Lives:
 
     def _group(self) -> Command:
         group = self._new_group()
-        return WriteTree(group.xid, KINDS[group.plural].group(self._chance), Method.PUT)
+        return WriteTree(group.xid, KINDS[group.plural].group(self._chance), WriteMethod.PUT)
 
     def _edit_group(self) -> Command | None:
         group = self._zipf(self._groups)
-        return WriteTree(group.xid, self._edited(), Method.PATCH) if group else None
+        return WriteTree(group.xid, self._edited(), WriteMethod.PATCH) if group else None
 
     def _resource(self) -> Command | None:
         group = self._zipf(self._groups)
@@ -111,18 +111,18 @@ class Lives:
 
     def _edit(self) -> Command | None:
         found = self._hot()
-        return WriteTree(found, self._edited(), Method.PATCH) if found else None
+        return WriteTree(found, self._edited(), WriteMethod.PATCH) if found else None
 
     def _version(self) -> Command | None:
         found = self._hot()
         if not found or not found.startswith(_VERSIONED) or self._world.count(f"{found}/versions") >= _VERSIONS:
             return None
-        return WriteTree(found, self._body(found), Method.POST)
+        return WriteTree(found, self._body(found), WriteMethod.POST)
 
     def _deprecate(self) -> Command | None:
         found = self._hot()
         told = {"deprecated": bodies.deprecated(self._chance)}
-        return WriteTree(f"{found}/meta", told, Method.PATCH) if found else None
+        return WriteTree(f"{found}/meta", told, WriteMethod.PATCH) if found else None
 
     def _pin(self) -> Command | None:
         found = self._hot()
@@ -132,7 +132,7 @@ class Lives:
         told: Body = {"defaultversionsticky": False}
         if self._chance.random() < 0.5:
             told = {"defaultversionid": self._chance.choice(versions).id}
-        return WriteTree(f"{found}/meta", told, Method.PATCH)
+        return WriteTree(f"{found}/meta", told, WriteMethod.PATCH)
 
     def _drop_version(self) -> Command | None:
         found = self._hot()
@@ -146,7 +146,7 @@ class Lives:
         xid = self._taken(group.resources)
         if self._announced(xid):  # may not go before its time
             group.resources.append(xid)
-            return WriteTree(f"{xid}/meta", {"deprecated": None}, Method.PATCH)
+            return WriteTree(f"{xid}/meta", {"deprecated": None}, WriteMethod.PATCH)
         group.gone.append(xid)
         return DeleteEntities(xid)
 
@@ -166,7 +166,7 @@ class Lives:
         group = self._taken(self._graves)
         self._groups.append(group)
         group.gone, group.resources = group.gone + group.resources, []
-        return WriteTree(group.xid, KINDS[group.plural].group(self._chance), Method.PUT)
+        return WriteTree(group.xid, KINDS[group.plural].group(self._chance), WriteMethod.PUT)
 
     # --- many in one interaction ---------------------------------------------------------------------------------
 
@@ -182,14 +182,14 @@ class Lives:
             body = {**kind.group(self._chance), kind.resources: members}
             tree.setdefault(group.plural, {})[group.xid.rpartition("/")[2]] = body
             left -= 1 + 2 * len(named)
-        return WriteTree("/", tree, Method.POST)
+        return WriteTree("/", tree, WriteMethod.POST)
 
     def _import_edits(self) -> Command | None:
         """A change of everything in one Group."""
         group = self._zipf(self._groups)
         some = group.resources[: self._size() // 2] if group else []
         tree = {xid.rpartition("/")[2]: self._edited() for xid in some}
-        return WriteTree(group.collection, tree, Method.PATCH) if group and tree else None
+        return WriteTree(group.collection, tree, WriteMethod.PATCH) if group and tree else None
 
     def _import_versions(self) -> Command | None:
         """The past of a Resource that comes in one go."""
@@ -204,7 +204,7 @@ class Lives:
         count = min(room, self._size() // 4) if room > 0 else 1
         tree = {f"v{self._made}.{n}": self._body(xid) for n in range(count)}
         self._made += 1
-        return WriteTree(f"{xid}/versions", tree, Method.POST)
+        return WriteTree(f"{xid}/versions", tree, WriteMethod.POST)
 
     # --- chance --------------------------------------------------------------------------------------------------
 
@@ -241,7 +241,7 @@ class Lives:
 
     def _put(self, group: _Group, xid: str) -> Command:
         group.resources.append(xid)
-        return WriteTree(xid, self._body(xid), Method.PUT)
+        return WriteTree(xid, self._body(xid), WriteMethod.PUT)
 
     def _body(self, xid: str) -> Body:
         return KINDS[xid.split("/")[1]].resource(self._chance)

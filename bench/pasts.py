@@ -15,13 +15,13 @@ from bench.load import rate
 from bench.places import Place, serving
 from commands.log import Store
 from domain import xid as xids
-from domain.commands import Method, WriteTree
+from domain.commands import WriteMethod, WriteTree
 from domain.events import EntityCreated, EntityEvent, EntityUpdated
 from domain.jsontext import Json
 from domain.world import Context, Decision
-from projections.entities.apply import Entities
+from projections.entities.apply import EntityProjection
 
-COMMAND: Final = WriteTree("/schemagroups", {}, Method.POST)
+COMMAND: Final = WriteTree("/schemagroups", {}, WriteMethod.POST)
 #: Schemas of a group, which come and change together.
 EACH: Final = 1000
 
@@ -55,7 +55,7 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
 def fill(database: str, groups: int) -> list[int]:
     """A registry whose schemas were made, then changed: 4,000 events a group; moments once half of them were made."""
     open_registry(Settings(database=database)).close()
-    entities = Entities()
+    entities = EntityProjection()
     with closing(Store(database)) as store:
         made = [_appended(store, entities, group, revision=1) for group in range(groups)]
         for group in range(groups):
@@ -63,7 +63,7 @@ def fill(database: str, groups: int) -> list[int]:
     return made[groups // 2 - 1 :]
 
 
-def _appended(store: Store, entities: Entities, group: int, revision: int) -> int:
+def _appended(store: Store, entities: EntityProjection, group: int, revision: int) -> int:
     """The position after one interaction that makes a group, or changes everything in it."""
     with store.writing() as tx:
         context = tx.context()

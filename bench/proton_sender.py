@@ -9,17 +9,17 @@ from cloudevents.core.v1.event import CloudEvent
 from proton.handlers import MessagingHandler
 from proton.reactor import Container
 
-from projections.subscriptions.contract import Target
-from projections.subscriptions.sinks.amqp_messages import message
+from projections.subscriptions.contract import SinkTarget
+from projections.subscriptions.sinks.amqp_messages import encode_message
 
 
-def sent(port: int, target: Target, events: Sequence[CloudEvent]) -> None:
+def sent(port: int, target: SinkTarget, events: Sequence[CloudEvent]) -> None:
     """Sends events to the address of a target, and comes back when all of them are accepted."""
     Container(_Sending(port, target, events)).run()
 
 
 class _Sending(MessagingHandler):  # type: ignore[misc, unused-ignore]  # without Proton it is of any type
-    def __init__(self, port: int, target: Target, events: Sequence[CloudEvent]) -> None:
+    def __init__(self, port: int, target: SinkTarget, events: Sequence[CloudEvent]) -> None:
         super().__init__()
         self._port, self._target = port, target
         self._unsent, self._open = iter(events), len(events)
@@ -44,7 +44,7 @@ class _Sending(MessagingHandler):  # type: ignore[misc, unused-ignore]  # withou
         while event.sender.credit and (each := next(self._unsent, None)) is not None:
             self._tags += 1
             event.sender.delivery(str(self._tags))
-            event.sender.stream(message(each, self._target.settings["address"], binary=False))
+            event.sender.stream(encode_message(each, self._target.settings["address"], binary=False))
             event.sender.advance()
 
     def on_accepted(self, event: Any) -> None:

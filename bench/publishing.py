@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudevents.core.v1.event import CloudEvent
 
-from projections.subscriptions.sinks.messages import STRUCTURED, structured
+from projections.subscriptions.sinks.messages import STRUCTURED, structured_json
 
 if TYPE_CHECKING:
     from bench.sinks import Course
@@ -42,7 +42,7 @@ def mqtt(protocol: str) -> Iterator[Course]:
 
         def bare(events: Sequence[CloudEvent]) -> None:
             for each in events:
-                client.publish(TOPIC, structured(each), 1)
+                client.publish(TOPIC, structured_json(each), 1)
             for _ in events:
                 done.acquire()
 
@@ -68,13 +68,13 @@ def nats(stream: bool) -> Iterator[Course]:
     async def told(connection: Any, events: Sequence[CloudEvent]) -> None:
         for start in range(0, len(events), WIDTH):
             for each in events[start : start + WIDTH]:
-                await connection.publish(SUBJECT, structured(each), headers=headers)
+                await connection.publish(SUBJECT, structured_json(each), headers=headers)
             await connection.flush()
 
     async def stored(connection: Any, events: Sequence[CloudEvent]) -> None:
         context = connection.jetstream(publish_async_max_pending=WIDTH)
         for each in events:
-            await context.publish_async(SUBJECT, structured(each), headers=headers)
+            await context.publish_async(SUBJECT, structured_json(each), headers=headers)
         await context.publish_async_completed()
 
     with TemporaryDirectory(prefix="annals-bench-") as folder:

@@ -13,14 +13,14 @@ from bench import samples
 from bench.figures import Figure, Want
 from bench.places import Place
 from commands.log import Store
-from domain.commands import Method, WriteTree
+from domain.commands import WriteMethod, WriteTree
 from domain.events import EntityCreated, EntityEvent, EntityUpdated
 from domain.world import Context, Decision
 from projections.entities.rebuild import rebuild
 
 #: Events that one appended interaction brings.
 BATCH: Final = 2000
-COMMAND: Final = WriteTree("/schemagroups", {}, Method.POST)
+COMMAND: Final = WriteTree("/schemagroups", {}, WriteMethod.POST)
 
 
 def measure(place: Place, quick: bool) -> Iterator[Figure]:

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from domain import xid as xids
-from domain.checks import Question, Verdicts
+from domain.checks import CheckResults, DocumentCheck
 from domain.compat.published import Publications
-from domain.compat.remembered import Remembered
+from domain.compat.remembered import MemoryPublications
 from domain.entities import Entity
 from domain.events import EntityEvent
 from domain.evolve import evolve
 from domain.links.link import Link
 from domain.model import Model
-from domain.world import Compiled, Difference, Secret
+from domain.world import CurrentModel, Secret, StreamDifference
 
 #: What the state hash has of an entity that does not live.
 _NONE: Final = b""
@@ -44,7 +44,7 @@ class RecentWorld:
     def __init__(self) -> None:
         self.live = 0
         self._parts: defaultdict[str, _Part] = defaultdict(_Part)
-        self._model = Compiled()
+        self._model = CurrentModel()
 
     def take(self, event: EntityEvent, position: int, hash: bytes) -> None:
         """Takes in the next event. hash: of the entity that it leaves, empty for none."""
@@ -105,13 +105,13 @@ class RecentWorld:
     def prefetch_sources(self, names: Iterable[str]) -> None:
         pass
 
-    def verdicts(self, questions: frozenset[Question], documents: Mapping[str, bytes]) -> Verdicts:
+    def verdicts(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
         return dict.fromkeys(questions, ())
 
     def of_type(self, type: str) -> Iterator[Entity]:
         return iter(())  # asked when a model comes, and here that is before all else
 
-    def differences(self, xid: str, position: int) -> Iterator[Difference]:
+    def differences(self, xid: str, position: int) -> Iterator[StreamDifference]:
         raise LookupError("no history restores anything")
 
     def document(self, sha256: str) -> bytes:
@@ -119,7 +119,7 @@ class RecentWorld:
 
     @property
     def published(self) -> Publications:
-        return Remembered(())
+        return MemoryPublications(())
 
     @property
     def links(self) -> Sequence[Link]:

@@ -22,7 +22,7 @@ from bench.rebuilding import append
 from commands.log import Store
 from domain.links.link import EVENTS, KAFKA, LOG, PULL, PUSH
 from projections.entities.rebuild import rebuild
-from projections.replication.runners import RUNNERS
+from projections.replication.runners import LINK_WORKERS
 from tests.brokers.kafka import Kafka, kafka
 from tests.replication.registries import ALONE, TOKEN, Registry, until
 from tests.serving import environment
@@ -42,7 +42,7 @@ _TOPIC: Final = "bench"
 def measure(place: Place, quick: bool) -> Iterator[Figure]:
     """Milliseconds to a replica by each road that there is, a ratio of catching up, and a share of the write rate."""
     for (dialect, mode), road in _ROADS.items():
-        if (dialect, mode) in RUNNERS:
+        if (dialect, mode) in LINK_WORKERS:
             yield _lag(place, "Kafka" if dialect == KAFKA else mode, road, 2 if quick else 20)
     yield _caught_up(place, 10_000 if quick else 100_000)
     yield _cost(place, 2 if quick else 8)

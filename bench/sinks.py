@@ -18,8 +18,8 @@ from cloudevents.core.v1.event import CloudEvent
 from bench import publishing, webhooks
 from bench.figures import Figure, Want
 from bench.places import Place
-from projections.subscriptions.contract import Result, Target
-from projections.subscriptions.sinks import registered
+from projections.subscriptions.contract import DeliveryResult, SinkTarget
+from projections.subscriptions.sinks import load_sinks
 
 #: The fastest of so many readings counts; they are taken in turns, because the machine's own pace changes.
 TURNS: Final = 3
@@ -32,7 +32,7 @@ class Course:
     """A running broker. target: where the sink sends to. bare: sends events with the client alone, until they are
     acknowledged."""
 
-    target: Target
+    target: SinkTarget
     bare: Callable[[Sequence[CloudEvent]], None]
 
 
@@ -74,13 +74,13 @@ def _through(protocol: str, course: Course, events: Sequence[CloudEvent]) -> flo
     """Seconds from the first to the last of events; the first of all connects and does not count."""
 
     async def run() -> float:
-        sink = registered()[protocol.partition(",")[0]](course.target, Here())
+        sink = load_sinks()[protocol.partition(",")[0]](course.target, Here())
         waiting = iter(events)
 
         async def lane() -> None:
             for event in waiting:
                 outcome = await sink.send([event])
-                assert outcome.result is Result.DELIVERED, outcome
+                assert outcome.result is DeliveryResult.DELIVERED, outcome
 
         try:
             await sink.send([_event(0)])
@@ -114,7 +114,7 @@ def _kafka() -> Iterator[Course]:
     """All acknowledgements; the bare client has the larger requests and the patience that make it fastest."""
     from kafka import KafkaProducer
 
-    from projections.subscriptions.sinks.kafka_records import record
+    from projections.subscriptions.sinks.kafka_records import encode_record
     from tests.brokers.kafka import Kafka
 
     broker = Kafka()
@@ -125,7 +125,7 @@ def _kafka() -> Iterator[Course]:
 
         def bare(events: Sequence[CloudEvent]) -> None:
             for each in events:
-                made = record(each, "structured", "subject")
+                made = encode_record(each, "structured", "subject")
                 producer.send(topic, value=made.value, key=made.key, headers=made.headers)
             producer.flush()
 
@@ -141,7 +141,7 @@ def _http() -> Iterator[Course]:
     """Structured events, each in a request of its own."""
 
     with webhooks.receiver() as url:
-        yield Course(Target("s1", url, {"method": "POST"}), partial(webhooks.posted, url))
+        yield Course(SinkTarget("s1", url, {"method": "POST"}), partial(webhooks.posted, url))
 
 
 @contextmanager

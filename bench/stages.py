@@ -84,7 +84,7 @@ def spark(database: str, folder: str) -> Seconds:
     with closing(Store(database)) as store, _timed(seconds, "all"):
         with _timed(seconds, "start"):
             found = session(connectors=())
-        sparks.rebuild(segments.proved(found, folder), partial(rebuild, store, None))
+        sparks.rebuild(segments.read_verified(found, folder), partial(rebuild, store, None))
     with _timed(seconds, "reading"):
         _taken(segments.read(found, folder).select(*_READ))
     return seconds

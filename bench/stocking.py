@@ -12,9 +12,9 @@ from commands import proof, sql, tables
 from commands.log import Store
 from domain import xid as xids
 from domain.events import EntityDeleted
-from projections.logrows import TableRow, interaction_of, log_row
+from projections.logrows import LogTableRow, interaction_of, log_row
 from projections.segments import read
-from projections.segments.folder import Folder
+from projections.segments.folder import SegmentFolder
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ _MOVE: Final = (
 )
 
 
-def stock(store: Store, folder: Folder) -> None:
+def stock(store: Store, folder: SegmentFolder) -> None:
     """Puts the log of segments, with its documents, into an empty store. No Resource in it may stand for another.
 
     The read model is left alone; `projections.entities.rebuild.rebuild` makes it.
@@ -43,7 +43,7 @@ def stock(store: Store, folder: Folder) -> None:
             sql.insert(tx.connection, tables.head, list(_heads(rows)), _MOVE)
 
 
-def _heads(rows: Iterable[TableRow]) -> Iterator[tuple[Any, ...]]:
+def _heads(rows: Iterable[LogTableRow]) -> Iterator[tuple[Any, ...]]:
     """Where the streams of some rows stand behind them."""
     for row in {row.stream: row for row in rows}.values():
         state = row.state.encode()

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 import httpx
 from cloudevents.core.v1.event import CloudEvent
 
-from projections.subscriptions.sinks.http_messages import message
+from projections.subscriptions.sinks.http_messages import encode_message
 
 #: Requests of the bare client that are on their way at once: its fastest, as its pool slows down with more.
 _WIDTH = 4
@@ -40,7 +40,7 @@ def posted(url: str, events: Sequence[CloudEvent]) -> None:
 
             async def lane() -> None:
                 for event in waiting:
-                    headers, body = message([event], "structured")
+                    headers, body = encode_message([event], "structured")
                     answer = await client.post(url, content=body, headers=dict(headers))
                     assert answer.status_code == 204
 

@@ -16,11 +16,11 @@ from bench import samples
 from bench.bare import added, count, rows_of, seconds_by_hand
 from bench.figures import Figure, Want
 from bench.places import Place
-from commands.handle import Road
+from commands.handle import CommandBus
 from commands.log import Store
-from domain.commands import Method, WriteTree
-from projections.entities.apply import Entities
-from projections.entities.query import Readers
+from domain.commands import WriteMethod, WriteTree
+from projections.entities.apply import EntityProjection
+from projections.entities.query import ViewPool
 
 CLIENTS: Final = 16
 
@@ -39,11 +39,11 @@ def _registry(place: Place) -> Iterator[Registry]:
         yield registry
 
 
-def _write(road: Road, number: int) -> None:
+def _write(road: CommandBus, number: int) -> None:
     xid = f"/schemagroups/group0/schemas/schema{number % 1_000_000}"
 
     def asked() -> WriteTree:
-        return WriteTree(xid, samples.schema(number), Method.PUT)
+        return WriteTree(xid, samples.schema(number), WriteMethod.PUT)
 
     road.submit(asked(), again=asked).result()
 
@@ -77,8 +77,8 @@ def _together(place: Place, writes: int) -> Iterator[Figure]:
         database = registry.store.engine.url.render_as_string(hide_password=False)
         registry.road.close()
         loose = Store(database, durable=False)
-        road = Road(loose, [Entities()])
-        with closing(loose), closing(road), closing(Readers(database)):
+        road = CommandBus(loose, [EntityProjection()])
+        with closing(loose), closing(road), closing(ViewPool(database)):
             free, _ = _clients(road, loose, writes, start=writes)
     size = f"{writes:,} writes"
     yield Figure(
@@ -104,7 +104,7 @@ def _together(place: Place, writes: int) -> Iterator[Figure]:
     )
 
 
-def _clients(road: Road, store: Store, writes: int, start: int = 0) -> tuple[float, int]:
+def _clients(road: CommandBus, store: Store, writes: int, start: int = 0) -> tuple[float, int]:
     """Writes a second, and how many commits they took."""
     commits: list[object] = []
     event.listen(store.engine, "commit", commits.append)

@@ -12,26 +12,28 @@ from sqlalchemy import Connection
 from commands import sql, tables
 
 #: What events and URIs name whose interaction was recorded without a URL, as stores did before they kept one.
-UNCONFIGURED: Final = "http://127.0.0.1:8080"
+UNCONFIGURED_URL: Final = "http://127.0.0.1:8080"
 
 _KEPT: Final = "SELECT value FROM store WHERE key = 'address'"
 _UNNAMED: Final = "SELECT 1 FROM interaction WHERE registry_url = '' LIMIT 1"
 
 
-def kept(connection: Connection) -> str | None:
+def load_url(connection: Connection) -> str | None:
     """The URL that a store keeps; None where it keeps none yet."""
     found: str | None = sql.value(connection, _KEPT)
     return found
 
 
-def keep(connection: Connection, address: str) -> str:
+def ensure_url(connection: Connection, address: str) -> str:
     """The URL that a store keeps from now on: the one it has, that of its events, or else this one.
 
     connection: in a transaction that writes.
     """
-    found = kept(connection)
+    found = load_url(connection)
     if found is not None:
         return found
     unnamed = sql.value(connection, _UNNAMED) is not None
-    sql.insert(connection, tables.store, [("address", UNCONFIGURED if unnamed else address)], "ON CONFLICT DO NOTHING")
-    return kept(connection) or address
+    sql.insert(
+        connection, tables.store, [("address", UNCONFIGURED_URL if unnamed else address)], "ON CONFLICT DO NOTHING"
+    )
+    return load_url(connection) or address

@@ -11,9 +11,9 @@ from eventsourcing.persistence import IntegrityError, StoredEvent
 from sqlalchemy import Connection
 
 from commands import proof, sql, tables
-from commands.mapper import image, state
+from commands.mapper import after_image, stored_state
 from commands.proof import Interaction, LogRow
-from commands.world import SqlWorld, pointer
+from commands.world import SqlWorld, xref_target
 from domain import xid as xids
 from domain.events import SALT, EntityDeleted, EntityEvent
 
@@ -21,7 +21,7 @@ from domain.events import SALT, EntityDeleted, EntityEvent
 NewSalt = Callable[[], str]
 
 
-class Salts:
+class SaltGenerator:
     """Salts of 128 random bits, for one thread at a time.
 
     They are cut from blocks: each call of the system lets other threads in before it returns, with the lock held.
@@ -46,7 +46,7 @@ MOVE_HEAD: Final = (
 )
 
 
-class Encoded(NamedTuple):
+class EncodedEvent(NamedTuple):
     """An event, what the log holds of it, and the hash of the entity that it leaves: empty where it leaves none."""
 
     event: EntityEvent
@@ -56,7 +56,7 @@ class Encoded(NamedTuple):
     @property
     def counted(self) -> bytes:
         """The hash that it brings to the state hash."""
-        return b"" if xids.is_apart(self.event.stream) else self.hash
+        return b"" if xids.is_outside_tree(self.event.stream) else self.hash
 
     def row(self, position: int) -> LogRow:
         """Its row in the log."""
@@ -74,11 +74,11 @@ class Encoded(NamedTuple):
             xids.tree_key(owner) if owner else "",
             bool(self.hash),
             self.hash,
-            pointer(event),
+            xref_target(event),
         )
 
 
-def salted(events: Sequence[EntityEvent], new_salt: NewSalt) -> list[EntityEvent]:
+def add_salts(events: Sequence[EntityEvent], new_salt: NewSalt) -> list[EntityEvent]:
     """The events with salts in their images; what was recorded elsewhere keeps the one that it has."""
     return [
         event
@@ -88,14 +88,14 @@ def salted(events: Sequence[EntityEvent], new_salt: NewSalt) -> list[EntityEvent
     ]
 
 
-def encoded(event: EntityEvent) -> Encoded:
+def encode_event(event: EntityEvent) -> EncodedEvent:
     """What an event comes to."""
-    whole = image(event)
-    stored = StoredEvent(event.stream, event.revision, event.TOPIC, state(event, whole))
-    return Encoded(event, stored, b"" if isinstance(event, EntityDeleted) else proof.entity_hash(whole))
+    whole = after_image(event)
+    stored = StoredEvent(event.stream, event.revision, event.TOPIC, stored_state(event, whole))
+    return EncodedEvent(event, stored, b"" if isinstance(event, EntityDeleted) else proof.entity_hash(whole))
 
 
-def followed(event: EntityEvent, world: SqlWorld) -> bytes:
+def replaced_hash(event: EntityEvent, world: SqlWorld) -> bytes:
     """The hash of the entity that an event replaces; empty for what the state hash leaves out.
 
     Raises: IntegrityError when it does not follow the last event of its stream.
@@ -103,10 +103,10 @@ def followed(event: EntityEvent, world: SqlWorld) -> bytes:
     known = world.known(event.xid)
     if event.revision != known.revision + 1:
         raise IntegrityError(f"{event.stream} stands at {known.revision}, its next event says {event.revision}")
-    return b"" if xids.is_apart(event.stream) else known.hash
+    return b"" if xids.is_outside_tree(event.stream) else known.hash
 
 
-class Several:
+class InteractionBatch:
     """Whole interactions of which each follows the one before it, written together."""
 
     def __init__(self, world: SqlWorld, chain: bytes, state: bytes) -> None:
@@ -120,18 +120,18 @@ class Several:
 
     def add(self, facts: Interaction, events: Sequence[EntityEvent]) -> Interaction:
         """Takes an interaction in; gives it with its hashes. facts: without them. Raises: IntegrityError."""
-        chain = proof.Chain(self._chain, facts)
+        chain = proof.ChainHasher(self._chain, facts)
         gone, come = [], []
         for position, event in enumerate(events, facts.first):
-            gone.append(followed(event, self._world))
-            found = encoded(event)
+            gone.append(replaced_hash(event, self._world))
+            found = encode_event(event)
             row, head = found.row(position), found.head(position)
             chain.add(row, found.hash)
             self._rows.append(row)
             self._heads[head[0]] = head
             self._world.take(event, position, found.hash)
             come.append(found.counted)
-        self.state = proof.moved(self.state, gone, come)
+        self.state = proof.update_state_hash(self.state, gone, come)
         self._chain = chain.digest(self.state)
         self._closed.append(facts._replace(chain=self._chain, state=self.state))
         return self._closed[-1]

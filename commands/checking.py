@@ -19,20 +19,20 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 from domain import formats
-from domain.checks import HEAVY, Document, Question, Verdict, judge, parsed
-from domain.formats import Incompatibility, Spot, Violation
+from domain.checks import OUT_OF_MEMORY, CheckResult, DocumentCheck, FormatCheck, parse_document, run_check
+from domain.formats import DocumentLocation, Incompatibility, InvalidDocument
 
 #: How many bytes of documents a process keeps the parsed forms of, and which part of its memory these may take.
-KEPT: Final = 32 << 20
-SHARE: Final = 4
+CACHED_BYTES: Final = 32 << 20
+CACHE_SHARE: Final = 4
 #: A nested document costs frames; what goes deeper is refused by its format.
-DEEP: Final = 3000
+RECURSION_LIMIT: Final = 3000
 #: Objects between two looks of the collector of cycles; what formats make stays, so most looks are for nothing.
-YOUNG: Final = 100_000
+GC_THRESHOLD: Final = 100_000
 #: The exit code of a process whose memory does not hold what it is sent.
-FULL: Final = 71
+MEMORY_EXIT_CODE: Final = 71
 #: Verdicts that may wait to be told: which question ended a process is known among so many.
-UNTOLD: Final = 32
+MAX_UNSENT: Final = 32
 
 #: What no document may be a reason for. Files are opened: libraries have their own.
 _REACHING_OUT: Final = (
@@ -41,35 +41,35 @@ _REACHING_OUT: Final = (
 )
 
 
-class Asked(NamedTuple):
+class CheckRequest(NamedTuple):
     """Some questions. seconds: for each. careful: each verdict is told at once."""
 
-    questions: Sequence[Question]
+    questions: Sequence[DocumentCheck]
     seconds: float
     careful: bool
 
 
-class Shelf:
+class ParsedDocumentCache:
     """The parsed forms of the documents used last, bounded by the bytes of the documents."""
 
-    def __init__(self, kept: int = KEPT) -> None:
+    def __init__(self, kept: int = CACHED_BYTES) -> None:
         self._kept = kept
         self._bytes = 0
-        self._held: OrderedDict[Document, tuple[int, Any]] = OrderedDict()
+        self._held: OrderedDict[FormatCheck, tuple[int, Any]] = OrderedDict()
 
-    def __contains__(self, document: Document) -> bool:
+    def __contains__(self, document: FormatCheck) -> bool:
         return document in self._held
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def parsed(self, document: Document, documents: Mapping[str, bytes]) -> Any:
+    def parsed(self, document: FormatCheck, documents: Mapping[str, bytes]) -> Any:
         """A document's parsed form. Raises: Violation."""
         held = self._held.get(document)
         if held is None:
             held = self._put(document, documents[document.sha256 or ""])
         self._held.move_to_end(document)
-        if isinstance(held[1], Violation):
+        if isinstance(held[1], InvalidDocument):
             raise held[1]
         return held[1]
 
@@ -79,10 +79,10 @@ class Shelf:
         self._bytes = 0
         gc.collect()
 
-    def _put(self, document: Document, content: bytes) -> tuple[int, Any]:
+    def _put(self, document: FormatCheck, content: bytes) -> tuple[int, Any]:
         try:
-            made = len(content), parsed(document, content)
-        except Violation as violation:
+            made = len(content), parse_document(document, content)
+        except InvalidDocument as violation:
             made = len(content), violation.with_traceback(None)  # its frames would hold what was half made
         self._held[document] = made
         self._bytes += len(content)
@@ -91,81 +91,81 @@ class Shelf:
         return made
 
 
-class Desk:
+class CheckServer:
     """Where one process answers. memory: how many bytes it may take."""
 
     def __init__(self, memory: int) -> None:
         self._memory = memory
-        self._shelf = Shelf()
-        self._fixed = _taken()  # by programs, not by documents
+        self._shelf = ParsedDocumentCache()
+        self._fixed = _memory_used()  # by programs, not by documents
 
-    def wanted(self, questions: Sequence[Question]) -> list[str]:
+    def wanted(self, questions: Sequence[DocumentCheck]) -> list[str]:
         """The documents that have to be sent."""
         about = dict.fromkeys(one for question in questions for one in documents_of(question))
         return list({one.sha256: None for one in about if one.sha256 is not None and one not in self._shelf})
 
-    def load(self, questions: Sequence[Question]) -> None:
+    def load(self, questions: Sequence[DocumentCheck]) -> None:
         """Imports what the questions need, so that no document pays for it."""
-        before = _taken()
+        before = _memory_used()
         for name in {one.format for question in questions for one in documents_of(question)}:
-            room = formats.find(name)
+            room = formats.find_format(name)
             if room is not None:
                 with suppress(Exception):  # judging meets it again, and says so
                     room.load()
-        self._fixed += _taken() - before
+        self._fixed += _memory_used() - before
 
-    def verdict(self, question: Question, documents: Mapping[str, bytes]) -> Verdict:
+    def verdict(self, question: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
         """The answer to a question; one that lacks memory is thought about again without all that was kept."""
         alone = not len(self._shelf)
         found = self._judged(question, documents)
-        if found == (HEAVY,):
+        if found == (OUT_OF_MEMORY,):
             self._shelf.clear()
             if not alone and all(one.sha256 in documents for one in documents_of(question)):
                 found = self._judged(question, documents)
         return found
 
-    def parses(self, question: Question) -> bool:
+    def parses(self, question: DocumentCheck) -> bool:
         """Whether a document has to be parsed for it."""
         return any(one not in self._shelf for one in documents_of(question))
 
     def tidy(self) -> bool:
         """Lets parsed forms go where they take much; whether it is better to go on in another process."""
-        most = self._fixed + self._memory // SHARE
-        if _taken() > most:
+        most = self._fixed + self._memory // CACHE_SHARE
+        if _memory_used() > most:
             self._shelf.clear()
-        return _taken() > most
+        return _memory_used() > most
 
-    def _judged(self, question: Question, documents: Mapping[str, bytes]) -> Verdict:
-        return judge(question, lambda document: self._shelf.parsed(document, documents))
+    def _judged(self, question: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
+        return run_check(question, lambda document: self._shelf.parsed(document, documents))
 
 
-def documents_of(question: Question) -> tuple[Document, ...]:
+def documents_of(question: DocumentCheck) -> tuple[FormatCheck, ...]:
     """What a question is about."""
-    return (question,) if isinstance(question, Document) else (question.reader, question.writer)
+    return (question,) if isinstance(question, FormatCheck) else (question.reader, question.writer)
 
 
 def main(memory: int) -> None:
     """Answers until there is nobody to ask any more."""
     with os.fdopen(os.dup(0), "rb") as asked, os.fdopen(os.dup(1), "wb") as told:
         os.dup2(2, 1)  # what a library prints is no answer
-        prepare(memory)
-        desk = Desk(memory)
+        prepare_process(memory)
+        desk = CheckServer(memory)
         try:
-            while _answered(desk, asked, told):
+            while _answer_request(desk, asked, told):
                 pass
         except (EOFError, BrokenPipeError):
             pass
         except MemoryError:
-            os._exit(FULL)
+            os._exit(MEMORY_EXIT_CODE)
     os._exit(0)
 
 
-def prepare(memory: int) -> None:
+def prepare_process(memory: int) -> None:
     """Makes this process one that checks documents. memory: how many bytes it may take."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupted server ends its processes itself
-    sys.setrecursionlimit(DEEP)
-    gc.set_threshold(YOUNG)
-    sys.addaudithook(_stay)
+    sys.setrecursionlimit(RECURSION_LIMIT)
+    gc.set_threshold(GC_THRESHOLD)
+    sys.addaudithook(_deny_outside_access)
     try:
         import resource
     except ImportError:  # not a Unix
@@ -174,20 +174,20 @@ def prepare(memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _stay(event: str, _: object) -> None:
+def _deny_outside_access(event: str, _: object) -> None:
     """Nothing is fetched or started because a document says so, whatever a library would do."""
     if event.startswith(_REACHING_OUT):
         raise PermissionError(f"{event} is not for documents")
 
 
-def _answered(desk: Desk, asked: IO[bytes], told: IO[bytes]) -> bool:
+def _answer_request(desk: CheckServer, asked: IO[bytes], told: IO[bytes]) -> bool:
     """Answers one lot of questions; whether this process is fit for another one."""
-    lot = Asked(*pickle.load(asked))
+    lot = CheckRequest(*pickle.load(asked))
     told.write(json.dumps(desk.wanted(lot.questions)).encode() + b"\n")
     told.flush()
     documents: dict[str, bytes] = pickle.load(asked)
     desk.load(lot.questions)
-    for line in _lines(desk, lot, documents, told):
+    for line in _result_lines(desk, lot, documents, told):
         told.write(line)
     again = not desk.tidy()
     told.write(json.dumps(again).encode() + b"\n")
@@ -195,56 +195,63 @@ def _answered(desk: Desk, asked: IO[bytes], told: IO[bytes]) -> bool:
     return again
 
 
-def _lines(desk: Desk, lot: Asked, documents: Mapping[str, bytes], told: IO[bytes]) -> Iterator[bytes]:
+def _result_lines(
+    desk: CheckServer, lot: CheckRequest, documents: Mapping[str, bytes], told: IO[bytes]
+) -> Iterator[bytes]:
     """A line for each verdict. Where one question may take long, all that is known before is told first."""
     untold = 0
     for question in lot.questions:
         alone = lot.careful or desk.parses(question)
-        if alone or untold >= UNTOLD:
+        if alone or untold >= MAX_UNSENT:
             told.flush()
             untold = 0
-        _end_after(lot.seconds)
+        _set_timeout(lot.seconds)
         verdict = desk.verdict(question, documents)
-        _end_after(0)
-        yield written(verdict)
+        _set_timeout(0)
+        yield encode_result(verdict)
         untold += 1
         if alone:
             told.flush()
 
 
-def _end_after(seconds: float) -> None:
+def _set_timeout(seconds: float) -> None:
     """Has the system end this process after some time, whatever it does then and whoever is left; 0: not any more."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def written(verdict: Verdict) -> bytes:
+def encode_result(verdict: CheckResult) -> bytes:
     """A verdict as a line."""
     return (
-        json.dumps([[one.rule, one.text, _place(one.reader), _place(one.writer)] for one in verdict]).encode() + b"\n"
+        json.dumps(
+            [[one.rule, one.text, _spot_members(one.reader), _spot_members(one.writer)] for one in verdict]
+        ).encode()
+        + b"\n"
     )
 
 
-def read(line: bytes) -> Verdict:
+def decode_result(line: bytes) -> CheckResult:
     """A verdict from its line."""
     return tuple(
-        Incompatibility(rule, text, Spot(*reader) if reader else None, Spot(*writer) if writer else None)
+        Incompatibility(
+            rule, text, DocumentLocation(*reader) if reader else None, DocumentLocation(*writer) if writer else None
+        )
         for rule, text, reader, writer in json.loads(line)
     )
 
 
-def names(line: bytes, questions: Sequence[Question]) -> list[str]:
+def requested_documents(line: bytes, questions: Sequence[DocumentCheck]) -> list[str]:
     """The documents that a line asks for, by SHA-256; only such as the questions are about."""
     asked = json.loads(line)
     about = {one.sha256 for question in questions for one in documents_of(question)}
     return [name for name in asked if name in about]
 
 
-def _place(spot: Spot | None) -> list[Any] | None:
+def _spot_members(spot: DocumentLocation | None) -> list[Any] | None:
     return None if spot is None else [spot.pointer, spot.line, spot.fragment]
 
 
-def _taken() -> int:
+def _memory_used() -> int:
     """The bytes of address space that this process has; 0 where the system does not tell."""
     try:
         return int(Path("/proc/self/statm").read_bytes().split()[0]) * os.sysconf("SC_PAGE_SIZE")

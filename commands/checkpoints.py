@@ -7,13 +7,13 @@ from threading import Event, Lock, Thread
 from typing import Any, Final
 
 #: Seconds from a commit to the checkpoint that takes it along with all that came meanwhile.
-PAUSE: Final = 1.0
+CHECKPOINT_SECONDS: Final = 1.0
 #: Pages of the write-ahead log from which a commit makes the checkpoint itself, so that steady writing cannot let the
 #: log grow for ever: it starts over only when it was carried over in whole.
-MOST_PAGES: Final = 65_536
+AUTOCHECKPOINT_PAGES: Final = 65_536
 
 
-class Checkpoints:
+class Checkpointer:
     """A thread that starts with the first commit. connect: gives a connection of its own to the database."""
 
     def __init__(self, connect: Callable[[], Any]) -> None:
@@ -45,7 +45,7 @@ class Checkpoints:
     def _run(self) -> None:
         connection = self._connect()
         try:
-            while self._due.wait() and not self._ended.wait(PAUSE):
+            while self._due.wait() and not self._ended.wait(CHECKPOINT_SECONDS):
                 self._due.clear()
                 if self._ended.is_set():  # said meanwhile, with a word that has just been cleared
                     return

@@ -14,29 +14,40 @@ from threading import Lock
 from time import monotonic
 from typing import Final, NamedTuple
 
-from commands.checking import Asked, documents_of
-from commands.workers import Asker, Content, Told, Workers
+from commands.checking import CheckRequest, documents_of
+from commands.workers import CheckClient, CheckProcessPool, CheckResponse, LoadDocument
 from domain import formats
-from domain.checks import CRASHED, HEAVY, LATE, Document, Question, Reading, Verdict, Verdicts, judge, parsed
+from domain.checks import (
+    CRASHED,
+    OUT_OF_MEMORY,
+    TIMED_OUT,
+    CheckResult,
+    CheckResults,
+    CompatibilityCheck,
+    DocumentCheck,
+    FormatCheck,
+    parse_document,
+    run_check,
+)
 
-__all__ = ["Bounds", "Checker", "Content"]
+__all__ = ["CheckLimits", "DocumentChecker", "LoadDocument"]
 
 #: How many questions, and how many bytes of documents, go to a process at a time.
-TOGETHER: Final = 128
-BYTES: Final = 512 << 10
+BATCH_CHECKS: Final = 128
+BATCH_BYTES: Final = 512 << 10
 #: Small documents of tame formats, in bytes, are looked at by whoever asks; so many questions about them.
-SMALL: Final = 8 << 10
-FEW: Final = 4
+SMALL_BYTES: Final = 8 << 10
+FEW_CHECKS: Final = 4
 #: How many verdicts, and sizes of documents, are kept.
-KEPT: Final = 100_000
+CACHE_SIZE: Final = 100_000
 #: So many questions lengthen what a request may take by the time for one document.
-SHARED: Final = 100
+CHECKS_PER_TIMEOUT: Final = 100
 
-_UNDONE: Final = {(one,) for one in (LATE, HEAVY, CRASHED)}
+_UNDONE: Final = {(one,) for one in (TIMED_OUT, OUT_OF_MEMORY, CRASHED)}
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class CheckLimits:
     """What checking may take. memory: of one process, in bytes. seconds: for one document.
 
     times: how many documents of a request may be lost to these bounds; then the rest is not looked at.
@@ -48,17 +59,17 @@ class Bounds:
     times: int = 6
 
 
-class Checker:
+class DocumentChecker:
     """Answers questions about documents; from any thread."""
 
-    def __init__(self, bounds: Bounds | None = None) -> None:
-        self._bounds = bounds or Bounds()
-        self._asker = Asker()
-        self._kept: OrderedDict[Question, Verdict] = OrderedDict()
+    def __init__(self, bounds: CheckLimits | None = None) -> None:
+        self._bounds = bounds or CheckLimits()
+        self._asker = CheckClient()
+        self._kept: OrderedDict[DocumentCheck, CheckResult] = OrderedDict()
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._lock = Lock()
 
-    def known(self, questions: Iterable[Question]) -> dict[Question, Verdict]:
+    def known(self, questions: Iterable[DocumentCheck]) -> dict[DocumentCheck, CheckResult]:
         """The answers that are kept."""
         with self._lock:
             found = {question: self._kept[question] for question in questions if question in self._kept}
@@ -66,19 +77,21 @@ class Checker:
                 self._kept.move_to_end(question)
         return found
 
-    def at_hand(self, questions: Iterable[Question], documents: Mapping[str, bytes]) -> dict[Question, Verdict]:
+    def at_hand(
+        self, questions: Iterable[DocumentCheck], documents: Mapping[str, bytes]
+    ) -> dict[DocumentCheck, CheckResult]:
         """The answers that are kept, and those to a few questions that are cheaper answered than sent to a process."""
         asked = list(questions)
         found = self.known(asked)
-        if len(asked) - len(found) > FEW:
+        if len(asked) - len(found) > FEW_CHECKS:
             return found
-        parse = cache(lambda document: parsed(document, documents[document.sha256 or ""]))
+        parse = cache(lambda document: parse_document(document, documents[document.sha256 or ""]))
         left = [question for question in asked if question not in found and _is_small(question, documents)]
-        fresh = {question: judge(question, parse) for question in left}
+        fresh = {question: run_check(question, parse) for question in left}
         self._keep(fresh)
         return found | fresh
 
-    def answers(self, questions: Iterable[Question], content: Content) -> dict[Question, Verdict]:
+    def answers(self, questions: Iterable[DocumentCheck], content: LoadDocument) -> dict[DocumentCheck, CheckResult]:
         """The answers to all questions; what takes too long or too much is refused, and asked again another time.
 
         content: called in other threads as well. Blocks. Raises: KeyError when `content` lacks a document; ServerBusy
@@ -87,31 +100,31 @@ class Checker:
         asked = list(questions)
         found = self.known(asked)
         left = [one for one in asked if one not in found]
-        if len(left) <= FEW:
+        if len(left) <= FEW_CHECKS:
             small = self._small(left, content)
             found |= self.at_hand(left, small)
-            left, content = [one for one in left if one not in found], _first_of(small, content)
-        patience = _Patience(self._bounds, len(left))
-        documents = [one for one in left if isinstance(one, Document)]
-        readings = [one for one in left if isinstance(one, Reading)]
-        if len(left) > FEW:
+            left, content = [one for one in left if one not in found], _read_or_load(small, content)
+        patience = _TimeBudget(self._bounds, len(left))
+        documents = [one for one in left if isinstance(one, FormatCheck)]
+        readings = [one for one in left if isinstance(one, CompatibilityCheck)]
+        if len(left) > FEW_CHECKS:
             found.update(self._found(documents, content, patience))
             # What is no document of its format is compared with nothing.
             found |= {one: flaw for one in readings if (flaw := found.get(one.reader) or found.get(one.writer))}
             documents, readings = [], [one for one in readings if one not in found]
         found.update(self._found([*documents, *readings], content, patience))
         self._keep({one: found[one] for one in left if one in found and found[one] not in _UNDONE})
-        return {one: found.get(one, (LATE,)) for one in asked}
+        return {one: found.get(one, (TIMED_OUT,)) for one in asked}
 
     def stop(self) -> None:
         """Abandons what is being found out, so that whoever waits for it is told at once, by ServerBusy."""
         self._asker.leave()
 
     def _found(
-        self, questions: Sequence[Question], content: Content, patience: _Patience
-    ) -> Iterator[tuple[Question, Verdict]]:
+        self, questions: Sequence[DocumentCheck], content: LoadDocument, patience: _TimeBudget
+    ) -> Iterator[tuple[DocumentCheck, CheckResult]]:
         """The answers, as far as patience goes; no more is sent than keeps the processes busy."""
-        waiting, running = self._lots(questions, content), deque[tuple[_Lot, Future[Told]]]()
+        waiting, running = self._lots(questions, content), deque[tuple[_CheckBatch, Future[CheckResponse]]]()
         while True:
             while len(running) <= self._bounds.workers and patience.lasts and (lot := next(waiting, None)):
                 running.append((lot, self._start(lot)))
@@ -131,12 +144,12 @@ class Checker:
                 again = lot._replace(questions=left, careful=True)
                 running.appendleft((again, self._start(again)))
 
-    def _lots(self, questions: Sequence[Question], content: Content) -> Iterator[_Lot]:
+    def _lots(self, questions: Sequence[DocumentCheck], content: LoadDocument) -> Iterator[_CheckBatch]:
         """The questions in lots; a few are one, so that no document of them is parsed twice."""
-        if 0 < len(questions) <= FEW:
-            yield _Lot(questions, content, careful=True)
+        if 0 < len(questions) <= FEW_CHECKS:
+            yield _CheckBatch(questions, content, careful=True)
             return
-        some: list[Question] = []
+        some: list[DocumentCheck] = []
         sizes: dict[str, int] = {}
         read: dict[str, bytes] = {}
         for question in questions:
@@ -144,22 +157,22 @@ class Checker:
             for name in _names(question):
                 if name not in sizes:
                     sizes[name] = self._size(name, content, read)
-            if len(some) == TOGETHER or sum(sizes.values()) >= BYTES:
-                yield _Lot(some, _first_of(read, content), careful=False)
+            if len(some) == BATCH_CHECKS or sum(sizes.values()) >= BATCH_BYTES:
+                yield _CheckBatch(some, _read_or_load(read, content), careful=False)
                 some, sizes, read = [], {}, {}
         if some:
-            yield _Lot(some, _first_of(read, content), careful=False)
+            yield _CheckBatch(some, _read_or_load(read, content), careful=False)
 
-    def _small(self, questions: Sequence[Question], content: Content) -> dict[str, bytes]:
+    def _small(self, questions: Sequence[DocumentCheck], content: LoadDocument) -> dict[str, bytes]:
         """The documents of tame formats that are small, and others that had to be read for their size."""
         read: dict[str, bytes] = {}
         for document in {one for question in questions for one in documents_of(question)}:
             name = document.sha256
-            if name is not None and _is_tame(document) and self._size(name, content, read) <= SMALL:
+            if name is not None and _is_tame(document) and self._size(name, content, read) <= SMALL_BYTES:
                 read[name] = read[name] if name in read else content(name)
         return read
 
-    def _size(self, name: str, content: Content, read: dict[str, bytes]) -> int:
+    def _size(self, name: str, content: LoadDocument, read: dict[str, bytes]) -> int:
         """The bytes of a document; one that has to be read for it is put to those that were."""
         with self._lock:
             size = self._sizes.get(name)
@@ -168,35 +181,35 @@ class Checker:
             size = len(read[name])
             with self._lock:
                 self._sizes[name] = size
-                while len(self._sizes) > KEPT:
+                while len(self._sizes) > CACHE_SIZE:
                     self._sizes.popitem(last=False)
         return size
 
-    def _start(self, lot: _Lot) -> Future[Told]:
-        workers = _pool(self._bounds.workers, self._bounds.memory)
-        return workers.ask(self._asker, Asked(lot.questions, self._bounds.seconds, lot.careful), lot.content)
+    def _start(self, lot: _CheckBatch) -> Future[CheckResponse]:
+        workers = _shared_pool(self._bounds.workers, self._bounds.memory)
+        return workers.ask(self._asker, CheckRequest(lot.questions, self._bounds.seconds, lot.careful), lot.content)
 
-    def _keep(self, verdicts: Verdicts) -> None:
+    def _keep(self, verdicts: CheckResults) -> None:
         with self._lock:
             self._kept.update(verdicts)
-            while len(self._kept) > KEPT:
+            while len(self._kept) > CACHE_SIZE:
                 self._kept.popitem(last=False)
 
 
-class _Lot(NamedTuple):
+class _CheckBatch(NamedTuple):
     """What goes to a process at a time. careful: it is to be known which question ends the process, if one does."""
 
-    questions: Sequence[Question]
-    content: Content
+    questions: Sequence[DocumentCheck]
+    content: LoadDocument
     careful: bool
 
 
-class _Patience:
+class _TimeBudget:
     """How much more is done for a request. losses: how many of its questions ended a process."""
 
-    def __init__(self, bounds: Bounds, questions: int) -> None:
+    def __init__(self, bounds: CheckLimits, questions: int) -> None:
         self._times = bounds.times
-        self._until = monotonic() + bounds.seconds * (bounds.times + questions / SHARED)
+        self._until = monotonic() + bounds.seconds * (bounds.times + questions / CHECKS_PER_TIMEOUT)
         self.losses = 0
 
     @property
@@ -204,24 +217,24 @@ class _Patience:
         return self.losses < self._times and monotonic() < self._until
 
 
-def _is_small(question: Question, documents: Mapping[str, bytes]) -> bool:
+def _is_small(question: DocumentCheck, documents: Mapping[str, bytes]) -> bool:
     """Whether a question costs little whatever is in the documents that it is about."""
     contents = [documents.get(one.sha256 or "") for one in documents_of(question) if _is_tame(one)]
     return len(contents) == len(documents_of(question)) and all(
-        content is not None and len(content) <= SMALL for content in contents
+        content is not None and len(content) <= SMALL_BYTES for content in contents
     )
 
 
-def _is_tame(document: Document) -> bool:
-    room = formats.find(document.format)
+def _is_tame(document: FormatCheck) -> bool:
+    room = formats.find_format(document.format)
     return room is not None and room.tame
 
 
-def _names(question: Question) -> list[str]:
+def _names(question: DocumentCheck) -> list[str]:
     return [document.sha256 for document in documents_of(question) if document.sha256 is not None]
 
 
-def _first_of(read: Mapping[str, bytes], content: Content) -> Content:
+def _read_or_load(read: Mapping[str, bytes], content: LoadDocument) -> LoadDocument:
     """Documents as they were read, or else read now."""
 
     def found(name: str) -> bytes:
@@ -231,15 +244,15 @@ def _first_of(read: Mapping[str, bytes], content: Content) -> Content:
     return found
 
 
-def _pool(workers: int, memory: int) -> Workers:
+def _shared_pool(workers: int, memory: int) -> CheckProcessPool:
     """The processes; all registries of a program share them."""
     with _MAKING:
-        return _made(workers, memory)
+        return _cached_pool(workers, memory)
 
 
 @lru_cache(maxsize=4)
-def _made(workers: int, memory: int) -> Workers:
-    return Workers(workers, memory)
+def _cached_pool(workers: int, memory: int) -> CheckProcessPool:
+    return CheckProcessPool(workers, memory)
 
 
 _MAKING: Final = Lock()

@@ -16,12 +16,12 @@ def utc_now() -> datetime:
 
 
 @lru_cache(maxsize=64)  # all events of an interaction have the same
-def text_of(time: datetime) -> str:
+def format_time(time: datetime) -> str:
     """RFC 3339 in UTC, always with six digits, so that text order is time order."""
     return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 @lru_cache(maxsize=64)
-def time_of(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """The inverse of `text_of`."""
     return datetime.fromisoformat(text)

@@ -23,7 +23,7 @@ _ULID: Final = re.compile(f"[0-7][{_DIGITS}]{{25}}")
 _VALUES: Final = str.maketrans(_DIGITS, "0123456789abcdefghijklmnopqrstuv")
 
 
-class Ulids:
+class UlidGenerator:
     """Calling it gives 26 characters: 48 bits of milliseconds, then 80 of chance. Each sorts after the one before.
 
     Within a millisecond, and while the machine's clock is behind, the last value is counted on.
@@ -45,7 +45,7 @@ class Ulids:
             return _text(self._last)
 
 
-def given(new_id: NewId) -> Callable[[str, datetime], str]:
+def adapt_new_id(new_id: NewId) -> Callable[[str, datetime], str]:
     """Ids that depend on nothing of the log."""
     return lambda after, now: new_id()
 

@@ -30,7 +30,7 @@ _UNDECODABLE: Final = "Could not decode to UTF-8"
 _POSTGRESQL: Final = frozenset(("XX001", "XX002"))
 
 
-def damage(error: BaseException) -> str | None:
+def describe_damage(error: BaseException) -> str | None:
     """What is damaged, in words, where an error says so; None for any other error."""
     found = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(found, sqlite3.Error):
@@ -64,7 +64,7 @@ class DamageMonitor:
 
     def note(self, error: BaseException) -> bool:
         """Whether an error says that the store is damaged; the first one becomes a log line."""
-        said = damage(error)
+        said = describe_damage(error)
         if said is None:
             return False
         with self._lock:

@@ -20,7 +20,7 @@ from commands.log import Store
 T = TypeVar("T", bound=tuple[Any, ...])
 
 #: What the drivers raise for data that they cannot read; a database out of reach is not among it.
-UNREADABLE: Final = (sqlite3.DatabaseError, psycopg.InternalError, psycopg.DataError)
+READ_ERRORS: Final = (sqlite3.DatabaseError, psycopg.InternalError, psycopg.DataError)
 _OUT_OF_REACH: Final = sqlite3.OperationalError
 
 #: By the type that a member has to have: what stands for a value of any other.
@@ -33,18 +33,18 @@ _ROW: Final = re.compile(r"\brow (\d+)\b")
 
 
 @contextmanager
-def snapshot(store: Store) -> Iterator[Connection]:
+def open_snapshot(store: Store) -> Iterator[Connection]:
     """A connection that sees one moment of a store, whatever is written meanwhile."""
     # A SQLite transaction is a snapshot already, and knows no weaker level by this name.
     engine = store.engine
     if engine.dialect.name == "postgresql":
         engine = engine.execution_options(isolation_level="REPEATABLE READ")
-    with engine.connect() as connection, _lenient(connection.connection.driver_connection):
+    with engine.connect() as connection, _tolerate_bad_text(connection.connection.driver_connection):
         connection.begin()  # and never committed, which a damaged file refuses
         yield connection
 
 
-def members(kind: type[T], row: Iterable[Any]) -> T:
+def unchecked_row(kind: type[T], row: Iterable[Any]) -> T:
     """A row as a named tuple of numbers, texts and bytes.
 
     SQLite lets values of any type into any column. One of another type is replaced by one that no sound row has, and
@@ -53,7 +53,7 @@ def members(kind: type[T], row: Iterable[Any]) -> T:
     return kind(*(_member(value, type) for value, type in zip(row, _types(kind), strict=True)))
 
 
-def faults(connection: Connection, last: int) -> Iterator[tuple[int, str]]:
+def storage_faults(connection: Connection, last: int) -> Iterator[tuple[int, str]]:
     """What SQLite finds wrong with how it keeps the log's tables and their indexes; what rows say is not looked at.
 
     Each with the position that it names, or the last one.
@@ -68,14 +68,14 @@ def faults(connection: Connection, last: int) -> Iterator[tuple[int, str]]:
 
 
 @contextmanager
-def readable(failed: Callable[[str], None]) -> Iterator[None]:
+def catch_unreadable(failed: Callable[[str], None]) -> Iterator[None]:
     """Ends where the database cannot read on, with what it says.
 
     Raises: the driver's OperationalError where the database is out of reach.
     """
     try:
         yield
-    except UNREADABLE as error:
+    except READ_ERRORS as error:
         if isinstance(error, _OUT_OF_REACH):
             raise
         failed(_line(str(error)))
@@ -95,7 +95,7 @@ def _line(said: str) -> str:
 
 
 @contextmanager
-def _lenient(driver: Any) -> Iterator[None]:
+def _tolerate_bad_text(driver: Any) -> Iterator[None]:
     """Lets SQLite give text that is no UTF-8 any more, so that it can be found rather than fail."""
     if not isinstance(driver, sqlite3.Connection):
         yield

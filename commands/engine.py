@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 
-from commands.checkpoints import MOST_PAGES, Checkpoints
+from commands.checkpoints import AUTOCHECKPOINT_PAGES, Checkpointer
 
 #: Execution option of connections that will write: their transactions start with the write lock.
 WRITING: Final = "annals_writing"
@@ -19,7 +19,7 @@ _SQLITE: Final = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA foreign_keys = OFF",
     "PRAGMA cache_size = -16384",
-    f"PRAGMA wal_autocheckpoint = {MOST_PAGES}",
+    f"PRAGMA wal_autocheckpoint = {AUTOCHECKPOINT_PAGES}",
 )
 # Four times as fast as PostgreSQL's own compression, for values that take a tenth more room: a large value is
 # compressed under the write lock, once for each table. Servers before 14 and some builds do not have it.
@@ -47,7 +47,7 @@ def open_engine(url: str, *, durable: bool = True) -> Engine:
             raise ValueError(f"a store is a SQLite file or a PostgreSQL database, not {parsed.render_as_string()}")
 
 
-def lock(connection: Connection) -> None:
+def take_write_lock(connection: Connection) -> None:
     """Takes the write lock for the rest of the transaction; other writers wait."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(_LOCK)
@@ -55,7 +55,7 @@ def lock(connection: Connection) -> None:
 
 def _sqlite(url: URL, durable: bool) -> Engine:
     engine = create_engine(url)
-    checkpoints = Checkpoints(lambda: sqlite3.connect(url.database or "", isolation_level=None))
+    checkpoints = Checkpointer(lambda: sqlite3.connect(url.database or "", isolation_level=None))
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: object) -> None:

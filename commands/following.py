@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from commands import proof, sql, tables
-from commands.appending import Several
-from commands.clock import text_of
-from commands.log import Recorded, Tip, Writing, storable
+from commands.appending import InteractionBatch
+from commands.clock import format_time
+from commands.log import LogEnd, Recorded, WriteTransaction, storable_text
 from commands.proof import Interaction
 from domain.commands import Follow, ReplaceModel
-from domain.compat.family import document_of
+from domain.compat.family import document_hash
 from domain.events import EntityEvent
-from domain.links.following import redefined, taken_in
-from domain.links.foreign import Foreign
+from domain.links.following import local_events, required_model_change
+from domain.links.foreign import ForeignInteraction
 from domain.links.link import Link
 from domain.problems import NotFound
 from domain.refusals import Diverged, NotReceiving
 
 #: Records a change of this registry's model.
-Define = Callable[[ReplaceModel], Recorded]
+RecordModel = Callable[[ReplaceModel], Recorded]
 
 _KNOWN: Final = "SELECT folded FROM interaction WHERE folded {among}"
 _STREAMS: Final = (
@@ -28,7 +28,7 @@ _STREAMS: Final = (
 )
 
 
-def follow(tx: Writing, command: Follow, define: Define) -> Recorded:
+def append_foreign(tx: WriteTransaction, command: Follow, define: RecordModel) -> Recorded:
     """Records what of the interactions is new and wanted, as one change: all of it or nothing.
 
     define: records a change of the model, as the link whose doing it is.
@@ -40,21 +40,21 @@ def follow(tx: Writing, command: Follow, define: Define) -> Recorded:
         raise NotFound(command.xid)
     if link.promoted or not link.enabled or not link.follows_log:
         raise NotReceiving(command.xid)
-    several = Several(tx.world, tx.tip.chain, tx.tip.state)
+    several = InteractionBatch(tx.world, tx.tip.chain, tx.tip.state)
     recorded: list[tuple[int, EntityEvent]] = []
     documents: dict[str, bytes] = {}
-    for foreign in _new(tx, command.interactions, link):
-        if (model := redefined(foreign, link, tx.world)) is not None:
+    for foreign in _new_interactions(tx, command.interactions, link):
+        if (model := required_model_change(foreign, link, tx.world)) is not None:
             several.write(tx.connection)  # for what looks at all entities of a type
             recorded += define(model).events
-            several = Several(tx.world, tx.tip.chain, tx.tip.state)
-        events = taken_in(foreign, link, tx.world)
+            several = InteractionBatch(tx.world, tx.tip.chain, tx.tip.state)
+        events = local_events(foreign, link, tx.world)
         if events:
             facts = _facts(foreign, tx.tip.position, len(events))
             closed = several.add(facts._replace(salt=tx.store.new_salt()), events)
             if link.scope.whole and closed.state != foreign.state:
-                raise _unequal(link, foreign)
-            tx.tip = Tip(closed.last, foreign.time, closed.chain, closed.state, foreign.xregcorrelationid)
+                raise _diverged(link, foreign)
+            tx.tip = LogEnd(closed.last, foreign.time, closed.chain, closed.state, foreign.xregcorrelationid)
             recorded += enumerate(events, closed.first)
             documents |= _documents(foreign, events)
     sql.insert(tx.connection, tables.document, list(documents.items()), "ON CONFLICT DO NOTHING")
@@ -63,12 +63,14 @@ def follow(tx: Writing, command: Follow, define: Define) -> Recorded:
     return Recorded(tuple(recorded), (), last.xregcorrelationid, tx.tip.position, last.time)
 
 
-def _new(tx: Writing, interactions: Sequence[Foreign], link: Link) -> Iterator[Foreign]:
+def _new_interactions(
+    tx: WriteTransaction, interactions: Sequence[ForeignInteraction], link: Link
+) -> Iterator[ForeignInteraction]:
     """Those that are not here yet: what comes twice is recorded once. Raises: Diverged."""
     folded = sorted({each.xregcorrelationid.casefold() for each in interactions})
     known: set[str] = set()
     for some in sql.chunks(folded):
-        known |= {row[0] for row in sql.run(tx.connection, _KNOWN, (sql.values(tx.connection, some),))}
+        known |= {row[0] for row in sql.run(tx.connection, _KNOWN, (sql.list_parameter(tx.connection, some),))}
     for each in interactions:
         if each.xregcorrelationid.casefold() not in known:
             known.add(each.xregcorrelationid.casefold())
@@ -77,7 +79,7 @@ def _new(tx: Writing, interactions: Sequence[Foreign], link: Link) -> Iterator[F
             _check_whole(tx, each, link)
 
 
-def _check_whole(tx: Writing, known: Foreign, link: Link) -> None:
+def _check_whole(tx: WriteTransaction, known: ForeignInteraction, link: Link) -> None:
     """Raises: Diverged where another link, or another scope, brought something else of the interaction."""
     wanted = {event.stream for event in known.events if link.scope.has(event.xid)}
     if wanted:
@@ -87,27 +89,27 @@ def _check_whole(tx: Writing, known: Foreign, link: Link) -> None:
             raise Diverged(link.xid, error_detail=detail, extensions={"xid": missing[0]})
 
 
-def _documents(foreign: Foreign, events: Sequence[EntityEvent]) -> dict[str, bytes]:
+def _documents(foreign: ForeignInteraction, events: Sequence[EntityEvent]) -> dict[str, bytes]:
     """Those that events refer to: others are not for this registry to have."""
-    named = {document_of(event.private) for event in events}
+    named = {document_hash(event.private) for event in events}
     return {digest: content for digest, content in foreign.documents.items() if digest in named}
 
 
-def _facts(foreign: Foreign, after: int, events: int) -> Interaction:
+def _facts(foreign: ForeignInteraction, after: int, events: int) -> Interaction:
     return Interaction(
         last=after + events,
         first=after + 1,
         xregcorrelationid=foreign.xregcorrelationid,
         folded=foreign.xregcorrelationid.casefold(),
-        time=text_of(foreign.time),
-        caller=storable(foreign.caller),
-        command=storable(foreign.command),
-        registry_url=storable(foreign.registry_url),
-        chain=proof.NOTHING,
-        state=proof.NOTHING,
+        time=format_time(foreign.time),
+        caller=storable_text(foreign.caller),
+        command=storable_text(foreign.command),
+        registry_url=storable_text(foreign.registry_url),
+        chain=proof.EMPTY_HASH,
+        state=proof.EMPTY_HASH,
     )
 
 
-def _unequal(link: Link, foreign: Foreign) -> Diverged:
+def _diverged(link: Link, foreign: ForeignInteraction) -> Diverged:
     detail = f"the registry differs from {link.url} after {foreign.xregcorrelationid}"
     return Diverged(link.xid, error_detail=detail)

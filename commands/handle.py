@@ -17,13 +17,13 @@ from typing import Final, Protocol
 
 from sqlalchemy import Connection
 
-from commands.checks import Checker
-from commands.following import follow
-from commands.inquiry import Inquiry
-from commands.log import Recorded, Store, Writing
-from commands.waiting import Again, Answer, Condition, Waiting
-from commands.world import pointer
-from domain.checks import Unanswered
+from commands.checks import DocumentChecker
+from commands.following import append_foreign
+from commands.inquiry import CheckScheduler
+from commands.log import Recorded, Store, WriteTransaction
+from commands.waiting import BuildAnswer, PendingCommand, Precondition, RebuildCommand
+from commands.world import xref_target
+from domain.checks import ChecksRequired
 from domain.commands import Command, Follow, Restore, WriteTree
 from domain.events import EntityEvent
 from domain.problems import ServerBusy
@@ -32,15 +32,15 @@ from domain.roles import ANONYMOUS, Caller, Role
 from domain.world import Context, Decision, World
 
 Decide = Callable[[Command, World, Context], Decision]
-Outcome = Recorded | Exception
+CommandOutcome = Recorded | Exception
 
 #: How many commands share a transaction at most, so that the first of them does not wait for ever.
-TOGETHER: Final = 256
+MAX_BATCH: Final = 256
 #: How many commands may wait at most; a longer queue would only make all of them late.
-WAITING: Final = 10_000
+MAX_WAITING: Final = 10_000
 
 
-class Observer(Protocol):
+class CommitListener(Protocol):
     """Who is told of each transaction."""
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
@@ -55,20 +55,22 @@ class InlineProjection(Protocol):
 
 
 def handle(
-    waiting: Sequence[Waiting], store: Store, inline: Sequence[InlineProjection], decide: Decide | None = None
-) -> list[Outcome]:
+    waiting: Sequence[PendingCommand], store: Store, inline: Sequence[InlineProjection], decide: Decide | None = None
+) -> list[CommandOutcome]:
     """One outcome for each command, in order; all that was recorded is durable.
 
     Raises: what the database says when the commit fails: then nothing was done.
     """
-    decide = decide or _decide()
+    decide = decide or _default_decide()
     if len(waiting) == 1 and not waiting[0].dryrun:
-        return [_alone(waiting[0], store, inline, decide)]
+        return [_handle_one(waiting[0], store, inline, decide)]
     with store.writing() as tx:
         return [tx.attempt(partial(record, tx, asked, inline, decide), dryrun=asked.dryrun) for asked in waiting]
 
 
-def _alone(asked: Waiting, store: Store, inline: Sequence[InlineProjection], decide: Decide) -> Outcome:
+def _handle_one(
+    asked: PendingCommand, store: Store, inline: Sequence[InlineProjection], decide: Decide
+) -> CommandOutcome:
     """The outcome of a command without neighbours: the transaction undoes it, which saves the two ends of a savepoint.
 
     That the commit failed is its outcome as well.
@@ -80,7 +82,7 @@ def _alone(asked: Waiting, store: Store, inline: Sequence[InlineProjection], dec
         return error
 
 
-def record(tx: Writing, asked: Waiting, inline: Sequence[InlineProjection], decide: Decide) -> Recorded:
+def record(tx: WriteTransaction, asked: PendingCommand, inline: Sequence[InlineProjection], decide: Decide) -> Recorded:
     """What one command came to, recorded, projected and answered.
 
     Raises: Forbidden; what the condition or the decision raises.
@@ -88,20 +90,22 @@ def record(tx: Writing, asked: Waiting, inline: Sequence[InlineProjection], deci
     role = _role(asked.who, asked.command)
     if asked.condition:
         asked.condition(tx)
-    recorded = _recorded(tx, asked, role, decide)
+    recorded = _record_events(tx, asked, role, decide)
     if recorded.events:
         for projection in inline:
             projection.apply(tx.connection, recorded.events)
     return replace(recorded, answer=asked.answer(tx, recorded)) if asked.answer else recorded
 
 
-def _recorded(tx: Writing, asked: Waiting, role: Role, decide: Decide) -> Recorded:
+def _record_events(tx: WriteTransaction, asked: PendingCommand, role: Role, decide: Decide) -> Recorded:
     if isinstance(asked.command, Follow):
-        return follow(tx, asked.command, lambda model: _decided(tx, replace(asked, command=model), role, decide))
-    return _decided(tx, asked, role, decide)
+        return append_foreign(
+            tx, asked.command, lambda model: _decide_and_append(tx, replace(asked, command=model), role, decide)
+        )
+    return _decide_and_append(tx, asked, role, decide)
 
 
-def _decided(tx: Writing, asked: Waiting, role: Role, decide: Decide) -> Recorded:
+def _decide_and_append(tx: WriteTransaction, asked: PendingCommand, role: Role, decide: Decide) -> Recorded:
     who = asked.who
     context = tx.context(who.name, role, dryrun=asked.dryrun, reads=who.reads, link=who.link)
     tx.world.answers = asked.verdicts or {}
@@ -111,7 +115,7 @@ def _decided(tx: Writing, asked: Waiting, role: Role, decide: Decide) -> Recorde
     return tx.append(decision, context, asked.command)
 
 
-class Road:
+class CommandBus:
     """The one road into a store's log: a thread that takes whatever waits and commits it together."""
 
     def __init__(
@@ -119,21 +123,21 @@ class Road:
         store: Store,
         inline: Sequence[InlineProjection],
         decide: Decide | None = None,
-        observer: Observer | None = None,
-        most: int = WAITING,
-        checker: Checker | None = None,
+        observer: CommitListener | None = None,
+        most: int = MAX_WAITING,
+        checker: DocumentChecker | None = None,
     ) -> None:
         """most: how many commands may wait. checker: answers what decisions ask about documents."""
         self._store = store
         self._most = most
         self._observer = observer
         self._inline = inline
-        self._decide = decide or _decide()
-        self._queue: SimpleQueue[Waiting | None] = SimpleQueue()
+        self._decide = decide or _default_decide()
+        self._queue: SimpleQueue[PendingCommand | None] = SimpleQueue()
         self._gate = Gate()
         self._open = 0  # commands that nobody has been told the outcome of
         self._closed = False
-        self._inquiry = Inquiry(store, checker or Checker(), self._queue.put, self._tell)
+        self._inquiry = CheckScheduler(store, checker or DocumentChecker(), self._queue.put, self._tell)
         self._thread = Thread(target=self._run, name="annals-writer", daemon=True)
         self._thread.start()
 
@@ -141,11 +145,11 @@ class Road:
         self,
         command: Command,
         caller: Caller | str = ANONYMOUS,
-        answer: Answer | None = None,
-        condition: Condition | None = None,
+        answer: BuildAnswer | None = None,
+        condition: Precondition | None = None,
         *,
         dryrun: bool = False,
-        again: Again | None = None,
+        again: RebuildCommand | None = None,
     ) -> Future[Recorded]:
         """What the command will have come to, once it is durable; the future raises what refused it.
 
@@ -153,7 +157,7 @@ class Road:
         again: makes an equal command; without it a copy is kept, in case it has to be decided twice.
         Raises: RuntimeError after `close`; ServerBusy when too many commands wait already.
         """
-        asked = Waiting(command, caller, answer, condition, dryrun, again or _kept(command))
+        asked = PendingCommand(command, caller, answer, condition, dryrun, again or _copy_for_rebuild(command))
         with self._gate:
             if self._closed:
                 raise RuntimeError("the store is being closed")
@@ -179,12 +183,12 @@ class Road:
             running = [asked for asked in ready if self._runs(asked)]
             outcomes = self._observed(running) if running else ()
             for asked, outcome in zip(running, outcomes, strict=True):
-                if not isinstance(outcome, Unanswered):
+                if not isinstance(outcome, ChecksRequired):
                     self._tell(asked, outcome)
                 elif not self._inquiry.takes(asked, outcome):
                     self._tell(asked, ServerBusy())
 
-    def _foreseen(self, asked: Waiting) -> Waiting | None:
+    def _foreseen(self, asked: PendingCommand) -> PendingCommand | None:
         """The command if it can be decided now, or is not wanted any more."""
         try:
             return asked if asked.future.cancelled() else self._inquiry.foresee(asked)
@@ -192,14 +196,14 @@ class Road:
             self._tell(asked, error)
             return None
 
-    def _runs(self, asked: Waiting) -> bool:
+    def _runs(self, asked: PendingCommand) -> bool:
         """Whether a command is still wanted. Up to here it could be withdrawn, also while others found things out."""
         if asked.future.running() or asked.future.set_running_or_notify_cancel():
             return True
         self._done()
         return False
 
-    def _tell(self, asked: Waiting, outcome: Outcome) -> None:
+    def _tell(self, asked: PendingCommand, outcome: CommandOutcome) -> None:
         # Who closes the road has to find everybody told.
         if not self._runs(asked):
             return
@@ -214,26 +218,26 @@ class Road:
             self._open -= 1
             self._gate.notify_all()
 
-    def _observed(self, running: Sequence[Waiting]) -> Sequence[Outcome]:
+    def _observed(self, running: Sequence[PendingCommand]) -> Sequence[CommandOutcome]:
         since = perf_counter()
-        with _undisturbed():
+        with _gc_paused():
             outcomes = self._outcomes(running)
         if self._observer and running:
             refused = sum(isinstance(outcome, Exception) for outcome in outcomes)
             self._observer.committed(len(outcomes), refused, perf_counter() - since)
         return outcomes
 
-    def _outcomes(self, running: Sequence[Waiting]) -> Sequence[Outcome]:
+    def _outcomes(self, running: Sequence[PendingCommand]) -> Sequence[CommandOutcome]:
         try:
             return handle(running, self._store, self._inline, self._decide)
         except Exception as error:
             return [error] * len(running)
 
-    def _next(self) -> list[Waiting]:
+    def _next(self) -> list[PendingCommand]:
         """The commands that wait now, at least one; none when the road is closed and empty."""
         first = self._queue.get()
         batch = [first] if first else []
-        while batch and len(batch) < TOGETHER:
+        while batch and len(batch) < MAX_BATCH:
             try:
                 asked = self._queue.get_nowait()
             except Empty:
@@ -255,12 +259,12 @@ def _role(caller: Caller, command: Command) -> Role:
 
 def _check_pointers(caller: Caller, decision: Decision) -> None:
     """Raises: Forbidden where Resources that come back would show the caller others that it may not see."""
-    if caller.role is None and not all(map(caller.reads, filter(None, map(pointer, decision.events)))):
+    if caller.role is None and not all(map(caller.reads, filter(None, map(xref_target, decision.events)))):
         raise Forbidden(caller=caller.name)
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def _gc_paused() -> Iterator[None]:
     """Without the collector of cycles: an import makes objects that all stay, and each look at them is for nothing."""
     was = gc.isenabled()
     gc.disable()
@@ -271,7 +275,7 @@ def _undisturbed() -> Iterator[None]:
             gc.enable()
 
 
-def _kept(command: Command) -> Again:
+def _copy_for_rebuild(command: Command) -> RebuildCommand:
     """Makes a command anew from a copy; only trees are taken apart."""
     if not isinstance(command, WriteTree):
         return lambda: command
@@ -279,7 +283,7 @@ def _kept(command: Command) -> Again:
     return lambda: deepcopy(copy)
 
 
-def _decide() -> Decide:
+def _default_decide() -> Decide:
     from domain.decide import decide
 
     return decide

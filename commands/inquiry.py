@@ -9,24 +9,24 @@ from threading import Lock
 from typing import Final
 
 from commands import sql
-from commands.checks import Checker
-from commands.lines import Lines
+from commands.checks import DocumentChecker
+from commands.lines import ResourceQueues
 from commands.log import Store
 from commands.mapper import blob
-from commands.waiting import Waiting
-from domain.checks import Unanswered, Verdicts
+from commands.waiting import PendingCommand
+from domain.checks import CheckResults, ChecksRequired
 from domain.commands import WriteTree
-from domain.foreseen import foreseen
+from domain.foreseen import expected_checks
 
 #: How often a command is decided at most: each time its questions are answered, unless what it asks about has changed.
-TURNS: Final = 20
+MAX_ATTEMPTS: Final = 20
 #: A command that was decided so often in vain stands in line with others like it.
-PATIENT: Final = 2
+ATTEMPTS_BEFORE_QUEUE: Final = 2
 #: How many commands' questions are found out at a time. Most of them wait for a process.
-AT_ONCE: Final = 16
+MAX_THREADS: Final = 16
 
 
-class Inquiry:
+class CheckScheduler:
     """Finds out what commands ask about documents.
 
     back: takes a command that can be decided now. failed: takes one whose questions nobody can answer, with the reason.
@@ -35,21 +35,21 @@ class Inquiry:
     def __init__(
         self,
         store: Store,
-        checker: Checker,
-        back: Callable[[Waiting], None],
-        failed: Callable[[Waiting, Exception], None],
+        checker: DocumentChecker,
+        back: Callable[[PendingCommand], None],
+        failed: Callable[[PendingCommand, Exception], None],
     ) -> None:
         self._store = store
         self._checker = checker
         self._back = back
         self._failed = failed
         self._lock = Lock()
-        self._lines = Lines(self._release)
-        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="annals-inquiry")
+        self._lines = ResourceQueues(self._release)
+        self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="annals-inquiry")
         #: How many commands wait for answers.
         self.away = 0
 
-    def foresee(self, asked: Waiting) -> Waiting | None:
+    def foresee(self, asked: PendingCommand) -> PendingCommand | None:
         """The command with the answers that it will most likely need; None when it has to wait for them.
 
         Then it comes back by itself.
@@ -57,20 +57,20 @@ class Inquiry:
         model = self._store.model_at_hand
         if asked.verdicts is not None or model is None or not isinstance(asked.command, WriteTree):
             return asked
-        questions, documents = foreseen(asked.command, model)
+        questions, documents = expected_checks(asked.command, model)
         known = self._checker.at_hand(questions, documents)
         ready = replace(asked, verdicts=known)
         if len(known) == len(questions):
             return ready
-        self._send(ready, Unanswered(questions - known.keys(), documents))
+        self._send(ready, ChecksRequired(questions - known.keys(), documents))
         return None
 
-    def takes(self, asked: Waiting, unanswered: Unanswered) -> bool:
+    def takes(self, asked: PendingCommand, unanswered: ChecksRequired) -> bool:
         """Whether a command that could not be decided comes back with answers; False when it has had its turns."""
-        if asked.turns >= TURNS:
+        if asked.turns >= MAX_ATTEMPTS:
             return False
         again = replace(asked, verdicts=asked.verdicts or {}, turns=asked.turns + 1)
-        if again.turns < PATIENT or self._lines.admits(again):
+        if again.turns < ATTEMPTS_BEFORE_QUEUE or self._lines.admits(again):
             self._send(again, unanswered)
         else:
             self._count(1)
@@ -80,11 +80,11 @@ class Inquiry:
         """Ends the threads; nobody waits any more."""
         self._threads.shutdown()
 
-    def _send(self, asked: Waiting, unanswered: Unanswered) -> None:
+    def _send(self, asked: PendingCommand, unanswered: ChecksRequired) -> None:
         self._count(1)
         self._threads.submit(self._find, asked, unanswered)
 
-    def _release(self, asked: Waiting) -> None:
+    def _release(self, asked: PendingCommand) -> None:
         """Gives a command back that stood in line: what it asked about has changed."""
         self._threads.submit(self._find, asked, None)
 
@@ -92,7 +92,7 @@ class Inquiry:
         with self._lock:
             self.away += more
 
-    def _find(self, asked: Waiting, unanswered: Unanswered | None) -> None:
+    def _find(self, asked: PendingCommand, unanswered: ChecksRequired | None) -> None:
         """Gives a command back with the answers, made anew if it was taken apart."""
         try:
             verdicts = self._answers(unanswered) if unanswered and not asked.future.cancelled() else {}
@@ -104,7 +104,7 @@ class Inquiry:
         finally:
             self._count(-1)
 
-    def _answers(self, unanswered: Unanswered) -> Verdicts:
+    def _answers(self, unanswered: ChecksRequired) -> CheckResults:
         def content(sha256: str) -> bytes:
             known = unanswered.documents.get(sha256)
             return known if known is not None else self._stored(sha256)

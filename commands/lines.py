@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Callable
 from threading import Lock
 
-from commands.waiting import Waiting
+from commands.waiting import PendingCommand
 from domain import xid as xids
 from domain.commands import Command
 
 
-class Lines:
+class ResourceQueues:
     """A line for each Resource, and for whatever else commands name.
 
     A new Version is compared with the newest one, so that of many writers at once the first makes all the others ask
@@ -19,14 +19,14 @@ class Lines:
     released: takes a command that is the first now, in the thread that tells the outcome of the one before it.
     """
 
-    def __init__(self, released: Callable[[Waiting], None]) -> None:
+    def __init__(self, released: Callable[[PendingCommand], None]) -> None:
         self._released = released
         self._lock = Lock()
-        self._lines: dict[str, deque[Waiting]] = {}
+        self._lines: dict[str, deque[PendingCommand]] = {}
 
-    def admits(self, asked: Waiting) -> bool:
+    def admits(self, asked: PendingCommand) -> bool:
         """Whether a command is the first of its line; otherwise it is kept until it is."""
-        name = _name(asked.command)
+        name = _queue_name(asked.command)
         with self._lock:
             line = self._lines.setdefault(name, deque())
             if line and line[0].future is asked.future:
@@ -50,5 +50,5 @@ class Lines:
         self._released(first)
 
 
-def _name(command: Command) -> str:
+def _queue_name(command: Command) -> str:
     return xids.stream(xids.join(*xids.segments(getattr(command, "xid", xids.REGISTRY))[:4]))

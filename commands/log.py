@@ -12,40 +12,40 @@ from typing import Any, Final, NamedTuple, TypeVar
 from sqlalchemy import Connection
 
 from commands import address, proof, sql, tables
-from commands.appending import MOVE_HEAD, Encoded, NewSalt, Salts, encoded, followed, salted
-from commands.clock import Clock, text_of, time_of, utc_now
-from commands.correlation import NewId, Ulids, given
+from commands.appending import MOVE_HEAD, EncodedEvent, NewSalt, SaltGenerator, add_salts, encode_event, replaced_hash
+from commands.clock import Clock, format_time, parse_time, utc_now
+from commands.correlation import NewId, UlidGenerator, adapt_new_id
 from commands.damage import DamageMonitor
-from commands.engine import WRITING, lock, open_engine
+from commands.engine import WRITING, open_engine, take_write_lock
 from commands.mapper import EventMapper, UnreadableEvent, blob
 from commands.proof import Interaction
 from commands.recorder import LogRecorder
 from commands.secrets import Vault
 from commands.upgrade import upgrade
-from commands.world import BEGINNING, LinkCache, ModelCache, SqlWorld
+from commands.world import START_COLUMNS, LinkCache, ModelCache, SqlWorld
 from domain.commands import Command, describe
 from domain.compat.published import Publications
 from domain.events import EntityEvent
 from domain.model import Model
 from domain.roles import Role
-from domain.world import Context, Decision, DomainValidation, everything
+from domain.world import Context, Decision, DomainValidation, can_read_everything
 
 T = TypeVar("T")
 
 _TIP: Final = "SELECT last, time, chain, state, xregcorrelationid FROM interaction ORDER BY last DESC LIMIT 1"
 #: The same with what the world begins with.
-_START: Final = _TIP.replace(" FROM", f", {BEGINNING} FROM", 1)
+_START: Final = _TIP.replace(" FROM", f", {START_COLUMNS} FROM", 1)
 #: Columns of the tip.
 _OF_TIP: Final = 5
 
 
-class Tip(NamedTuple):
+class LogEnd(NamedTuple):
     """Where the log ends; time is None when it is empty. id: correlation id of its last interaction."""
 
     position: int = 0
     time: datetime | None = None
-    chain: bytes = proof.NOTHING
-    state: bytes = proof.NOTHING
+    chain: bytes = proof.EMPTY_HASH
+    state: bytes = proof.EMPTY_HASH
     id: str = ""
 
 
@@ -69,7 +69,7 @@ class Recorded:
 
 
 #: What decisions look publications up in, through the connection of a transaction that writes.
-Published = Callable[[Connection, EventMapper], Publications]
+OpenPublications = Callable[[Connection, EventMapper], Publications]
 
 
 class Store:
@@ -91,7 +91,7 @@ class Store:
         durable: bool = True,
         domainvalidation: DomainValidation = "warn",
         vault: Vault | None = None,
-        published: Published | None = None,
+        published: OpenPublications | None = None,
     ) -> None:
         self.engine = open_engine(url, durable=durable)
         self.recorder = LogRecorder(self.engine)
@@ -99,8 +99,8 @@ class Store:
         self.damage = DamageMonitor()
         self.mapper = EventMapper()
         self.clock = clock
-        self.new_id = given(new_id) if new_id else Ulids()
-        self.new_salt = new_salt or Salts()
+        self.new_id = adapt_new_id(new_id) if new_id else UlidGenerator()
+        self.new_salt = new_salt or SaltGenerator()
         self.vault = vault or Vault()
         self._published = published
         self.public_url = public_url
@@ -132,29 +132,29 @@ class Store:
         """Where no URL is configured, records interactions under the one that the store keeps: this one, if new."""
         if not self.public_url:
             with self.engine.begin() as connection:
-                found = address.kept(connection)
+                found = address.load_url(connection)
             if found is None:
                 with self._writers.begin() as connection:
-                    lock(connection)
-                    found = address.keep(connection, url)
+                    take_write_lock(connection)
+                    found = address.ensure_url(connection, url)
             self.public_url = found
 
     @contextmanager
-    def writing(self) -> Iterator[Writing]:
+    def writing(self) -> Iterator[WriteTransaction]:
         """A transaction that holds the write lock; it is durable when the context ends, undone when it raises."""
         with self._turn, self._writers.begin() as connection:
-            lock(connection)
-            yield Writing(self, connection, self._world(connection))
+            take_write_lock(connection)
+            yield WriteTransaction(self, connection, self._world(connection))
 
     @property
     def model_at_hand(self) -> Model | None:
         """The model that was compiled last; by now another one may be in force."""
         return self._models.last
 
-    def tip(self) -> Tip:
+    def tip(self) -> LogEnd:
         """Where the committed log ends."""
         with self.engine.begin() as connection:
-            return _tip(connection)
+            return _read_log_end(connection)
 
     def events(self, after: int, limit: int) -> list[tuple[int, EntityEvent]]:
         """Committed events beyond a position, with theirs."""
@@ -170,7 +170,7 @@ class Store:
         return SqlWorld(connection, self.mapper, self._models, self.vault, published, self._links)
 
 
-class Writing:
+class WriteTransaction:
     """One write transaction: many commands, each in a savepoint of its own.
 
     connection: for projections that move in the same transaction. world: the registry as it stands in it.
@@ -181,7 +181,7 @@ class Writing:
         self.connection = connection
         self.world = world
         row = sql.run(connection, _START).fetchone()
-        self.tip = _tip_of(row and row[:_OF_TIP])
+        self.tip = _log_end_of(row and row[:_OF_TIP])
         if row:
             world.begin(*row[_OF_TIP:])
 
@@ -191,7 +191,7 @@ class Writing:
         role: Role = Role.WRITER,
         *,
         dryrun: bool = False,
-        reads: Callable[[str], bool] = everything,
+        reads: Callable[[str], bool] = can_read_everything,
         link: str = "",
     ) -> Context:
         """A new interaction's time, never before the last one's, and its correlation id; a dry run uses none up."""
@@ -228,42 +228,42 @@ class Writing:
         """
         if not decision.events:
             return _recorded((), decision, None, self.tip.position, context)
-        events = salted(decision.events, self.store.new_salt)
+        events = add_salts(decision.events, self.store.new_salt)
         documents = list(decision.documents.items())
         sql.insert(self.connection, tables.document, documents, "ON CONFLICT DO NOTHING")
         self.store.vault.settle(self.connection, decision.secrets)
         self.world.prefetch(event.xid for event in decision.events)
         facts = self._facts(context, command, len(decision.events))
-        chain, state = proof.Chain(self.tip.chain, facts), self.tip.state
+        chain, state = proof.ChainHasher(self.tip.chain, facts), self.tip.state
         for start, some in enumerate(sql.chunks(events)):
             state = self._insert(some, self.tip.position + start * sql.CHUNK, chain, state)
         closed = facts._replace(chain=chain.digest(state), state=state)
         sql.insert(self.connection, tables.interaction, [closed])
-        self.tip = Tip(closed.last, context.now, closed.chain, closed.state, closed.xregcorrelationid)
+        self.tip = LogEnd(closed.last, context.now, closed.chain, closed.state, closed.xregcorrelationid)
         known = context.xregcorrelationid or None
         return _recorded(tuple(enumerate(events, facts.first)), decision, known, closed.last, context)
 
-    def _undo(self, before: Tip) -> None:
+    def _undo(self, before: LogEnd) -> None:
         """Takes everything back to where the savepoint was set."""
         sql.run(self.connection, "ROLLBACK TO SAVEPOINT attempt")
         sql.run(self.connection, "RELEASE SAVEPOINT attempt")
         self.tip = before
         self.world.forget()
 
-    def _insert(self, events: Sequence[EntityEvent], after: int, chain: proof.Chain, state: bytes) -> bytes:
+    def _insert(self, events: Sequence[EntityEvent], after: int, chain: proof.ChainHasher, state: bytes) -> bytes:
         """Writes some of an interaction's events and their heads; gives the state hash after them.
 
         A part at a time, so that the bytes of an import need not lie in memory beside its events.
         """
-        replaced = [followed(event, self.world) for event in events]
-        found = [encoded(event) for event in events]
+        replaced = [replaced_hash(event, self.world) for event in events]
+        found = [encode_event(event) for event in events]
         stored = [one.stored for one in found]
         positions = self.store.recorder.insert_events(stored, connection=self.connection, after=after)
-        sql.insert(self.connection, tables.head, list(map(Encoded.head, found, positions)), MOVE_HEAD)
+        sql.insert(self.connection, tables.head, list(map(EncodedEvent.head, found, positions)), MOVE_HEAD)
         for one, position in zip(found, positions, strict=True):
             chain.add(one.row(position), one.hash)
             self.world.take(one.event, position, one.hash)
-        return proof.moved(state, replaced, [one.counted for one in found])
+        return proof.update_state_hash(state, replaced, [one.counted for one in found])
 
     def _facts(self, context: Context, command: Command, events: int) -> Interaction:
         return Interaction(
@@ -271,12 +271,12 @@ class Writing:
             first=self.tip.position + 1,
             xregcorrelationid=context.xregcorrelationid,
             folded=context.xregcorrelationid.casefold(),
-            time=text_of(context.now),
-            caller=storable(context.caller),
-            command=storable(describe(command)),
+            time=format_time(context.now),
+            caller=storable_text(context.caller),
+            command=storable_text(describe(command)),
             registry_url=self.store.public_url,
-            chain=proof.NOTHING,
-            state=proof.NOTHING,
+            chain=proof.EMPTY_HASH,
+            state=proof.EMPTY_HASH,
             salt=self.store.new_salt(),
         )
 
@@ -288,21 +288,21 @@ def _recorded(
     return Recorded(events, decision.processed, known, position, context.now, findings=found, number=number)
 
 
-def _tip(connection: Connection) -> Tip:
-    return _tip_of(sql.run(connection, _TIP).fetchone())
+def _read_log_end(connection: Connection) -> LogEnd:
+    return _log_end_of(sql.run(connection, _TIP).fetchone())
 
 
-def _tip_of(row: Any) -> Tip:
+def _log_end_of(row: Any) -> LogEnd:
     if row is None:
-        return Tip()
+        return LogEnd()
     position, time, chain, state, id = row
     try:
-        return Tip(position, time_of(time), blob(chain), blob(state), str(id))
+        return LogEnd(position, parse_time(time), blob(chain), blob(state), str(id))
     except (TypeError, ValueError) as error:
         raise UnreadableEvent(f"the interaction that ends at position {position} cannot be read: {error}") from error
 
 
-def storable(text: str) -> str:
+def storable_text(text: str) -> str:
     """A text as both databases take it."""
     # PostgreSQL's text has no NUL, and half a surrogate pair has no UTF-8.
     return text.replace("\0", "\\u0000").encode(errors="backslashreplace").decode()

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from eventsourcing.persistence import JSONTranscoder, Mapper, StoredEvent
 
-from commands.clock import text_of, time_of
+from commands.clock import format_time, parse_time
 from commands.proof import LogRow
 from domain.events import TOPICS, EntityDeleted, EntityEvent
-from domain.jsontext import dumps, loads_own
+from domain.jsontext import dumps, loads_trusted
 
 State = dict[str, Any]
 #: A newer topic, and how a state of the older one reads under it.
@@ -52,7 +52,7 @@ class EventMapper(Mapper[str]):
 
     def to_stored_event(self, domain_event: Any) -> StoredEvent:
         event: EntityEvent = domain_event
-        return StoredEvent(event.stream, event.revision, event.TOPIC, state(event, image(event)))
+        return StoredEvent(event.stream, event.revision, event.TOPIC, stored_state(event, after_image(event)))
 
     def to_domain_event(self, stored_event: StoredEvent) -> Any:
         return self.event(stored_event.topic, stored_event.originator_version, stored_event.state)
@@ -63,7 +63,7 @@ class EventMapper(Mapper[str]):
         Raises: UnreadableEvent, UnknownTopic.
         """
         try:
-            content = loads_own(state)
+            content = loads_trusted(state)
         except ValueError as error:
             raise _unreadable(topic, revision, error) from error
         return self.of_content(topic, revision, content)
@@ -76,7 +76,7 @@ class EventMapper(Mapper[str]):
                 content = upcast(content)
             if topic not in TOPICS:
                 raise UnknownTopic(f"an event of the kind {topic} is unknown to this program")
-            content["time"] = time_of(content["time"])
+            content["time"] = parse_time(content["time"])
             return TOPICS[topic](revision=revision, **content)
         except UnknownTopic:
             raise
@@ -93,13 +93,13 @@ def _unreadable(topic: str, revision: int, error: Exception) -> UnreadableEvent:
     return UnreadableEvent(f"an event cannot be read ({topic}, revision {revision}): {said}")
 
 
-def image(event: EntityEvent) -> bytes:
+def after_image(event: EntityEvent) -> bytes:
     """The entity as its event leaves it, as the bytes that its hash covers; a read-model row gives the same."""
     whole = {"xid": event.xid, "type": event.type, "epoch": event.epoch}
     return dumps(whole | {"attributes": event.attributes, "private": event.private})
 
 
-def image_of(xid: str, type: str, epoch: int, attributes: bytes, private: bytes) -> bytes:
+def assemble_after_image(xid: str, type: str, epoch: int, attributes: bytes, private: bytes) -> bytes:
     """The image of an entity whose attributes and private members are JSON text already."""
     return b'{"xid":%b,"type":%b,"epoch":%d,"attributes":%b,"private":%b}' % (
         dumps(xid),
@@ -110,7 +110,7 @@ def image_of(xid: str, type: str, epoch: int, attributes: bytes, private: bytes)
     )
 
 
-def state(event: EntityEvent, image: bytes) -> bytes:
+def stored_state(event: EntityEvent, image: bytes) -> bytes:
     """What the log holds of an event whose image is given."""
     tail: State = {"changed": event.changed}
     if event.deprecated_changed is not None:
@@ -119,5 +119,5 @@ def state(event: EntityEvent, image: bytes) -> bytes:
         tail["reason"] = event.reason
     if event.born is not None:
         tail["born"] = event.born
-    tail |= {"xregcorrelationid": event.xregcorrelationid, "time": text_of(event.time)}
+    tail |= {"xregcorrelationid": event.xregcorrelationid, "time": format_time(event.time)}
     return image[:-1] + b"," + dumps(tail)[1:]

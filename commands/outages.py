@@ -9,7 +9,7 @@ import psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
-from commands.damage import damage
+from commands.damage import describe_damage
 
 #: Primary result codes of SQLite.
 _SQLITE: Final = {
@@ -35,19 +35,19 @@ _POSTGRESQL: Final = {
 }
 
 
-def outage(error: BaseException) -> str | None:
+def describe_outage(error: BaseException) -> str | None:
     """What is wrong with the store, in words, where an error of a database says so; None for any other error."""
-    if damaged := damage(error):
+    if damaged := describe_damage(error):
         return damaged
     found = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(found, sqlite3.Error):
         return _SQLITE.get(getattr(found, "sqlite_errorcode", 0) & 0xFF)
     if isinstance(found, psycopg.Error):
-        return _told(found)
+        return _describe_postgresql_error(found)
     return "it has no connection left" if isinstance(found, NoConnection) else None
 
 
-def _told(error: psycopg.Error) -> str | None:
+def _describe_postgresql_error(error: psycopg.Error) -> str | None:
     state = error.sqlstate
     if state is None:  # the server said nothing, so it was not reached, or went in the midst of it
         return "it is out of reach" if isinstance(error, psycopg.OperationalError) else None

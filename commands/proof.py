@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from domain.jsontext import dumps
 
 #: Chain hash and state hash of an empty log.
-NOTHING: Final = bytes(32)
+EMPTY_HASH: Final = bytes(32)
 
 _MODULUS: Final = 1 << 256
 # The first member of a stored state after the image. No later member holds text with this in it: names, a position,
@@ -52,7 +52,7 @@ class Interaction(NamedTuple):
 
 
 #: What an empty log ends with.
-START: Final = Interaction(0, 0, "", "", "", "", "", "", NOTHING, NOTHING)
+NO_INTERACTION: Final = Interaction(0, 0, "", "", "", "", "", "", EMPTY_HASH, EMPTY_HASH)
 
 
 def image_in(state: bytes) -> bytes:
@@ -61,16 +61,16 @@ def image_in(state: bytes) -> bytes:
 
 
 def entity_hash(image: bytes) -> bytes:
-    """SHA-256 of an entity's image (`commands.mapper.image`)."""
+    """SHA-256 of an entity's image (`commands.mapper.after_image`)."""
     return sha256(image).digest()
 
 
-def moved(state: bytes, gone: Iterable[bytes], come: Iterable[bytes]) -> bytes:
+def update_state_hash(state: bytes, gone: Iterable[bytes], come: Iterable[bytes]) -> bytes:
     """The state hash once some entities have gone and others have come; an empty hash counts nothing."""
     return ((_number(state) - sum(map(_number, gone)) + sum(map(_number, come))) % _MODULUS).to_bytes(32)
 
 
-class Chain:
+class ChainHasher:
     """Works out the chain hash of an interaction from the one before it: its facts, its events, its state hash.
 
     Version 1 covers the bytes of events and the caller's name. Version 2 covers the hash of each image and a salted

@@ -45,7 +45,7 @@ class LogRecorder(ApplicationRecorder):
         ]
         try:
             sql.insert(connection, tables.log, rows)
-        except sql.TAKEN as error:
+        except sql.UNIQUE_VIOLATIONS as error:
             raise IntegrityError(str(error)) from error
         return range(kwargs["after"] + 1, kwargs["after"] + 1 + len(rows))
 

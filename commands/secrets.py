@@ -21,7 +21,7 @@ from commands import sql, tables
 from domain.world import Secret
 
 #: Bytes of a key, and of what AES-256-GCM wants to be different each time.
-KEY: Final = 32
+KEY_BYTES: Final = 32
 _NONCE: Final = 12
 
 _ROW: Final = "SELECT wrapped, sealed FROM secret WHERE reference = ? AND owner = ? AND name = ?"
@@ -34,7 +34,7 @@ _BLANK: Final = "UPDATE secret SET wrapped = ?, sealed = ? WHERE reference = ?"
 _DESTROY: Final = "DELETE FROM secret WHERE reference = ?"
 
 
-class Locked(RuntimeError):
+class NoMasterKey(RuntimeError):
     """No master key opens a secret, or there is none to seal it with."""
 
 
@@ -56,7 +56,7 @@ class Vault:
         """Seals those that have a value and destroys those that have none. Raises: Locked."""
         for secret in secrets:
             if secret.value is None:
-                destroy(connection, secret.reference)
+                destroy_secret(connection, secret.reference)
             else:
                 row = (secret.reference, secret.owner, secret.name, *self._sealed(secret, secret.value))
                 sql.insert(connection, tables.secret, [row])
@@ -69,9 +69,9 @@ class Vault:
 
     def opened(self, secret: Secret, wrapped: bytes, sealed: bytes) -> str | None:
         """The value in a row; None where no key opens it, or it was moved there from elsewhere."""
-        bound = _bound(secret.owner, secret.name)
+        bound = _associated_data(secret.owner, secret.name)
         data = self._unwrapped(bound, wrapped)
-        value = _opened(AESGCM(data), bound, sealed) if data else None
+        value = _decrypt(AESGCM(data), bound, sealed) if data else None
         return value.decode() if value is not None else None
 
     def replace(self, connection: Connection, secret: Secret) -> bool:
@@ -81,7 +81,7 @@ class Vault:
         """
         assert secret.value is not None, "a value is what this is about"
         values = (*self._sealed(secret, secret.value), secret.reference, secret.owner, secret.name)
-        _blank(connection, secret.reference)
+        _overwrite(connection, secret.reference)
         return bool(sql.run(connection, _REPLACE, values).rowcount)
 
     def rewrap(self, connection: Connection) -> int:
@@ -92,11 +92,11 @@ class Vault:
         count, last = 0, ""
         while rows := sql.run(connection, _ROWS, (last, sql.CHUNK)).fetchall():
             for reference, owner, name, wrapped in rows:
-                bound = _bound(owner, name)
+                bound = _associated_data(owner, name)
                 data = self._unwrapped(bound, bytes(wrapped))
                 if data is None:
-                    raise Locked(f"no master key opens the secret {name} of {owner}")
-                sql.run(connection, _WRAP, (_sealed(self._newest, bound, data), reference, bytes(wrapped)))
+                    raise NoMasterKey(f"no master key opens the secret {name} of {owner}")
+                sql.run(connection, _WRAP, (_encrypt(self._newest, bound, data), reference, bytes(wrapped)))
             count += len(rows)
             last = rows[-1][0]
         return count
@@ -104,26 +104,26 @@ class Vault:
     @property
     def _newest(self) -> AESGCM:
         if not self._keys:
-            raise Locked("there is no master key")
+            raise NoMasterKey("there is no master key")
         return self._keys[0]
 
     def _sealed(self, secret: Secret, value: str) -> tuple[bytes, bytes]:
         """A new data key, wrapped, and a value sealed with it."""
-        bound, data = _bound(secret.owner, secret.name), token_bytes(KEY)
-        return _sealed(self._newest, bound, data), _sealed(AESGCM(data), bound, value.encode())
+        bound, data = _associated_data(secret.owner, secret.name), token_bytes(KEY_BYTES)
+        return _encrypt(self._newest, bound, data), _encrypt(AESGCM(data), bound, value.encode())
 
     def _unwrapped(self, bound: bytes, wrapped: bytes) -> bytes | None:
-        found = (_opened(key, bound, wrapped) for key in self._keys)
+        found = (_decrypt(key, bound, wrapped) for key in self._keys)
         return next((data for data in found if data is not None), None)
 
 
-def destroy(connection: Connection, reference: str) -> None:
+def destroy_secret(connection: Connection, reference: str) -> None:
     """Destroys a value for good."""
-    _blank(connection, reference)
+    _overwrite(connection, reference)
     sql.run(connection, _DESTROY, (reference,))
 
 
-def keys_of(text: str) -> tuple[bytes, ...]:
+def parse_keys(text: str) -> tuple[bytes, ...]:
     """Master keys from a setting: base64 of 32 bytes each, with commas, the newest first. Raises: ValueError."""
     found = tuple(_key(part.strip()) for part in text.replace("\n", ",").split(",") if part.strip())
     if not found:
@@ -136,28 +136,28 @@ def _key(text: str) -> bytes:
         key = b64decode(text, validate=True)
     except Error:
         raise ValueError("a key is base64") from None
-    if len(key) != KEY:
-        raise ValueError(f"a key has {KEY} bytes")
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"a key has {KEY_BYTES} bytes")
     return key
 
 
-def _blank(connection: Connection, reference: str) -> None:
+def _overwrite(connection: Connection, reference: str) -> None:
     row = sql.run(connection, _LENGTHS, (reference,)).fetchone()
     if row:
         sql.run(connection, _BLANK, (bytes(row[0]), bytes(row[1]), reference))
 
 
-def _bound(owner: str, name: str) -> bytes:
+def _associated_data(owner: str, name: str) -> bytes:
     """What a value is sealed with, so that no row can stand in for another."""
     return f"{owner}\0{name}".encode()
 
 
-def _sealed(key: AESGCM, bound: bytes, content: bytes) -> bytes:
+def _encrypt(key: AESGCM, bound: bytes, content: bytes) -> bytes:
     nonce = token_bytes(_NONCE)
     return nonce + key.encrypt(nonce, content, bound)
 
 
-def _opened(key: AESGCM, bound: bytes, sealed: bytes) -> bytes | None:
+def _decrypt(key: AESGCM, bound: bytes, sealed: bytes) -> bytes | None:
     try:
         return key.decrypt(sealed[:_NONCE], sealed[_NONCE:], bound)
     except (InvalidTag, ValueError):

@@ -20,10 +20,10 @@ from domain.jsontext import dumps
 CHUNK: Final = 1000
 
 #: How many bytes of blobs travel in one statement, unless a single row has more; PostgreSQL takes a gigabyte at most.
-BYTES: Final = 16 << 20
+MAX_BLOB_BYTES: Final = 16 << 20
 
 #: What the drivers raise when a unique key is taken.
-TAKEN: Final = (sqlite3.IntegrityError, psycopg.IntegrityError)
+UNIQUE_VIOLATIONS: Final = (sqlite3.IntegrityError, psycopg.IntegrityError)
 
 _AMONG: Final = {"sqlite": "IN (SELECT value FROM json_each(?))", "postgresql": "= ANY(%s)"}
 _POSTGRESQL: Final = postgresql.dialect()
@@ -45,7 +45,7 @@ def value(connection: Connection, statement: str, parameters: tuple[Any, ...] = 
     return row[0] if row else None
 
 
-def values(connection: Connection, several: Collection[str]) -> Any:
+def list_parameter(connection: Connection, several: Collection[str]) -> Any:
     """The parameter that an `{among}` takes."""
     return dumps(list(several)).decode() if connection.dialect.name == "sqlite" else list(several)
 
@@ -67,17 +67,17 @@ def insert(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]
     if dialect == "sqlite":
         driver.executemany(statement, rows)
     else:
-        for parcel in parcels(rows):
+        for parcel in insert_batches(rows):
             driver.execute(statement, tuple(map(list, zip(*parcel, strict=True))))
 
 
-def parcels(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+def insert_batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
     """The rows, at most CHUNK and at most BYTES of blobs at a time."""
     parcel: list[tuple[Any, ...]] = []
     size = 0
     for row in rows:
         weight = sum(len(value) for value in row if isinstance(value, bytes))
-        if parcel and (len(parcel) == CHUNK or size + weight > BYTES):
+        if parcel and (len(parcel) == CHUNK or size + weight > MAX_BLOB_BYTES):
             yield parcel
             parcel, size = [], 0
         parcel.append(row)

@@ -7,21 +7,21 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from commands.log import Recorded, Writing
-from domain.checks import Verdicts
+from commands.log import Recorded, WriteTransaction
+from domain.checks import CheckResults
 from domain.commands import Command
 from domain.roles import ANONYMOUS, Caller, Role
 
 #: Builds the response to the caller, inside the savepoint: when it fails, the command is undone (ENT-4).
-Answer = Callable[[Writing, Recorded], Any]
+BuildAnswer = Callable[[WriteTransaction, Recorded], Any]
 #: Refuses a command that its caller wants carried out in some state of the registry only, by raising.
-Condition = Callable[[Writing], None]
+Precondition = Callable[[WriteTransaction], None]
 #: Makes a command anew.
-Again = Callable[[], Command]
+RebuildCommand = Callable[[], Command]
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingCommand:
     """A command, who asks and on which condition, and where the outcome goes.
 
     caller: a mere name is a writer's. dryrun: the outcome is wanted, and nothing of it is to stay (FLAG-83).
@@ -31,11 +31,11 @@ class Waiting:
 
     command: Command
     caller: Caller | str = ANONYMOUS
-    answer: Answer | None = None
-    condition: Condition | None = None
+    answer: BuildAnswer | None = None
+    condition: Precondition | None = None
     dryrun: bool = False
-    again: Again | None = None
-    verdicts: Verdicts | None = None
+    again: RebuildCommand | None = None
+    verdicts: CheckResults | None = None
     turns: int = 0
     future: Future[Recorded] = field(default_factory=Future)
 

@@ -16,16 +16,16 @@ from threading import Lock, Timer
 from typing import Any, Final, NamedTuple
 
 from commands import checking
-from commands.checking import Asked
-from domain.checks import CRASHED, HEAVY, LATE, Verdict
+from commands.checking import CheckRequest
+from domain.checks import CRASHED, OUT_OF_MEMORY, TIMED_OUT, CheckResult
 from domain.formats import Incompatibility
 from domain.problems import ServerBusy
 
 #: The bytes of a document, by SHA-256; called in other threads.
-Content = Callable[[str], bytes]
+LoadDocument = Callable[[str], bytes]
 
 #: Seconds for starting a process, for its imports and for sending it the documents.
-GRACE: Final = 30.0
+STARTUP_SECONDS: Final = 30.0
 #: Seconds in which a process that is of use to nobody ends by itself.
 _PARTING: Final = 0.5
 #: What a process inherits of the environment; no secret of the server's.
@@ -33,24 +33,24 @@ _KEPT: Final = ("PATH", "LANG", "TZ", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD
 _START: Final = "import sys; sys.path[:] = sys.argv[2:]; from commands.checking import main; main(int(sys.argv[1]))"
 
 
-class Told(NamedTuple):
+class CheckResponse(NamedTuple):
     """What a process said: the verdicts on the first questions, and why there are no more of them, if so."""
 
-    verdicts: list[Verdict]
+    verdicts: list[CheckResult]
     lost: Incompatibility | None = None
 
 
-class Workers:
+class CheckProcessPool:
     """At most `count` processes, each with so many bytes of memory; any thread may ask."""
 
     def __init__(self, count: int, memory: int) -> None:
         self._memory = memory
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="annals-checks")
         self._lock = Lock()
-        self._idle: list[_Worker] = []
+        self._idle: list[_CheckProcess] = []
         atexit.register(self.stop)
 
-    def ask(self, asker: Asker, asked: Asked, content: Content) -> Future[Told]:
+    def ask(self, asker: CheckClient, asked: CheckRequest, content: LoadDocument) -> Future[CheckResponse]:
         """What a process says to some questions.
 
         The future raises what `content` raises, and ServerBusy when the asker has left.
@@ -64,7 +64,7 @@ class Workers:
         for worker in idle:
             worker.end()
 
-    def _ask(self, asker: Asker, asked: Asked, content: Content) -> Told:
+    def _ask(self, asker: CheckClient, asked: CheckRequest, content: LoadDocument) -> CheckResponse:
         asker.check()
         worker = self._taken()
         try:
@@ -80,7 +80,7 @@ class Workers:
             worker.end()
         return told
 
-    def _taken(self) -> _Worker:
+    def _taken(self) -> _CheckProcess:
         """The process used last, which has most at hand, or a new one."""
         with self._lock:
             while self._idle:
@@ -88,15 +88,15 @@ class Workers:
                 if worker.lives:
                     return worker
                 worker.end()
-        return _Worker(self._memory)
+        return _CheckProcess(self._memory)
 
 
-class Asker:
+class CheckClient:
     """On whose behalf processes work. They are shared, so whoever leaves ends only those that work for him."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._working: set[_Worker] = set()
+        self._working: set[_CheckProcess] = set()
         self._gone = False
 
     def leave(self) -> None:
@@ -112,7 +112,7 @@ class Asker:
             raise ServerBusy(detail="the server is being stopped and checks no more documents")
 
     @contextmanager
-    def employing(self, worker: _Worker) -> Iterator[None]:
+    def employing(self, worker: _CheckProcess) -> Iterator[None]:
         """While a process works for him. Raises: ServerBusy when he has left, before or meanwhile."""
         with self._lock:
             self.check()
@@ -125,7 +125,7 @@ class Asker:
         self.check()
 
 
-class _Worker:
+class _CheckProcess:
     """One process. usable: it takes further questions."""
 
     def __init__(self, memory: int) -> None:
@@ -139,26 +139,26 @@ class _Worker:
     def lives(self) -> bool:
         return self._process.poll() is None
 
-    def ask(self, asked: Asked, content: Content) -> Told:
+    def ask(self, asked: CheckRequest, content: LoadDocument) -> CheckResponse:
         """The verdicts that come back. Raises: what `content` raises."""
-        told: list[Verdict] = []
+        told: list[CheckResult] = []
         # The process has a timer for each question; this one is for when it does not come as far as that.
-        bound = Timer(GRACE + asked.seconds * len(asked.questions), self.kill)
+        bound = Timer(STARTUP_SECONDS + asked.seconds * len(asked.questions), self.kill)
         bound.daemon = True
         bound.start()
         try:
             self._send(tuple(asked))
-            wanted = checking.names(self._line(), asked.questions)
+            wanted = checking.requested_documents(self._line(), asked.questions)
             self._send({name: content(name) for name in wanted})
             for _ in asked.questions:
-                told.append(checking.read(self._line()))  # noqa: PERF401  (those before a silence count)
+                told.append(checking.decode_result(self._line()))  # noqa: PERF401  (those before a silence count)
             self.usable = self._line() == b"true\n"
-        except (_Silent, BrokenPipeError):
+        except (_ProcessSilent, BrokenPipeError):
             self.usable = False
-            return Told(told, self._reason())
+            return CheckResponse(told, self._reason())
         finally:
             bound.cancel()
-        return Told(told)
+        return CheckResponse(told)
 
     def kill(self) -> None:
         """Ends the process in the middle of its work; whoever waits for it finds it silent."""
@@ -187,7 +187,7 @@ class _Worker:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line.endswith(b"\n"):
-            raise _Silent
+            raise _ProcessSilent
         return line
 
     def _reason(self) -> Incompatibility:
@@ -197,12 +197,12 @@ class _Worker:
         except subprocess.TimeoutExpired:
             return CRASHED
         if self._killed or code == -getattr(signal, "SIGALRM", 0):
-            return LATE
+            return TIMED_OUT
         # Who is short of memory is killed by the system as well.
-        return HEAVY if code in (checking.FULL, -getattr(signal, "SIGKILL", 0)) else CRASHED
+        return OUT_OF_MEMORY if code in (checking.MEMORY_EXIT_CODE, -getattr(signal, "SIGKILL", 0)) else CRASHED
 
 
-class _Silent(Exception):
+class _ProcessSilent(Exception):
     """The process has ended, or says what nobody understands."""
 
 

@@ -11,15 +11,15 @@ from commands import sql
 from commands.mapper import EventMapper, blob
 from commands.secrets import Vault
 from domain import xid as xids
-from domain.checks import Question, Unanswered, Verdicts
-from domain.compat.published import Publications, Unpublished
+from domain.checks import CheckResults, ChecksRequired, DocumentCheck
+from domain.compat.published import NoPublications, Publications
 from domain.entities import Entity
 from domain.events import EntityEvent
 from domain.evolve import evolve
 from domain.links import link as links
 from domain.links.link import Link
 from domain.model import Model, compile_model
-from domain.world import Difference, Secret
+from domain.world import Secret, StreamDifference
 
 READ: Final = (
     "SELECT h.tree_key, h.revision, h.hash, l.position, l.topic, l.state"
@@ -42,18 +42,19 @@ DIFFERENCES: Final = (
 )
 SOURCES: Final = "SELECT xref, xid FROM head WHERE xref {among} ORDER BY tree_key"
 #: Where the newest event about a link is; nothing where there never was one.
-LINKED: Final = "SELECT max(position) FROM head WHERE tree_key >= '{}' AND tree_key < '{}'".format(
+LAST_LINK_POSITION: Final = "SELECT max(position) FROM head WHERE tree_key >= '{}' AND tree_key < '{}'".format(
     *xids.subtree(links.COLLECTION)
 )
 _LINKS: Final = READ + "h.tree_key >= ? AND h.tree_key < ? AND h.live ORDER BY h.tree_key"
 _POINTERS: Final = "SELECT 1 FROM head WHERE xref IS NOT NULL LIMIT 1"
 #: Columns of a query that give what nearly every command needs; see `SqlWorld.begin`.
-BEGINNING: Final = (
-    f"(SELECT hash FROM head WHERE tree_key = '{xids.tree_key(xids.MODEL)}'), ({LINKED}), EXISTS ({_POINTERS})"
+START_COLUMNS: Final = (
+    f"(SELECT hash FROM head WHERE tree_key = '{xids.tree_key(xids.MODEL)}'),"
+    f" ({LAST_LINK_POSITION}), EXISTS ({_POINTERS})"
 )
 
 
-class Known:
+class StreamHead:
     """Where a stream stands. hash: of the live entity's image, else empty; event: the last one of a live entity."""
 
     __slots__ = ("_entity", "_event", "_position", "hash", "revision")
@@ -74,7 +75,7 @@ class Known:
 
 
 #: A stream without an event.
-UNKNOWN: Final = Known(0, b"")
+NO_STREAM_HEAD: Final = StreamHead(0, b"")
 
 
 class ModelCache:
@@ -129,7 +130,7 @@ class SqlWorld:
         published: Publications | None = None,
         linked: LinkCache | None = None,
     ) -> None:
-        self.published: Publications = published or Unpublished()
+        self.published: Publications = published or NoPublications()
         self._connection = connection
         self._vault = vault or Vault()
         self._mapper = mapper
@@ -139,12 +140,12 @@ class SqlWorld:
         self._links: tuple[Link, ...] | None = None
         self._model: Model | None = None
         self._model_hash: bytes | None = None
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, StreamHead] = {}
         self._unsettled: set[str] = set()
         self._pointers: bool | None = None
         self._sources: dict[str, list[str]] = {}
         #: Answers to the questions about documents that the command at hand asks.
-        self.answers: Verdicts = {}
+        self.answers: CheckResults = {}
 
     @property
     def model(self) -> Model:
@@ -177,7 +178,7 @@ class SqlWorld:
             if key in self._known:
                 continue
             if self._never_owned(name):
-                self._known[key] = UNKNOWN
+                self._known[key] = NO_STREAM_HEAD
             else:
                 unknown.add(key)
         if unknown:
@@ -203,14 +204,14 @@ class SqlWorld:
         """See World. Cost: O(entities below, deleted ones included), a page at a time."""
         low, high = xids.subtree(xid)
         for entity in self._pages(SUBTREE, lambda last: (xids.tree_key(last) if last else low, high)):
-            if entity.xid not in xids.ROOT_STREAMS and not xids.is_apart(xids.stream(entity.xid)):
+            if entity.xid not in xids.ROOT_STREAMS and not xids.is_outside_tree(xids.stream(entity.xid)):
                 yield entity
 
     def of_type(self, type: str) -> Iterator[Entity]:
         """See World. Cost: O(entities of the type), a page at a time."""
-        return self._pages(OF_TYPE, lambda last: (type, *(_place(last) if last else ("", ""))))
+        return self._pages(OF_TYPE, lambda last: (type, *(_member_key(last) if last else ("", ""))))
 
-    def differences(self, xid: str, position: int) -> Iterator[Difference]:
+    def differences(self, xid: str, position: int) -> Iterator[StreamDifference]:
         """See World. Cost: O(streams there, deleted ones included), and what was added to those that differ."""
         low, high = xids.tree_key(xid), xids.subtree(xid)[1]
         while True:
@@ -218,9 +219,9 @@ class SqlWorld:
             page = sql.run(self._connection, DIFFERENCES, values).fetchall()
             self._load({key for key, *_ in page})
             for key, name, *then in page:
-                if xids.is_apart(xids.stream(name)):
+                if xids.is_outside_tree(xids.stream(name)):
                     continue
-                yield Difference(name, self._then(*then), self._known[key].entity)
+                yield StreamDifference(name, self._then(*then), self._known[key].entity)
             if len(page) < sql.CHUNK:
                 return
             low = page[-1][0] + "!"  # nothing sorts between a key and those of its children
@@ -237,7 +238,7 @@ class SqlWorld:
             return
         for some in sql.chunks(sorted({name for name in names if name not in self._sources})):
             self._sources |= {name: [] for name in some}
-            for target, source in sql.run(self._connection, SOURCES, (sql.values(self._connection, some),)):
+            for target, source in sql.run(self._connection, SOURCES, (sql.list_parameter(self._connection, some),)):
                 self._sources[target].append(source)
 
     def document(self, sha256: str) -> bytes:
@@ -249,19 +250,19 @@ class SqlWorld:
     def secret(self, secret: Secret) -> str | None:
         return self._vault.reveal(self._connection, secret)
 
-    def verdicts(self, questions: frozenset[Question], documents: Mapping[str, bytes]) -> Verdicts:
+    def verdicts(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
         """See World. Nothing is worked out here, because others wait for the lock."""
         unanswered = questions - self.answers.keys()
         if unanswered:
-            raise Unanswered(unanswered, documents)
+            raise ChecksRequired(unanswered, documents)
         return self.answers
 
-    def known(self, xid: str) -> Known:
+    def known(self, xid: str) -> StreamHead:
         """Where the stream of an xid stands; revision 0 if it has no event."""
         key = xids.tree_key(xid)
         if key not in self._known:
             if self._never_owned(xid):
-                self._known[key] = UNKNOWN
+                self._known[key] = NO_STREAM_HEAD
             else:
                 self._load({key})
         return self._known[key]
@@ -269,14 +270,14 @@ class SqlWorld:
     def take(self, event: EntityEvent, position: int, hash: bytes) -> None:
         """Takes in an event that this transaction has just appended."""
         key = xids.tree_key(event.xid)
-        self._known[key] = Known(event.revision, hash, event, position)
+        self._known[key] = StreamHead(event.revision, hash, event, position)
         self._unsettled.add(key)
         if event.xid == xids.MODEL:
             self._model = self._model_hash = None
         elif event.type == links.TYPE:
             self._linked = self._links = None
         self._sources.clear()
-        if pointer(event) is not None:
+        if xref_target(event) is not None:
             self._pointers = True
 
     def settle(self) -> None:
@@ -295,7 +296,7 @@ class SqlWorld:
     def _never_owned(self, xid: str) -> bool:
         """Whether it is known that the owner never existed, so that nothing below it ever did."""
         owner = self._known.get(xids.tree_key(xids.parent(xid) or ""))
-        return owner is UNKNOWN
+        return owner is NO_STREAM_HEAD
 
     def _current_model(self) -> Model:
         key = xids.tree_key(xids.MODEL)
@@ -318,9 +319,9 @@ class SqlWorld:
     def _load(self, keys: set[str]) -> None:
         wanted = sorted(key for key in keys if key not in self._known)
         for some in sql.chunks(wanted):
-            for row in sql.run(self._connection, NAMED, (sql.values(self._connection, some),)):
+            for row in sql.run(self._connection, NAMED, (sql.list_parameter(self._connection, some),)):
                 self._note(row)
-        self._known |= {key: UNKNOWN for key in wanted if key not in self._known}
+        self._known |= {key: NO_STREAM_HEAD for key in wanted if key not in self._known}
 
     def _then(self, revision: int | None, position: int, topic: str, state: bytes) -> Entity | None:
         return None if revision is None else evolve(self._mapper.event(topic, revision, blob(state)), position)
@@ -343,11 +344,11 @@ class SqlWorld:
         known = self._known.get(key)
         if known is None or known.revision != revision:
             event = self._mapper.event(topic, revision, blob(state)) if hash else None
-            known = self._known[key] = Known(revision, blob(hash), event, position)
+            known = self._known[key] = StreamHead(revision, blob(hash), event, position)
         return known.entity
 
 
-def pointer(event: EntityEvent) -> str | None:
+def xref_target(event: EntityEvent) -> str | None:
     """The Resource that an event's entity stands for, if it is a pointer."""
     meta = event.attributes.get("meta") if event.type.count(".") == 1 else None
     found: str | None = meta.get("xref") if meta else None
@@ -361,5 +362,5 @@ def _collection(xid: str) -> tuple[str, str]:
     return plural if owner == xids.REGISTRY else f"{xids.type_of(owner)}.{plural}", xids.tree_key(owner)
 
 
-def _place(xid: str) -> tuple[str, str]:
+def _member_key(xid: str) -> tuple[str, str]:
     return xids.tree_key(xids.parent(xid) or ""), xids.tree_key(xid)

@@ -12,7 +12,7 @@ from domain import formats
 from domain import xid as xids
 from domain.changes import ChangeSet
 from domain.commands import IGNORES
-from domain.images import Facts
+from domain.images import AfterImage
 from domain.jsontext import Json, dumps
 from domain.links import LINK
 from domain.problems import (
@@ -35,7 +35,7 @@ OFFERED: Final[dict[str, tuple[Any, ...]]] = {
         *("binary", "collections", "doc", "epoch", "filter", "ignore", "inline"),
         *("setdefaultversionid", "sort", "specversion"),
     ),
-    "formats": tuple(name for room in formats.ROOMS for name in room.names),
+    "formats": tuple(name for room in formats.FORMAT_MODULES for name in room.names),
     "ignores": IGNORES,
     "pagination": (False, True),
     "shortself": (False, True),
@@ -44,7 +44,7 @@ OFFERED: Final[dict[str, tuple[Any, ...]]] = {
 }
 #: The rules of compatibility by format.
 RULES: Final[dict[str, tuple[str, ...]]] = {
-    name: formats.COMPATIBILITIES for room in formats.ROOMS if room.compares for name in room.names
+    name: formats.COMPATIBILITIES for room in formats.FORMAT_MODULES if room.compares for name in room.names
 }
 #: Kinds of data and whether they can be mutable.
 AVAILABLE: Final[dict[str, tuple[bool, ...]]] = {
@@ -74,7 +74,7 @@ DEFAULTS: Final[dict[str, Json]] = {
     "versionmodes": ["manual"],
 }
 #: Those that say which documents are let in. The others say how this server is asked.
-OF_DATA: Final = ("compatibilities", "formats")
+DATA_CAPABILITIES: Final = ("compatibilities", "formats")
 #: What a new registry starts with: everything.
 INITIAL: Final[dict[str, Json]] = {
     **DEFAULTS,
@@ -85,7 +85,7 @@ INITIAL: Final[dict[str, Json]] = {
 }
 
 
-def offered() -> dict[str, Json]:
+def offered_capabilities() -> dict[str, Json]:
     """Every capability with its type and the values that it can have (CAP-20 to CAP-22)."""
     lists = {name: _array("string", values) for name, values in OFFERED.items() if name not in _BOOLEANS}
     booleans = {name: {"type": "boolean", "enum": list(OFFERED[name])} for name in _BOOLEANS}
@@ -109,39 +109,39 @@ def _object(attributes: dict[str, Any]) -> Json:
     return {"type": "object", "attributes": attributes}
 
 
-def write(changes: ChangeSet, value: Json, *, patch: bool) -> None:
+def write_capabilities(changes: ChangeSet, value: Json, *, patch: bool) -> None:
     """Takes new capabilities into a change, as an event of their own and an update of the registry.
 
     value: null stands for all defaults. Nothing happens where nothing differs. Raises: the Capability problems.
     """
-    before = current(changes)
-    after = updated(before, value, patch=patch)
+    before = current_capabilities(changes)
+    after = apply_request(before, value, patch=patch)
     differing = sorted(name for name in after if after[name] != before.get(name))
     if not differing:
         return
     require_mutable(changes, "capabilities", patch=patch)
-    check_modes(changes, after["versionmodes"])
+    check_versionmodes(changes, after["versionmodes"])
     if not {"compatibilities", "formats"}.isdisjoint(differing):
-        recheck(changes, Switched(before), Switched(after))
-    store(changes, after, tuple(differing))
+        recheck_versions(changes, EnabledFormats(before), EnabledFormats(after))
+    record_capabilities(changes, after, tuple(differing))
     registry = changes.registry()
     registry.listed |= {"capabilities"}
     registry.touch()
 
 
-def after(changes: ChangeSet) -> Mapping[str, Json]:
+def capabilities_after(changes: ChangeSet) -> Mapping[str, Json]:
     """The capabilities as the change leaves them, which count for its data (ENT-68)."""
     facts = changes.roots.get(xids.CAPABILITIES)
-    return facts.attributes if facts else current(changes)
+    return facts.attributes if facts else current_capabilities(changes)
 
 
-def current(changes: ChangeSet) -> dict[str, Json]:
+def current_capabilities(changes: ChangeSet) -> dict[str, Json]:
     """The capabilities in force."""
     entity = changes.world.get(xids.CAPABILITIES)
     return entity.attributes if entity else INITIAL
 
 
-def adopted(given: Mapping[str, Any]) -> dict[str, Json]:
+def supported_data_capabilities(given: Mapping[str, Any]) -> dict[str, Json]:
     """Of another registry's capabilities those of the data, as far as this server offers them.
 
     What is missing is left out; what is none of the kind stays, for a write to refuse.
@@ -168,11 +168,11 @@ def _offered_rules(format: str, value: Any) -> Json:
     return [each for each in value if not isinstance(each, str) or each.lower() in known]
 
 
-def store(changes: ChangeSet, capabilities: dict[str, Json], differing: tuple[str, ...] = ()) -> None:
+def record_capabilities(changes: ChangeSet, capabilities: dict[str, Json], differing: tuple[str, ...] = ()) -> None:
     """Records capabilities as they now are. A link that writes them brings them from then on (LEG-909)."""
     before = changes.world.get(xids.CAPABILITIES)
     link = changes.context.link or (before.private.get(LINK) if before else None)
-    changes.roots[xids.CAPABILITIES] = Facts(
+    changes.roots[xids.CAPABILITIES] = AfterImage(
         xids.CAPABILITIES,
         before.epoch + 1 if before else 1,
         capabilities,
@@ -183,7 +183,7 @@ def store(changes: ChangeSet, capabilities: dict[str, Json], differing: tuple[st
     )
 
 
-def updated(before: Mapping[str, Json], value: Json, *, patch: bool) -> dict[str, Json]:
+def apply_request(before: Mapping[str, Json], value: Json, *, patch: bool) -> dict[str, Json]:
     """The capabilities after a request. Raises: the Capability problems."""
     given = {} if value is None else value
     if not isinstance(given, dict):
@@ -233,7 +233,7 @@ def _offered_format(item: str) -> str:
     offered: dict[str, str] = {name.lower(): name for name in OFFERED["formats"]}
     if item.lower() in offered:
         return offered[item.lower()]
-    if not any(formats.matches(item, name) or formats.matches(name, item) for name in offered):
+    if not any(formats.matches_format(item, name) or formats.matches_format(name, item) for name in offered):
         raise CapabilityError(error_detail=f'the format "{item}" is not offered')
     return item
 
@@ -293,7 +293,7 @@ def _check_rules(after: Mapping[str, Json]) -> None:
 
 
 def _overlap(one: str, other: str) -> bool:
-    return formats.matches(one, other) or formats.matches(other, one)
+    return formats.matches_format(one, other) or formats.matches_format(other, one)
 
 
 _CHECKS: Final[dict[str, Callable[[str, Json], Json]]] = {
@@ -316,12 +316,12 @@ def require_mutable(changes: ChangeSet, name: str, *, patch: bool) -> None:
     """
     if name == "capabilities" and changes.context.role is Role.ADMIN:
         return
-    if not current(changes)["available"].get(name, {}).get("mutable", False):
+    if not current_capabilities(changes)["available"].get(name, {}).get("mutable", False):
         detail = f'"{name}" is not mutable, says the "available" capability'
         raise ActionNotSupported(action="PATCH" if patch else "PUT", detail=detail)
 
 
-def check_modes(changes: ChangeSet, modes: list[str]) -> None:
+def check_versionmodes(changes: ChangeSet, modes: list[str]) -> None:
     """Raises: CapabilityError for a Resource type whose `versionmode` is not among some modes (CAP-15)."""
     for group in changes.model.groups.values():
         for type in group.resources.values():
@@ -331,7 +331,7 @@ def check_modes(changes: ChangeSet, modes: list[str]) -> None:
                 )
 
 
-class Switched:
+class EnabledFormats:
     """Which formats and which rules of compatibility are switched on (SC-15)."""
 
     def __init__(self, capabilities: Mapping[str, Json]) -> None:
@@ -343,16 +343,18 @@ class Switched:
         """Whether documents of a format are checked."""
         found = self._validates.get(name)
         if found is None:
-            found = formats.find(name) is not None and any(formats.matches(name, one) for one in self.formats)
+            found = formats.find_format(name) is not None and any(
+                formats.matches_format(name, one) for one in self.formats
+            )
             self._validates[name] = found
         return found
 
     def compares(self, name: str, rule: str) -> bool:
         """Whether a rule is checked between documents of a format."""
-        return any(rule in rules for pattern, rules in self._rules.items() if formats.matches(name, pattern))
+        return any(rule in rules for pattern, rules in self._rules.items() if formats.matches_format(name, pattern))
 
 
-def recheck(changes: ChangeSet, before: Switched, after: Switched) -> None:
+def recheck_versions(changes: ChangeSet, before: EnabledFormats, after: EnabledFormats) -> None:
     """Has Versions looked at again for which a format or a rule was switched on. Cost: O(Versions).
 
     Raises: CapabilityError where one that is in use is switched off (CAP-15).
@@ -366,7 +368,7 @@ def recheck(changes: ChangeSet, before: Switched, after: Switched) -> None:
                     resource.rechecked = resource.unsettled = True
 
 
-def _touched(changes: ChangeSet, type: str, before: Switched, after: Switched) -> Iterable[str]:
+def _touched(changes: ChangeSet, type: str, before: EnabledFormats, after: EnabledFormats) -> Iterable[str]:
     """The Resources for which something is switched on, each once."""
     rules = {
         entity.xid: rule.lower()

@@ -16,7 +16,14 @@ from domain.documents import digest
 from domain.drafts import GroupDraft, ResourceDraft, VersionDraft
 from domain.entities import Attributes, Entity
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from domain.images import Facts, gone_facts, group_facts, registry_facts, resource_facts, version_facts
+from domain.images import (
+    AfterImage,
+    cascaded_after_image,
+    group_after_images,
+    registry_after_images,
+    resource_after_images,
+    version_after_images,
+)
 from domain.model import GroupType, Level, Model, ResourceType
 from domain.problems import BadRequest, NotFound, Problem, UnknownGroupType, UnknownResourceType
 from domain.world import Context, World
@@ -30,14 +37,14 @@ class ChangeSet:
     def __init__(self, world: World, context: Context) -> None:
         self.world = world
         self.context = context
-        self.now = instants.text(context.now)
+        self.now = instants.to_text(context.now)
         self.model: Model = world.model
         self.documents: dict[str, bytes] = {}
         self.processed: list[str] = []
         self.number: int | None = None  # of the Version that an older API writes
         self.groups: dict[str, GroupDraft] = {}
         self.resources: dict[str, ResourceDraft] = {}
-        self.roots: dict[str, Facts] = {}  # the model and the capabilities
+        self.roots: dict[str, AfterImage] = {}  # the model and the capabilities
         self.returning: set[str] = set()  # streams that become what they were, whatever their types are called
         self._cascade: list[Entity] = []  # what goes with a deleted Group or Resource
         self._forgotten: dict[str, tuple[int, int]] = {}  # kept Versions that go: their numbers and epochs
@@ -111,7 +118,7 @@ class ChangeSet:
             entity = None if resource.complete else self.world.get(xid)
             found = VersionDraft(xid, resource.type.version, resource.was.version, entity, self.now)
             if entity is not None and entity.xid != xid:
-                raise _twins(xid, entity.xid)
+                raise _case_conflict(xid, entity.xid)
             resource.versions[versionid.lower()] = found
         return _same_case(found, f"{resource.xid}/versions/{versionid}")
 
@@ -171,29 +178,29 @@ class ChangeSet:
 
     def events(self) -> tuple[EntityEvent, ...]:
         """One event for each entity that differs from before, in the order of EV-77."""
-        facts = sorted(self._facts(), key=lambda fact: xids.order(fact.xid), reverse=True)
+        facts = sorted(self._facts(), key=lambda fact: xids.event_order(fact.xid), reverse=True)
         self.world.prefetch(fact.xid for fact in facts)
         events: list[EntityEvent] = []
         while facts:  # an event has a copy of its images, so each fact is let go as soon as it is one
             events.append(self._event(facts.pop()))
         return tuple(events)
 
-    def _facts(self) -> Iterator[Facts]:
+    def _facts(self) -> Iterator[AfterImage]:
         yield from self.roots.values()
-        yield from (gone_facts(entity) for entity in self._cascade)
+        yield from (cascaded_after_image(entity) for entity in self._cascade)
         for xid, (number, epoch) in self._forgotten.items():
-            yield Facts(xid, epoch, private={NUMBER: number}, gone="forgotten")
+            yield AfterImage(xid, epoch, private={NUMBER: number}, gone="forgotten")
         for draft in self.groups.values():
             if draft.xid == xids.REGISTRY:
-                yield from registry_facts(draft, self.model, self.world.model)
+                yield from registry_after_images(draft, self.model, self.world.model)
             else:
-                yield from group_facts(draft, None if draft.deleted else self.group_type(draft.xid))
+                yield from group_after_images(draft, None if draft.deleted else self.group_type(draft.xid))
         for resource in self.resources.values():
-            yield from resource_facts(resource)
+            yield from resource_after_images(resource)
             for version in resource.versions.values():
-                yield from version_facts(version, resource)
+                yield from version_after_images(version, resource)
 
-    def _event(self, fact: Facts) -> EntityEvent:
+    def _event(self, fact: AfterImage) -> EntityEvent:
         shared: dict[str, Any] = {
             "xid": fact.xid,
             "type": xids.type_of(fact.xid),
@@ -227,7 +234,7 @@ class ChangeSet:
             level, was = self._group_levels(xid)
             entity = self.world.get(xid)
             if entity is not None and entity.xid != xid:
-                raise _twins(xid, entity.xid)
+                raise _case_conflict(xid, entity.xid)
             found = self.groups[xids.stream(xid)] = GroupDraft(xid, level, was, entity, self.now, self.context.link)
         return _same_case(found, xid)
 
@@ -235,7 +242,7 @@ class ChangeSet:
         group, type = self.resource_type(xid)
         entity = self.world.get(xid)
         if entity is not None and entity.xid != xid:
-            raise _twins(xid, entity.xid)
+            raise _case_conflict(xid, entity.xid)
         stored = self.world.model.groups.get(group.plural)
         was = stored.resources.get(type.plural) if stored else None
         return ResourceDraft(xid, type, was or type, entity, self.now, self.context.link)
@@ -249,7 +256,7 @@ class ChangeSet:
         return type.level, before.groups[type.plural].level if type.plural in before.groups else type.level
 
 
-def names_in(tree: Attributes, xid: str, model: Model) -> Iterable[str]:
+def xids_in_tree(tree: Attributes, xid: str, model: Model) -> Iterable[str]:
     """The xids that a tree of Groups, Resources and Versions names, for World.prefetch; what is no tree is skipped."""
     parts = xids.segments(xid)
     level: dict[str, Any] = model.groups if not parts else {}
@@ -265,16 +272,16 @@ def names_in(tree: Attributes, xid: str, model: Model) -> Iterable[str]:
             child = xids.join(*parts, plural, id)
             yield child
             if isinstance(body, dict):
-                yield from names_in(body, child, model)
+                yield from xids_in_tree(body, child, model)
 
 
 def _same_case(draft: D, xid: str) -> D:
     if draft.xid != xid:
-        raise _twins(xid, draft.xid)
+        raise _case_conflict(xid, draft.xid)
     return draft
 
 
-def _twins(xid: str, other: str) -> Problem:
+def _case_conflict(xid: str, other: str) -> Problem:
     return BadRequest(
         error_detail=f'"{xid}" differs only in letter case from "{other}", and ids are unique without case'
     )

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from domain.compat.facade import Facade, FacadeDeletion
+from domain.compat.facade import LegacyDeletion, LegacyWrite
 from domain.events import EntityEvent
 from domain.jsontext import Json
-from domain.links.foreign import Foreign
+from domain.links.foreign import ForeignInteraction
 
 #: The `ignore` values that a command may carry (FLAG table of core 1.0-rc4, "Ignore Flag").
 IGNORES = ("capabilities", "defaultversionid", "defaultversionsticky", "epoch", "id", "modelsource", "readonly")
 
 
-class Method(StrEnum):
+class WriteMethod(StrEnum):
     """How a write treats what it does not mention (HTTP binding, "Creating or Updating Entities").
 
     PUT replaces the entity that the path names; PATCH merges one level deep, and so it does with each entry of a
@@ -46,13 +46,13 @@ class WriteTree:
 
     xid: str
     tree: Mapping[str, Json]
-    method: Method
+    method: WriteMethod
     document: bytes | None = None
     mediatype: str = "application/json"
     ignore: frozenset[str] = frozenset()
     setdefaultversionid: str | None = None
     keepids: bool = False
-    facade: Facade | None = None
+    facade: LegacyWrite | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class DeleteEntities:
     epoch: str | None = None
     ignore: frozenset[str] = frozenset()
     setdefaultversionid: str | None = None
-    facade: FacadeDeletion | None = None
+    facade: LegacyDeletion | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class WriteCapabilities:
     """Replace the capabilities (PUT) or the given ones among them (PATCH)."""
 
     capabilities: Json
-    method: Method
+    method: WriteMethod
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class WriteSubscription:
     """Create the subscription at `xid`, or replace the one that is there.
 
     attributes: its public form, checked and with defaults. secrets: secret values by name. needed, dropped, place: see
-    `domain.subscriptions.properties.Realised`. starttime: the first position that `config.starttime` lets through.
+    `domain.subscriptions.properties.SubscriptionDocument`. starttime: the first position after `config.starttime`.
     groups: the xids of the Groups that its caller may read; None for the whole registry. most: how many subscriptions
     one owner may have.
     """
@@ -191,7 +191,7 @@ class Follow:
     """
 
     xid: str
-    interactions: tuple[Foreign, ...]
+    interactions: tuple[ForeignInteraction, ...]
 
 
 @dataclass(frozen=True, slots=True)

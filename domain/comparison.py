@@ -17,7 +17,7 @@ Number = int | float | Decimal
 #: Below it, each integer has a double of its own.
 _WHOLE: Final = 2**53
 #: The remainder of a number that is its double.
-EXACT: Final = "1"
+NO_REMAINDER: Final = "1"
 #: Makes every exponent that a Decimal can have a number of 19 digits.
 _EXPONENTS: Final = 2 * 10**18
 #: Digits of remainders below the double: the larger, the lower.
@@ -26,7 +26,7 @@ _TURNED: Final = str.maketrans("0123456789", "9876543210")
 _TIMESTAMP: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:(\.\d*?)0*)?Z\Z", re.ASCII)
 
 
-def text_order(text: str) -> str:
+def text_sort_key(text: str) -> str:
     """A text folded so that code point order of the results is the order of texts.
 
     A timestamp in UTC sorts by its instant: its `Z` becomes `!`, which is below the dot of a fraction. NUL, which
@@ -35,10 +35,10 @@ def text_order(text: str) -> str:
     if text[-1:] == "Z" and (timestamp := _TIMESTAMP.match(text)):
         seconds, fraction = timestamp.groups()
         return f"{seconds.lower()}{fraction if fraction and fraction != '.' else ''}!"
-    return folded(text)
+    return fold_text(text)
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """A text, or a part of one, as `text_order` has it where it is no timestamp."""
     found = text.casefold()
     if "\0" in found or "\1" in found:
@@ -46,15 +46,15 @@ def folded(text: str) -> str:
     return found
 
 
-def number_sign(one: Number, other: Number) -> int:
+def compare_numbers(one: Number, other: Number) -> int:
     """-1, 0 or 1 as one number is less than, equal to or more than another, by all of their digits."""
     # The nearest doubles are in the order of the numbers, so these are only looked at where the doubles are the same.
     first, second = float(one), float(other)
-    left, right = (exact(one), exact(other)) if first == second else (first, second)
+    left, right = (to_decimal(one), to_decimal(other)) if first == second else (first, second)
     return (left > right) - (left < right)
 
 
-def exact(number: Number) -> Decimal:
+def to_decimal(number: Number) -> Decimal:
     """The number that stands in JSON: a double is what its shortest text says, as `jsontext` reads and writes it."""
     return Decimal(repr(number) if isinstance(number, float) else number)
 
@@ -66,17 +66,17 @@ def is_rounded(number: Number) -> bool:
             return False
         case int() if abs(number) < _WHOLE:
             return False
-    return exact(float(number)) != number
+    return to_decimal(float(number)) != number
 
 
-def remainder(number: Number, limit: int) -> str:
+def number_remainder(number: Number, limit: int) -> str:
     """Where a number lies beside its double: code point order is the order of the numbers that share one.
 
     limit: characters at most; numbers that share as many are level.
     """
     if not is_rounded(number):
-        return EXACT
-    rest = _rest(exact(number), float(number))
+        return NO_REMAINDER
+    rest = _rest(to_decimal(number), float(number))
     digits, _, exponent = format(rest.copy_abs(), "e").partition("e")
     text = f"{int(exponent) + _EXPONENTS:019d}{digits.replace('.', '').rstrip('0')}"
     return (f"0{text.translate(_TURNED)}~" if rest.is_signed() else f"2{text}")[:limit]
@@ -86,7 +86,7 @@ def _rest(number: Decimal, double: float) -> Decimal:
     """The number less its double, or the number itself where that is zero or infinite; every digit counts."""
     if not double or math.isinf(double):
         return number
-    near = exact(double)
+    near = to_decimal(double)
     lowest = min(int(each.as_tuple().exponent) for each in (number, near))
     return Context(prec=max(number.adjusted(), near.adjusted()) - lowest + 2).subtract(number, near)
 
@@ -100,7 +100,7 @@ def sort_key(value: Any, limit: int) -> tuple[int, float, str]:
         case bool():
             return 2, 0.0, "true" if value else "false"
         case str():
-            return 2, 0.0, text_order(value)[:limit]
+            return 2, 0.0, text_sort_key(value)[:limit]
         case int() | float() | Decimal():
-            return 1, float(value), remainder(value, limit)
+            return 1, float(value), number_remainder(value, limit)
     return 0, 0.0, ""

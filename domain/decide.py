@@ -17,29 +17,29 @@ from domain.commands import (
     DeleteLink,
     DeleteSubscription,
     Follow,
-    Method,
     RegistryCommand,
     Repair,
     ReplaceModel,
     Restore,
     WriteCapabilities,
     WriteLink,
+    WriteMethod,
     WriteSubscription,
     WriteTree,
 )
-from domain.compat.agreeing import facades_agree
-from domain.compat.facade import Facade, FacadeDeletion
+from domain.compat.agreeing import legacy_values_agree
+from domain.compat.facade import LegacyDeletion, LegacyWrite
 from domain.compat.imports import check_imports, imports_become_own
 from domain.compat.numbers import versions_are_numbered
-from domain.compat.publishing import publish
-from domain.compat.refusals import as_told
-from domain.compat.retracting import kept_ones_go_with_their_owners, retract
+from domain.compat.publishing import apply_legacy_write
+from domain.compat.refusals import to_legacy_problem
+from domain.compat.retracting import apply_legacy_delete, retained_versions_go_with_their_owners
 from domain.deletions import delete_entities
 from domain.links import deciding as links
 from domain.links.copies import check_copies
 from domain.links.repairing import repair
 from domain.model import compile_model
-from domain.models import entities_comply
+from domain.models import entities_comply_with_model
 from domain.problems import Problem
 from domain.restoring import restore
 from domain.rules.constraints import constraints_hold
@@ -53,11 +53,11 @@ from domain.world import Context, Decision, World
 
 #: What has to hold once everything in a request is written, in this order; one of them counts what it lets pass.
 RULES: Final[tuple[Callable[[ChangeSet], int | None], ...]] = (
-    entities_comply,
+    entities_comply_with_model,
     resources_settle,
-    kept_ones_go_with_their_owners,
+    retained_versions_go_with_their_owners,
     versions_are_numbered,
-    facades_agree,
+    legacy_values_agree,
     imports_become_own,
     formats_hold,
     constraints_hold,
@@ -72,9 +72,9 @@ def decide(command: Command, world: World, context: Context) -> Decision:
     Raises: Problem.
     """
     if isinstance(command, WriteSubscription | DeleteSubscription | ControlSubscription):
-        return deciding.decide(command, world, context)
+        return deciding.decide_subscription(command, world, context)
     if isinstance(command, WriteLink | DeleteLink | ControlLink):
-        return links.decide(command, world, context)
+        return links.decide_link(command, world, context)
     if isinstance(command, Repair):
         return repair(command, world, context)
     assert not isinstance(command, Follow), "interactions of another log are no decisions of this registry"
@@ -83,24 +83,24 @@ def decide(command: Command, world: World, context: Context) -> Decision:
     try:
         return _decide(command, world, context)
     except Problem as problem:
-        raise as_told(problem) from problem.__cause__
+        raise to_legacy_problem(problem) from problem.__cause__
 
 
 def _decide(command: RegistryCommand, world: World, context: Context) -> Decision:
     changes = ChangeSet(world, context)
     match command:
-        case WriteTree(facade=Facade()):
-            publish(changes, command)
+        case WriteTree(facade=LegacyWrite()):
+            apply_legacy_write(changes, command)
         case WriteTree():
             write_tree(changes, command)
-        case DeleteEntities(facade=FacadeDeletion()):
-            retract(changes, command)
+        case DeleteEntities(facade=LegacyDeletion()):
+            apply_legacy_delete(changes, command)
         case DeleteEntities():
             delete_entities(changes, command)
         case ReplaceModel(source=source):
-            models.replace(changes, source)
+            models.replace_model(changes, source)
         case WriteCapabilities(capabilities=value, method=method):
-            capabilities.write(changes, value, patch=method is Method.PATCH)
+            capabilities.write_capabilities(changes, value, patch=method is WriteMethod.PATCH)
         case Restore():
             restore(changes, command)
         case CreateRegistry():
@@ -117,7 +117,7 @@ def _decide(command: RegistryCommand, world: World, context: Context) -> Decisio
 
 def _create(changes: ChangeSet, command: CreateRegistry) -> None:
     changes.model = compile_model(command.source)
-    models.store(changes)
-    capabilities.store(changes, capabilities.INITIAL)
+    models.record_model(changes)
+    capabilities.record_capabilities(changes, capabilities.INITIAL)
     changes.registry().write({}, patch=False, kept={"registryid": command.registryid})
     changes.processed.append(xids.REGISTRY)

@@ -18,8 +18,8 @@ from domain.rules.epochs import check_epoch, parse_epoch
 from domain.rules.ids import take_id
 from domain.rules.readonly import check_writable, is_skipped
 from domain.rules.removal import check_removable
-from domain.trees import wish_default
-from domain.xrefs import check_no_pointer
+from domain.trees import request_default_version
+from domain.xrefs import check_no_xref
 
 
 def delete_entities(changes: ChangeSet, command: DeleteEntities) -> None:
@@ -42,10 +42,10 @@ def delete_entities(changes: ChangeSet, command: DeleteEntities) -> None:
         if command.setdefaultversionid == "request":
             raise BadFlag(flag="setdefaultversionid")
         resource = xids.join(*xids.segments(command.xid)[:4])
-        wish_default(changes.existing_resource(resource), command.setdefaultversionid)
+        request_default_version(changes.existing_resource(resource), command.setdefaultversionid)
 
 
-def remove(changes: ChangeSet, entity: Entity) -> None:
+def delete_entity(changes: ChangeSet, entity: Entity) -> None:
     """Deletes a Group or a Resource that nothing protects. Raises: Readonly, BadRequest."""
     if entity.type.count(".") == 1:
         check_writable(changes, entity.xid, frozenset())
@@ -58,7 +58,7 @@ def _check_versions(changes: ChangeSet, command: DeleteEntities) -> None:
     xid = xids.join(*xids.segments(command.xid)[:4])
     check_writable(changes, xid, command.ignore)
     if changes.find(xid) is not None:
-        check_no_pointer(changes.resource(xid))
+        check_no_xref(changes.resource(xid))
 
 
 def _is_kept(changes: ChangeSet, command: DeleteEntities, entity: Entity) -> bool:

@@ -54,7 +54,9 @@ def take_document(body: MutableMapping[str, Json], type: ResourceType, xid: str)
     return DocumentWrite(next(iter(given), None))
 
 
-def contenttype(write: DocumentWrite, type: ResourceType, patch: bool, mediatype: str, stored: Any) -> str | None:
+def implied_contenttype(
+    write: DocumentWrite, type: ResourceType, patch: bool, mediatype: str, stored: Any
+) -> str | None:
     """The `contenttype` that a document brings with it where the request gives none; None: leave it (ENT-123)."""
     inline = write.attribute == type.singular and write.value is not None
     encoded = write.attribute == type.singular + "base64" and write.value is not None
@@ -63,7 +65,7 @@ def contenttype(write: DocumentWrite, type: ResourceType, patch: bool, mediatype
     return mediatype if inline else None
 
 
-def encode(value: Json, form: str) -> bytes:
+def encode_document(value: Json, form: str) -> bytes:
     """The bytes to keep of a document given as a JSON value.
 
     form: how documents of its media type are inlined (ResourceType.document_form). Text is kept as it is unless the

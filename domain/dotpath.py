@@ -12,14 +12,14 @@ from enum import Enum
 from typing import Any, Final
 
 
-class Wild(Enum):
+class PathWildcard(Enum):
     """`.*` is any member of an object or map, `[*]` any item of an array; `['*']` is neither, but a name."""
 
     MEMBER = ".*"
     ITEM = "[*]"
 
 
-Step = str | int | Wild
+Step = str | int | PathWildcard
 
 _STEP: Final = re.compile(
     r"""(?P<dot>\.?)(?P<name>[^.\[\]'"]+)
@@ -50,12 +50,12 @@ def parse(text: str, wildcards: bool = False) -> tuple[Step, ...]:
         at = found.end()
     if not steps:
         raise ValueError("the path is empty")
-    if not wildcards and any(isinstance(step, Wild) for step in steps):
+    if not wildcards and any(isinstance(step, PathWildcard) for step in steps):
         raise ValueError(f"wildcards are not allowed in {text!r}")
     return tuple(steps)
 
 
-def text(steps: Sequence[str | int | Wild]) -> str:
+def text(steps: Sequence[str | int | PathWildcard]) -> str:
     """The inverse of `parse`: names that could be read as an operator or an index are quoted."""
     parts = [_text(step) for step in steps]
     return "".join(parts).removeprefix(".")
@@ -77,16 +77,16 @@ def _step(found: re.Match[str]) -> Step:
     if found["index"]:
         return int(found["index"])
     if found["item"]:
-        return Wild.ITEM
+        return PathWildcard.ITEM
     if name := found["name"]:
         if "*" in name and name != "*":
             raise ValueError(f"a star is a step of its own or stands in quotes, not in {name!r}")
-        return Wild.MEMBER if name == "*" else name
+        return PathWildcard.MEMBER if name == "*" else name
     return _ESCAPED.sub(r"\1", found["single"] if found["single"] is not None else found["double"])
 
 
 def _text(step: Step) -> str:
-    if isinstance(step, Wild):
+    if isinstance(step, PathWildcard):
         return step.value
     if isinstance(step, int):
         return f"[{step}]"

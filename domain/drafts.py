@@ -12,23 +12,32 @@ from typing import Any, Final
 
 from domain import instants
 from domain import xid as xids
-from domain.compat.family import FACADE, number_of
+from domain.compat.family import FACADE, version_number
 from domain.entities import Attributes, Entity
-from domain.events import Reason
+from domain.events import DeletionReason
 from domain.links import LINK
 from domain.model import Level, ResourceType
 from domain.problems import InvalidAttribute
 from domain.rules.epochs import check_epoch
-from domain.stated import DEFAULTS, Marks, filled_in, joined, kept, set_apart, stated, unchanged
+from domain.stated import (
+    DEFAULT_MARKS,
+    DefaultMarks,
+    explicit_values,
+    join_marks,
+    mark_equal_defaults,
+    mark_filled_in,
+    retain_marks,
+    unchanged_marks,
+)
 
 _TOUCH: Final = frozenset({"epoch", "modifiedat"})
 
 
 #: No defaults but those of the model.
-NOTHING: Final[Mapping[tuple[str, ...], Any]] = {}
+NO_DEFAULTS: Final[Mapping[tuple[str, ...], Any]] = {}
 
 
-class Draft:
+class EntityDraft:
     """One set of attributes with an epoch of its own.
 
     before: its last after-image, None for a new entity. attributes: what clients can set, validated as a whole.
@@ -95,7 +104,7 @@ class Draft:
         *,
         patch: bool,
         kept: Attributes | None = None,
-        defaults: Mapping[tuple[str, ...], Any] = NOTHING,
+        defaults: Mapping[tuple[str, ...], Any] = NO_DEFAULTS,
         read: bool = False,
     ) -> None:
         """Puts a request's attributes over the stored ones and validates the whole.
@@ -109,14 +118,14 @@ class Draft:
             self._check_names()
         base = {**self.attributes} if patch else {**self.level.retained(self.before or {}), **self._birth()}
         plain = {**base, **(kept or {}), **accepted, **self._times(accepted)}
-        merged = with_defaults(plain, defaults)
+        merged = fill_defaults(plain, defaults)
         erased = frozenset(name for name, value in accepted.items() if value is None)
         completed = self.level.complete(merged, self.xid, erased)
         timed = accepted.get("modifiedat") is not None
         echoed = timed and self._echoes(completed)
         if read and timed and not echoed:  # of another registry, which filled in defaults and cannot say which
-            found = set_apart(self.level.assumed(completed), completed, defaults)
-            plain = stated(plain, {name: mark for name, mark in found.items() if name in accepted})
+            found = mark_equal_defaults(self.level.assumed(completed), completed, defaults)
+            plain = explicit_values(plain, {name: mark for name, mark in found.items() if name in accepted})
         self.mark(plain, completed, frozenset(accepted) if patch else None, echoed=echoed)
         self.pinned = timed and not echoed
         self.attributes = completed if self.pinned else {**completed, "modifiedat": self.now}
@@ -205,10 +214,10 @@ class Draft:
     def _echoes(self, completed: Attributes) -> bool:
         """Whether the request's `modifiedat` is the stored one: it was read and is sent back, and means now."""
         stored = self.before["modifiedat"] if self.before else None
-        return stored is not None and instants.key(completed["modifiedat"]) == instants.key(stored)
+        return stored is not None and instants.instant_key(completed["modifiedat"]) == instants.instant_key(stored)
 
 
-class GroupDraft(Draft):
+class GroupDraft(EntityDraft):
     """The registry or a Group: a Draft that counts the members of its collections.
 
     facade: what only the older APIs know of it. link: id of the link that it came over.
@@ -239,7 +248,7 @@ class GroupDraft(Draft):
 
 
 #: What checks of formats and compatibility leave on a Version (ENT-110).
-VALIDATED: Final = (
+VALIDATION_ATTRIBUTES: Final = (
     "formatvalidated",
     "formatvalidatedreason",
     "compatibilityvalidated",
@@ -247,7 +256,7 @@ VALIDATED: Final = (
 )
 
 
-class VersionDraft(Draft):
+class VersionDraft(EntityDraft):
     """One Version.
 
     document: SHA-256 of its bytes. ordered: its ordering time in `modifiedat` mode (ENT-101). validated: what checks of
@@ -274,14 +283,14 @@ class VersionDraft(Draft):
         private = entity.private if entity else {}
         self.id = xids.entity_id(xid)
         shown = entity.attributes if entity else {}
-        self.validated: dict[str, Any] = {name: shown[name] for name in VALIDATED if name in shown}
+        self.validated: dict[str, Any] = {name: shown[name] for name in VALIDATION_ATTRIBUTES if name in shown}
         self.document: str | None = private.get("document")
         self.ordered: str | None = private.get("ordered")
-        self.marks: Marks = private.get(DEFAULTS, {})
+        self.marks: DefaultMarks = private.get(DEFAULT_MARKS, {})
         self.facade: Attributes = private.get(FACADE, {})
         self.assigned: int | None = None
         self.ancestor: str | None = None  # as a request states it; None: not stated
-        self.gone: Reason | None = None  # why it was deleted: deleted, pruned
+        self.gone: DeletionReason | None = None  # why it was deleted: deleted, pruned
 
     @property
     def ancestorid(self) -> str | None:
@@ -291,13 +300,13 @@ class VersionDraft(Draft):
     @property
     def number(self) -> int:
         """The number that it has in the older APIs; 0 where it has none yet."""
-        return number_of(self.id, {FACADE: self.facade})
+        return version_number(self.id, {FACADE: self.facade})
 
     def private(self) -> dict[str, Any]:
         found = {
             "document": self.document,
             "ordered": self.ordered,
-            DEFAULTS: self.marks or None,
+            DEFAULT_MARKS: self.marks or None,
             FACADE: self.facade or None,
         }
         return {name: value for name, value in found.items() if value is not None}
@@ -305,17 +314,17 @@ class VersionDraft(Draft):
     def mark(
         self, given: Attributes, completed: Attributes, replaced: frozenset[str] | None, *, echoed: bool = False
     ) -> None:
-        marks = filled_in(given, completed)
+        marks = mark_filled_in(given, completed)
         if self.marks and replaced is not None:
             left = {name: mark for name, mark in self.marks.items() if name not in replaced}
-            marks = joined(kept(left, completed), marks)
+            marks = join_marks(retain_marks(left, completed), marks)
         if self.marks and echoed:
-            marks = joined(unchanged(self.marks, self.before or {}, completed), marks)
+            marks = join_marks(unchanged_marks(self.marks, self.before or {}, completed), marks)
         self.marks = marks
 
 
 @dataclass(frozen=True, slots=True)
-class DefaultWish:
+class DefaultVersionRequest:
     """What a request says about a Resource's default Version (ENT-82, ENT-83).
 
     sticky: None leaves it as it is. id: the Version named; None: the newest, or the present one where `keep` says so.
@@ -327,7 +336,7 @@ class DefaultWish:
 
 
 #: The wish of a request that says nothing about the default Version.
-SILENT: Final = DefaultWish()
+NO_DEFAULT_REQUEST: Final = DefaultVersionRequest()
 
 
 class ResourceDraft:
@@ -373,7 +382,7 @@ class ResourceDraft:
         self.type = type
         self.was = was
         self.entity = entity
-        self.meta = Draft(xid + "/meta", type.meta, was.meta, _meta_of(entity) if entity else None, now)
+        self.meta = EntityDraft(xid + "/meta", type.meta, was.meta, _meta_of(entity) if entity else None, now)
         self.xref: str | None = entity.attributes["meta"].get("xref") if entity else None
         self.readonly: bool = entity.attributes["meta"].get("readonly", False) if entity else False
         self.versions: dict[str, VersionDraft] = {}
@@ -382,7 +391,7 @@ class ResourceDraft:
         self.counter: int = entity.private.get("counter", 0) if entity else 0
         self.facade: Attributes = entity.private.get(FACADE, {}) if entity else {}
         self.link: str | None = entity.private.get(LINK) if entity else link or None
-        self.wish = SILENT
+        self.wish = NO_DEFAULT_REQUEST
         self.membership_changed = False
         self.rechecked = False  # all of its documents are to be looked at again
         self.unsettled = False  # its Versions' order, roots or default have to be worked out again
@@ -411,7 +420,7 @@ def _meta_of(entity: Entity) -> Attributes:
     return {**meta, **entity.private["own"], "epoch": entity.epoch} if "xref" in meta else meta
 
 
-def with_defaults(attributes: Attributes, defaults: Mapping[tuple[str, ...], Any]) -> Attributes:
+def fill_defaults(attributes: Attributes, defaults: Mapping[tuple[str, ...], Any]) -> Attributes:
     """The attributes with defaults put where there is no value; inside objects only where these are present."""
     filled = attributes
     for path, value in defaults.items():

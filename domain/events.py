@@ -18,7 +18,7 @@ from domain import xid as xids
 SALT: Final = "salt"
 
 #: Why an entity went: by itself or with its parent, by `maxversions`, by a façade (LEG-707).
-Reason = Literal["deleted", "pruned", "forgotten"]
+DeletionReason = Literal["deleted", "pruned", "forgotten"]
 
 
 class EntityEvent(BaseModel):
@@ -88,7 +88,7 @@ class EntityDeleted(EntityEvent):
 
     TOPIC: ClassVar[str] = "EntityDeleted:1"
 
-    reason: Reason = "deleted"
+    reason: DeletionReason = "deleted"
 
 
 #: The kinds of event by topic.

@@ -13,29 +13,29 @@ from typing import Any
 
 from domain import formats
 from domain import xid as xids
-from domain.checks import Document, Question
+from domain.checks import DocumentCheck, FormatCheck
 from domain.commands import WriteTree
-from domain.documents import digest, encode
+from domain.documents import digest, encode_document
 from domain.jsontext import Json
 from domain.model import GroupType, Model, ResourceType
 
 
-def foreseen(command: WriteTree, model: Model) -> tuple[frozenset[Question], dict[str, bytes]]:
+def expected_checks(command: WriteTree, model: Model) -> tuple[frozenset[DocumentCheck], dict[str, bytes]]:
     """Whether the documents in a tree are of the formats that stand beside them, and their bytes by SHA-256.
 
     A document given as JSON is replaced in the tree by its bytes, so that it is written out once.
     """
     documents: dict[str, bytes] = {}
-    questions: set[Question] = set()
+    questions: set[DocumentCheck] = set()
     for type, version in _versions(command, model):
         name = version.get("format")
-        if not type.validateformat or not isinstance(name, str) or formats.find(name) is None:
+        if not type.validateformat or not isinstance(name, str) or formats.find_format(name) is None:
             continue
         content = command.document if command.document is not None else _content(type, version, command.mediatype)
         sha256 = digest(content) if content is not None else None
         if content is not None and sha256 is not None:
             documents[sha256] = content
-            questions.add(Document(name.lower(), sha256))
+            questions.add(FormatCheck(name.lower(), sha256))
     return frozenset(questions), documents
 
 
@@ -49,10 +49,10 @@ def _content(type: ResourceType, version: MutableMapping[str, Json], mediatype: 
             return None
     if isinstance(inline, str):
         contenttype = version.get("contenttype") or mediatype
-        return encode(inline, type.document_form(contenttype if isinstance(contenttype, str) else None))
+        return encode_document(inline, type.document_form(contenttype if isinstance(contenttype, str) else None))
     if inline is None or isinstance(inline, bytes):
         return None
-    content = version[type.singular] = encode(inline, "json")
+    content = version[type.singular] = encode_document(inline, "json")
     return content
 
 

@@ -15,7 +15,7 @@ _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)(?:(")|\\?\Z)')
 _ESCAPED: Final = re.compile(r"\\(.)")
 
 
-class _Percent(dict[int, str]):
+class _PercentEncoder(dict[int, str]):
     """For `str.translate`: a character as it is where it is ASCII and not refused, else its UTF-8 percent-encoded."""
 
     def __init__(self, low: int, refused: str = "") -> None:
@@ -26,11 +26,11 @@ class _Percent(dict[int, str]):
         return "".join(f"%{byte:02X}" for byte in chr(code).encode("utf-8"))
 
 
-_VALUE: Final = _Percent(0x21, refused='"%')
-_TEXT: Final = _Percent(0x20)
+_VALUE: Final = _PercentEncoder(0x21, refused='"%')
+_TEXT: Final = _PercentEncoder(0x20)
 
 
-class BadHeader(ValueError):
+class InvalidHeaderValue(ValueError):
     """A header value that cannot be decoded; the message says why."""
 
 
@@ -52,4 +52,4 @@ def decode(value: str) -> str:
         # Header bytes above ASCII come in as latin-1; they too have to be UTF-8.
         return unquote_to_bytes(unquoted.encode("latin-1")).decode("utf-8")
     except UnicodeDecodeError:
-        raise BadHeader("it does not decode to UTF-8") from None
+        raise InvalidHeaderValue("it does not decode to UTF-8") from None

@@ -11,21 +11,21 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from domain import xid as xids
-from domain.compat.family import FACADE, number_of
+from domain.compat.family import FACADE, version_number
 from domain.compat.published import NUMBER
-from domain.drafts import Draft, GroupDraft, ResourceDraft, VersionDraft
+from domain.drafts import EntityDraft, GroupDraft, ResourceDraft, VersionDraft
 from domain.entities import Attributes, Entity
-from domain.events import Reason
+from domain.events import DeletionReason
 from domain.links import LINK
 from domain.model import GroupType, Model
 
 #: Names that a Resource shows beside its default Version's attributes, and that differ between Versions by nature.
-_OF_RESOURCE: Final = frozenset({"meta", "versionscount"})
+_RESOURCE_ONLY: Final = frozenset({"meta", "versionscount"})
 _META_TOUCH: Final = frozenset({"meta.epoch", "meta.modifiedat"})
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class AfterImage:
     """What became of one entity. gone: the reason of its deletion. updated: neither new nor gone, and no refresh."""
 
     xid: str
@@ -36,23 +36,23 @@ class Facts:
     deprecated_changed: tuple[str, ...] | None = None
     new: bool = False
     updated: bool = False
-    gone: Reason | None = None
+    gone: DeletionReason | None = None
 
 
-def registry_facts(draft: GroupDraft, model: Model, previous: Model) -> Iterator[Facts]:
+def registry_after_images(draft: GroupDraft, model: Model, previous: Model) -> Iterator[AfterImage]:
     """The registry, if it is new or was updated; a count that comes or goes with its Group type is no change (T84)."""
     if not draft.updated:
         return
     image = draft.image(specversion="1.0-rc4", **draft.counts(model.groups))
     counts = {f"{plural}count" for plural in (*model.groups, *previous.groups)}
     changed = (_differing(draft.before, image) - counts) | draft.listed
-    yield _fact(draft, image, _present({LINK: draft.link}), changed)
+    yield _after_image(draft, image, _present({LINK: draft.link}), changed)
 
 
-def group_facts(draft: GroupDraft, type: GroupType | None) -> Iterator[Facts]:
+def group_after_images(draft: GroupDraft, type: GroupType | None) -> Iterator[AfterImage]:
     """A Group that is new, updated, refreshed or deleted. type: None for a deleted one."""
     if type is None:
-        yield Facts(draft.xid, draft.before["epoch"] if draft.before else 0, gone="deleted")
+        yield AfterImage(draft.xid, draft.before["epoch"] if draft.before else 0, gone="deleted")
         return
     image = draft.image(**draft.counts(type.resources))
     private = _present({FACADE: draft.facade, LINK: draft.link})
@@ -60,37 +60,37 @@ def group_facts(draft: GroupDraft, type: GroupType | None) -> Iterator[Facts]:
         return
     counts = {f"{plural}count" for plural in type.resources}
     changed = (_differing(draft.before, image) - counts) | draft.listed
-    yield _fact(draft, image, private, changed, _deprecation(draft.before or {}, image))
+    yield _after_image(draft, image, private, changed, _deprecation(draft.before or {}, image))
 
 
-def version_facts(draft: VersionDraft, resource: ResourceDraft) -> Iterator[Facts]:
+def version_after_images(draft: VersionDraft, resource: ResourceDraft) -> Iterator[AfterImage]:
     """A Version that is new, updated, refreshed or gone."""
     if draft.gone is not None:
-        yield Facts(draft.xid, draft.epoch, private=_number(draft.xid, draft.private()), gone=draft.gone)
+        yield AfterImage(draft.xid, draft.epoch, private=_number(draft.xid, draft.private()), gone=draft.gone)
         return
     image, private = _version_image(draft, resource), draft.private()
     before = draft.entity
     if draft.updated or before is None or before.attributes != image or before.private != private:
         changed = _differing(draft.before, image) | draft.listed | _document_changed(before, private, resource)
-        yield _fact(draft, image, private, changed)
+        yield _after_image(draft, image, private, changed)
 
 
-def gone_facts(entity: Entity) -> Facts:
+def cascaded_after_image(entity: Entity) -> AfterImage:
     """An entity that goes with the one above it."""
-    return Facts(entity.xid, entity.epoch, private=_number(entity.xid, entity.private), gone="deleted")
+    return AfterImage(entity.xid, entity.epoch, private=_number(entity.xid, entity.private), gone="deleted")
 
 
-def resource_facts(resource: ResourceDraft) -> Iterator[Facts]:
+def resource_after_images(resource: ResourceDraft) -> Iterator[AfterImage]:
     """A Resource that is new, updated, refreshed or gone."""
     if resource.deleted:
-        yield Facts(resource.xid, resource.meta.epoch, gone="deleted")
+        yield AfterImage(resource.xid, resource.meta.epoch, gone="deleted")
         return
     default = resource.versions.get(str(resource.meta.attributes.get("defaultversionid")).lower())
     image, private = _pointer_image(resource) if resource.xref is not None else _resource_image(resource, default)
     before = resource.entity
     updated = resource.meta.updated or (default is not None and default.updated)
     if updated or before is None or before.attributes != image or before.private != private:
-        yield Facts(
+        yield AfterImage(
             resource.xid,
             resource.meta.epoch,
             image,
@@ -102,16 +102,16 @@ def resource_facts(resource: ResourceDraft) -> Iterator[Facts]:
         )
 
 
-def _fact(
-    draft: Draft,
+def _after_image(
+    draft: EntityDraft,
     image: Attributes,
     private: dict[str, Any],
     changed: set[str],
     # Of a Group only: on the registry and on Versions, `deprecated` is an extension with a value of any kind.
     deprecation: tuple[str, ...] | None = None,
-) -> Facts:
+) -> AfterImage:
     updated = draft.written or draft.touched
-    return Facts(
+    return AfterImage(
         draft.xid,
         draft.epoch,
         image,
@@ -135,7 +135,7 @@ def _resource_image(resource: ResourceDraft, default: VersionDraft | None) -> tu
         private: dict[str, Any] = {"document": default.document}
     else:
         assert before is not None, "a new Resource has all its Versions at hand"
-        shown = {name: value for name, value in before.attributes.items() if name not in _OF_RESOURCE}
+        shown = {name: value for name, value in before.attributes.items() if name not in _RESOURCE_ONLY}
         private = {"document": before.document}
     count = len(resource.living()) if resource.complete or before is None else before.attributes["versionscount"]
     image = {**shown, "meta": resource.meta.image(readonly=resource.readonly), "versionscount": count}
@@ -160,7 +160,7 @@ def _present(private: dict[str, Any]) -> dict[str, Any]:
 
 def _number(xid: str, private: dict[str, Any]) -> dict[str, Any]:
     """What a deletion says of a Version whose number is not its id."""
-    return {NUMBER: number_of(xids.entity_id(xid), private)} if "number" in private.get(FACADE, {}) else {}
+    return {NUMBER: version_number(xids.entity_id(xid), private)} if "number" in private.get(FACADE, {}) else {}
 
 
 def _resource_changes(
@@ -169,12 +169,12 @@ def _resource_changes(
     """EV-57 to EV-61."""
     assert resource.entity is not None
     before = resource.entity.attributes
-    changed = _differing(before, image) - _OF_RESOURCE
+    changed = _differing(before, image) - _RESOURCE_ONLY
     changed |= _document_changed(resource.entity, private, resource)
     if default is not None and not default.new:
         changed |= default.touched_names()
     if before.get("versionid") != image.get("versionid"):
-        changed |= (before.keys() | image.keys()) - _OF_RESOURCE - {resource.type.singular + "id"}
+        changed |= (before.keys() | image.keys()) - _RESOURCE_ONLY - {resource.type.singular + "id"}
         if private.get("document") or resource.entity.document:
             changed.add(resource.type.singular)
     changed |= {f"meta.{name}" for name in _differing(before["meta"], image["meta"])}

@@ -12,11 +12,11 @@ from domain import xid as xids
 from domain.changes import ChangeSet
 from domain.drafts import GroupDraft, ResourceDraft, VersionDraft
 from domain.entities import Entity
-from domain.images import Facts
+from domain.images import AfterImage
 from domain.jsontext import Json
 from domain.model import GroupType, Model, compile_model
 from domain.model.compare import changed_types, related_types
-from domain.model.narrowing import in_force
+from domain.model.narrowing import group_constraints
 from domain.problems import (
     CapabilityError,
     HasdocumentViolation,
@@ -25,12 +25,12 @@ from domain.problems import (
     ModelError,
     Problem,
 )
-from domain.resources import check_order
-from domain.rules.offenders import Offenders
+from domain.resources import check_version_order
+from domain.rules.offenders import StoredEntityErrors
 from domain.xrefs import is_of_same_type
 
 
-def replace(changes: ChangeSet, source: Json, *, patch: bool = False) -> None:
+def replace_model(changes: ChangeSet, source: Json, *, patch: bool = False) -> None:
     """Puts a new model in force for the rest of the change; stored entities are held against it at its end.
 
     patch: whether it came in a PATCH of the registry; it replaces the model all the same (MOD-90). Nothing happens
@@ -43,24 +43,24 @@ def replace(changes: ChangeSet, source: Json, *, patch: bool = False) -> None:
     changes.model = compile_model(source)
     modes = changes.roots.get(xids.CAPABILITIES)
     try:
-        capabilities.check_modes(
-            changes, (modes.attributes if modes else capabilities.current(changes))["versionmodes"]
+        capabilities.check_versionmodes(
+            changes, (modes.attributes if modes else capabilities.current_capabilities(changes))["versionmodes"]
         )
     except CapabilityError as error:
         raise ModelError(error_detail=error.arguments["error_detail"] + ", which is switched off") from None
     _check_types(changes, previous)
     _rebase(changes)
     names = ["modelsource"] if changes.model.full == previous.full else ["model", "modelsource"]
-    store(changes, tuple(names))
+    record_model(changes, tuple(names))
     registry = changes.registry()
     registry.listed |= set(names)
     registry.touch()
 
 
-def store(changes: ChangeSet, differing: tuple[str, ...] = ()) -> None:
+def record_model(changes: ChangeSet, differing: tuple[str, ...] = ()) -> None:
     """Records the model as it now is."""
     before = changes.world.get(xids.MODEL)
-    changes.roots[xids.MODEL] = Facts(
+    changes.roots[xids.MODEL] = AfterImage(
         xids.MODEL,
         before.epoch + 1 if before else 1,
         {"modelsource": changes.model.source, "model": changes.model.full},
@@ -71,14 +71,14 @@ def store(changes: ChangeSet, differing: tuple[str, ...] = ()) -> None:
     )
 
 
-def entities_comply(changes: ChangeSet) -> None:
+def entities_comply_with_model(changes: ChangeSet) -> None:
     """Holds every stored entity of a changed type against the new model (MOD-93).
 
     O(entities of the changed types). Raises: ModelComplianceError with the offenders, HasdocumentViolation.
     """
     if changes.model is changes.world.model:
         return
-    offenders = Offenders()
+    offenders = StoredEntityErrors()
     for xid in _affected(changes):
         try:
             _comply(changes, xid)
@@ -111,7 +111,7 @@ def _comply(changes: ChangeSet, xid: str) -> None:
 
 def _comply_group(changes: ChangeSet, group: GroupDraft) -> None:
     group.comply()
-    in_force(changes.group_type(group.xid), group.attributes.get("constraints"), group.xid)
+    group_constraints(changes.group_type(group.xid), group.attributes.get("constraints"), group.xid)
 
 
 def _comply_resource(changes: ChangeSet, xid: str) -> None:
@@ -124,7 +124,7 @@ def _comply_resource(changes: ChangeSet, xid: str) -> None:
     for version in resource.living():
         if not resource.type.hasdocument and _has_document(version, resource):
             raise HasdocumentViolation(version.xid, plural=resource.type.plural)
-        check_order(resource.type, version)
+        check_version_order(resource.type, version)
         version.comply()
     resource.unsettled = True
 

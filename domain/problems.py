@@ -491,4 +491,4 @@ MissingVersions = _problem(
 )
 
 #: Every type by its name.
-CATALOGUE: Final[dict[str, type[Problem]]] = {kind.name: kind for kind in Problem.__subclasses__()}
+PROBLEM_TYPES: Final[dict[str, type[Problem]]] = {kind.name: kind for kind in Problem.__subclasses__()}

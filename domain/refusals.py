@@ -10,17 +10,17 @@ from typing import ClassVar, Final
 from domain.problems import NO_SUBJECT, REQUEST_PATH, Problem
 
 #: Where these types are explained, relative to the root of the registry.
-DOCUMENT: Final = "/-/docs"
+DOCS_PATH: Final = "/-/docs"
 
 
-class Refusal(Problem):
+class HttpProblem(Problem):
     """A problem whose type is this program's own."""
 
-    document = DOCUMENT
+    document = DOCS_PATH
     about: ClassVar[str | None] = REQUEST_PATH
 
 
-class Unauthorized(Refusal):
+class Unauthorized(HttpProblem):
     """`unauthorized`, HTTP 401: nobody, or nobody known, asks."""
 
     name = "unauthorized"
@@ -28,7 +28,7 @@ class Unauthorized(Refusal):
     title = 'For "<subject>", a valid bearer token is needed: <error_detail>.'
 
 
-class Forbidden(Refusal):
+class Forbidden(HttpProblem):
     """`forbidden`, HTTP 403: the caller is known, and has no role that allows this."""
 
     name = "forbidden"
@@ -36,7 +36,7 @@ class Forbidden(Refusal):
     title = 'The caller "<caller>" is not allowed to do this: <subject>.'
 
 
-class CrossOrigin(Refusal):
+class CrossOrigin(HttpProblem):
     """`cross_origin`, HTTP 403: a browser sends a write of a page of another origin."""
 
     name = "cross_origin"
@@ -47,7 +47,7 @@ class CrossOrigin(Refusal):
     )
 
 
-class ForbiddenDestination(Refusal):
+class ForbiddenDestination(HttpProblem):
     """`forbidden_destination`, HTTP 403: a page would run or embed what is stored."""
 
     name = "forbidden_destination"
@@ -55,7 +55,7 @@ class ForbiddenDestination(Refusal):
     title = 'For "<subject>", a browser asks for what a page is to use as "<destination>"; nothing here is for that.'
 
 
-class MisdirectedRequest(Refusal):
+class MisdirectedRequest(HttpProblem):
     """`misdirected_request`, HTTP 421: the request is for a host that is not this server."""
 
     name = "misdirected_request"
@@ -66,7 +66,7 @@ class MisdirectedRequest(Refusal):
     )
 
 
-class NotAcceptable(Refusal):
+class NotAcceptable(HttpProblem):
     """`not_acceptable`, HTTP 406: the answer has none of the forms that the client takes."""
 
     name = "not_acceptable"
@@ -74,7 +74,7 @@ class NotAcceptable(Refusal):
     title = 'For "<subject>", the HTTP header "Accept" names none of the media types that there are: <list>.'
 
 
-class PreconditionFailed(Refusal):
+class PreconditionFailed(HttpProblem):
     """`precondition_failed`, HTTP 412: what a conditional header asks for is not so. Never about epochs (ERR-7)."""
 
     name = "precondition_failed"
@@ -82,7 +82,7 @@ class PreconditionFailed(Refusal):
     title = 'For "<subject>", the condition in the HTTP header "<name>" does not hold: <error_detail>.'
 
 
-class BodyTooLarge(Refusal):
+class BodyTooLarge(HttpProblem):
     """`body_too_large`, HTTP 413: the request holds more than the server takes."""
 
     name = "body_too_large"
@@ -90,7 +90,7 @@ class BodyTooLarge(Refusal):
     title = 'For "<subject>", the body of the request is larger than <max_size> bytes.'
 
 
-class RequestTimeout(Refusal):
+class RequestTimeout(HttpProblem):
     """`request_timeout`, HTTP 408: the request did not arrive in time."""
 
     name = "request_timeout"
@@ -98,7 +98,7 @@ class RequestTimeout(Refusal):
     title = 'For "<subject>", <part> of the request did not arrive in time; send it again, and faster.'
 
 
-class UriTooLong(Refusal):
+class UriTooLong(HttpProblem):
     """`uri_too_long`, HTTP 414: the request line holds more than the server takes."""
 
     name = "uri_too_long"
@@ -107,7 +107,7 @@ class UriTooLong(Refusal):
     title = "The request line has more than <max_size> bytes; ask for less at once."
 
 
-class HeadersTooLarge(Refusal):
+class HeadersTooLarge(HttpProblem):
     """`headers_too_large`, HTTP 431: the headers hold more than the server takes."""
 
     name = "headers_too_large"
@@ -118,7 +118,7 @@ class HeadersTooLarge(Refusal):
     )
 
 
-class TooManyConnections(Refusal):
+class TooManyConnections(HttpProblem):
     """`too_many_connections`, HTTP 503: the server has as many connections as it takes."""
 
     name = "too_many_connections"
@@ -127,7 +127,7 @@ class TooManyConnections(Refusal):
     title = "The server has <max_connections> connections open and takes no more; try again later."
 
 
-class UnsupportedMediaType(Refusal):
+class UnsupportedMediaType(HttpProblem):
     """`unsupported_media_type`, HTTP 415: the body is in none of the forms that the path takes."""
 
     name = "unsupported_media_type"
@@ -135,7 +135,7 @@ class UnsupportedMediaType(Refusal):
     title = 'For "<subject>", the HTTP header "Content-Type" names none of the media types that there are: <list>.'
 
 
-class UnsupportedCoding(Refusal):
+class UnsupportedCoding(HttpProblem):
     """`unsupported_coding`, HTTP 415: the body is coded in a way that the server does not undo."""
 
     name = "unsupported_coding"
@@ -143,7 +143,7 @@ class UnsupportedCoding(Refusal):
     title = 'For "<subject>", the body has the content coding "<coding>"; there are gzip and identity.'
 
 
-class StoreUnavailable(Refusal):
+class StoreUnavailable(HttpProblem):
     """`store_unavailable`, HTTP 503: the disk is full or damaged, a lock is held, or the database is out of reach."""
 
     name = "store_unavailable"
@@ -151,7 +151,7 @@ class StoreUnavailable(Refusal):
     title = 'The store could not be used for "<subject>": <error_detail>. What was not acknowledged may be tried again.'
 
 
-class InvalidMember(Refusal):
+class InvalidMember(HttpProblem):
     """HTTP 400: a member of a document of ours breaks a rule. pointer: a JSON Pointer to it."""
 
     status = 400
@@ -177,7 +177,7 @@ class InvalidSubscription(InvalidMember):
     title = 'The subscription is not valid at "<pointer>": <error_detail>.'
 
 
-class QuotaExceeded(Refusal):
+class QuotaExceeded(HttpProblem):
     """`quota_exceeded`, HTTP 429: the caller has as much as there may be."""
 
     name = "quota_exceeded"
@@ -185,7 +185,7 @@ class QuotaExceeded(Refusal):
     title = 'For "<subject>", there is more than a quota allows: <error_detail>.'
 
 
-class ReplayRunning(Refusal):
+class ReplayRunning(HttpProblem):
     """`replay_running`, HTTP 409: a second replay would get in the way of the first."""
 
     name = "replay_running"
@@ -193,7 +193,7 @@ class ReplayRunning(Refusal):
     title = 'For "<subject>", a replay runs that was asked for before.'
 
 
-class RemoteUnavailable(Refusal):
+class RemoteUnavailable(HttpProblem):
     """`remote_unavailable`, HTTP 502: the registry at the other end of a link is needed, and gives no usable answer."""
 
     name = "remote_unavailable"
@@ -202,7 +202,7 @@ class RemoteUnavailable(Refusal):
     title = 'The other registry of the link "<subject>" cannot be used: <error_detail>.'
 
 
-class Diverged(Refusal):
+class Diverged(HttpProblem):
     """`diverged`, HTTP 409: what came over a link does not go on where this registry stands."""
 
     name = "diverged"
@@ -211,7 +211,7 @@ class Diverged(Refusal):
     title = 'The link "<subject>" cannot go on: <error_detail>.'
 
 
-class NotReceiving(Refusal):
+class NotReceiving(HttpProblem):
     """`not_receiving`, HTTP 409: a log is pushed to a link that takes none in, or not now."""
 
     name = "not_receiving"
@@ -220,7 +220,7 @@ class NotReceiving(Refusal):
     title = 'The link "<subject>" takes nothing in.'
 
 
-class LogGap(Refusal):
+class LogGap(HttpProblem):
     """`log_gap`, HTTP 409: what is pushed of a log begins beyond what came before it."""
 
     name = "log_gap"

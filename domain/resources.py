@@ -12,13 +12,13 @@ from typing import Any, Final
 from domain import xid as xids
 from domain import xrefs
 from domain.changes import ChangeSet
-from domain.documents import contenttype, encode, take_document
-from domain.drafts import DefaultWish, ResourceDraft, VersionDraft
+from domain.documents import encode_document, implied_contenttype, take_document
+from domain.drafts import DefaultVersionRequest, ResourceDraft, VersionDraft
 from domain.jsontext import Json
 from domain.model import ResourceType
 from domain.problems import BadRequest, InvalidAttribute, UnknownAttribute, VersionidNotAllowed
 from domain.rules.ancestry import is_semver
-from domain.rules.constraints import defaults_in
+from domain.rules.constraints import constraint_defaults
 from domain.rules.ids import check_id, check_version_id, take_id
 from domain.rules.readonly import set_readonly
 
@@ -27,11 +27,11 @@ NAVIGATION: Final = ("self", "shortself", "xid", "metaurl", "versionsurl", "vers
 #: The entities nested in a Resource.
 NESTED: Final = ("meta", "versions")
 #: All that belongs to a Resource and not to its default Version (HTTP-24).
-OF_RESOURCE: Final = (*NAVIGATION, *NESTED)
+RESOURCE_MEMBERS: Final = (*NAVIGATION, *NESTED)
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class WriteOptions:
     """How a request writes: what every step of a tree has in common."""
 
     patch: bool
@@ -44,7 +44,9 @@ class Manner:
         return body if "epoch" not in self.ignore else {name: value for name, value in body.items() if name != "epoch"}
 
 
-def write_resource(changes: ChangeSet, xid: str, body: Mapping[str, Json], how: Manner, document: bytes | None) -> None:
+def write_resource(
+    changes: ChangeSet, xid: str, body: Mapping[str, Json], how: WriteOptions, document: bytes | None
+) -> None:
     """Steps 1, 2 and 4 of the algorithm; `settle` does the rest once for the whole request."""
     given = dict(body)
     check_id(xids.entity_id(xid))
@@ -54,14 +56,14 @@ def write_resource(changes: ChangeSet, xid: str, body: Mapping[str, Json], how: 
     shown = {name: given.pop(name) for name in NAVIGATION if name in given}
     sign = {"xid": shown["xid"]} if "xid" in shown else {}
     entries = map_of_objects(versions, "versions", xid)
-    pointer = xrefs.pointed(resource, meta, how.patch)
+    pointer = xrefs.requested_xref(resource, meta, how.patch)
     if pointer is not None:
-        xrefs.point(changes, resource, pointer, given | ({} if versions is None else {"versions": versions}), meta)
+        xrefs.set_xref(changes, resource, pointer, given | ({} if versions is None else {"versions": versions}), meta)
         return
     if resource.xref is not None:
-        xrefs.release(changes, resource)
+        xrefs.remove_xref(changes, resource)
     targets = _targets(resource, given, meta, entries)
-    for versionid, entry in taken(entries):
+    for versionid, entry in pop_entries(entries):
         write_version(changes, resource, versionid, entry, how)
     for target in targets:
         write_version(changes, resource, target, {**given, **sign}, how, document)
@@ -74,7 +76,7 @@ def write_version(
     resource: ResourceDraft,
     versionid: str | None,
     body: Mapping[str, Json],
-    how: Manner,
+    how: WriteOptions,
     document: bytes | None = None,
 ) -> VersionDraft:
     """Creates or updates one Version. versionid: None: the one in the body, or else the server chooses.
@@ -90,17 +92,17 @@ def write_version(
     take_id({"versionid": stated}, "version", draft.id, draft.xid)
     take_id(given, resource.type.singular, xids.entity_id(resource.xid), draft.xid)
     if draft.new and not draft.written:
-        admit(changes, resource, draft, chosen is not None and not how.keepids)
+        add_version(changes, resource, draft, chosen is not None and not how.keepids)
     for name in NESTED:
         if given.get(name) is not None:
             raise UnknownAttribute(draft.xid, name=name)
     ancestor = given.pop("ancestorid", None)
     _write_attributes(changes, resource, draft, given, how, document)
-    _state_ancestor(resource, draft, ancestor)
+    _set_ancestor(resource, draft, ancestor)
     return draft
 
 
-def write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, Json], how: Manner) -> None:
+def write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, Json], how: WriteOptions) -> None:
     """Writes a meta; what it says about the default Version is worked out when the Resource settles."""
     given = dict(body)
     take_id(given, resource.type.singular, xids.entity_id(resource.xid), resource.meta.xid)
@@ -108,7 +110,7 @@ def write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, J
     set_readonly(changes, resource, given.pop("readonly", None), how.patch)
     ignored = {"defaultversionid", "defaultversionsticky"} & how.ignore
     given = {name: value for name, value in given.items() if name not in ignored}
-    resource.wish = _wish(resource, given, how.patch)
+    resource.wish = _default_request(resource, given, how.patch)
     if how.patch and "defaultversionid" in given and "defaultversionsticky" not in given:
         given["defaultversionsticky"] = resource.wish.sticky or None  # naming a Version makes it sticky (ENT-82)
     given.pop("defaultversionid", None)
@@ -134,7 +136,7 @@ def next_version_id(changes: ChangeSet, resource: ResourceDraft) -> str:
             return versionid
 
 
-def taken(entries: dict[str, dict[str, Json]]) -> Iterator[tuple[str, dict[str, Json]]]:
+def pop_entries(entries: dict[str, dict[str, Json]]) -> Iterator[tuple[str, dict[str, Json]]]:
     """The entries of a request's map, each taken out of it, so that what is done needs no memory any more."""
     for key in list(entries):
         yield key, entries.pop(key)
@@ -170,16 +172,16 @@ def _targets(
     return [] if check_version_id(named) in entries else [named]
 
 
-def admit(changes: ChangeSet, resource: ResourceDraft, draft: VersionDraft, chosen: bool) -> None:
+def add_version(changes: ChangeSet, resource: ResourceDraft, draft: VersionDraft, chosen: bool) -> None:
     """Lets a new Version in, and marks what that changes (ENT-77, ENT-102). chosen: a client chose its id."""
     if chosen and not resource.type.setversionid:
         raise VersionidNotAllowed(resource.xid, plural=resource.type.plural)
-    check_order(resource.type, draft)
+    check_version_order(resource.type, draft)
     changes.load_versions(resource)
     resource.membership_changed = resource.unsettled = True
 
 
-def check_order(type: ResourceType, draft: VersionDraft) -> None:
+def check_version_order(type: ResourceType, draft: VersionDraft) -> None:
     """Raises: InvalidAttribute for an id that cannot take part in the order of its `versionmode` (ENT-102)."""
     if type.versionmode == "semver" and not is_semver(draft.id):
         detail = 'with the versionmode "semver" it has to be a semantic version such as 1.0.0'
@@ -191,7 +193,7 @@ def _write_attributes(
     resource: ResourceDraft,
     draft: VersionDraft,
     given: dict[str, Json],
-    how: Manner,
+    how: WriteOptions,
     document: bytes | None,
 ) -> None:
     """The attributes and the document of a Version. A document write merges: only headers that came count."""
@@ -203,13 +205,13 @@ def _write_attributes(
     if document is not None and given.get(url) is None:
         given[url] = None
     if given.get("contenttype") is None and document is None:
-        brought = contenttype(write, type, patch, how.mediatype, stored.get("contenttype"))
+        brought = implied_contenttype(write, type, patch, how.mediatype, stored.get("contenttype"))
         given.update({"contenttype": brought} if brought else {})
     ancestor = draft.ancestorid or draft.id
     kept = {type.singular + "id": xids.entity_id(resource.xid), "versionid": draft.id, "ancestorid": ancestor}
     before = draft.attributes.get("createdat") if draft.before else None
     read = "xid" in given  # only answers have it
-    draft.write(how.given(given), patch=patch, kept=kept, defaults=defaults_in(changes, resource), read=read)
+    draft.write(how.given(given), patch=patch, kept=kept, defaults=constraint_defaults(changes, resource), read=read)
     if draft.attributes.get("createdat") != before or type.versionmode == "modifiedat":
         resource.unsettled = True
     draft.ordered = draft.attributes["modifiedat"] if type.versionmode == "modifiedat" else None
@@ -218,18 +220,20 @@ def _write_attributes(
     elif document is not None:
         draft.document = changes.keep(document)
     elif write.attribute is not None:
-        draft.document = _kept(changes, draft, type, write.value)
+        draft.document = _store_document(changes, draft, type, write.value)
 
 
-def _kept(changes: ChangeSet, draft: VersionDraft, type: ResourceType, value: Json) -> str | None:
+def _store_document(changes: ChangeSet, draft: VersionDraft, type: ResourceType, value: Json) -> str | None:
     """Stores a document that came as a JSON value or as base64; null is the empty one."""
     if value is None:
         return None
     text = isinstance(value, str)
-    return changes.keep(encode(value, type.document_form(draft.attributes.get("contenttype")) if text else "json"))
+    return changes.keep(
+        encode_document(value, type.document_form(draft.attributes.get("contenttype")) if text else "json")
+    )
 
 
-def _state_ancestor(resource: ResourceDraft, draft: VersionDraft, ancestor: Json) -> None:
+def _set_ancestor(resource: ResourceDraft, draft: VersionDraft, ancestor: Json) -> None:
     """Remembers a stated `ancestorid`; the computed modes never keep one (ENT-100)."""
     if ancestor is None:
         return
@@ -240,15 +244,15 @@ def _state_ancestor(resource: ResourceDraft, draft: VersionDraft, ancestor: Json
         resource.unsettled = True
 
 
-def _wish(resource: ResourceDraft, given: Mapping[str, Json], patch: bool) -> DefaultWish:
+def _default_request(resource: ResourceDraft, given: Mapping[str, Json], patch: bool) -> DefaultVersionRequest:
     """The table of ENT-82, less what the type pins; ids of the wrong type are refused."""
     id, sticky = given.get("defaultversionid"), given.get("defaultversionsticky")
     if id is not None and not isinstance(id, str):
         raise InvalidAttribute(resource.meta.xid, name="defaultversionid", error_detail="it has to be a string")
     if not patch:
-        return DefaultWish(sticky=None, id=id, keep=False)
+        return DefaultVersionRequest(sticky=None, id=id, keep=False)
     if "defaultversionsticky" in given:
-        return DefaultWish(sticky=bool(sticky), id=id, keep="defaultversionid" not in given)
+        return DefaultVersionRequest(sticky=bool(sticky), id=id, keep="defaultversionid" not in given)
     if "defaultversionid" in given:
-        return DefaultWish(sticky=id is not None, id=id, keep=False)
-    return DefaultWish()
+        return DefaultVersionRequest(sticky=id is not None, id=id, keep=False)
+    return DefaultVersionRequest()

@@ -16,17 +16,17 @@ from domain import xid as xids
 from domain.changes import ChangeSet
 from domain.commands import Restore
 from domain.compat import returning
-from domain.deletions import remove
-from domain.drafts import DefaultWish, Draft, GroupDraft, ResourceDraft
+from domain.deletions import delete_entity
+from domain.drafts import DefaultVersionRequest, EntityDraft, GroupDraft, ResourceDraft
 from domain.entities import Attributes, Entity
 from domain.jsontext import dumps
 from domain.model import Level, Model, ResourceType
 from domain.problems import HasdocumentViolation, NotFound
-from domain.resources import admit
+from domain.resources import add_version
 from domain.roles import Role
 from domain.rules.readonly import check_writable
-from domain.stated import DEFAULTS, joined, kept
-from domain.world import Difference, World
+from domain.stated import DEFAULT_MARKS, join_marks, retain_marks
+from domain.world import StreamDifference, World
 
 #: What follows from the Versions of a Resource, or from the moment of the write.
 _SETTLED: Final = frozenset({"modifiedat", "defaultversionid", "defaultversionsticky"})
@@ -37,21 +37,21 @@ def restore(changes: ChangeSet, command: Restore) -> None:
 
     Raises: NotFound where nothing lived there then; any Problem of a write.
     """
-    past = Past(changes.world, command.position)
+    past = PastRegistry(changes.world, command.position)
     _check_lived(past, command.xid)
     if xids.MODEL[1:] in command.include:
-        _make_way(changes, past)
+        _delete_obstacles(changes, past)
     for xid, define in _DEFINITIONS.items():
         if command.xid == xid or xid[1:] in command.include:
             then = past.entity(xid)
             assert then is not None, "it is as old as the registry"
             define(changes, then.attributes)
     if command.xid not in _DEFINITIONS:
-        _Place(changes, past, command.xid).restore()
+        _Restoration(changes, past, command.xid).restore()
     changes.processed.append(command.xid)
 
 
-class Past:
+class PastRegistry:
     """The registry when the log ended at a position."""
 
     def __init__(self, world: World, position: int) -> None:
@@ -89,16 +89,16 @@ class Past:
         return self.model.groups[group].resources[plural]
 
 
-def _check_lived(past: Past, xid: str) -> None:
+def _check_lived(past: PastRegistry, xid: str) -> None:
     """Raises: NotFound. A collection was there with its owner, those of Versions where that was no pointer."""
     parts = xids.segments(xid)
     owner = xids.parent(xid + "/x") if len(parts) % 2 and xid not in _DEFINITIONS else xid
     found = past.entity(owner or xids.REGISTRY)
-    if found is None or (parts[4:] == ("versions",) and pointer_of(found) is not None):
+    if found is None or (parts[4:] == ("versions",) and xref_target(found) is not None):
         raise NotFound(xid, detail=f"nothing lived there at position {past.position}")
 
 
-def _make_way(changes: ChangeSet, past: Past) -> None:
+def _delete_obstacles(changes: ChangeSet, past: PastRegistry) -> None:
     """Deletes Groups that were not there, and Resources of types that were not: a model stays while it has instances.
 
     A type that has another singular is another one. All that goes with a Group goes through it, so the Groups go
@@ -111,13 +111,13 @@ def _make_way(changes: ChangeSet, past: Past) -> None:
         if found.then is not None:
             changes.returning.add(xids.stream(found.xid))
         elif not below or past.singular(group, *below) != changes.model.groups[group].resources[below[0]].singular:
-            remove(changes, found.now)
+            delete_entity(changes, found.now)
 
 
-class _Place:
+class _Restoration:
     """An entity, a collection or a meta on its way back."""
 
-    def __init__(self, changes: ChangeSet, past: Past, xid: str) -> None:
+    def __init__(self, changes: ChangeSet, past: PastRegistry, xid: str) -> None:
         parts = xids.segments(xid)
         self._changes = changes
         self._past = past
@@ -127,7 +127,7 @@ class _Place:
 
     def restore(self) -> None:
         differences = self._changes.world.differences(self._xid, self._past.position)
-        for xid, found in groupby(differences, key=_whole):
+        for xid, found in groupby(differences, key=_settling_stream):
             if xid in _DEFINITIONS or self._changes.goes(xid):
                 continue
             if xids.type_of(xid).count(".") == 1:
@@ -135,35 +135,35 @@ class _Place:
             else:
                 self._group(next(found))
 
-    def _group(self, found: Difference) -> None:
+    def _group(self, found: StreamDifference) -> None:
         """The registry's or a Group's own attributes."""
         if found.then is not None:
             draft = self._changes.registry() if found.xid == xids.REGISTRY else self._new_group(found.then.xid)
-            differs = returning.bring_back_group(draft, found.then)
-            if not _bring_back(draft, found.then.attributes, self._past.level(found.then.xid)) and differs:
+            differs = returning.restore_group(draft, found.then)
+            if not _restore_draft(draft, found.then.attributes, self._past.level(found.then.xid)) and differs:
                 draft.touch()
         elif found.now is not None:
-            remove(self._changes, found.now)
+            delete_entity(self._changes, found.now)
 
     def _new_group(self, xid: str) -> GroupDraft:
         return self._changes.group(xid, implied=False)
 
-    def _resource(self, stream: str, found: Sequence[Difference]) -> None:
+    def _resource(self, stream: str, found: Sequence[StreamDifference]) -> None:
         own = next((one for one in found if xids.stream(one.xid) == stream), None)
         then = own.then if own else self._unchanged(found[0].xid)
         if then is None:
             if own is not None and own.now is not None:
-                remove(self._changes, own.now)
+                delete_entity(self._changes, own.now)
             return
         find = self._changes.existing_resource if self._meta_only else self._changes.resource
         resource = find(then.xid)
-        if (pointer := pointer_of(then)) is not None:
+        if (pointer := xref_target(then)) is not None:
             self._point(resource, pointer, then)
             return
         if resource.xref is not None and not self._meta_only:
             self._check(resource)
-            xrefs.release(self._changes, resource)
-        xrefs.check_no_pointer(resource, "meta" if self._meta_only else "versions")
+            xrefs.remove_xref(self._changes, resource)
+        xrefs.check_no_xref(resource, "meta" if self._meta_only else "versions")
         for one in found if not self._meta_only else ():
             if one is not own:
                 self._version(resource, one, then)
@@ -179,11 +179,11 @@ class _Place:
         if resource.xref == pointer:
             return
         self._check(resource)
-        xrefs.point(self._changes, resource, pointer, {}, {"xref": pointer})
+        xrefs.set_xref(self._changes, resource, pointer, {}, {"xref": pointer})
         resource.meta.attributes |= {"createdat": then.private["own"]["createdat"]}
         self._count_on(resource, then)
 
-    def _version(self, resource: ResourceDraft, found: Difference, definition: Entity) -> None:
+    def _version(self, resource: ResourceDraft, found: StreamDifference, definition: Entity) -> None:
         """definition: the Resource of then."""
         if found.then is not None:
             self._bring_back_version(resource, found.then, definition)
@@ -193,39 +193,41 @@ class _Place:
             self._changes.version(resource, found.now.id).gone = "deleted"
             resource.membership_changed = resource.unsettled = True
         else:
-            returning.forget_later_ones(self._changes, found.xid, self._past.position)
+            returning.forget_later_versions(self._changes, found.xid, self._past.position)
 
     def _bring_back_version(self, resource: ResourceDraft, then: Entity, definition: Entity) -> None:
         draft, type = self._changes.version(resource, then.id), resource.type
         level, manual = self._past.type(resource.xid).version, type.versionmode == "manual"
-        ordered, marks = _ordered(then, type), then.private.get(DEFAULTS, {})
+        ordered, marks = _ordered(then, type), then.private.get(DEFAULT_MARKS, {})
         same = draft.document == then.document and ordered in (None, draft.ordered) and draft.marks == marks
-        same = same and returning.is_as_it_was(draft, then)
+        same = same and returning.is_same_version(draft, then)
         if same and not _differs(draft, then.attributes, level, _SETTLED if manual else _SETTLED | {"ancestorid"}):
             return
         self._check(resource)
         if draft.new:
-            admit(self._changes, resource, draft, chosen=False)
+            add_version(self._changes, resource, draft, chosen=False)
         if not type.hasdocument and (then.document or then.attributes.get(f"{type.singular}url") is not None):
             raise HasdocumentViolation(draft.xid, plural=type.plural)
-        returning.bring_back_version(resource, draft, then, definition)
+        returning.restore_version(resource, draft, then, definition)
         draft.restore(then.attributes, level)
         draft.document, draft.ordered = then.document, ordered
-        draft.marks = joined(kept(marks, draft.attributes), draft.marks)
+        draft.marks = join_marks(retain_marks(marks, draft.attributes), draft.marks)
         draft.ancestor = then.attributes["ancestorid"] if manual else None
         resource.unsettled = True
 
     def _meta(self, resource: ResourceDraft, then: Entity) -> None:
         image, level = then.attributes["meta"], self._past.type(resource.xid).meta
         sticky = bool(image["defaultversionsticky"])
-        resource.wish = DefaultWish(sticky=sticky, id=image["defaultversionid"] if sticky else None, keep=False)
+        resource.wish = DefaultVersionRequest(
+            sticky=sticky, id=image["defaultversionid"] if sticky else None, keep=False
+        )
         resource.unsettled = True
         if resource.new:
             self._count_on(resource, then)
         if self._changes.context.role is not Role.ADMIN:
             image = {**image, "readonly": resource.readonly}  # only an admin changes that (ENT-140)
-        differs = returning.bring_back_definition(resource, then)
-        if _bring_back(resource.meta, image, level):
+        differs = returning.restore_definition(resource, then)
+        if _restore_draft(resource.meta, image, level):
             self._check(resource)
             resource.readonly = bool(image["readonly"])
         elif differs:
@@ -242,13 +244,13 @@ class _Place:
             check_writable(self._changes, resource.xid, frozenset())
 
 
-def pointer_of(entity: Entity) -> str | None:
+def xref_target(entity: Entity) -> str | None:
     """The Resource that an entity stands for, if it is a pointer."""
     found: str | None = entity.attributes.get("meta", {}).get("xref") if entity.type.count(".") == 1 else None
     return found
 
 
-def _whole(difference: Difference) -> str:
+def _settling_stream(difference: StreamDifference) -> str:
     """The stream of the registry, the Group or the Resource that settles with a difference."""
     return xids.stream(xids.join(*xids.segments(difference.xid)[:4]))
 
@@ -258,7 +260,7 @@ def _ordered(then: Entity, type: ResourceType) -> str | None:
     return str(then.private.get("ordered", then.attributes["modifiedat"])) if type.versionmode == "modifiedat" else None
 
 
-def _bring_back(draft: Draft, then: Attributes, level: Level) -> bool:
+def _restore_draft(draft: EntityDraft, then: Attributes, level: Level) -> bool:
     """Whether a draft had to be written to be as it was then."""
     differs = _differs(draft, then, level)
     if differs:
@@ -266,16 +268,16 @@ def _bring_back(draft: Draft, then: Attributes, level: Level) -> bool:
     return differs
 
 
-def _differs(draft: Draft, then: Attributes, level: Level, settled: frozenset[str] = _SETTLED) -> bool:
+def _differs(draft: EntityDraft, then: Attributes, level: Level, settled: frozenset[str] = _SETTLED) -> bool:
     """Whether an entity is another than it was, but for what settles by itself. level: what it was written under."""
-    return draft.before is None or _said(level, then, settled) != _said(draft.was, draft.before, settled)
+    return draft.before is None or _comparable(level, then, settled) != _comparable(draft.was, draft.before, settled)
 
 
-def _said(level: Level, image: Attributes, settled: frozenset[str]) -> bytes:
+def _comparable(level: Level, image: Attributes, settled: frozenset[str]) -> bytes:
     return dumps(sorted((name, value) for name, value in level.settable(image).items() if name not in settled))
 
 
 _DEFINITIONS: Final[dict[str, Callable[[ChangeSet, Attributes], Any]]] = {
-    xids.CAPABILITIES: lambda changes, then: capabilities.write(changes, then, patch=False),
-    xids.MODEL: lambda changes, then: models.replace(changes, then["modelsource"]),
+    xids.CAPABILITIES: lambda changes, then: capabilities.write_capabilities(changes, then, patch=False),
+    xids.MODEL: lambda changes, then: models.replace_model(changes, then["modelsource"]),
 }

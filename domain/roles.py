@@ -17,8 +17,8 @@ from domain.commands import (
     ControlSubscription,
     DeleteEntities,
     DeleteSubscription,
-    Method,
     Restore,
+    WriteMethod,
     WriteSubscription,
     WriteTree,
 )
@@ -49,7 +49,7 @@ class Caller:
 
     def role_at(self, xid: str) -> Role | None:
         """The role at an entity or collection: that of its Group where this is the higher one."""
-        return highest(self.role, self.groups.get(group_of(xid)))
+        return highest_role(self.role, self.groups.get(group_of(xid)))
 
     def reads(self, xid: str) -> bool:
         """Whether the caller may see what is at an xid."""
@@ -61,18 +61,18 @@ class Caller:
             return self.role
         if isinstance(command, WriteSubscription | DeleteSubscription | ControlSubscription):
             return self.subscribes
-        return min((self.role_at(xid) for xid in _named(command)), key=_RANK.__getitem__)
+        return min((self.role_at(xid) for xid in _named_groups(command)), key=_RANK.__getitem__)
 
     @property
     def subscribes(self) -> Role | None:
         """The role at subscriptions, which are no part of any Group: whoever may write somewhere may have some."""
         writes = any(_RANK[role] >= _RANK[Role.WRITER] for role in self.groups.values())
-        return highest(self.role, Role.WRITER if writes else None)
+        return highest_role(self.role, Role.WRITER if writes else None)
 
     def may_ask(self, command: Command) -> bool:
         """Whether the caller may have a command carried out, and may see what it refers to."""
         return _RANK[self.role_for(command)] >= _RANK[Role.WRITER] and (
-            self.role is not None or all(map(self.reads, _referred(command)))
+            self.role is not None or all(map(self.reads, _xref_targets(command)))
         )
 
 
@@ -82,7 +82,7 @@ ANONYMOUS: Final = Caller("anonymous", Role.WRITER)
 CONSOLE: Final = Caller("console", Role.ADMIN)
 
 
-def highest(*roles: Role | None) -> Role | None:
+def highest_role(*roles: Role | None) -> Role | None:
     """The one that allows most."""
     return max(roles, key=_RANK.__getitem__, default=None)
 
@@ -93,10 +93,10 @@ def group_of(xid: str) -> str:
     return xids.stream(xids.join(*segments[:2])) if len(segments) > 1 else ""
 
 
-def _named(command: Command) -> Iterator[str]:
+def _named_groups(command: Command) -> Iterator[str]:
     """What a command is about: Groups, or the registry where it is not confined to Groups that it names."""
     match command:
-        case WriteTree(xid=xids.REGISTRY, method=Method.POST, tree=tree) if tree:
+        case WriteTree(xid=xids.REGISTRY, method=WriteMethod.POST, tree=tree) if tree:
             yield from (f"/{plural}/{id}" for plural, members in tree.items() for id in _keys(members))
         case WriteTree(xid=xid, tree=tree) if _is_collection_of_groups(xid) and tree:
             yield from (f"{xid}/{id}" for id in tree)
@@ -116,7 +116,7 @@ def _is_collection_of_groups(xid: str) -> bool:
     return len(xids.segments(xid)) == 1
 
 
-def _referred(command: Command) -> Iterator[str]:
+def _xref_targets(command: Command) -> Iterator[str]:
     """The Resources that cross references in a body point to: what is written shows them."""
     if isinstance(command, WriteTree):
         yield from _references(command.tree)

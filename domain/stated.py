@@ -13,62 +13,64 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 #: See the module.
-Marks = dict[str, Any]
+DefaultMarks = dict[str, Any]
 
 #: The private member of a Version that has its marks; absent where nothing of it is a default.
-DEFAULTS: Final = "defaults"
+DEFAULT_MARKS: Final = "defaults"
 
 
-def filled_in(given: Mapping[str, Any], completed: Mapping[str, Any]) -> Marks:
+def mark_filled_in(given: Mapping[str, Any], completed: Mapping[str, Any]) -> DefaultMarks:
     """The marks of what a completed value has and a given one had not. O(members), less what is the same object."""
-    marks: Marks = {}
+    marks: DefaultMarks = {}
     for name, value in completed.items():
         before = given.get(name)
         if before is value:
             continue
         if before is None:
             marks[name] = True
-        elif type(value) is dict and isinstance(before, Mapping) and (inside := filled_in(before, value)):
+        elif type(value) is dict and isinstance(before, Mapping) and (inside := mark_filled_in(before, value)):
             marks[name] = inside
     return marks
 
 
-def kept(marks: Mapping[str, Any], image: Mapping[str, Any]) -> Marks:
+def retain_marks(marks: Mapping[str, Any], image: Mapping[str, Any]) -> DefaultMarks:
     """Those of the marks that something in an image still stands under."""
-    left: Marks = {}
+    left: DefaultMarks = {}
     for name, mark in marks.items():
         if name not in image:
             continue
         if mark is True:
             left[name] = True
-        elif isinstance(image[name], Mapping) and (inside := kept(mark, image[name])):
+        elif isinstance(image[name], Mapping) and (inside := retain_marks(mark, image[name])):
             left[name] = inside
     return left
 
 
-def unchanged(marks: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> Marks:
+def unchanged_marks(marks: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> DefaultMarks:
     """Those of the marks under which an image has what the one before it had."""
-    left: Marks = {}
+    left: DefaultMarks = {}
     for name, mark in marks.items():
         was, value = before.get(name), after.get(name)
         if mark is True:
             if value is not None and value == was:
                 left[name] = True
-        elif isinstance(was, Mapping) and isinstance(value, Mapping) and (inside := unchanged(mark, was, value)):
+        elif isinstance(was, Mapping) and isinstance(value, Mapping) and (inside := unchanged_marks(mark, was, value)):
             left[name] = inside
     return left
 
 
-def joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> Marks:
+def join_marks(one: Mapping[str, Any], other: Mapping[str, Any]) -> DefaultMarks:
     """What either marks."""
     done = dict(one)
     for name, mark in other.items():
         known = done.get(name)
-        done[name] = joined(known, mark) if isinstance(known, dict) and isinstance(mark, dict) else known or mark
+        done[name] = join_marks(known, mark) if isinstance(known, dict) and isinstance(mark, dict) else known or mark
     return done
 
 
-def set_apart(marks: Marks, image: Mapping[str, Any], defaults: Mapping[tuple[str, ...], Any]) -> Marks:
+def mark_equal_defaults(
+    marks: DefaultMarks, image: Mapping[str, Any], defaults: Mapping[tuple[str, ...], Any]
+) -> DefaultMarks:
     """The marks of an image, where defaults by path come before those that were marked: equal values are marked."""
     done = marks
     for path, default in defaults.items():
@@ -76,7 +78,7 @@ def set_apart(marks: Marks, image: Mapping[str, Any], defaults: Mapping[tuple[st
     return done
 
 
-def _set(marks: Marks, path: tuple[str, ...], image: Mapping[str, Any], default: Any) -> Marks:
+def _set(marks: DefaultMarks, path: tuple[str, ...], image: Mapping[str, Any], default: Any) -> DefaultMarks:
     name, *rest = path
     value = image.get(name)
     if rest:
@@ -86,7 +88,7 @@ def _set(marks: Marks, path: tuple[str, ...], image: Mapping[str, Any], default:
     return {**left, name: True} if value == default and value is not None else left
 
 
-def stated(image: Mapping[str, Any], marks: Mapping[str, Any]) -> dict[str, Any]:
+def explicit_values(image: Mapping[str, Any], marks: Mapping[str, Any]) -> dict[str, Any]:
     """An image without what is marked; objects that held nothing else are empty, for they were stated."""
     done: dict[str, Any] = {}
     for name, value in image.items():
@@ -94,5 +96,5 @@ def stated(image: Mapping[str, Any], marks: Mapping[str, Any]) -> dict[str, Any]
         if mark is None:
             done[name] = value
         elif mark is not True:
-            done[name] = stated(value, mark) if isinstance(value, Mapping) else value
+            done[name] = explicit_values(value, mark) if isinstance(value, Mapping) else value
     return done

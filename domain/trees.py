@@ -11,9 +11,9 @@ from typing import Final
 
 from domain import capabilities, models, xrefs
 from domain import xid as xids
-from domain.changes import ChangeSet, names_in
-from domain.commands import Method, WriteTree
-from domain.drafts import DefaultWish, ResourceDraft
+from domain.changes import ChangeSet, xids_in_tree
+from domain.commands import WriteMethod, WriteTree
+from domain.drafts import DefaultVersionRequest, ResourceDraft
 from domain.jsontext import Json
 from domain.problems import (
     BadDefaultversionid,
@@ -28,13 +28,21 @@ from domain.problems import (
     UnknownGroupType,
     UnknownResourceType,
 )
-from domain.resources import OF_RESOURCE, Manner, map_of_objects, taken, write_meta, write_resource, write_version
+from domain.resources import (
+    RESOURCE_MEMBERS,
+    WriteOptions,
+    map_of_objects,
+    pop_entries,
+    write_meta,
+    write_resource,
+    write_version,
+)
 from domain.rules.ids import check_id, take_id
 from domain.rules.readonly import check_writable, is_skipped, sets_readonly
-from domain.xrefs import check_no_pointer
+from domain.xrefs import check_no_xref
 
 #: Nested collections of a body: entries by id, by plural.
-Collections = dict[str, dict[str, dict[str, Json]]]
+NestedCollections = dict[str, dict[str, dict[str, Json]]]
 
 
 def write_tree(changes: ChangeSet, command: WriteTree) -> None:
@@ -43,27 +51,27 @@ def write_tree(changes: ChangeSet, command: WriteTree) -> None:
     Raises: any Problem of a write.
     """
     asked = (xids.REGISTRY, xids.CAPABILITIES, *xids.owners(command.xid), command.xid)
-    changes.world.prefetch([*asked, *names_in(dict(command.tree), command.xid, changes.model)])
-    how = Manner(command.method is Method.PATCH, command.mediatype, command.ignore, command.keepids)
+    changes.world.prefetch([*asked, *xids_in_tree(dict(command.tree), command.xid, changes.model)])
+    how = WriteOptions(command.method is WriteMethod.PATCH, command.mediatype, command.ignore, command.keepids)
     parts = xids.segments(command.xid)
     kind = "meta" if len(parts) == 5 and parts[4] == "meta" else len(parts)
     _WRITERS[kind](changes, command, how)
-    set_default(changes, command)
+    set_default_version(changes, command)
 
 
-def write_registry(changes: ChangeSet, body: Mapping[str, Json], how: Manner) -> None:
+def write_registry(changes: ChangeSet, body: Mapping[str, Json], how: WriteOptions) -> None:
     """`PUT /` and `PATCH /`: capabilities, then the model, then the registry's own attributes, then Groups (ENT-68)."""
     given = dict(body)
     if "capabilities" in given:
         value = given.pop("capabilities")
         if "capabilities" not in how.ignore:
-            capabilities.write(changes, value, patch=how.patch)
+            capabilities.write_capabilities(changes, value, patch=how.patch)
     if "modelsource" in given:
         value = given.pop("modelsource")
         if "modelsource" not in how.ignore:
-            models.replace(changes, value if value is not None else {}, patch=how.patch)
+            models.replace_model(changes, value if value is not None else {}, patch=how.patch)
     given.pop("model", None)
-    changes.world.prefetch(names_in(given, xids.REGISTRY, changes.model))
+    changes.world.prefetch(xids_in_tree(given, xids.REGISTRY, changes.model))
     registry = changes.registry()
     members = _take_collections(given, changes.model.groups, xids.REGISTRY)
     id = registry.before["registryid"] if registry.before else given.get("registryid")
@@ -76,7 +84,7 @@ def write_registry(changes: ChangeSet, body: Mapping[str, Json], how: Manner) ->
     _write_groups(changes, members, how)
 
 
-def write_group(changes: ChangeSet, xid: str, body: Mapping[str, Json], how: Manner) -> None:
+def write_group(changes: ChangeSet, xid: str, body: Mapping[str, Json], how: WriteOptions) -> None:
     """A Group and everything nested in it."""
     given = dict(body)
     check_id(xids.entity_id(xid))
@@ -100,19 +108,19 @@ def _unknown_type(unknown: Problem, given: Mapping[str, Json], typed: Callable[[
     return typed(name) if meant else unknown
 
 
-def _write_groups(changes: ChangeSet, members: Collections, how: Manner) -> list[str]:
+def _write_groups(changes: ChangeSet, members: NestedCollections, how: WriteOptions) -> list[str]:
     named = []
     for plural, entries in members.items():
-        for id, entry in taken(entries):
+        for id, entry in pop_entries(entries):
             named.append(xids.join(plural, check_id(id)))
             write_group(changes, named[-1], entry, how)
     return named
 
 
-def _write_resources(changes: ChangeSet, group: str, members: Collections, how: Manner) -> list[str]:
+def _write_resources(changes: ChangeSet, group: str, members: NestedCollections, how: WriteOptions) -> list[str]:
     named = []
     for plural, entries in members.items():
-        for id, entry in taken(entries):
+        for id, entry in pop_entries(entries):
             xid = f"{group}/{plural}/{check_id(id)}"
             if not is_skipped(changes, xid, how.ignore):
                 named.append(xid)
@@ -120,7 +128,7 @@ def _write_resources(changes: ChangeSet, group: str, members: Collections, how: 
     return named
 
 
-def _take_collections(given: dict[str, Json], plurals: Mapping[str, object], xid: str) -> Collections:
+def _take_collections(given: dict[str, Json], plurals: Mapping[str, object], xid: str) -> NestedCollections:
     """Takes nested collections out of a body; their URLs and counts mean nothing in a request (ENT-150)."""
     found = {}
     for plural in plurals:
@@ -134,8 +142,8 @@ def _take_collections(given: dict[str, Json], plurals: Mapping[str, object], xid
 # --- one writer for each kind of path ------------------------------------------------------------------------------
 
 
-def _root(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
-    if command.method is not Method.POST:
+def _root(changes: ChangeSet, command: WriteTree, how: WriteOptions) -> None:
+    if command.method is not WriteMethod.POST:
         write_registry(changes, _rootless(command, "registry"), how)
         changes.processed.append(xids.REGISTRY)
         return
@@ -146,15 +154,15 @@ def _root(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
     changes.processed += _write_groups(changes, members, how)
 
 
-def _group_collection(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
+def _group_collection(changes: ChangeSet, command: WriteTree, how: WriteOptions) -> None:
     plural = xids.segments(command.xid)[0]
     entries = map_of_objects(dict(command.tree), plural, xids.REGISTRY)
     changes.processed += _write_groups(changes, {plural: entries}, how)
 
 
-def _group(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
+def _group(changes: ChangeSet, command: WriteTree, how: WriteOptions) -> None:
     type = changes.group_type(command.xid)
-    if command.method is not Method.POST:
+    if command.method is not WriteMethod.POST:
         write_group(changes, command.xid, _rootless(command, type.singular), how)
         changes.processed.append(command.xid)
         return
@@ -167,7 +175,7 @@ def _group(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
     changes.processed += _write_resources(changes, command.xid, members, how)
 
 
-def _resource_collection(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
+def _resource_collection(changes: ChangeSet, command: WriteTree, how: WriteOptions) -> None:
     group, plural = command.xid.rsplit("/", 1)
     entries = map_of_objects(dict(command.tree), plural, group)
     check_id(xids.entity_id(group))
@@ -175,24 +183,24 @@ def _resource_collection(changes: ChangeSet, command: WriteTree, how: Manner) ->
     changes.processed += _write_resources(changes, group, {plural: entries}, how)
 
 
-def _resource(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
+def _resource(changes: ChangeSet, command: WriteTree, how: WriteOptions) -> None:
     _, type = changes.resource_type(command.xid)
     _check_parents(command.xid)
     check_writable(changes, command.xid, command.ignore)
-    if command.method is not Method.POST:
+    if command.method is not WriteMethod.POST:
         write_resource(changes, command.xid, _rootless(command, type.singular), how, command.document)
         changes.processed.append(command.xid)
         return
-    given = {name: value for name, value in command.tree.items() if name not in OF_RESOURCE}
+    given = {name: value for name, value in command.tree.items() if name not in RESOURCE_MEMBERS}
     if "id" in command.ignore:
         given.pop(type.singular + "id", None)
     resource = changes.resource(command.xid)
-    check_no_pointer(resource)
+    check_no_xref(resource)
     version = write_version(changes, resource, None, given, how, command.document)
     changes.processed.append(version.xid)
 
 
-def _meta(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
+def _meta(changes: ChangeSet, command: WriteTree, how: WriteOptions) -> None:
     xid = command.xid.removesuffix("/meta")
     _check_parents(xid)
     if not sets_readonly(changes, command.tree):
@@ -202,43 +210,43 @@ def _meta(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
     changes.processed.append(command.xid)
 
 
-def _write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, Json], how: Manner) -> None:
+def _write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, Json], how: WriteOptions) -> None:
     """A meta by itself; a Resource that has no Version yet, or none of its own, gets a first one."""
-    pointer = xrefs.pointed(resource, body, how.patch)
+    pointer = xrefs.requested_xref(resource, body, how.patch)
     if pointer is not None:
-        xrefs.point(changes, resource, pointer, {}, body)
+        xrefs.set_xref(changes, resource, pointer, {}, body)
         return
     if resource.xref is not None:
-        xrefs.release(changes, resource)
+        xrefs.remove_xref(changes, resource)
     if not resource.living() and resource.complete:
         write_version(changes, resource, _first_version(body), {}, how)
     write_meta(changes, resource, body, how)
 
 
-def _version_collection(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
+def _version_collection(changes: ChangeSet, command: WriteTree, how: WriteOptions) -> None:
     xid = command.xid.removesuffix("/versions")
     entries = map_of_objects(dict(command.tree), "versions", xid)
     _check_parents(xid)
     check_writable(changes, xid, command.ignore)
     resource = changes.resource(xid)
-    check_no_pointer(resource)
+    check_no_xref(resource)
     if resource.new and not entries:
         raise MissingVersions()
-    for versionid, entry in taken(entries):
+    for versionid, entry in pop_entries(entries):
         changes.processed.append(write_version(changes, resource, versionid, entry, how).xid)
 
 
-def _version(changes: ChangeSet, command: WriteTree, how: Manner) -> None:
+def _version(changes: ChangeSet, command: WriteTree, how: WriteOptions) -> None:
     xid, versionid = command.xid.split("/versions/")
     _check_parents(xid)
     check_writable(changes, xid, command.ignore)
     resource = changes.resource(xid)
-    check_no_pointer(resource)
+    check_no_xref(resource)
     tree = _rootless(command, resource.type.singular, "version")
     changes.processed.append(write_version(changes, resource, versionid, tree, how, command.document).xid)
 
 
-_WRITERS: Final[dict[int | str, Callable[[ChangeSet, WriteTree, Manner], None]]] = {
+_WRITERS: Final[dict[int | str, Callable[[ChangeSet, WriteTree, WriteOptions], None]]] = {
     0: _root,
     1: _group_collection,
     2: _group,
@@ -275,7 +283,7 @@ def _first_version(meta: Mapping[str, Json]) -> str | None:
 # --- the setdefaultversionid flag ----------------------------------------------------------------------------------
 
 
-def set_default(changes: ChangeSet, command: WriteTree) -> None:
+def set_default_version(changes: ChangeSet, command: WriteTree) -> None:
     """Applies `setdefaultversionid`, which overrides what the body says about the default Version (FLAG-40 to 43)."""
     value = command.setdefaultversionid
     if value is None:
@@ -284,13 +292,13 @@ def set_default(changes: ChangeSet, command: WriteTree) -> None:
     if len(parts) < 4:
         raise BadFlag(flag="setdefaultversionid")
     resource = changes.resource(xids.join(*parts[:4]))
-    check_no_pointer(resource, "defaultversionid")
+    check_no_xref(resource, "defaultversionid")
     if value == "request":
         value = _requested(changes, command, resource)
-    wish_default(resource, value)
+    request_default_version(resource, value)
 
 
-def wish_default(resource: ResourceDraft, value: str) -> None:
+def request_default_version(resource: ResourceDraft, value: str) -> None:
     """Takes a `setdefaultversionid` value as the wish for the default Version: `null` or the id of a Version.
 
     It says what a meta would say, so that of a read-only attribute counts for nothing (ENT-15).
@@ -299,12 +307,12 @@ def wish_default(resource: ResourceDraft, value: str) -> None:
         raise BadDefaultversionid(value=value, error_detail="it has to name one Version, or be null")
     named = value if value != "null" else None
     accepted = resource.type.meta.accept({"defaultversionsticky": named is not None})
-    resource.wish = DefaultWish(sticky=accepted.get("defaultversionsticky"), id=named, keep=False)
+    resource.wish = DefaultVersionRequest(sticky=accepted.get("defaultversionsticky"), id=named, keep=False)
     resource.unsettled = True
 
 
 def _requested(changes: ChangeSet, command: WriteTree, resource: ResourceDraft) -> str:
-    if command.method is not Method.POST:
+    if command.method is not WriteMethod.POST:
         raise BadFlag(flag="setdefaultversionid")
     if len(changes.processed) > 1:
         raise TooManyVersions()

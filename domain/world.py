@@ -9,9 +9,9 @@ from typing import Literal, Protocol
 
 from domain import checks
 from domain import xid as xids
-from domain.checks import Question, Verdicts
+from domain.checks import CheckResults, DocumentCheck
 from domain.compat.published import Publications
-from domain.compat.remembered import Remembered
+from domain.compat.remembered import MemoryPublications
 from domain.entities import Entity
 from domain.events import EntityEvent
 from domain.evolve import evolve
@@ -24,7 +24,7 @@ from domain.roles import Role
 DomainValidation = Literal["off", "warn", "strict"]
 
 
-def everything(xid: str) -> bool:
+def can_read_everything(xid: str) -> bool:
     """What a caller may see that sees everything."""
     return True
 
@@ -43,13 +43,13 @@ class Context:
     caller: str = "anonymous"
     role: Role = Role.WRITER
     domainvalidation: DomainValidation = "warn"
-    reads: Callable[[str], bool] = everything
+    reads: Callable[[str], bool] = can_read_everything
     position: int = 0
     link: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class StreamDifference:
     """A stream that had events since: what lived in it then, and what lives in it now; perhaps neither.
 
     xid: as its last event spells it.
@@ -121,7 +121,7 @@ class World(Protocol):
     def of_type(self, type: str) -> Iterator[Entity]:
         """Every live entity of a type (`dirs.files`), by tree key."""
 
-    def differences(self, xid: str, position: int) -> Iterator[Difference]:
+    def differences(self, xid: str, position: int) -> Iterator[StreamDifference]:
         """The streams at and below an entity or collection that had events beyond a position, by tree key.
 
         Those of the model and the capabilities are below the registry; what is apart from the tree is not. Whatever
@@ -148,11 +148,11 @@ class World(Protocol):
     def secret(self, secret: Secret) -> str | None:
         """The value that a reference stands for; None where it is destroyed or cannot be opened."""
 
-    def verdicts(self, questions: frozenset[Question], documents: Mapping[str, bytes]) -> Verdicts:
+    def verdicts(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
         """Answers to questions about documents. documents: those not stored yet, by SHA-256. Raises: Unanswered."""
 
 
-class Compiled:
+class CurrentModel:
     """The model in force, compiled again when its entity has moved on."""
 
     def __init__(self) -> None:
@@ -176,7 +176,7 @@ class MemoryWorld:
         self._revisions: dict[str, int] = {}
         self._documents: dict[str, bytes] = {}
         self._secrets: dict[str, Secret] = {}
-        self._model = Compiled()
+        self._model = CurrentModel()
         self._log: list[EntityEvent] = []
         self.extend(events)
 
@@ -219,7 +219,7 @@ class MemoryWorld:
         return len(self.members(collection))
 
     def subtree(self, xid: str) -> Iterator[Entity]:
-        return (entity for entity in self._below(xid) if not xids.is_apart(xids.stream(entity.xid)))
+        return (entity for entity in self._below(xid) if not xids.is_outside_tree(xids.stream(entity.xid)))
 
     def _below(self, xid: str) -> Iterator[Entity]:
         low, high = xids.subtree(xid)
@@ -232,14 +232,14 @@ class MemoryWorld:
             if entity.type == type:
                 yield entity
 
-    def differences(self, xid: str, position: int) -> Iterator[Difference]:
+    def differences(self, xid: str, position: int) -> Iterator[StreamDifference]:
         then = {event.stream: (event, number) for number, event in enumerate(self._log[:position], 1)}
         since = {event.stream: event.xid for event in self._log[position:]}
         low, high = xids.tree_key(xid), xids.subtree(xid)[1]
         for stream in sorted(since, key=xids.tree_key):
-            if low <= xids.tree_key(stream) < high and not xids.is_apart(stream):
+            if low <= xids.tree_key(stream) < high and not xids.is_outside_tree(stream):
                 lived = evolve(*then[stream]) if stream in then else None
-                yield Difference(since[stream], lived, self._entities.get(stream))
+                yield StreamDifference(since[stream], lived, self._entities.get(stream))
 
     def sources(self, xid: str) -> Sequence[str]:
         found = self._entities.values()
@@ -253,7 +253,7 @@ class MemoryWorld:
 
     @property
     def published(self) -> Publications:
-        return Remembered(self._log)
+        return MemoryPublications(self._log)
 
     @property
     def links(self) -> Sequence[Link]:
@@ -265,15 +265,15 @@ class MemoryWorld:
         same = found is not None and (found.owner, found.name) == (secret.owner, secret.name)
         return found.value if found is not None and same else None
 
-    def verdicts(self, questions: frozenset[Question], documents: Mapping[str, bytes]) -> Verdicts:
+    def verdicts(self, questions: frozenset[DocumentCheck], documents: Mapping[str, bytes]) -> CheckResults:
         """See World; worked out at once."""
         known = {**self._documents, **documents}
 
-        def parse(document: checks.Document) -> object:
-            return checks.parsed(document, known[document.sha256 or ""])
+        def parse(document: checks.FormatCheck) -> object:
+            return checks.parse_document(document, known[document.sha256 or ""])
 
-        return {question: checks.judge(question, parse) for question in questions}
+        return {question: checks.run_check(question, parse) for question in questions}
 
     def entities(self) -> Iterator[Entity]:
         """Everything alive, in the order of EV-77."""
-        yield from sorted(self._entities.values(), key=lambda entity: xids.order(entity.xid))
+        yield from sorted(self._entities.values(), key=lambda entity: xids.event_order(entity.xid))

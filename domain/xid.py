@@ -21,7 +21,7 @@ CAPABILITIES: Final = "/capabilities"
 ROOT_STREAMS: Final = (REGISTRY, MODEL, CAPABILITIES)
 #: What the streams begin with that are beside the registry's tree, where no Group type can have its Groups:
 #: subscriptions and links say where events go, so they are in no answer about the registry and in none of its hashes.
-APART: Final = ("/subscriptions/", "/-/")
+OUTSIDE_TREE: Final = ("/subscriptions/", "/-/")
 
 
 def segments(xid: str) -> tuple[str, ...]:
@@ -51,9 +51,9 @@ def subtree(xid: str) -> tuple[str, str]:
     return prefix + "!", prefix + '"'
 
 
-def is_apart(stream: str) -> bool:
+def is_outside_tree(stream: str) -> bool:
     """Whether a stream is beside the registry's tree; of a collection, its name with a slash behind it is asked."""
-    return stream.startswith(APART)
+    return stream.startswith(OUTSIDE_TREE)
 
 
 def type_of(xid: str) -> str:
@@ -77,6 +77,6 @@ def entity_id(xid: str) -> str:
     return xid.rpartition("/")[2]
 
 
-def order(xid: str) -> tuple[int, str]:
+def event_order(xid: str) -> tuple[int, str]:
     """Sort key of an interaction's events: registry, model, capabilities, then the tree depth first (EV-77)."""
     return (ROOT_STREAMS.index(xid), "") if xid in ROOT_STREAMS else (len(ROOT_STREAMS), tree_key(xid))

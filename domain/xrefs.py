@@ -13,7 +13,7 @@ from domain.changes import ChangeSet
 from domain.drafts import ResourceDraft
 from domain.jsontext import Json
 from domain.model import targets
-from domain.model.flaws import BadXref
+from domain.model.flaws import InvalidXref
 from domain.problems import ExtraXrefAttribute, MalformedXref, Problem
 from domain.rules.epochs import check_epoch
 from domain.rules.ids import take_id
@@ -22,14 +22,16 @@ from domain.rules.ids import take_id
 _NAVIGATION: Final = frozenset({"self", "shortself", "xid", "defaultversionurl"})
 
 
-def pointed(resource: ResourceDraft, meta: Mapping[str, Json] | None, patch: bool) -> Json:
+def requested_xref(resource: ResourceDraft, meta: Mapping[str, Json] | None, patch: bool) -> Json:
     """Where a Resource points after a write of its meta, None for nowhere (ENT-136)."""
     if meta is None:
         return resource.xref
     return meta.get("xref", resource.xref if patch else None)
 
 
-def point(changes: ChangeSet, resource: ResourceDraft, pointer: Json, others: Mapping[str, Json], meta: Json) -> None:
+def set_xref(
+    changes: ChangeSet, resource: ResourceDraft, pointer: Json, others: Mapping[str, Json], meta: Json
+) -> None:
     """Makes a Resource a pointer; its Versions go for good (ENT-132).
 
     others: what else the request says about the Resource; nothing may (ENT-131).
@@ -40,7 +42,7 @@ def point(changes: ChangeSet, resource: ResourceDraft, pointer: Json, others: Ma
     given.pop("xref", None)
     epoch = None if resource.new or resource.xref is not None else given.pop("epoch", None)
     for name in (*others, *(name for name in given if name not in _NAVIGATION)):
-        raise extra(resource, name)
+        raise extra_xref_attribute(resource, name)
     check_epoch(resource.meta.xid, epoch, resource.meta.before["epoch"] if resource.meta.before else None)
     target = _target(changes, resource, pointer)
     changes.load_versions(resource)
@@ -52,7 +54,7 @@ def point(changes: ChangeSet, resource: ResourceDraft, pointer: Json, others: Ma
     resource.meta.follow()
 
 
-def release(changes: ChangeSet, resource: ResourceDraft) -> None:
+def remove_xref(changes: ChangeSet, resource: ResourceDraft) -> None:
     """Makes a pointer an ordinary Resource again, whose Versions the request now creates (ENT-136)."""
     assert resource.xref is not None, "only a pointer can be released"
     target = changes.find(resource.xref)
@@ -62,15 +64,15 @@ def release(changes: ChangeSet, resource: ResourceDraft) -> None:
     resource.membership_changed = resource.unsettled = True
 
 
-def extra(resource: ResourceDraft, name: str) -> Problem:
+def extra_xref_attribute(resource: ResourceDraft, name: str) -> Problem:
     """The problem of anything that a pointer cannot take."""
     return ExtraXrefAttribute(resource.xid, name=name, singular=resource.type.singular)
 
 
-def check_no_pointer(resource: ResourceDraft, name: str = "versions") -> None:
+def check_no_xref(resource: ResourceDraft, name: str = "versions") -> None:
     """Raises: ExtraXrefAttribute for a write through a pointer (ENT-135)."""
     if resource.xref is not None:
-        raise extra(resource, name)
+        raise extra_xref_attribute(resource, name)
 
 
 def is_of_same_type(changes: ChangeSet, resource: ResourceDraft, pointer: str) -> bool:
@@ -85,8 +87,8 @@ def _target(changes: ChangeSet, resource: ResourceDraft, pointer: Json) -> str:
     if not isinstance(pointer, str):
         raise MalformedXref(xref=pointer, error_detail="it has to be a string")
     try:
-        targets.xref(pointer, resource.type.meta.types)
-    except BadXref as flaw:
+        targets.check_xref(pointer, resource.type.meta.types)
+    except InvalidXref as flaw:
         raise MalformedXref(xref=pointer, error_detail=flaw.detail) from None
     if not is_of_same_type(changes, resource, pointer):
         raise MalformedXref(xref=pointer, error_detail="it names a Resource of another type")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from commands.address import UNCONFIGURED
+from commands.address import UNCONFIGURED_URL
 from domain import xid as xids
-from domain.compat.family import FACADE, Family, family_of, number_of
-from domain.compat.uris import Located, located, normalised, path_to, readings
-from domain.jsontext import Json, dumps, loads, loads_own
+from domain.compat.family import FACADE, LegacyApi, legacy_api_of, version_number
+from domain.compat.uris import VersionLocation, entity_path, locate_version, normalize_uri, uri_candidates
+from domain.jsontext import Json, dumps, loads, loads_trusted
 from projections.entities import xref
 from projections.entities.query import View
-from projections.entities.rows import Row
+from projections.entities.rows import EntityRow
 
 #: Members of what a façade knows that a pointer's Version does not share with that of its target.
 _OWN: Final = ("number", "id", "uri")
@@ -20,7 +20,7 @@ _OWN: Final = ("number", "id", "uri")
 _FACADE: Final = f'"{FACADE}":'
 
 
-class Shown(NamedTuple):
+class CompatVersion(NamedTuple):
     """A Version as the older APIs show it.
 
     row: as the read model has it, or had it when it was pruned (`kept`). facade: what only the older APIs know of it.
@@ -28,7 +28,7 @@ class Shown(NamedTuple):
     id: as it was given, or the path below the base of the older API.
     """
 
-    row: Row
+    row: EntityRow
     number: int
     facade: Mapping[str, Json]
     kept: bool
@@ -36,7 +36,7 @@ class Shown(NamedTuple):
     id: str
 
 
-class Published:
+class CompatVersions:
     """A reader over a view of the read model, of now or of then.
 
     What stands for another definition shows that one's Versions under its own name (LEG-1207). Versions that have no
@@ -54,7 +54,7 @@ class Published:
         found = [*self._living(definition).values(), *self._view.published.numbers(definition)]
         return sorted(number for number in found if number)
 
-    def versions(self, xid: str) -> list[Shown]:
+    def versions(self, xid: str) -> list[CompatVersion]:
         """The Versions of a Resource, living and kept, by ascending number; none where there is no such Resource."""
         definition = self._definition(xid)
         if definition is None:
@@ -65,7 +65,7 @@ class Published:
         versions = (self._shown(xid, *one) for one in found)
         return sorted((shown for shown in versions if shown.number), key=lambda shown: shown.number)
 
-    def version(self, xid: str, number: int) -> Shown | None:
+    def version(self, xid: str, number: int) -> CompatVersion | None:
         """The Version of a Resource that has a number. Look-ups by key, unless its id is another."""
         row = self._view.entity(f"{xid}/versions/{number}")
         if row is not None and _number(row) == number:
@@ -80,23 +80,23 @@ class Published:
         row = self._view.entity(f"{definition}/versions/{versionid}") if versionid is not None else None
         return self._shown(xid, row, False) if row is not None else None
 
-    def latest(self, xid: str) -> Shown | None:
+    def latest(self, xid: str) -> CompatVersion | None:
         """The Version of a Resource with the highest number (LEG-407)."""
         numbers = self.numbers(xid)
         return self.version(xid, numbers[-1]) if numbers else None
 
-    def by_uri(self, family: Family, uri: str, bases: Sequence[str]) -> Shown | None:
+    def by_uri(self, family: LegacyApi, uri: str, bases: Sequence[str]) -> CompatVersion | None:
         """The Version that a URI means: its own, its path or its place in the registry (LEG-608, 609, 610).
 
         bases: absolute URLs that paths of the family may stand behind.
         """
-        for reading in readings(uri):
+        for reading in uri_candidates(uri):
             if (found := self._view.published.by_uri(family, reading)) is not None:
                 publication, kept = found
                 row = kept or self._view.entity(publication.xid)
                 if row is not None:
                     return self._shown(row.xid.rpartition("/versions/")[0], row, kept is not None)
-        place = located(family, uri, bases)
+        place = locate_version(family, uri, bases)
         if place is not None:
             return self._at(family, place)
         return self._of_another_day(family, uri)
@@ -115,9 +115,9 @@ class Published:
     def _living(self, definition: str) -> dict[str, int]:
         """The numbers of the Versions that the registry shows, by versionid."""
         found = self._view.privates(f"{definition}/versions")
-        return {id: number_of(id, loads_own(private) if _FACADE in private else {}) for id, private in found}
+        return {id: version_number(id, loads_trusted(private) if _FACADE in private else {}) for id, private in found}
 
-    def _at(self, family: Family, place: Located) -> Shown | None:
+    def _at(self, family: LegacyApi, place: VersionLocation) -> CompatVersion | None:
         definition = xids.join(family.groups, place.groupid, family.resources, place.id)
         found = self.version(definition, place.version) if isinstance(place.version, int) else None
         if found is not None:
@@ -126,42 +126,42 @@ class Published:
         row = self._view.entity(f"{origin}/versions/{place.version}") if origin is not None else None
         return self._shown(definition, row, False) if row is not None else None
 
-    def _of_another_day(self, family: Family, uri: str) -> Shown | None:
+    def _of_another_day(self, family: LegacyApi, uri: str) -> CompatVersion | None:
         """The Version whose default URI begins with a URL that the registry had once (LEG-604)."""
-        for reading in readings(uri):
+        for reading in uri_candidates(uri):
             root, base, _ = reading.partition(f"{family.base}/")
-            place = located(family, reading, (root + base.rstrip("/"),)) if base else None
+            place = locate_version(family, reading, (root + base.rstrip("/"),)) if base else None
             found = self._at(family, place) if place is not None else None
-            if found is not None and normalised(found.uri) == reading:
+            if found is not None and normalize_uri(found.uri) == reading:
                 return found
         return None
 
     # --- showing -----------------------------------------------------------------------------------------------------
 
-    def _shown(self, xid: str, row: Row, kept: bool) -> Shown:
+    def _shown(self, xid: str, row: EntityRow, kept: bool) -> CompatVersion:
         """A row as a Version of the definition that was asked for."""
         number = _number(row)
         born = row.since if row.born is None else row.born
-        facade: dict[str, Any] = loads_own(row.private).get(FACADE, {})
+        facade: dict[str, Any] = loads_trusted(row.private).get(FACADE, {})
         if not row.xid.startswith(f"{xid}/"):
-            row = _renamed(row, xid)
+            row = _rename_row(row, xid)
             facade = {name: value for name, value in facade.items() if name not in _OWN}
-        path = path_to(xid, number)
+        path = entity_path(xid, number)
         uri = facade.get("uri") or self._base(xid, born) + path
-        return Shown(row, number, facade, kept, uri, facade.get("id") or path)
+        return CompatVersion(row, number, facade, kept, uri, facade.get("id") or path)
 
     def _base(self, xid: str, born: int) -> str:
-        family = family_of(xid)
+        family = legacy_api_of(xid)
         assert family is not None, "an older API shows it"
         (interaction,) = self._view.log.interactions(born - 1, 1)
-        return (interaction.registry_url.rstrip("/") or UNCONFIGURED) + family.base
+        return (interaction.registry_url.rstrip("/") or UNCONFIGURED_URL) + family.base
 
 
-def _number(row: Row) -> int:
-    return number_of(row.id, loads_own(row.private))
+def _number(row: EntityRow) -> int:
+    return version_number(row.id, loads_trusted(row.private))
 
 
-def _renamed(row: Row, definition: str) -> Row:
+def _rename_row(row: EntityRow, definition: str) -> EntityRow:
     """The row of a target's Version under the name of what stands for the target."""
     xid = f"{definition}/versions/{row.id}"
     attributes: dict[str, Json] = loads(row.attributes)
@@ -172,6 +172,6 @@ def _renamed(row: Row, definition: str) -> Row:
         type=xids.type_of(xid),
         parent=xids.parent(xid),
         attributes=dumps({**attributes, name: xids.entity_id(definition)}).decode(),
-        private=xref.POINTED,
+        private=xref.RESOLVED_XREF,
         born=None,
     )

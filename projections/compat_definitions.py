@@ -14,18 +14,18 @@ from domain import xid as xids
 from domain.compat import formats, kinds
 from domain.compat.catalog import attributes as catalog
 from domain.compat.catalog import groups, versions
-from domain.compat.family import FACADE, SCHEMAREGISTRY, Family
-from domain.compat.ids import from_xid, segment
-from domain.jsontext import dumps, loads_own
-from projections.compat import Published, Shown
+from domain.compat.family import FACADE, SCHEMAREGISTRY, LegacyApi
+from domain.compat.ids import encode_segment, to_legacy_id
+from domain.jsontext import dumps, loads_trusted
+from projections.compat import CompatVersion, CompatVersions
 from projections.entities.query import View
-from projections.entities.rows import Row
+from projections.entities.rows import EntityRow
 
 _JSON: Final = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class CompatDefinition:
     """One Version of a schema or message definition, and all that an answer tells of it.
 
     group, child: decoded ids. about: the description of the schema or definition. format: as its clients
@@ -33,10 +33,10 @@ class Definition:
     media type. elsewhere: URL of a document that is not stored here. None for what is not set.
     """
 
-    family: Family
+    family: LegacyApi
     group: str
     child: str
-    shown: Shown
+    shown: CompatVersion
     format: str | None
     authority: str | None
     about: str | None
@@ -55,17 +55,17 @@ class Definition:
         return f'"{digest}.{self.shown.row.epoch}.{self.epoch}"'.encode()
 
 
-def ids_in(view: View, collection: str) -> list[str]:
+def member_ids(view: View, collection: str) -> list[str]:
     """The ids of a collection's members as they stand in paths, by code point (LEG-203)."""
     rows = view.subtree(collection, (xids.type_of(collection),))
-    return sorted(segment(from_xid(row.id)) for row in rows)
+    return sorted(encode_segment(to_legacy_id(row.id)) for row in rows)
 
 
-def group_object(row: Row, family: Family) -> dict[str, Any]:
+def group_object(row: EntityRow, family: LegacyApi) -> dict[str, Any]:
     """A Group as its clients know it: exactly the attributes that are set (LEG-301)."""
-    own = loads_own(row.attributes)
+    own = loads_trusted(row.attributes)
     members = {
-        "id": segment(from_xid(row.id)),
+        "id": encode_segment(to_legacy_id(row.id)),
         "format": group_format(row, family),
         "description": own.get("description"),
         "createdtimeutc": row.createdat,
@@ -75,18 +75,20 @@ def group_object(row: Row, family: Family) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def group_format(row: Row, family: Family) -> str | None:
+def group_format(row: EntityRow, family: LegacyApi) -> str | None:
     """The format of a Group as its clients spell it, None for none."""
-    return kinds.format_of(family, loads_own(row.attributes), facade_of(row))
+    return kinds.displayed_group_format(family, loads_trusted(row.attributes), facade_of(row))
 
 
-def facade_of(row: Row) -> Mapping[str, Any]:
+def facade_of(row: EntityRow) -> Mapping[str, Any]:
     """What only the older APIs know of an entity."""
-    found: Mapping[str, Any] = loads_own(row.private).get(FACADE, {})
+    found: Mapping[str, Any] = loads_trusted(row.private).get(FACADE, {})
     return found
 
 
-def definition(view: View, family: Family, xid: str, shown: Shown, root: str) -> Definition | None:
+def read_definition(
+    view: View, family: LegacyApi, xid: str, shown: CompatVersion, root: str
+) -> CompatDefinition | None:
     """All that an answer tells of one Version; None where its Resource or Group is not there.
 
     xid: of the Resource. root: URL of the registry. Raises: MissingDocument.
@@ -94,11 +96,11 @@ def definition(view: View, family: Family, xid: str, shown: Shown, root: str) ->
     resource, group = view.shown(xid), view.entity(xids.join(*xids.segments(xid)[:2]))
     if resource is None or group is None:
         return None
-    version, facade = loads_own(shown.row.attributes), facade_of(resource)
+    version, facade = loads_trusted(shown.row.attributes), facade_of(resource)
     format = _format(family, group, facade, shown, version)
     content, contenttype = _document(view, family, format, shown, version, root)
-    groupid, id = (from_xid(part) for part in xids.segments(xid)[1:4:2])
-    return Definition(
+    groupid, id = (to_legacy_id(part) for part in xids.segments(xid)[1:4:2])
+    return CompatDefinition(
         family=family,
         group=groupid,
         child=id,
@@ -116,52 +118,54 @@ def definition(view: View, family: Family, xid: str, shown: Shown, root: str) ->
     )
 
 
-def found_by(view: View, family: Family, uri: str, roots: tuple[str, ...]) -> Shown | None:
+def version_by_uri(view: View, family: LegacyApi, uri: str, roots: tuple[str, ...]) -> CompatVersion | None:
     """The Version that a URI means, None for none. roots: URLs of the registry."""
-    return Published(view).by_uri(family, uri, [*roots, *(root + family.base for root in roots)])
+    return CompatVersions(view).by_uri(family, uri, [*roots, *(root + family.base for root in roots)])
 
 
-def schema_of(view: View, uri: str, roots: tuple[str, ...], reads: Callable[[str], bool]) -> catalog.Schema | None:
+def schema_by_uri(
+    view: View, uri: str, roots: tuple[str, ...], reads: Callable[[str], bool]
+) -> catalog.SchemaReference | None:
     """The schema of this registry, or the Version of one, that a URI names.
 
     reads: whether the caller may see what is at an xid.
     """
-    found = found_by(view, SCHEMAREGISTRY, uri, roots)
+    found = version_by_uri(view, SCHEMAREGISTRY, uri, roots)
     row = found.row if found is not None else _schema_at(view, uri, roots)
-    format = loads_own(row.attributes).get("format") if row is not None and reads(row.xid) else None
-    return catalog.Schema(row.xid, format) if row is not None and format else None
+    format = loads_trusted(row.attributes).get("format") if row is not None and reads(row.xid) else None
+    return catalog.SchemaReference(row.xid, format) if row is not None and format else None
 
 
-def _schema_at(view: View, uri: str, roots: tuple[str, ...]) -> Row | None:
+def _schema_at(view: View, uri: str, roots: tuple[str, ...]) -> EntityRow | None:
     """The schema whose xid a URI is, or ends with behind the registry's root."""
     root = next((root for root in roots if uri.startswith(f"{root}/")), "")
     xid = uri.removeprefix(root)
     return view.entity(xid) if xids.type_of(xid) == SCHEMAREGISTRY.type and xid.count("/") == 4 else None
 
 
-def _latest_description(view: View, xid: str, shown: Shown, version: Mapping[str, Any]) -> str | None:
+def _latest_description(view: View, xid: str, shown: CompatVersion, version: Mapping[str, Any]) -> str | None:
     """What describes a schema or definition that nothing else does (§ 12)."""
-    latest = Published(view).latest(xid)
+    latest = CompatVersions(view).latest(xid)
     if latest is None or latest.number == shown.number:
         return version.get("description")
-    found: str | None = loads_own(latest.row.attributes).get("description")
+    found: str | None = loads_trusted(latest.row.attributes).get("description")
     return found
 
 
 def _format(
-    family: Family, group: Row, facade: Mapping[str, Any], shown: Shown, version: Mapping[str, Any]
+    family: LegacyApi, group: EntityRow, facade: Mapping[str, Any], shown: CompatVersion, version: Mapping[str, Any]
 ) -> str | None:
     """The format that is in force, as a client spelled it where one did (LEG-701, LEG-703)."""
     of_group, actual = group_format(group, family), version.get("format")
     if family is not SCHEMAREGISTRY:
-        return versions.format_of(version, shown.facade, of_group or groups.NEITHER)
+        return versions.version_format(version, shown.facade, of_group or groups.XREGISTRY_FORMAT)
     if not actual:
         return of_group
-    return formats.shown(actual, facade.get("format"), of_group)
+    return formats.displayed_format(actual, facade.get("format"), of_group)
 
 
 def _document(
-    view: View, family: Family, format: str | None, shown: Shown, version: Mapping[str, Any], root: str
+    view: View, family: LegacyApi, format: str | None, shown: CompatVersion, version: Mapping[str, Any], root: str
 ) -> tuple[bytes, str | None]:
     """The bytes of a document and its media type. Raises: MissingDocument."""
     if family is SCHEMAREGISTRY:
@@ -174,5 +178,5 @@ def _document(
     # The registry takes references relative to its root, where the catalog wants URIs.
     absolute = {"dataschemauri": root + uri} if uri is not None and uri.startswith("/") else {}
     return dumps(
-        catalog.to_document(format or groups.NEITHER, {**version, **absolute}, shown.facade.get("left", {}))
+        catalog.to_document(format or groups.XREGISTRY_FORMAT, {**version, **absolute}, shown.facade.get("left", {}))
     ), _JSON

@@ -12,14 +12,14 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from commands.address import UNCONFIGURED
+from commands.address import UNCONFIGURED_URL
 from commands.mapper import EventMapper
 from commands.proof import Interaction, LogRow
-from domain.compat.family import Family, family_of, number_of
-from domain.compat.uris import path_to
+from domain.compat.family import LegacyApi, legacy_api_of, version_number
+from domain.compat.uris import entity_path
 from domain.events import TOPICS, EntityDeleted, EntityEvent, EntityRefreshed
 from domain.jsontext import loads
-from projections.xregistry_events import Message
+from projections.xregistry_events import ChangeEvent
 
 UPDATED: Final = "updated.v1"
 DELETED: Final = "deleted.v1"
@@ -34,29 +34,29 @@ _VERSION: Final = 6
 class CompatEvents:
     """The projection of one older API. It keeps nothing, so there is nothing to rebuild."""
 
-    def __init__(self, family: Family) -> None:
+    def __init__(self, family: LegacyApi) -> None:
         self.name: Final = family.name
         self.prefix: Final = f"{family.events}."
         self._family = family
         self._below = f"/{family.groups}/"
 
-    def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[Message]:
+    def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[ChangeEvent]:
         """What an interaction comes to, in log order. rows: its stored events, or some of them.
 
         Raises: UnknownTopic for an event that a newer program wrote.
         """
-        source = (interaction.registry_url.rstrip("/") or UNCONFIGURED) + self._family.base
+        source = (interaction.registry_url.rstrip("/") or UNCONFIGURED_URL) + self._family.base
         correlation = interaction.xregcorrelationid
         for row in rows:
-            if not row.stream.startswith(self._below) or (news := _news(self._family, row)) is None:
+            if not row.stream.startswith(self._below) or (news := _describe_event(self._family, row)) is None:
                 continue
             type = self.prefix + news.action
             id = f"{correlation}.{row.position - interaction.first}.{type[3:]}"
             time = news.time or interaction.time
-            yield Message(row.position, id, type, source, news.subject, time, correlation, None, news.xid)
+            yield ChangeEvent(row.position, id, type, source, news.subject, time, correlation, None, news.xid)
 
 
-class _News(NamedTuple):
+class _ObjectEventDescription(NamedTuple):
     """What is told of a stored event. time: None for that of the interaction."""
 
     action: str
@@ -65,7 +65,7 @@ class _News(NamedTuple):
     xid: str
 
 
-class _Fact(NamedTuple):
+class _StoredObjectFields(NamedTuple):
     """What news need to know of a stored event; see EntityEvent. reason: of a deletion, else ""."""
 
     xid: str
@@ -74,48 +74,48 @@ class _Fact(NamedTuple):
     reason: str
 
 
-def _news(family: Family, row: LogRow) -> _News | None:
+def _describe_event(family: LegacyApi, row: LogRow) -> _ObjectEventDescription | None:
     """What is told of one stored event of a Group or below.
 
     Nothing of a refresh, of a pruning, after which all is there as before (LEG-707), and of what the API does not show.
     """
     if row.topic == EntityRefreshed.TOPIC:
         return None
-    fact = _fact(row)
-    if fact.reason == "pruned" or family_of(fact.xid) is not family:
+    fact = _read_fields(row)
+    if fact.reason == "pruned" or legacy_api_of(fact.xid) is not family:
         return None
     subject = _subject(fact)
     if subject is None:
         return None
     if fact.reason:
-        return _News(DELETED, subject, None, fact.xid)
-    return _News(UPDATED, subject, _TIMES[fact.xid.count("/")](fact), fact.xid)
+        return _ObjectEventDescription(DELETED, subject, None, fact.xid)
+    return _ObjectEventDescription(UPDATED, subject, _TIMES[fact.xid.count("/")](fact), fact.xid)
 
 
-def _subject(fact: _Fact) -> str | None:
+def _subject(fact: _StoredObjectFields) -> str | None:
     """The path of an object below the base of its API (LEG-1005); None for a Version without a number."""
     if fact.xid.count("/") < _VERSION:
         return _path(fact.xid)
     definition, _, versionid = fact.xid.rsplit("/", 2)
     # What is left of a deleted Version says its number by itself.
-    number = fact.private.get("number") or number_of(versionid, fact.private)
+    number = fact.private.get("number") or version_number(versionid, fact.private)
     return f"{_path(definition)}/versions/{number}" if number else None
 
 
-_path: Final = lru_cache(_KNOWN)(path_to)
+_path: Final = lru_cache(_KNOWN)(entity_path)
 
 
-def _time_of_group(fact: _Fact) -> str:
+def _time_of_group(fact: _StoredObjectFields) -> str:
     return str(fact.attributes["modifiedat"])
 
 
-def _time_of_definition(fact: _Fact) -> str:
+def _time_of_definition(fact: _StoredObjectFields) -> str:
     """Of a pointer its own, as it shows those of its target, which others may change."""
     own = fact.private["own"] if "xref" in fact.attributes["meta"] else fact.attributes["meta"]
     return str(own["modifiedat"])
 
 
-def _time_of_version(fact: _Fact) -> str:
+def _time_of_version(fact: _StoredObjectFields) -> str:
     """When it came to be, also where it has changed since: Versions have no other time there."""
     return str(fact.attributes["createdat"])
 
@@ -124,17 +124,17 @@ def _time_of_version(fact: _Fact) -> str:
 _TIMES: Final = {2: _time_of_group, 4: _time_of_definition, 6: _time_of_version}
 
 
-def _fact(row: LogRow) -> _Fact:
+def _read_fields(row: LogRow) -> _StoredObjectFields:
     """The fact in a stored event; one of an older layout is brought into today's."""
     if row.topic not in TOPICS:
-        return _fact_of(_MAPPER.of_row(row))
+        return _fields_of(_MAPPER.of_row(row))
     state = _read(row.state)
-    return _Fact(state["xid"], state["attributes"], state["private"], state.get("reason", ""))
+    return _StoredObjectFields(state["xid"], state["attributes"], state["private"], state.get("reason", ""))
 
 
-def _fact_of(event: EntityEvent) -> _Fact:
+def _fields_of(event: EntityEvent) -> _StoredObjectFields:
     reason = event.reason if isinstance(event, EntityDeleted) else ""
-    return _Fact(event.xid, event.attributes, event.private, reason)
+    return _StoredObjectFields(event.xid, event.attributes, event.private, reason)
 
 
 def _read(state: bytes) -> Any:

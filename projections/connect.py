@@ -13,16 +13,16 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from sqlalchemy import URL, make_url
 
-from projections.database import Database, Postgres, Sqlite, Values
-from projections.prepared import Prepared
+from projections.database import Database, PostgresDatabase, SqliteDatabase, Values
+from projections.prepared import PreparedStatements
 
 #: Bytes of a SQLite file that readers map into memory: hot pages are read without a system call.
-MAPPED: Final = 1 << 30
+MMAP_BYTES: Final = 1 << 30
 #: Kilobytes of other pages that each keeps, such as those that the writer has not put back into the file yet. A list of
 #: a thousand Resources goes through more than the usual half of it, and would read all of them anew.
-KEPT: Final = 4096
+CACHE_KILOBYTES: Final = 4096
 #: What PostgreSQL is told about planning queries.
-PLANNING: Final = (
+PLANNER_SETTINGS: Final = (
     # Every query here goes by a key; a prepared plan from the days of a small table would go on scanning a grown one.
     "SET enable_seqscan = off",
     # Most want rows in the order of an index, a few at a time; a bitmap collects all of them and then sorts.
@@ -35,7 +35,7 @@ PLANNING: Final = (
 )
 
 
-class Reader(Database, Protocol):
+class ReadConnection(Database, Protocol):
     """A connection of one reader."""
 
     @property
@@ -63,13 +63,17 @@ class Reader(Database, Protocol):
         """Closes it, from any thread."""
 
 
-def connect(url: str) -> Reader:
+def connect(url: str) -> ReadConnection:
     """A new connection to the database of a SQLAlchemy URL."""
     parsed = make_url(url)
-    return SqliteReader(_open_file(parsed)) if parsed.get_backend_name() == "sqlite" else PostgresReader(_dial(parsed))
+    return (
+        SqliteReadConnection(_open_file(parsed))
+        if parsed.get_backend_name() == "sqlite"
+        else PostgresReadConnection(_dial(parsed))
+    )
 
 
-class SqliteReader(Sqlite):
+class SqliteReadConnection(SqliteDatabase):
     """A reader of a file in WAL mode: never waits for the writer, nor the writer for it."""
 
     usable = True
@@ -89,19 +93,19 @@ class SqliteReader(Sqlite):
     ) -> Iterator[tuple[Any, Iterator[Any]]]:
         sql = f"SELECT {columns} {rest}"
         with self.snapshot((), moment) as (value,), closing(self._connection.execute(sql, values)) as rows:
-            yield _peeked(rows, lambda _: value)
+            yield _with_first_row(rows, lambda _: value)
 
     def close(self) -> None:
         self.usable = False
         self._connection.close()
 
 
-class PostgresReader(Postgres):
+class PostgresReadConnection(PostgresDatabase):
     """A reader of a server, each statement its own transaction unless in a snapshot."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         super().__init__(connection)
-        self._prepared = Prepared(connection)
+        self._prepared = PreparedStatements(connection)
 
     @property
     def usable(self) -> bool:
@@ -128,13 +132,13 @@ class PostgresReader(Postgres):
     ) -> Iterator[tuple[Any, Iterator[Any]]]:
         # A column more in each row costs less than a transaction around two statements, which is three round trips.
         with closing(self._prepared.rows(f"SELECT {columns}, ({moment}) {rest}", values)) as rows:
-            yield _peeked(rows, lambda first: first[-1])
+            yield _with_first_row(rows, lambda first: first[-1])
 
     def close(self) -> None:
         self._connection.close()
 
 
-def _peeked(rows: Iterator[Any], value: Callable[[Any], Any]) -> tuple[Any, Iterator[Any]]:
+def _with_first_row(rows: Iterator[Any], value: Callable[[Any], Any]) -> tuple[Any, Iterator[Any]]:
     first = next(rows, None)
     return (None, iter(())) if first is None else (value(first), chain((first,), rows))
 
@@ -143,14 +147,14 @@ def _open_file(url: URL) -> sqlite3.Connection:
     source = f"file:{quote(url.database or '')}?mode=rw"
     connection = sqlite3.connect(source, uri=True, isolation_level=None, check_same_thread=False, timeout=60)
     connection.execute("PRAGMA query_only = ON")
-    connection.execute(f"PRAGMA mmap_size = {MAPPED}")
-    connection.execute(f"PRAGMA cache_size = -{KEPT}")
+    connection.execute(f"PRAGMA mmap_size = {MMAP_BYTES}")
+    connection.execute(f"PRAGMA cache_size = -{CACHE_KILOBYTES}")
     return connection
 
 
 def _dial(url: URL) -> psycopg.Connection[tuple[object, ...]]:
     source = url.set(drivername="postgresql").render_as_string(hide_password=False)
     connection = psycopg.connect(source, autocommit=True)
-    for setting in PLANNING:
+    for setting in PLANNER_SETTINGS:
         connection.execute(setting)
     return connection

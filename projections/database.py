@@ -23,7 +23,7 @@ Values = Sequence[Any]
 #: Rows of one array parameter or one fetch.
 CHUNK: Final = 2000
 #: From this many rows on COPY beats a prepared INSERT.
-COPY_FROM: Final = 200
+MIN_COPY_ROWS: Final = 200
 
 _CURSORS: Final = count()
 _ARRAYS: Final = {str: "text[]", int: "bigint[]", float: "double precision[]"}
@@ -70,13 +70,13 @@ class Database(Protocol):
         """Removes rows by primary key."""
 
 
-def over(connection: Connection) -> Database:
+def database_of(connection: Connection) -> Database:
     """The driver's side of a SQLAlchemy connection, in whatever transaction that is in."""
     driver: Any = connection.connection.driver_connection
-    return Sqlite(driver) if isinstance(driver, sqlite3.Connection) else Postgres(driver)
+    return SqliteDatabase(driver) if isinstance(driver, sqlite3.Connection) else PostgresDatabase(driver)
 
 
-class Sqlite:
+class SqliteDatabase:
     """SQLite; the connection keeps its prepared statements by text."""
 
     find = "instr"
@@ -116,7 +116,7 @@ class Sqlite:
         self._connection.executemany(f"DELETE FROM {table.name} WHERE {same}", keys)
 
 
-class Postgres:
+class PostgresDatabase:
     """PostgreSQL. Many rows travel as arrays or by COPY: psycopg's `executemany` is a pipeline, which can stall."""
 
     find = "strpos"
@@ -153,7 +153,7 @@ class Postgres:
         return list(values)
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
-        if len(rows) < COPY_FROM:
+        if len(rows) < MIN_COPY_ROWS:
             return self._with_arrays(f"INSERT INTO {table.name} SELECT * FROM {_unnest(table)}", rows)
         with self._connection.cursor() as cursor, cursor.copy(f"COPY {table.name} FROM STDIN") as copy:
             for row in rows:

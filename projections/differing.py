@@ -13,16 +13,16 @@ from typing import Any, Final, NamedTuple
 from domain import xid as xids
 
 #: Values by parameter of `/-/hash`.
-Query = dict[str, list[str]]
+HashQuery = dict[str, list[str]]
 #: A registry, or a part of its tree: gives the answer of `/-/hash` as JSON, always as of one position.
-Side = Callable[[Query], dict[str, Any]]
+HashSource = Callable[[HashQuery], dict[str, Any]]
 
 PARTS: Final = 16
 #: Parts that a side is asked for where the other one has nothing.
 _MOST: Final = 256
 
 
-class Difference(NamedTuple):
+class HashDifference(NamedTuple):
     """The hashes of one entity, None where it is missing."""
 
     xid: str
@@ -31,7 +31,7 @@ class Difference(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class _TreeRange:
     """What has to be from a place up to the next one. last: an xid, empty where nothing has to be."""
 
     place: str
@@ -40,61 +40,61 @@ class _Stretch:
     hash: str
 
 
-def first_difference(here: Side, there: Side) -> Difference | None:
+def first_difference(here: HashSource, there: HashSource) -> HashDifference | None:
     """The first entity, in the order of the tree, that is not the same on both sides; None where all are."""
     return next(differences(here, there), None)
 
 
-def differences(here: Side, there: Side) -> Iterator[Difference]:
+def differences(here: HashSource, there: HashSource) -> Iterator[HashDifference]:
     """All entities that are not the same on both sides, in the order of the tree, each found when it is asked for."""
     return _within({}, here, there)
 
 
-def _within(between: Query, here: Side, there: Side) -> Iterator[Difference]:
-    stretches = list(_stretches(here({**between, "parts": [str(PARTS)]})["parts"]))
+def _within(between: HashQuery, here: HashSource, there: HashSource) -> Iterator[HashDifference]:
+    stretches = list(_tree_ranges(here({**between, "parts": [str(PARTS)]})["parts"]))
     answer = there({**between, "at": [each.place for each in stretches[1:]]})
     for stretch, part in zip(stretches, answer["parts"], strict=True):
         if _same(stretch, part):
             continue
         if stretch.count > 1:
-            yield from _within(_narrowed(stretch, part), here, there)
+            yield from _within(_narrow_query(stretch, part), here, there)
         elif stretch.count:
-            yield Difference(stretch.place, stretch.hash, part["hash"] if part["count"] else None)
+            yield HashDifference(stretch.place, stretch.hash, part["hash"] if part["count"] else None)
         else:
             yield from _missing(part, there)
 
 
-def _stretches(parts: list[dict[str, Any]]) -> Iterator[_Stretch]:
+def _tree_ranges(parts: list[dict[str, Any]]) -> Iterator[_TreeRange]:
     """Parts as stretches without a gap. An entity alone is one, so that others beside it show."""
-    yield _Stretch("", "", 0, "")
+    yield _TreeRange("", "", 0, "")
     for part in parts:
-        yield _Stretch(part["from"], part["to"], part["count"], part["hash"])
+        yield _TreeRange(part["from"], part["to"], part["count"], part["hash"])
         if part["count"] == 1:
-            yield _Stretch(f"{part['from']}/", "", 0, "")
+            yield _TreeRange(f"{part['from']}/", "", 0, "")
 
 
-def _same(stretch: _Stretch, part: dict[str, Any]) -> bool:
+def _same(stretch: _TreeRange, part: dict[str, Any]) -> bool:
     return stretch.count == part["count"] and (not stretch.count or stretch.hash == part["hash"])
 
 
-def _narrowed(stretch: _Stretch, part: dict[str, Any]) -> Query:
+def _narrow_query(stretch: _TreeRange, part: dict[str, Any]) -> HashQuery:
     """What there is of a stretch on either side."""
     last = max(stretch.last, part.get("to", stretch.last), key=xids.tree_key)
     return {"from": [stretch.place], "to": [last]}
 
 
-def _missing(part: dict[str, Any], there: Side) -> Iterator[Difference]:
+def _missing(part: dict[str, Any], there: HashSource) -> Iterator[HashDifference]:
     """The entities of a part of which nothing is here."""
     first, last = part["from"], part["to"]
     alone = part if part["count"] == 1 else there({"from": [first], "to": [first]})
-    yield Difference(first, None, alone["hash"])
+    yield HashDifference(first, None, alone["hash"])
     if part["count"] > 1:
-        yield from _listed({"from": [f"{first}/"], "to": [last]}, there)
+        yield from _list_missing({"from": [f"{first}/"], "to": [last]}, there)
 
 
-def _listed(between: Query, there: Side) -> Iterator[Difference]:
+def _list_missing(between: HashQuery, there: HashSource) -> Iterator[HashDifference]:
     for part in there({**between, "parts": [str(_MOST)]})["parts"]:
         if part["count"] == 1:
-            yield Difference(part["from"], None, part["hash"])
+            yield HashDifference(part["from"], None, part["hash"])
         else:
-            yield from _listed({"from": [part["from"]], "to": [part["to"]]}, there)
+            yield from _list_missing({"from": [part["from"]], "to": [part["to"]]}, there)

@@ -7,7 +7,7 @@ from typing import Final
 from commands.mapper import EventMapper, blob
 from commands.proof import LogRow
 from domain import xid as xids
-from domain.compat.family import document_of
+from domain.compat.family import document_hash
 from projections.database import Database
 
 _BYTES: Final = "SELECT bytes FROM document WHERE sha256 = ?"
@@ -19,22 +19,22 @@ _REFERS: Final = (
 _MAPPER: Final = EventMapper()
 
 
-def referred(row: LogRow) -> str | None:
+def referenced_document(row: LogRow) -> str | None:
     """The hash of the document that a stored event refers to; None for most, which refer to none.
 
     Raises: UnreadableEvent.
     """
     if b'"document":' not in row.state:  # to read every event takes many times as long
         return None
-    return document_of(_MAPPER.of_row(row).private)
+    return document_hash(_MAPPER.of_row(row).private)
 
 
-def content(db: Database, sha256: str) -> bytes | None:
+def document_bytes(db: Database, sha256: str) -> bytes | None:
     """The bytes of a document; None where there is none."""
     found = db.one(_BYTES, (sha256,))
     return None if found is None else blob(found[0])
 
 
-def belongs(db: Database, sha256: str, xid: str) -> bool:
+def is_document_below(db: Database, sha256: str, xid: str) -> bool:
     """Whether an entity at or below a path, living or past, has or had a document. O(entities there, past ones too)."""
     return db.one(_REFERS, (*xids.subtree(xid), sha256)) is not None

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 from commands.proof import Interaction, LogRow
-from projections.xregistry_events import PREFIX, Message, XRegistryEvents
+from projections.xregistry_events import PREFIX, ChangeEvent, XRegistryEvents
 
 
-class Family(Protocol):
+class EventFamily(Protocol):
     """One kind of events. name: as `config.families` has it; prefix: what its types begin with."""
 
     @property
@@ -17,11 +17,11 @@ class Family(Protocol):
     @property
     def prefix(self) -> str: ...
 
-    def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[Message]:
+    def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[ChangeEvent]:
         """What some events of an interaction come to, in log order."""
 
 
-class XRegistry:
+class XRegistryFamily:
     """The events of the registry itself."""
 
     name: Final = "xregistry"
@@ -30,14 +30,14 @@ class XRegistry:
     def __init__(self, events: XRegistryEvents) -> None:
         self._events = events
 
-    def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[Message]:
+    def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[ChangeEvent]:
         """See Family."""
         return self._events.messages(interaction, rows)
 
 
-def told(
-    families: Sequence[Family], interaction: Interaction, rows: Iterable[LogRow]
-) -> Iterator[tuple[Family, Message]]:
+def published_events(
+    families: Sequence[EventFamily], interaction: Interaction, rows: Iterable[LogRow]
+) -> Iterator[tuple[EventFamily, ChangeEvent]]:
     """The messages of all families made from each event, in the families' order; rows are taken one by one."""
     if len(families) == 1:
         [family] = families

@@ -15,18 +15,18 @@ from commands.proof import Interaction, LogRow
 from projections.log import Log
 
 #: Gives the log through a connection that the calling thread may use now.
-Logs = Callable[[], Log]
+OpenLog = Callable[[], Log]
 
 #: Interactions, and events, of one look at the store.
-TOGETHER: Final = 500
+PAGE_SIZE: Final = 500
 
 
-def interactions(logs: Logs, after: int, end: int) -> Iterator[tuple[Interaction, Iterator[LogRow]]]:
+def interactions(logs: OpenLog, after: int, end: int) -> Iterator[tuple[Interaction, Iterator[LogRow]]]:
     """The interactions that have events beyond `after` and up to `end`, with those events.
 
     The events of one are to be taken before the next is asked for; those that are not are passed over.
     """
-    while after < end and (found := logs().interactions(after, min(TOGETHER, end - after))):
+    while after < end and (found := logs().interactions(after, min(PAGE_SIZE, end - after))):
         last = min(found[-1].last, end)
         rows = _events(logs, after, last)
         for interaction in found:
@@ -38,13 +38,13 @@ def interactions(logs: Logs, after: int, end: int) -> Iterator[tuple[Interaction
         after = last
 
 
-def edge(logs: Logs, after: int, limit: int) -> int:
+def page_end(logs: OpenLog, after: int, limit: int) -> int:
     """Where the interactions end of which at most `limit` events lie beyond a position.
 
     The position itself at the end of the log; a place inside of an interaction that alone is larger than that.
     """
     last = after
-    while found := logs().interactions(last, TOGETHER):
+    while found := logs().interactions(last, PAGE_SIZE):
         for interaction in found:
             if interaction.last > after + limit:
                 return last if last > after else after + limit
@@ -52,9 +52,9 @@ def edge(logs: Logs, after: int, limit: int) -> int:
     return last
 
 
-def _events(logs: Logs, after: int, last: int) -> Iterator[LogRow]:
-    for start in range(after + 1, last + 1, TOGETHER):
-        page = list(logs().events(start, min(start + TOGETHER - 1, last)))
+def _events(logs: OpenLog, after: int, last: int) -> Iterator[LogRow]:
+    for start in range(after + 1, last + 1, PAGE_SIZE):
+        page = list(logs().events(start, min(start + PAGE_SIZE - 1, last)))
         if not page:  # a damaged interaction says that it ends where the log does not go
             return
         yield from page

@@ -6,32 +6,32 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from domain import xid as xids
-from domain.findings import MESSAGES, Chains, Check, Finding, Subject, findings, judged
+from domain.findings import MESSAGES, BaseChains, Finding, SchemaCheck, ValidatedEntity, entity_findings, kinds_by_type
 from domain.jsontext import loads
 from domain.model import Model
 from projections.entities.query import View
-from projections.entities.rows import Row
-from projections.entities.xref import POINTED, resource_types
+from projections.entities.rows import EntityRow
+from projections.entities.xref import RESOLVED_XREF, resource_types
 
 #: Entities that are held at once because others look at them: neighbours share their Groups and their bases.
-KEPT: Final = 256
+CACHE_SIZE: Final = 256
 
 Attributes = Mapping[str, Any]
 Reads = Callable[[str], bool]
 
 
-class Place(NamedTuple):
+class FindingCursor(NamedTuple):
     """Behind which finding to go on: so many of one entity."""
 
     xid: str
     number: int
 
 
-class Found(NamedTuple):
+class LocatedFinding(NamedTuple):
     """A finding, and the place behind it."""
 
     finding: Finding
-    place: Place
+    place: FindingCursor
 
 
 class StoredEntities:
@@ -48,7 +48,7 @@ class StoredEntities:
     def get(self, xid: str) -> Attributes | None:
         """See Lookup."""
         if xid not in self._known:
-            if len(self._known) >= KEPT:
+            if len(self._known) >= CACHE_SIZE:
                 self._known.clear()
             self._known[xid] = self._find(xid)
         return self._known[xid]
@@ -64,29 +64,29 @@ class StoredEntities:
         return _attributes(row) if row is not None else None
 
 
-def found(
-    view: View, xid: str, model: Model, check: Check, reads: Reads, after: Place | None = None
-) -> Iterator[Found]:
+def read_findings(
+    view: View, xid: str, model: Model, check: SchemaCheck, reads: Reads, after: FindingCursor | None = None
+) -> Iterator[LocatedFinding]:
     """The findings of an entity or collection and of all below it, in tree order, streamed.
 
     A message has those of its default Version; its other Versions have their own. after: where to go on.
     Cost: a look at everything there that has rules, and at what it refers to.
     """
     kinds = _kinds(model)
-    lookup, chains = StoredEntities(view, reads), Chains()
+    lookup, chains = StoredEntities(view, reads), BaseChains()
     start = xids.tree_key(after.xid) if after else ""
     for row in _rows(view, xid, model, kinds):
         attributes = _attributes(row) if row.tree_key >= start else None
-        if attributes is None or (row.xid != xid and _is_shown_already(row, attributes)):
+        if attributes is None or (row.xid != xid and _is_duplicate(row, attributes)):
             continue
         passed = after.number if after and row.tree_key == start else 0
-        subject = Subject(row.xid, attributes, lookup, check, chains)
-        for number, finding in enumerate(findings(kinds[row.type], subject), 1):
+        subject = ValidatedEntity(row.xid, attributes, lookup, check, chains)
+        for number, finding in enumerate(entity_findings(kinds[row.type], subject), 1):
             if number > passed:
-                yield Found(finding, Place(row.xid, number))
+                yield LocatedFinding(finding, FindingCursor(row.xid, number))
 
 
-def _rows(view: View, xid: str, model: Model, kinds: Mapping[str, str]) -> Iterator[Row]:
+def _rows(view: View, xid: str, model: Model, kinds: Mapping[str, str]) -> Iterator[EntityRow]:
     own = view.shown(xid) if xid != xids.REGISTRY and len(xids.segments(xid)) % 2 == 0 else None
     if own is not None and own.type in kinds:
         yield own
@@ -96,7 +96,7 @@ def _rows(view: View, xid: str, model: Model, kinds: Mapping[str, str]) -> Itera
 
 def _kinds(model: Model) -> dict[str, str]:
     """The kind of each type that has rules, Versions included."""
-    kinds = judged(model)
+    kinds = kinds_by_type(model)
     return kinds | {f"{type}.versions": kind for type, kind in kinds.items() if "." in type}
 
 
@@ -106,12 +106,12 @@ def _is_only_version(type: str, model: Model) -> bool:
     return len(below) == 2 and model.groups[group].resources[below[0]].maxversions == 1
 
 
-def _is_shown_already(row: Row, attributes: Attributes) -> bool:
+def _is_duplicate(row: EntityRow, attributes: Attributes) -> bool:
     """Whether a row says what the Resource above it says as well, or what a pointer shows."""
-    return row.private == POINTED or (row.type.count(".") == 2 and attributes.get("isdefault") is True)
+    return row.private == RESOLVED_XREF or (row.type.count(".") == 2 and attributes.get("isdefault") is True)
 
 
-def _attributes(row: Row) -> Attributes | None:
+def _attributes(row: EntityRow) -> Attributes | None:
     """What a row holds; None for a pointer to nothing, which has nothing to be judged by."""
     attributes: dict[str, Any] = loads(row.attributes)
     dangling = row.type.count(".") == 1 and "versionid" not in attributes

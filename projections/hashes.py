@@ -15,14 +15,15 @@ from itertools import groupby, islice
 from typing import Any, Final, NamedTuple
 
 from commands import proof
-from commands.mapper import blob, image_of
+from commands.mapper import assemble_after_image, blob
 from domain import xid as xids
 from projections.audit.trail import batches
 from projections.database import Database
 from projections.log import Log
 
 _APART: Final = "".join(
-    " AND NOT (h.tree_key >= '{}' AND h.tree_key < '{}')".format(*xids.subtree(start[:-1])) for start in xids.APART
+    " AND NOT (h.tree_key >= '{}' AND h.tree_key < '{}')".format(*xids.subtree(start[:-1]))
+    for start in xids.OUTSIDE_TREE
 )
 _RANGE: Final = f"h.tree_key >= ? AND h.tree_key < ?{_APART}"
 _HASHED: Final = "SELECT h.tree_key, h.xid, h.hash"
@@ -46,7 +47,7 @@ COUNT_THEN: Final = (
 )
 
 
-class Keys(NamedTuple):
+class KeyRange(NamedTuple):
     """Tree keys from one on and below another."""
 
     low: str
@@ -54,7 +55,7 @@ class Keys(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TreePart:
     """What lives in a range. first, last: xids of its ends in tree order, None where nothing lives."""
 
     first: str | None
@@ -64,27 +65,27 @@ class Part:
 
 
 #: A part where nothing lives.
-EMPTY: Final = Part(None, None, 0, proof.NOTHING)
+EMPTY_PART: Final = TreePart(None, None, 0, proof.EMPTY_HASH)
 
 
-class _Entity(NamedTuple):
+class _HashedEntity(NamedTuple):
     key: str
     xid: str
     hash: bytes
 
 
-def members(part: Part) -> dict[str, str | int]:
+def part_members(part: TreePart) -> dict[str, str | int]:
     """A part as answers show it: `from` and `to` are its first and last entity, and absent where nothing lives."""
     ends = {} if part.first is None or part.last is None else {"from": part.first, "to": part.last}
     return {**ends, "count": part.count, "hash": part.hash.hex()}
 
 
-def keys_of(xid: str) -> Keys:
+def key_range_of(xid: str) -> KeyRange:
     """Where an entity or collection is, with all that is below it."""
-    return Keys(xids.tree_key(xid), xids.subtree(xid)[1])
+    return KeyRange(xids.tree_key(xid), xids.subtree(xid)[1])
 
 
-class Hashes:
+class TreeHashes:
     """The entities that live at a position of the log, what is apart from the tree left out, as numbers to compare."""
 
     def __init__(self, db: Database, position: int) -> None:
@@ -92,54 +93,54 @@ class Hashes:
         self._position = position
         self._is_now = Log(db).head().last == position
 
-    def cut(self, keys: Keys, parts: int) -> list[Part]:
+    def cut(self, keys: KeyRange, parts: int) -> list[TreePart]:
         """A range as parts of nearly the same size, at most as many as are asked for and none of them empty."""
         count = self._db.one(COUNT_NOW if self._is_now else COUNT_THEN, self._values(keys))[0]
         size, rest = divmod(count, parts)
         entities = self._entities(keys)
         sizes = (size + (number < rest) for number in range(min(parts, count)))
-        return [_summed(islice(entities, size)) for size in sizes]
+        return [_sum_hashes(islice(entities, size)) for size in sizes]
 
-    def split(self, keys: Keys, places: Sequence[str]) -> list[Part]:
+    def split(self, keys: KeyRange, places: Sequence[str]) -> list[TreePart]:
         """A range as the parts between given tree keys, one more than those; each begins with its key.
 
         places: in order, inside the range.
         """
         groups = groupby(self._entities(keys), lambda entity: bisect_right(places, entity.key))
-        found = {number: _summed(group) for number, group in groups}
-        return [found.get(number, EMPTY) for number in range(len(places) + 1)]
+        found = {number: _sum_hashes(group) for number, group in groups}
+        return [found.get(number, EMPTY_PART) for number in range(len(places) + 1)]
 
-    def _entities(self, keys: Keys) -> Iterator[_Entity]:
+    def _entities(self, keys: KeyRange) -> Iterator[_HashedEntity]:
         """In tree order, streamed."""
         found = self._db.stream(NOW if self._is_now else THEN, self._values(keys))
         return map(_entity, found)
 
-    def _values(self, keys: Keys) -> Sequence[Any]:
+    def _values(self, keys: KeyRange) -> Sequence[Any]:
         at = self._position
         return keys if self._is_now else (*keys, at, *keys, at, at, at)
 
 
-def together(parts: Sequence[Part]) -> Part:
+def merge_parts(parts: Sequence[TreePart]) -> TreePart:
     """The part that neighbouring parts are of."""
     filled = [part for part in parts if part.count]
     if not filled:
-        return EMPTY
-    hash = proof.moved(proof.NOTHING, (), (part.hash for part in filled))
-    return Part(filled[0].first, filled[-1].last, sum(part.count for part in filled), hash)
+        return EMPTY_PART
+    hash = proof.update_state_hash(proof.EMPTY_HASH, (), (part.hash for part in filled))
+    return TreePart(filled[0].first, filled[-1].last, sum(part.count for part in filled), hash)
 
 
-def _entity(row: Sequence[Any]) -> _Entity:
+def _entity(row: Sequence[Any]) -> _HashedEntity:
     key, xid, hash, *image = row
-    return _Entity(key, xid, blob(hash) if hash is not None else _hashed(xid, *image))
+    return _HashedEntity(key, xid, blob(hash) if hash is not None else _hash_image(xid, *image))
 
 
-def _hashed(xid: str, type: str, epoch: int, attributes: str, private: str) -> bytes:
-    return proof.entity_hash(image_of(xid, type, epoch, attributes.encode(), private.encode()))
+def _hash_image(xid: str, type: str, epoch: int, attributes: str, private: str) -> bytes:
+    return proof.entity_hash(assemble_after_image(xid, type, epoch, attributes.encode(), private.encode()))
 
 
-def _summed(entities: Iterable[_Entity]) -> Part:
-    found = EMPTY
+def _sum_hashes(entities: Iterable[_HashedEntity]) -> TreePart:
+    found = EMPTY_PART
     for batch in batches(entities):
-        hash = proof.moved(found.hash, (), (entity.hash for entity in batch))
-        found = Part(found.first or batch[0].xid, batch[-1].xid, found.count + len(batch), hash)
+        hash = proof.update_state_hash(found.hash, (), (entity.hash for entity in batch))
+        found = TreePart(found.first or batch[0].xid, batch[-1].xid, found.count + len(batch), hash)
     return found

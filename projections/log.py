@@ -7,22 +7,22 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from commands.clock import text_of
+from commands.clock import format_time
 from commands.mapper import UnreadableEvent, blob
-from commands.proof import START, Interaction, LogRow
+from commands.proof import NO_INTERACTION, Interaction, LogRow
 from domain import xid as xids
 from domain.links.link import COLLECTION
-from domain.model.timestamps import utc
+from domain.model.timestamps import to_utc
 from domain.problems import BadRequest, Problem
 from projections.database import Database
-from projections.documents import content
+from projections.documents import document_bytes
 
 _FACTS: Final = ", ".join(Interaction._fields)
 _EVENT: Final = ", ".join(LogRow._fields)
 _HEAD: Final = f"SELECT {_FACTS} FROM interaction ORDER BY last DESC LIMIT 1"
 _NAMED: Final = f"SELECT {_FACTS} FROM interaction WHERE folded = ?"
 _ENDED: Final = f"SELECT {_FACTS} FROM interaction WHERE last <= ? ORDER BY last DESC LIMIT 1"
-_APART: Final = " OR ".join(f"stream LIKE '{start}%'" for start in xids.APART)
+_APART: Final = " OR ".join(f"stream LIKE '{start}%'" for start in xids.OUTSIDE_TREE)
 #: Where the registry's tree went on after a time. What is apart from it has interactions of its own, whose times are
 #: other ones where the tree's came from another registry; so are those of the log's first, which made this registry,
 #: and of those that made registries between this one and the other.
@@ -32,7 +32,7 @@ _OF_TREE_LATER: Final = (
 )
 _WENT_ON: Final = f"SELECT later.last {_OF_TREE_LATER} ORDER BY later.time LIMIT 1"
 #: One step back from there. The empty text hides the column from its index, by which half the log might be sorted.
-BY_THEN: Final = (
+LAST_BY_TIME: Final = (
     f"SELECT {_FACTS} FROM interaction WHERE last < coalesce(({_WENT_ON}), {2**63 - 1}) AND time || '' <= ?"
     " ORDER BY last DESC LIMIT 1"
 )
@@ -104,7 +104,7 @@ class Log:
         if "\0" in xregcorrelationid:
             return None  # PostgreSQL takes no such text, not even to find nothing
         found = self._one(_NAMED, xregcorrelationid.casefold())
-        return None if found is START else found
+        return None if found is NO_INTERACTION else found
 
     def ended(self, position: int) -> Interaction:
         """The last interaction that had ended at a position; `START` where none had."""
@@ -133,7 +133,7 @@ class Log:
 
     def document(self, sha256: str) -> bytes | None:
         """The bytes of a document that events refer to; None where there is none."""
-        return content(self._db, sha256)
+        return document_bytes(self._db, sha256)
 
     def during(self, since: str, until: str) -> tuple[int, int]:
         """Beyond which position, and up to which one, all lies that happened from one time to another, both included.
@@ -159,7 +159,7 @@ class Log:
         if _POSITION.match(moment):
             return self._at(int(moment), name)
         if _TIME.match(moment):
-            return self._by(moment, text_of(now), name)
+            return self._by(moment, format_time(now), name)
         found = self.interaction(moment)
         if found is None:
             reason = "it is no position, no RFC 3339 time, and the correlation id of no interaction"
@@ -175,12 +175,12 @@ class Log:
     def _by(self, moment: str, now: str, name: str) -> Interaction:
         try:
             # A plus sign that was not escaped in a query came in as a space.
-            then = _six_digits(utc(f"{moment[:11]}{moment[11:].replace(' ', '+')}"))
+            then = _six_digits(to_utc(f"{moment[:11]}{moment[11:].replace(' ', '+')}"))
         except (ValueError, OverflowError) as error:
             raise _no_moment(name, moment, str(error)) from None
         if then > now and not self._db.one(_SINCE, (then,)):  # another machine's clock may be ahead of this one's
             raise _no_moment(name, moment, "it is yet to come")
-        found = self._one(BY_THEN, then, then)
+        found = self._one(LAST_BY_TIME, then, then)
         if self._db.one(_LINKED) is None:
             return found
         (earlier,) = self._db.one(_EARLIER, (then, found.last))
@@ -188,7 +188,7 @@ class Log:
 
     def _one(self, statement: str, *values: Any) -> Interaction:
         row = self._db.one(statement, values)
-        return START if row is None else stored_interaction(row)
+        return NO_INTERACTION if row is None else stored_interaction(row)
 
 
 def _six_digits(time: str) -> str:

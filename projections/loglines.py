@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from commands.proof import Interaction, LogRow
 from domain.jsontext import dumps
-from projections.documents import referred
+from projections.documents import referenced_document
 
 #: The line before the events of an interaction.
 INTERACTION: Final = "interaction"
@@ -16,7 +16,7 @@ INTERACTION: Final = "interaction"
 DOCUMENT: Final = "document"
 #: Documents of an interaction that are remembered as sent. An import that returns to one after so many others sends it
 #: again, and takes no more memory than any other.
-SENT: Final = 1 << 16
+MAX_SENT_DOCUMENTS: Final = 1 << 16
 
 _FACTS: Final = {
     **{name: name for name in ("first", "last", "xregcorrelationid", "time", "caller", "command")},
@@ -24,43 +24,43 @@ _FACTS: Final = {
 }
 
 #: Gives the bytes of a document by its hash; None where they are lost.
-Bytes = Callable[[str], bytes | None]
+FindDocument = Callable[[str], bytes | None]
 
 
-class Item(NamedTuple):
+class LogLine(NamedTuple):
     """One line. name: what kind it is. data: JSON, without a line end."""
 
     name: str
     data: bytes
 
 
-def lines(
-    interaction: Interaction, rows: Iterable[LogRow], document: Bytes | None
-) -> Iterator[tuple[int, tuple[Item, ...]]]:
+def log_lines(
+    interaction: Interaction, rows: Iterable[LogRow], document: FindDocument | None
+) -> Iterator[tuple[int, tuple[LogLine, ...]]]:
     """The position of each event with its lines: itself, and what has to be known before it.
 
     rows: events of the interaction. document: None where documents stay away. One that is lost is left out, which its
     reader then sees.
     """
-    before: tuple[Item, ...] = (Item(INTERACTION, interaction_line(interaction)),)
+    before: tuple[LogLine, ...] = (LogLine(INTERACTION, interaction_line(interaction)),)
     sent: dict[str, None] = {}
     for row in rows:
         referred_to = _document(row, sent, document) if document is not None else ()
-        yield row.position, (*before, *referred_to, Item(row.topic, event_line(row)))
+        yield row.position, (*before, *referred_to, LogLine(row.topic, event_line(row)))
         before = ()
 
 
-def _document(row: LogRow, sent: dict[str, None], document: Bytes) -> Iterator[Item]:
+def _document(row: LogRow, sent: dict[str, None], document: FindDocument) -> Iterator[LogLine]:
     """The document that an event refers to, unless it was sent."""
-    sha256 = referred(row)
+    sha256 = referenced_document(row)
     if sha256 is None or sha256 in sent:
         return
-    if len(sent) >= SENT:
+    if len(sent) >= MAX_SENT_DOCUMENTS:
         del sent[next(iter(sent))]
     sent[sha256] = None
     found = document(sha256)
     if found is not None:
-        yield Item(DOCUMENT, document_line(sha256, found))
+        yield LogLine(DOCUMENT, document_line(sha256, found))
 
 
 def document_line(sha256: str, content: bytes) -> bytes:

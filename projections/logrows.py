@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from commands.mapper import UPCASTS, EventMapper, Upcast, image
-from commands.mapper import state as stored
+from commands.mapper import UPCASTS, EventMapper, Upcast, after_image
+from commands.mapper import stored_state as stored
 from commands.proof import Interaction, LogRow
 from domain.events import EntityEvent
 
@@ -22,7 +22,7 @@ KNOWN_VERSIONS: Final = (1, SCHEMA_VERSION)
 _MAPPER: Final = EventMapper()
 
 
-class TableRow(NamedTuple):
+class LogTableRow(NamedTuple):
     """One event as columns.
 
     position: of the event. stream: of its entity, the folded xid. revision: 1 for the first event of the stream.
@@ -49,10 +49,10 @@ class TableRow(NamedTuple):
     salt: str = ""
 
 
-def table_rows(interaction: Interaction, events: Iterable[LogRow]) -> Iterator[TableRow]:
+def table_rows(interaction: Interaction, events: Iterable[LogRow]) -> Iterator[LogTableRow]:
     """The rows of an interaction, or of a part of it."""
     for event in events:
-        yield TableRow(
+        yield LogTableRow(
             position=event.position,
             stream=event.stream,
             revision=event.revision,
@@ -84,15 +84,15 @@ def upcasts() -> dict[str, Upcast]:
 def upcast(topic: str, revision: int, state: str, known: Mapping[str, Upcast]) -> tuple[str, str]:
     """Topic and state under which an event would be stored today. Raises: UnreadableEvent, UnknownTopic."""
     event = EventMapper(known).event(topic, revision, state.encode())
-    return event.TOPIC, stored(event, image(event)).decode()
+    return event.TOPIC, stored(event, after_image(event)).decode()
 
 
-def log_row(row: TableRow) -> LogRow:
+def log_row(row: LogTableRow) -> LogRow:
     """The event of a row, as the log holds it."""
     return LogRow(row.position, row.stream, row.revision, row.topic, row.state.encode())
 
 
-def interaction_of(row: TableRow) -> Interaction:
+def interaction_of(row: LogTableRow) -> Interaction:
     """The facts of the interaction that a row belongs to, as the log holds them."""
     return Interaction(
         last=row.last,

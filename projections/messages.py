@@ -7,23 +7,23 @@ from collections.abc import Callable, Sequence
 from domain import xid as xids
 from domain.jsontext import loads
 from domain.messages.effective import MESSAGES
-from domain.messages.resolving import Definition
-from domain.stated import DEFAULTS
+from domain.messages.resolving import MessageDefinition
+from domain.stated import DEFAULT_MARKS
 from projections.entities.query import View
-from projections.entities.rows import Row
+from projections.entities.rows import EntityRow
 from projections.entities.xref import xref_of
 
 
-class StoredMessages:
+class MessageDefinitions:
     """The messages of one moment. What was looked up is kept, because many messages share their bases."""
 
     def __init__(self, view: View, reads: Callable[[str], bool]) -> None:
         """reads: whether the caller may see an entity; what it may not see is not there."""
         self._view = view
         self._reads = reads
-        self._known: dict[str, Definition | None] = {}
+        self._known: dict[str, MessageDefinition | None] = {}
 
-    def definition(self, xid: str) -> Definition | None:
+    def definition(self, xid: str) -> MessageDefinition | None:
         """See `Lookup`. A cross reference gives what it stands for."""
         if xid not in self._known:
             self._known[xid] = self._find(xid)
@@ -36,7 +36,7 @@ class StoredMessages:
         collection = f"{group}/{MESSAGES}"
         return [row.xid for row in self._view.subtree(collection, {xids.type_of(collection)})]
 
-    def _find(self, xid: str) -> Definition | None:
+    def _find(self, xid: str) -> MessageDefinition | None:
         parts = xids.segments(xid)
         if len(parts) not in (4, 6) or parts[2] != MESSAGES or not self._reads(xid):
             return None
@@ -47,9 +47,9 @@ class StoredMessages:
         version = self._view.entity(f"{row.xid}/versions/{versionid}")
         if version is None:
             return None
-        return Definition(version.xid, loads(version.attributes), loads(version.private).get(DEFAULTS, {}))
+        return MessageDefinition(version.xid, loads(version.attributes), loads(version.private).get(DEFAULT_MARKS, {}))
 
-    def _target(self, row: Row | None) -> Row | None:
+    def _target(self, row: EntityRow | None) -> EntityRow | None:
         """The Resource that shows Versions: the one that a pointer stands for, None where that has none."""
         target = xref_of(row)
         if target is None:

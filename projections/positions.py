@@ -18,25 +18,25 @@ POSITIONS: Final = Table(
 )
 
 
-def position(database: Database, name: str) -> int:
+def read_position(database: Database, name: str) -> int:
     """The last position that a projection took in, 0 before its first."""
     row = database.one("SELECT position FROM projection WHERE name = ?", (name,))
-    return whole(row[0]) if row else 0
+    return checked_position(row[0]) if row else 0
 
 
-def whole(stored: Any) -> int:
+def checked_position(stored: Any) -> int:
     """A stored position. Raises: UnreadableRow for what is none, which SQLite keeps as well."""
     if type(stored) is int:
         return stored
     raise UnreadableRow(f"a projection is at the position {stored!r:.100}")
 
 
-def move(database: Database, name: str, to: int) -> None:
+def save_position(database: Database, name: str, to: int) -> None:
     """Sets the position of a projection, in the transaction of what it wrote."""
     database.upsert(POSITIONS, [(name, to)])
 
 
-def lock(database: Database, name: str) -> int:
+def lock_position(database: Database, name: str) -> int:
     """`position`, held against every other process that follows the log under this name until the transaction ends."""
     database.run("INSERT INTO projection VALUES (?, 0) ON CONFLICT DO NOTHING", (name,))
     held = database.one("UPDATE projection SET position = position WHERE name = ? RETURNING position", (name,))
@@ -44,6 +44,6 @@ def lock(database: Database, name: str) -> int:
     return at
 
 
-def forget(database: Database, name: str) -> None:
+def delete_position(database: Database, name: str) -> None:
     """Removes a projection that is no more."""
     database.delete(POSITIONS, [(name,)])

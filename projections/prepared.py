@@ -18,10 +18,10 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
 #: Rows that are taken over together.
-TOGETHER: Final = 100
+CHUNK_ROWS: Final = 100
 
 
-class Prepared:
+class PreparedStatements:
     """The statements of one connection."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
@@ -38,7 +38,7 @@ class Prepared:
         try:
             link.send_query_prepared(self._name(sql), [str(value).encode() for value in values])
             if capabilities.has_stream_chunked():
-                link.set_chunked_rows_mode(TOGETHER)
+                link.set_chunked_rows_mode(CHUNK_ROWS)
             else:  # row by row, as client libraries before 17 do it, takes longer
                 link.set_single_row_mode()
             for result in _results(link):

@@ -14,7 +14,7 @@ from domain.events import EntityEvent
 from projections import database, positions
 
 #: Interactions of one step: enough to make a commit cheap.
-TOGETHER: Final = 100
+BATCH_INTERACTIONS: Final = 100
 
 _END: Final = "SELECT max(last) FROM (SELECT last FROM interaction WHERE last > ? ORDER BY last LIMIT ?) AS next"
 
@@ -31,10 +31,10 @@ class Projection(Protocol):
         outside this transaction can happen again after a failure."""
 
 
-class Runner:
+class LogFollower:
     """One projection on its way along the log. Several processes may run it: one at a time moves it on."""
 
-    def __init__(self, store: Store, projection: Projection, together: int = TOGETHER) -> None:
+    def __init__(self, store: Store, projection: Projection, together: int = BATCH_INTERACTIONS) -> None:
         self._store = store
         self._projection = projection
         self._together = together
@@ -47,13 +47,13 @@ class Runner:
         if self._end(self.position()) is None:
             return 0
         with self._engine.begin() as connection:
-            db = database.over(connection)
-            after = positions.lock(db, self._projection.name)
+            db = database.database_of(connection)
+            after = positions.lock_position(db, self._projection.name)
             end = self._end(after)
             if end is None:
                 return 0
             self._projection.apply(connection, self._store.events(after, end - after))
-            positions.move(db, self._projection.name, end)
+            positions.save_position(db, self._projection.name, end)
         return end - after
 
     def catch_up(self) -> int:
@@ -69,9 +69,9 @@ class Runner:
     def position(self) -> int:
         """The last position taken in."""
         with self._store.engine.connect() as connection:
-            return positions.position(database.over(connection), self._projection.name)
+            return positions.read_position(database.database_of(connection), self._projection.name)
 
     def _end(self, after: int) -> int | None:
         with self._store.engine.connect() as connection:
-            end: int | None = database.over(connection).one(_END, (after, self._together))[0]
+            end: int | None = database.database_of(connection).one(_END, (after, self._together))[0]
             return end

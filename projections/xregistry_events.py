@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 from cloudevents.core.v1.event import CloudEvent
 
-from commands.address import UNCONFIGURED
+from commands.address import UNCONFIGURED_URL
 from commands.mapper import EventMapper
 from commands.proof import Interaction, LogRow, image_in
 from domain import xid as xids
@@ -26,7 +26,7 @@ PREFIX: Final = "io.xregistry."
 _JSON: Final = "application/json"
 
 
-class Message(NamedTuple):
+class ChangeEvent(NamedTuple):
     """One event that the log comes to, of the registry itself or of an older API.
 
     position: of the stored event that it tells of; of one position there are two of a family at most. source: without a
@@ -99,26 +99,26 @@ class XRegistryEvents:
         """changed: whether events say which attributes changed; without it no event has data (EV-49)."""
         self._changed = changed
 
-    def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[Message]:
+    def messages(self, interaction: Interaction, rows: Iterable[LogRow]) -> Iterator[ChangeEvent]:
         """What an interaction comes to, in the order of EV-77. rows: its stored events, in log order.
 
         Nothing is told of subscriptions and links (SUB-112).
         Raises: UnknownTopic for an event that a newer program wrote.
         """
-        source = interaction.registry_url.rstrip("/") or UNCONFIGURED
+        source = interaction.registry_url.rstrip("/") or UNCONFIGURED_URL
         time, correlation = interaction.time, interaction.xregcorrelationid
         for row in rows:
-            if xids.is_apart(row.stream):
+            if xids.is_outside_tree(row.stream):
                 continue
             index = row.position - interaction.first
-            for type, subject, changed in _news(_fact(row)):
+            for type, subject, changed in _describe_events(_read_fields(row)):
                 # The type tells apart the two messages of one event, and those of other families (EV-15, EV-16).
                 id = f"{correlation}.{index}.{type[3:]}"
                 shown = changed if self._changed else None
-                yield Message(row.position, id, type, source, subject, time, correlation, shown)
+                yield ChangeEvent(row.position, id, type, source, subject, time, correlation, shown)
 
 
-class _Fact(NamedTuple):
+class _StoredEventFields(NamedTuple):
     """What messages need to know of a stored event; see EntityEvent."""
 
     topic: str
@@ -128,7 +128,7 @@ class _Fact(NamedTuple):
     forgotten: bool = False
 
 
-class _News(NamedTuple):
+class _EventDescription(NamedTuple):
     """What is told of an event, whoever recorded it."""
 
     type: str
@@ -136,7 +136,7 @@ class _News(NamedTuple):
     changed: tuple[str, ...] | None = None
 
 
-class _OfRoot(NamedTuple):
+class _RootEventType(NamedTuple):
     """An event about the registry as a whole. when: the name in `changed` without which it is not told."""
 
     type: str
@@ -146,13 +146,13 @@ class _OfRoot(NamedTuple):
 
 
 #: By the stream that is updated, in the order of EV-77; that these streams come into being is told to nobody (EV-03).
-_ROOT: Final[dict[str, tuple[_OfRoot, ...]]] = {
-    xids.REGISTRY: (_OfRoot(PREFIX + "registry.updated", "/", lists=True),),
+_ROOT: Final[dict[str, tuple[_RootEventType, ...]]] = {
+    xids.REGISTRY: (_RootEventType(PREFIX + "registry.updated", "/", lists=True),),
     xids.MODEL: (
-        _OfRoot(PREFIX + "model.updated", "/model", lists=False, when="model"),
-        _OfRoot(PREFIX + "modelsource.updated", "/modelsource", lists=False, when="modelsource"),
+        _RootEventType(PREFIX + "model.updated", "/model", lists=False, when="model"),
+        _RootEventType(PREFIX + "modelsource.updated", "/modelsource", lists=False, when="modelsource"),
     ),
-    xids.CAPABILITIES: (_OfRoot(PREFIX + "capabilities.updated", "/capabilities", lists=True),),
+    xids.CAPABILITIES: (_RootEventType(PREFIX + "capabilities.updated", "/capabilities", lists=True),),
 }
 #: By the number of slashes in an xid.
 _ENTITIES: Final = {2: "group", 4: "resource", 6: "version"}
@@ -165,25 +165,25 @@ _TYPES: Final = {
 _DEPRECATIONS: Final = {slashes: f"{PREFIX}{entity}.deprecation" for slashes, entity in _ENTITIES.items()}
 
 
-def _news(fact: _Fact) -> list[_News]:
+def _describe_events(fact: _StoredEventFields) -> list[_EventDescription]:
     """What is told of one stored event; nothing of a refresh (EV-47), nor of what only façades had."""
     if fact.topic == EntityRefreshed.TOPIC or fact.forgotten:
         return []
     if fact.xid in _ROOT:
-        return _news_of_root(fact)
+        return _describe_root_events(fact)
     slashes = fact.xid.count("/")
     changed = fact.changed if fact.topic == EntityUpdated.TOPIC else None
-    told = [_News(_TYPES[fact.topic, slashes], fact.xid, changed)]
+    told = [_EventDescription(_TYPES[fact.topic, slashes], fact.xid, changed)]
     if fact.deprecated_changed is not None:
-        told.append(_News(_DEPRECATIONS[slashes], fact.xid, fact.deprecated_changed))
+        told.append(_EventDescription(_DEPRECATIONS[slashes], fact.xid, fact.deprecated_changed))
     return told
 
 
-def _news_of_root(fact: _Fact) -> list[_News]:
+def _describe_root_events(fact: _StoredEventFields) -> list[_EventDescription]:
     if fact.topic != EntityUpdated.TOPIC:
         return []
     return [
-        _News(kind.type, kind.subject, fact.changed if kind.lists else None)
+        _EventDescription(kind.type, kind.subject, fact.changed if kind.lists else None)
         for kind in _ROOT[fact.xid]
         if kind.when is None or kind.when in fact.changed
     ]
@@ -194,33 +194,33 @@ def _news_of_root(fact: _Fact) -> list[_News]:
 # in a third of the time and a large one as fast as a small one.
 
 _MAPPER: Final = EventMapper()
-_UNTOLD: Final = frozenset({EntityRefreshed.TOPIC, EntityDeleted.TOPIC})
+_WITHOUT_CHANGED: Final = frozenset({EntityRefreshed.TOPIC, EntityDeleted.TOPIC})
 _XID: Final = len(b'{"xid":"')
 #: Only the façades have what is forgotten; it has left the registry before (LEG-707).
 _FORGOTTEN: Final = b',"reason":"forgotten",'
 
 
-def _fact(row: LogRow) -> _Fact:
+def _read_fields(row: LogRow) -> _StoredEventFields:
     """The fact in a stored event. Raises: UnreadableEvent."""
     if row.topic in TOPICS:
         try:
-            return _ends(row)
+            return _read_ends(row)
         except (LookupError, TypeError, ValueError):
             pass  # whoever reads it as a whole says what is wrong with it
-    return _fact_of(_MAPPER.of_row(row))
+    return _fields_of(_MAPPER.of_row(row))
 
 
-def _ends(row: LogRow) -> _Fact:
+def _read_ends(row: LogRow) -> _StoredEventFields:
     """The fact in the first and the last bytes of an event of today's layout."""
     state = row.state
     xid = state[_XID : state.index(b'"', _XID)].decode()  # no character of an xid is escaped in JSON
-    if row.topic in _UNTOLD:
-        return _Fact(row.topic, xid, forgotten=row.topic == EntityDeleted.TOPIC and _FORGOTTEN in state)
+    if row.topic in _WITHOUT_CHANGED:
+        return _StoredEventFields(row.topic, xid, forgotten=row.topic == EntityDeleted.TOPIC and _FORGOTTEN in state)
     tail = orjson.loads(b"{" + state[len(image_in(state)) :])
     deprecated = tail.get("deprecated_changed")
-    return _Fact(row.topic, xid, tuple(tail["changed"]), None if deprecated is None else tuple(deprecated))
+    return _StoredEventFields(row.topic, xid, tuple(tail["changed"]), None if deprecated is None else tuple(deprecated))
 
 
-def _fact_of(event: EntityEvent) -> _Fact:
+def _fields_of(event: EntityEvent) -> _StoredEventFields:
     forgotten = isinstance(event, EntityDeleted) and event.reason == "forgotten"
-    return _Fact(event.TOPIC, event.xid, event.changed, event.deprecated_changed, forgotten)
+    return _StoredEventFields(event.TOPIC, event.xid, event.changed, event.deprecated_changed, forgotten)

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from projections.entities.rebuild import Diverged
-from projections.logrows import TableRow
-from projections.segments.links import Links
-from spark_projections.sources.remote import Head
+from projections.entities.rebuild import RebuildDiverged
+from projections.logrows import LogTableRow
+from projections.segments.links import ChainVerifier
+from spark_projections.sources.remote import LogHead
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 #: Positions of one range.
-RANGE: Final = 10_000
+RANGE_SIZE: Final = 10_000
 
 _COLUMNS: Final = "position bigint, file string, what string"
 _FINDINGS: Final = pa.schema([("position", pa.int64()), ("file", pa.string()), ("what", pa.string())])
@@ -36,7 +36,7 @@ _FILE: Final = "file"
 Batches = Iterable[pa.RecordBatch]
 
 
-class Unproved(Diverged):
+class UnverifiedLog(RebuildDiverged):
     """A log is not what was once written; the message says where."""
 
     @classmethod
@@ -46,7 +46,7 @@ class Unproved(Diverged):
         return cls(f"{place}position {position}: {what}")
 
 
-class Trust(NamedTuple):
+class ChainAnchors(NamedTuple):
     """What a log is compared with beyond itself, as whoever changes a log can compute its whole chain again.
 
     registry: the chain hash, in hex, that the registry has where an interaction ends at a position; None where none
@@ -54,23 +54,27 @@ class Trust(NamedTuple):
     """
 
     registry: Callable[[int], str | None] | None = None
-    head: Head | None = None
+    head: LogHead | None = None
 
 
-class _Bounds(NamedTuple):
+class _RangeBounds(NamedTuple):
     """What a range has to begin and to end with, in the words of the rows around it."""
 
-    begins: Head
-    ends: Head
+    begins: LogHead
+    ends: LogHead
 
 
 #: Where every log begins.
-START: Final = Head(0, Links().chain.hex())
+LOG_START: Final = LogHead(0, ChainVerifier().chain.hex())
 
 
-def prove(
-    log: DataFrame, trust: Trust | None = None, in_files: bool = False, size: int = RANGE, begins: Head = START
-) -> Head:
+def verify_log(
+    log: DataFrame,
+    trust: ChainAnchors | None = None,
+    in_files: bool = False,
+    size: int = RANGE_SIZE,
+    begins: LogHead = LOG_START,
+) -> LogHead:
     """Where a log ends, once every event of it is shown to be the one that was written.
 
     log: rows of `projections.logrows`, whole interactions, in any order. in_files: they are read from files whose names
@@ -78,56 +82,58 @@ def prove(
     twice, the first time without its states.
     Raises: Unproved with the first position that differs.
     """
-    trust = trust or Trust()
+    trust = trust or ChainAnchors()
     keyed = log.withColumn(_KEY, f.coalesce(f.col("last") - f.col("last") % size, f.lit(0)))
     bounds = _bounds(keyed, begins)
     ends = [begins, *(each.ends for each in bounds.values())]
-    _hold(keyed.withColumn(_FILE, file_name() if in_files else f.lit("")), bounds)
+    _check_ranges(keyed.withColumn(_FILE, file_name_column() if in_files else f.lit("")), bounds)
     if trust.registry is not None:
-        _same_as_registry(log, ends, trust.registry)
+        _check_registry(log, ends, trust.registry)
     if trust.head is not None:
-        _meets(log, ends[-1], trust.head)
+        _check_head(log, ends[-1], trust.head)
     return ends[-1]
 
 
-def _bounds(keyed: DataFrame, begins: Head) -> dict[int, _Bounds]:
+def _bounds(keyed: DataFrame, begins: LogHead) -> dict[int, _RangeBounds]:
     """Those of each range, by its key, in order."""
     end = f.when(f.col("position") == f.col("last"), f.col("last"))
     found = keyed.groupBy(_KEY).agg(f.max(end), f.lower(f.hex(f.max_by("chain", end)))).collect()
-    bounds, before = dict[int, _Bounds](), begins
+    bounds, before = dict[int, _RangeBounds](), begins
     for key, last, chain in sorted(found, key=itemgetter(0)):
-        after = before if last is None else Head(last, chain)
-        bounds[key] = _Bounds(before, after)
+        after = before if last is None else LogHead(last, chain)
+        bounds[key] = _RangeBounds(before, after)
         before = after
     return bounds
 
 
-def _hold(keyed: DataFrame, bounds: dict[int, _Bounds]) -> None:
+def _check_ranges(keyed: DataFrame, bounds: dict[int, _RangeBounds]) -> None:
     """Raises: Unproved with the first position that does not follow from what is before it."""
     ordered = keyed.repartition(_KEY).sortWithinPartitions(_KEY, "position")
     found = ordered.mapInArrow(partial(_findings, bounds), _COLUMNS).orderBy("position").limit(1).collect()
     for position, file, what in found:
-        raise Unproved.at(position, what, file)
+        raise UnverifiedLog.at(position, what, file)
 
 
-def _findings(bounds: dict[int, _Bounds], batches: Batches) -> Batches:
+def _findings(bounds: dict[int, _RangeBounds], batches: Batches) -> Batches:
     rows = (row for batch in batches for row in _rows(batch))
-    found = [each for key, some in groupby(rows, itemgetter(0)) for each in _first(bounds[key], some)]
+    found = [each for key, some in groupby(rows, itemgetter(0)) for each in _first_finding(bounds[key], some)]
     yield pa.RecordBatch.from_pylist(
         [{"position": position, "file": file, "what": what} for position, what, file in found], _FINDINGS
     )
 
 
-def _rows(batch: pa.RecordBatch) -> Iterator[tuple[int, str, TableRow]]:
+def _rows(batch: pa.RecordBatch) -> Iterator[tuple[int, str, LogTableRow]]:
     """The rows of a batch, each with the key of its range and the name of its file."""
-    columns = (batch.column(name).to_pylist() for name in TableRow._fields)
+    columns = (batch.column(name).to_pylist() for name in LogTableRow._fields)
     keys, files = (batch.column(name).to_pylist() for name in (_KEY, _FILE))
-    yield from zip(keys, files, map(TableRow, *columns), strict=True)
+    yield from zip(keys, files, map(LogTableRow, *columns), strict=True)
 
 
-def _first(bounds: _Bounds, rows: Iterable[tuple[int, str, TableRow]]) -> Iterator[tuple[int, str, str]]:
+def _first_finding(
+    bounds: _RangeBounds, rows: Iterable[tuple[int, str, LogTableRow]]
+) -> Iterator[tuple[int, str, str]]:
     """Position, reason and file of the first thing that is wrong with a range: all that follows may come of it."""
-    links, file = Links(bounds.begins.position, bytes.fromhex(bounds.begins.chain)), ""
+    links, file = ChainVerifier(bounds.begins.position, bytes.fromhex(bounds.begins.chain)), ""
     for _, file, row in rows:
         if None in row:
             yield links.position + 1, "a column has no value", file
@@ -139,40 +145,40 @@ def _first(bounds: _Bounds, rows: Iterable[tuple[int, str, TableRow]]) -> Iterat
         yield links.position + 1, "the interaction before this position is not whole", file
 
 
-def _same_as_registry(log: DataFrame, ends: Sequence[Head], registry: Callable[[int], str | None]) -> None:
-    def differs(end: Head) -> bool:
+def _check_registry(log: DataFrame, ends: Sequence[LogHead], registry: Callable[[int], str | None]) -> None:
+    def differs(end: LogHead) -> bool:
         return end.position > 0 and registry(end.position) != end.chain
 
     if not differs(ends[-1]):
         return
     # A chain hash is over all that was before, so from the first interaction that differs on all of them do.
     range = bisect_left(ends, True, key=differs)
-    some = _ended(log).where(f.col("position").between(ends[range - 1].position + 1, ends[range].position))
-    within = sorted(Head(*row) for row in some.collect())
+    some = _interaction_ends(log).where(f.col("position").between(ends[range - 1].position + 1, ends[range].position))
+    within = sorted(LogHead(*row) for row in some.collect())
     first = bisect_left(within, True, key=differs)
-    raise Unproved.at(
+    raise UnverifiedLog.at(
         within[first - 1].position + 1 if first else ends[range - 1].position + 1,
         "the source has another log than this registry from this interaction on",
     )
 
 
-def _meets(log: DataFrame, end: Head, head: Head) -> None:
+def _check_head(log: DataFrame, end: LogHead, head: LogHead) -> None:
     if head.position > end.position:
-        raise Unproved.at(end.position, f"the source ends before position {head.position} of --head")
-    found = _ended(log).where(f.col("position") == head.position).collect()
+        raise UnverifiedLog.at(end.position, f"the source ends before position {head.position} of --head")
+    found = _interaction_ends(log).where(f.col("position") == head.position).collect()
     if not found and head.position:
-        raise Unproved.at(head.position, "no interaction ends at the position of --head")
-    chain = found[0].chain if found else START.chain
+        raise UnverifiedLog.at(head.position, "no interaction ends at the position of --head")
+    chain = found[0].chain if found else LOG_START.chain
     if chain != head.chain:
-        raise Unproved.at(head.position, f"the chain hash is {chain}, and not that of --head")
+        raise UnverifiedLog.at(head.position, f"the chain hash is {chain}, and not that of --head")
 
 
-def _ended(log: DataFrame) -> DataFrame:
-    """Where interactions end, in the words of `Head`."""
+def _interaction_ends(log: DataFrame) -> DataFrame:
+    """Where interactions end, in the words of `LogHead`."""
     ended = log.where(f.col("position") == f.col("last"))
     return ended.select("position", f.lower(f.hex("chain")).alias("chain"))
 
 
-def file_name() -> Column:
+def file_name_column() -> Column:
     """The name of the file that a row is read from, without its folder."""
     return f.regexp_extract(f.input_file_name(), "[^/]*$", 0)

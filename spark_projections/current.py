@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 Batches = Iterable[pa.RecordBatch]
 
 
-def current(log: DataFrame) -> DataFrame:
+def upcast_log(log: DataFrame) -> DataFrame:
     """A log without older topics, for what looks into `topic` and `state` itself; all other columns stay.
 
     Raises, when it is read: an error of Spark for an event that is damaged.
     """
     # What is known here travels along, as executors may have been started before it was.
     known = upcasts()
-    return log.mapInArrow(partial(_raised, known), log.schema) if known else log
+    return log.mapInArrow(partial(_upcast_batches, known), log.schema) if known else log
 
 
-def _raised(known: Mapping[str, Any], batches: Batches) -> Batches:
+def _upcast_batches(known: Mapping[str, Any], batches: Batches) -> Batches:
     for batch in batches:
         old = pc.is_in(batch.column("topic"), pa.array(known, pa.string()))
-        yield _of_today(known, batch) if pc.any(old).as_py() else batch
+        yield _upcast_batch(known, batch) if pc.any(old).as_py() else batch
 
 
-def _of_today(known: Mapping[str, Any], batch: pa.RecordBatch) -> pa.RecordBatch:
+def _upcast_batch(known: Mapping[str, Any], batch: pa.RecordBatch) -> pa.RecordBatch:
     columns = [batch.column(name).to_pylist() for name in ("topic", "revision", "state")]
     made = [
         upcast(topic, revision, state, known) if topic in known else (topic, state)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, get_type_hints
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from projections.logrows import TableRow, interaction_of, log_row
+from projections.logrows import LogTableRow, interaction_of, log_row
 from projections.xregistry_events import XRegistryEvents
-from spark_projections.current import current
-from spark_projections.places import place, spelt_for_spark
+from spark_projections.current import upcast_log
+from spark_projections.places import hadoop_folder, with_s3a_scheme
 from spark_projections.schema import LOG_SCHEMA
 
 if TYPE_CHECKING:
@@ -57,18 +57,18 @@ def xregistry_events(log: DataFrame, changed: bool = True) -> DataFrame:
     changed: whether events say which attributes changed, as the setting `ANNALS_EVENT_CHANGES` has it for the feed.
     Raises, when it is read: an error of Spark for an event that a newer program wrote.
     """
-    made = current(log).select(*LOG_SCHEMA.names).mapInArrow(partial(_to_events, changed), _COLUMNS)
+    made = upcast_log(log).select(*LOG_SCHEMA.names).mapInArrow(partial(_to_events, changed), _COLUMNS)
     return made.withColumn("time", f.col("time").cast("timestamp"))
 
 
-class Destination(NamedTuple):
+class EventDestination(NamedTuple):
     """Where events are written. folder: a URI that Spark reaches. changed: see `xregistry_events`."""
 
     folder: str
     changed: bool = True
 
 
-def write(log: DataFrame, destination: Destination) -> None:
+def write_events(log: DataFrame, destination: EventDestination) -> None:
     """Writes the events as Parquet files into a new folder; each file is in the order of the feed.
 
     Without a file `_SUCCESS` in it, writing has not come to its end.
@@ -76,12 +76,12 @@ def write(log: DataFrame, destination: Destination) -> None:
     """
     refuse_existing(log.sparkSession, destination.folder)
     ordered = xregistry_events(log, destination.changed).sortWithinPartitions("position", "sequence")
-    ordered.write.mode("errorifexists").parquet(spelt_for_spark(destination.folder))
+    ordered.write.mode("errorifexists").parquet(with_s3a_scheme(destination.folder))
 
 
 def refuse_existing(spark: SparkSession, folder: str) -> None:
     """Raises: FileExistsError for a folder that is there: what was once written stays as it is."""
-    there = place(spark, folder)
+    there = hadoop_folder(spark, folder)
     if there.files.exists(there.root):
         raise FileExistsError(f"{folder} is there already")
 
@@ -89,13 +89,13 @@ def refuse_existing(spark: SparkSession, folder: str) -> None:
 def _to_events(changed: bool, batches: Batches) -> Batches:
     events = XRegistryEvents(changed)
     for batch in batches:
-        rows = map(TableRow, *(batch.column(name).to_pylist() for name in TableRow._fields))
-        columns = list(zip(*_told(events, rows), strict=True)) or [()] * len(_SCHEMA)
+        rows = map(LogTableRow, *(batch.column(name).to_pylist() for name in LogTableRow._fields))
+        columns = list(zip(*_event_rows(events, rows), strict=True)) or [()] * len(_SCHEMA)
         arrays = [pa.array(column, each.type) for column, each in zip(columns, _SCHEMA, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
 
 
-def _told(events: XRegistryEvents, rows: Iterable[TableRow]) -> Iterator[EventRow]:
+def _event_rows(events: XRegistryEvents, rows: Iterable[LogTableRow]) -> Iterator[EventRow]:
     for first, found in groupby(rows, lambda row: row.first):
         some, before = list(found), 0
         for message in events.messages(interaction_of(some[0]), map(log_row, some)):

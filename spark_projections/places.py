@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _S3: Final = ("s3", "s3a")
 
 
-def for_spark(uri: str) -> str:
+def spark_uri(uri: str) -> str:
     """The folder that Arrow has at a path or a URI, as Spark takes it: nothing is escaped.
 
     It has a scheme in any case, as Spark's own default may be another. Credentials and options of a bucket's URI are
@@ -26,12 +26,12 @@ def for_spark(uri: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{unquote(parts.path)}".rstrip("/")
 
 
-def spelt_for_spark(uri: str) -> str:
+def with_s3a_scheme(uri: str) -> str:
     """A folder that is Spark's alone, where paths are as its own settings have them: only buckets change."""
-    return for_spark(uri) if urlsplit(uri).scheme in _S3 else uri
+    return spark_uri(uri) if urlsplit(uri).scheme in _S3 else uri
 
 
-class Place(NamedTuple):
+class HadoopFolder(NamedTuple):
     """Where Spark writes, through its own eyes: it knows schemes that Arrow does not, and has its own credentials.
 
     files: Hadoop's filesystem; root: Hadoop's path there; path_of: makes another of a text.
@@ -42,9 +42,9 @@ class Place(NamedTuple):
     path_of: Any
 
 
-def place(spark: SparkSession, uri: str) -> Place:
+def hadoop_folder(spark: SparkSession, uri: str) -> HadoopFolder:
     """The place of a folder that need not be there."""
     context: Any = spark.sparkContext
     path_of = context._jvm.org.apache.hadoop.fs.Path
-    root = path_of(spelt_for_spark(uri))
-    return Place(root.getFileSystem(context._jsc.hadoopConfiguration()), root, path_of)
+    root = path_of(with_s3a_scheme(uri))
+    return HadoopFolder(root.getFileSystem(context._jsc.hadoopConfiguration()), root, path_of)

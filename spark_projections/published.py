@@ -11,45 +11,47 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from domain.compat.family import FACADE, FAMILIES
-from domain.compat.published import follow
+from domain.compat.family import FACADE, LEGACY_APIS
+from domain.compat.published import fold_publications
 from domain.events import EntityDeleted, EntityEvent
-from projections.entities.rows import PUBLISHED, published_row
+from projections.entities.rows import PUBLICATION_COLUMNS, publication_row
 from projections.logrows import event_of
-from spark_projections.current import current
+from spark_projections.current import upcast_log
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _TEXTS: Final = ("tree_key", "xid", "id", "uri")
-_SCHEMA: Final = pa.schema([pa.field(name, pa.string() if name in _TEXTS else pa.int64()) for name in PUBLISHED])
-_COLUMNS: Final = ", ".join(f"{name} {'string' if name in _TEXTS else 'bigint'}" for name in PUBLISHED)
+_SCHEMA: Final = pa.schema(
+    [pa.field(name, pa.string() if name in _TEXTS else pa.int64()) for name in PUBLICATION_COLUMNS]
+)
+_COLUMNS: Final = ", ".join(f"{name} {'string' if name in _TEXTS else 'bigint'}" for name in PUBLICATION_COLUMNS)
 #: Parts of the stream of a Version, with the empty one before its first slash.
 _PARTS: Final = 7
 
 Batches = Iterable[pa.RecordBatch]
 
 
-def published(log: DataFrame) -> DataFrame:
+def published_rows(log: DataFrame) -> DataFrame:
     """Every row of `published` at the end of a log.
 
     log: rows of `projections.logrows`, from the first position on without a gap, whole interactions. Only streams of
     Versions that were deleted, or of which the older APIs know more than the registry, are brought together.
     """
-    events = current(log).select("position", "stream", "revision", "topic", "state").where(_are_of_versions())
+    events = upcast_log(log).select("position", "stream", "revision", "topic", "state").where(_are_of_versions())
     told = (f.col("topic") == EntityDeleted.TOPIC) | f.col("state").contains(f'"{FACADE}":')
     whole = events.join(events.where(told).select("stream").distinct(), "stream", "left_semi")
     return whole.repartition("stream").sortWithinPartitions("stream", "revision").mapInArrow(_to_rows, _COLUMNS)
 
 
 def _are_of_versions() -> Column:
-    below = (f.col("stream").startswith(f"/{family.groups}/") for family in FAMILIES)
+    below = (f.col("stream").startswith(f"/{family.groups}/") for family in LEGACY_APIS)
     return reduce(or_, below) & (f.size(f.split("stream", "/")) == _PARTS)
 
 
 def _to_rows(batches: Batches) -> Batches:
     for _, events in groupby(_events(batches), key=lambda found: found[1].stream):
-        if made := [published_row(one) for one in follow(events)]:
+        if made := [publication_row(one) for one in fold_publications(events)]:
             columns = zip(*made, strict=True)
             arrays = [pa.array(column, each.type) for column, each in zip(columns, _SCHEMA, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)

@@ -16,11 +16,11 @@ from pyspark.sql import functions as f
 
 from domain import xid as xids
 from domain.events import EntityDeleted
-from domain.jsontext import loads_own
-from projections.entities.leaves import UNINDEXED, leaves
-from projections.entities.rows import Row, row
+from domain.jsontext import loads_trusted
+from projections.entities.leaves import UNINDEXED_TYPES, leaves
+from projections.entities.rows import EntityRow, row
 from projections.logrows import event_of
-from spark_projections.current import current
+from spark_projections.current import upcast_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,7 +29,7 @@ _NUMBERS: Final = ("epoch", "since", "born", "meta")
 #: What `Row` has, and `until`: the position of the event that replaced it, null for what lives.
 _ROWS: Final = pa.schema(
     [
-        *(pa.field(name, pa.int64() if name in _NUMBERS else pa.string()) for name in Row._fields),
+        *(pa.field(name, pa.int64() if name in _NUMBERS else pa.string()) for name in EntityRow._fields),
         pa.field("until", pa.int64()),
     ]
 )
@@ -46,7 +46,7 @@ _LEAF_COLUMNS: Final = "tree_key string, path string, type string, text string, 
 Batches = Iterable[pa.RecordBatch]
 
 
-def rows(log: DataFrame) -> DataFrame:
+def entity_rows(log: DataFrame) -> DataFrame:
     """Every row that the present and the past of the registry have at the end of a log.
 
     log: rows of `projections.logrows`, from the first position on without a gap, whole interactions.
@@ -54,7 +54,7 @@ def rows(log: DataFrame) -> DataFrame:
     return _rows(_events(log))
 
 
-def ordered_rows(log: DataFrame) -> DataFrame:
+def ordered_entity_rows(log: DataFrame) -> DataFrame:
     """The same in the order of the tables' primary keys, from partition to partition."""
     # Before events become rows, as Spark works out what it divides into ranges twice. The key is a column, because an
     # expression would be worked out anew whenever two rows are compared.
@@ -65,7 +65,7 @@ def ordered_rows(log: DataFrame) -> DataFrame:
 def _events(log: DataFrame) -> DataFrame:
     """Those that leave an entity alive, each with the position that ends its row."""
     next = log.select("stream", (f.col("revision") - 1).alias("revision"), f.col("position").alias("until"))
-    events = current(log).select("position", "stream", "revision", "topic", "state")
+    events = upcast_log(log).select("position", "stream", "revision", "topic", "state")
     return events.join(next, ["stream", "revision"], "left").where(f.col("topic") != EntityDeleted.TOPIC)
 
 
@@ -73,9 +73,9 @@ def _rows(events: DataFrame) -> DataFrame:
     return events.mapInArrow(_to_rows, _ROW_COLUMNS)
 
 
-def attributes(rows: DataFrame, most: int) -> DataFrame:
+def attribute_rows(rows: DataFrame, most: int) -> DataFrame:
     """The leaves of what lives. rows: as `rows` gives them. most: leaves that the index takes of one entity."""
-    living = rows.where(f.col("until").isNull()).where(~f.col("type").isin(*UNINDEXED))
+    living = rows.where(f.col("until").isNull()).where(~f.col("type").isin(*UNINDEXED_TYPES))
     return living.select("tree_key", "type", "attributes").mapInArrow(partial(_to_leaves, most), _LEAF_COLUMNS)
 
 
@@ -85,7 +85,7 @@ def _to_rows(batches: Batches) -> Batches:
         made = [
             (*row(event, position), until)
             for topic, revision, state, position, until in zip(*columns, strict=True)
-            if not xids.is_apart((event := event_of(topic, revision, state)).stream)
+            if not xids.is_outside_tree((event := event_of(topic, revision, state)).stream)
         ]
         yield _batch(made, _ROWS)
 
@@ -96,7 +96,7 @@ def _to_leaves(most: int, batches: Batches) -> Batches:
         made = [
             (key, path, type, *leaf)
             for key, type, text in zip(*columns, strict=True)
-            for path, leaf in sorted(leaves(loads_own(text), most).items())
+            for path, leaf in sorted(leaves(loads_trusted(text), most).items())
         ]
         yield _batch(made, _LEAVES)
 

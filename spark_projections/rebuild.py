@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from projections.entities.leaves import MOST
-from projections.entities.rebuild import Computed, Report
+from projections.entities.leaves import MAX_LEAVES
+from projections.entities.rebuild import PrecomputedRows, RebuildReport
 from projections.segments.folder import filesystem_at
-from spark_projections.chain import Trust, prove
-from spark_projections.events import Destination, refuse_existing, write
-from spark_projections.load import computed
-from spark_projections.places import for_spark
-from spark_projections.stage import staged
+from spark_projections.chain import ChainAnchors, verify_log
+from spark_projections.events import EventDestination, refuse_existing, write_events
+from spark_projections.load import compute_read_model
+from spark_projections.places import spark_uri
+from spark_projections.stage import staging_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 def rebuild(
     log: DataFrame,
-    replace: Callable[[Computed], Report],
+    replace: Callable[[PrecomputedRows], RebuildReport],
     asof: int | None = None,
     stage: str | None = None,
-    events: Destination | None = None,
+    events: EventDestination | None = None,
     whole: Callable[[DataFrame], DataFrame] | None = None,
-    most: int = MOST,
-    trust: Trust | None = None,
-) -> Report:
+    most: int = MAX_LEAVES,
+    trust: ChainAnchors | None = None,
+) -> RebuildReport:
     """Replaces the read model's tables by what Spark makes of a log, once its chain of hashes is proved.
 
     log: of the registry, from position 1 on; whole interactions. replace: compares with the state hash, catches up and
@@ -45,21 +45,21 @@ def rebuild(
         refuse_existing(log.sparkSession, events.folder)
     if asof is not None:
         log = log.where(log.last <= asof)
-    with staged(stage) as folder:
+    with staging_folder(stage) as folder:
         in_files = bool(log.inputFiles())
         if not in_files:
             log = _in_files(log, folder)
             log = whole(log) if whole else log
         # What is proved is what is used: the source is not asked again.
-        end = prove(log, trust, in_files)
-        report = replace(computed(log, end.position, folder, most))
+        end = verify_log(log, trust, in_files)
+        report = replace(compute_read_model(log, end.position, folder, most))
         if events is not None:
-            write(log, events)
+            write_events(log, events)
     return report
 
 
 def _in_files(log: DataFrame, folder: str) -> DataFrame:
     """The same log in files, as segments are: it is gone through several times, and any other source is slow to ask."""
-    place = f"{for_spark(folder)}/log"
+    place = f"{spark_uri(folder)}/log"
     log.write.parquet(place)
     return log.sparkSession.read.parquet(place)

@@ -1,7 +1,7 @@
 """The one schema that every source of the log gives, for Spark and for Arrow.
 
-What the columns hold is said at `projections.logrows.TableRow`, which they are made of. No value is ever null, yet no
-column says so: files and databases read by Spark cannot promise it, and all sources have one schema.
+`projections.logrows.LogTableRow` says what the columns hold. No value is ever null, yet no column says so: files and
+databases read by Spark cannot promise it, and all sources have one schema.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, DataType, LongType, StringType, StructField, StructType
 
-from projections.logrows import TableRow
+from projections.logrows import LogTableRow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,7 +22,7 @@ _TYPES: Final[dict[type, tuple[DataType, pa.DataType]]] = {
     str: (StringType(), pa.string()),
     bytes: (BinaryType(), pa.binary()),
 }
-_COLUMNS: Final = {name: _TYPES[kind] for name, kind in get_type_hints(TableRow).items()}
+_COLUMNS: Final = {name: _TYPES[kind] for name, kind in get_type_hints(LogTableRow).items()}
 
 #: Of a DataFrame of the log.
 LOG_SCHEMA: Final = StructType([StructField(name, spark) for name, (spark, _) in _COLUMNS.items()])
@@ -30,7 +30,7 @@ LOG_SCHEMA: Final = StructType([StructField(name, spark) for name, (spark, _) in
 ARROW_SCHEMA: Final = pa.schema([pa.field(name, arrow) for name, (_, arrow) in _COLUMNS.items()])
 
 
-def salted(log: DataFrame) -> DataFrame:
+def with_salt(log: DataFrame) -> DataFrame:
     """The log with an empty salt in rows that were written before there were salts."""
     # Not `coalesce`, whose column would be the only one that is never null.
     return log.withColumn("salt", f.when(f.col("salt").isNull(), f.lit("")).otherwise(f.col("salt")))

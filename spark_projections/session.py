@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from spark_projections.jars import CONNECTORS, jars
+from spark_projections.jars import CONNECTORS, connector_jars
 from spark_projections.java import java_home
 from spark_projections.sources.annals import register
 
@@ -67,7 +67,7 @@ def _new(settings: SparkSettings, connectors: Iterable[str]) -> SparkSession:
 
 
 def _conf(settings: SparkSettings, connectors: Iterable[str]) -> dict[str, str]:
-    files = ",".join(str(each.resolve()) for each in jars(connectors, settings.jars, settings.java))
+    files = ",".join(str(each.resolve()) for each in connector_jars(connectors, settings.jars, settings.java))
     named = {
         "spark.master": settings.master,
         "spark.driver.memory": settings.memory,

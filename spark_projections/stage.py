@@ -21,7 +21,7 @@ _STAGE: Final = "stage"
 
 
 @contextmanager
-def staged(named: str | None = None) -> Iterator[str]:
+def staging_folder(named: str | None = None) -> Iterator[str]:
     """The URI of a folder that is not there yet: the one that is named, or one of this process.
 
     That of this process lies below the system's temporary folder and is removed at the end; so are, at the beginning,
@@ -31,7 +31,7 @@ def staged(named: str | None = None) -> Iterator[str]:
         yield named
         return
     _sweep(Path(tempfile.gettempdir()))
-    folder, lock = _made()
+    folder, lock = _make_folder()
     try:
         yield (folder / _STAGE).as_uri()
     finally:
@@ -39,17 +39,17 @@ def staged(named: str | None = None) -> Iterator[str]:
         os.close(lock)
 
 
-def _made() -> tuple[Path, int]:
+def _make_folder() -> tuple[Path, int]:
     """A new folder, and its lock, which this process has."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        if (lock := _locked(folder)) is not None:
+        if (lock := _lock_folder(folder)) is not None:
             return folder, lock
 
 
 def _sweep(home: Path) -> None:
     for folder in home.glob(f"{_PREFIX}*"):
-        if folder.is_symlink() or not _is_ours(folder) or (lock := _locked(folder)) is None:
+        if folder.is_symlink() or not _is_ours(folder) or (lock := _lock_folder(folder)) is None:
             continue
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
@@ -62,7 +62,7 @@ def _is_ours(folder: Path) -> bool:
         return False
 
 
-def _locked(folder: Path) -> int | None:
+def _lock_folder(folder: Path) -> int | None:
     """The lock of a folder; None while another process has it, or where one has just removed the folder."""
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)

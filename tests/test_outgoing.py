@@ -62,7 +62,7 @@ SITES: Final = {
     "spark_projections/load.py": OPERATOR,  # `annals rebuild --engine spark --stage`
     "spark_projections/sources/remote.py": OPERATOR,  # `annals spark --from`
 }
-#: Where the resolver is made that all of a process share; `Anywhere`, which refuses nothing, is for tests.
+#: Where the resolver is made that all of a process share; `UncheckedResolver`, which refuses nothing, is for tests.
 _MADE: Final = {"Guard": {"api/subscriptions/wiring.py"}, "Anywhere": set[str]()}
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from api.settings import PREFIX, Settings
+from api.settings import ENV_PREFIX, Settings
 from tests.serving import ROOT, environment, serving
 
 README = (ROOT / "README.md").read_text()
@@ -65,6 +65,6 @@ def test_the_tour(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", Settings.model_fields)
 def test_each_setting_is_in_readme_with_its_default(name: str) -> None:
     default = Settings.model_fields[name].default
-    row = re.search(rf"^\| `{PREFIX}{name.upper()}` \|(.*?)\|", README, re.MULTILINE)
+    row = re.search(rf"^\| `{ENV_PREFIX}{name.upper()}` \|(.*?)\|", README, re.MULTILINE)
     assert row is not None
     assert row[1].strip() == (f"`{default}`" if default is not None else "")

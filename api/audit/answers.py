@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_plus
 
 from api import conditional
-from api.answer import Answer, Headers
-from api.asof import reference
-from api.audit.asked import Asked
-from api.audit.forms import CONTENT_TYPES, Around, Format, Table, format_of, written
+from api.answer import Headers, Response
+from api.asof import escape_link_url
+from api.audit.asked import AuditParams
+from api.audit.forms import CONTENT_TYPES, ListWrapper, TableFormat, TableLayout, negotiate_format, write_table
 from api.audit.looks import xid_of
 from api.problem import root_link
 from api.request import Request
@@ -28,65 +28,67 @@ _ABOVE: Final = 2
 _VARY: Final = (b"vary", b"accept")
 
 
-class Page(NamedTuple):
+class PositionsPage(NamedTuple):
     """What one answer lists: positions, and a link to the page behind it."""
 
     positions: Iterable[int]
     links: Headers
 
 
-class Listed(NamedTuple):
+class TableContent(NamedTuple):
     """An answer before it is bytes. position: of the log, with which the answer changes."""
 
-    table: Table[Any]
+    table: TableLayout[Any]
     things: Iterable[Any]
     position: int
-    around: Around | None = None
+    around: ListWrapper | None = None
     links: Headers = []
 
 
-def subject(request: Request) -> str:
+def subject_xid(request: Request) -> str:
     """The xid of the entity or collection in the path. Raises: Forbidden, NotFound for what the caller may not see."""
     segments = request.segments[_ABOVE:]
     check_caller(replace(request, segments=segments))
     xid = xid_of(segments)
-    if not all(segments) or (xids.is_apart(xids.stream(xid) + "/") and not sees_apart(request.caller)):
+    if not all(segments) or (xids.is_outside_tree(xids.stream(xid) + "/") and not may_see_outside_tree(request.caller)):
         raise problems.NotFound(request.path)
     return xid
 
 
-def sees_apart(caller: Caller) -> bool:
+def may_see_outside_tree(caller: Caller) -> bool:
     """Whether a caller may see what became of subscriptions and links, which are nobody else's business (SUB-911)."""
     return caller.role is Role.ADMIN
 
 
-def page(request: Request, asked: Asked, positions: Iterator[int]) -> Page:
+def paginate(request: Request, asked: AuditParams, positions: Iterator[int]) -> PositionsPage:
     """As many positions as the request wants, all of them without a limit."""
     if asked.limit is None:
-        return Page(positions, [])
+        return PositionsPage(positions, [])
     found = list(islice(positions, asked.limit + 1))
     more = len(found) > asked.limit
-    return Page(found[: asked.limit], [_next(request, found[asked.limit - 1])] if more else [])
+    return PositionsPage(found[: asked.limit], [_next(request, found[asked.limit - 1])] if more else [])
 
 
-async def streamed(registry: Registry, request: Request, asked: Asked, look: Callable[[View], Listed]) -> Answer:
+async def stream_table(
+    registry: Registry, request: Request, asked: AuditParams, look: Callable[[View], TableContent]
+) -> Response:
     """What a look at one moment of the registry lists, in the format that is wanted. Raises: what the look raises."""
-    format = asked.format or format_of(request)
+    format = asked.format or negotiate_format(request)
 
     def job() -> Generator[Any, None, None]:
         with registry.readers.view() as view:
             listed = look(view)
             tag = _tag(listed.position, request, format)
-            conditional.check(request, tag)
+            conditional.check_conditions(request, tag)
             links = [root_link(request.base), *listed.links]
             yield [CONTENT_TYPES[format], *links, _VARY, *conditional.tag_headers(tag)]
-            yield from written(format, listed.table, listed.things, listed.around)
+            yield from write_table(format, listed.table, listed.things, listed.around)
 
     headers, body = await registry.streams.start(job)
-    return Answer(200, headers, body)
+    return Response(200, headers, body)
 
 
-def _tag(position: int, request: Request, format: Format) -> bytes:
+def _tag(position: int, request: Request, format: TableFormat) -> bytes:
     form = replace(request, query=b"%b#%b" % (request.query, format.encode()))
     return conditional.log_tag(position, form, (0, 0))
 
@@ -96,4 +98,4 @@ def _next(request: Request, after: int) -> tuple[bytes, bytes]:
     given = (part for part in request.query.decode("latin-1").split("&") if part)
     kept = [part for part in given if unquote_plus(part.partition("=")[0]) != "after"]
     url = f"{request.base}{xids.join(*request.segments)}?{'&'.join([*kept, f'after={after}'])}"
-    return b"link", f"<{reference(url)}>;rel=next".encode("latin-1")
+    return b"link", f"<{escape_link_url(url)}>;rel=next".encode("latin-1")

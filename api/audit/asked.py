@@ -9,14 +9,14 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import unquote_plus
 
-from api.audit.forms import Format
+from api.audit.forms import TableFormat
 from api.audit.shapes import IMAGES
 from domain.problems import BadRequest
-from projections.audit.trail import Span
+from projections.audit.trail import LogRange
 from projections.log import Log
 
 #: Things of a page at most.
-MOST: Final = 1000
+MAX_LIMIT: Final = 1000
 
 _NUMBER: Final = re.compile(r"[0-9]{1,18}\Z")
 _SWITCH: Final = {"": True, "true": True, "false": False}
@@ -24,7 +24,7 @@ _ORDERS: Final = {"asc": False, "desc": True}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AuditParams:
     """The parameters of one request; None where there is none.
 
     images: of `before` and `after`. below: whether what is below the entity counts. after, limit: of a page.
@@ -39,10 +39,10 @@ class Asked:
     start: str | None = None
     end: str | None = None
     caller: str | None = None
-    format: Format | None = None
+    format: TableFormat | None = None
 
 
-def asked(query: bytes, names: Collection[str]) -> Asked:
+def parse_audit_params(query: bytes, names: Collection[str]) -> AuditParams:
     """The parameters of a query. names: those that count; others are ignored.
 
     Raises: BadRequest, which names the parameter and its rule.
@@ -56,10 +56,10 @@ def asked(query: bytes, names: Collection[str]) -> Asked:
         if field in found:
             raise BadRequest(error_detail=f'"{name}" appears more than once')
         found[field] = _parsed(name, unquote_plus(value), parse)
-    return Asked(**found)
+    return AuditParams(**found)
 
 
-def span(asked: Asked, log: Log, now: datetime, end: str = "until") -> Span:
+def requested_span(asked: AuditParams, log: Log, now: datetime, end: str = "until") -> LogRange:
     """The part of the log that a request is about. end: the parameter's name. Raises: BadRequest."""
     after = log.as_of(asked.start, now, "from").last if asked.start is not None else 0
     head = log.head().last
@@ -68,7 +68,7 @@ def span(asked: Asked, log: Log, now: datetime, end: str = "until") -> Span:
         if asked.after > head:
             raise BadRequest(error_detail=f'"after={asked.after}" is not allowed: the log ends at position {head}')
         after, until = (after, min(until, asked.after - 1)) if asked.backwards else (max(after, asked.after), until)
-    return Span(after, until, asked.backwards)
+    return LogRange(after, until, asked.backwards)
 
 
 def _parsed(name: str, value: str, parse: Callable[[str], Any]) -> Any:
@@ -103,8 +103,8 @@ def _position(value: str) -> int:
 
 
 def _limit(value: str) -> int:
-    if not _NUMBER.match(value) or not 0 < int(value) <= MOST:
-        raise ValueError(f"it takes a number from 1 to {MOST}")
+    if not _NUMBER.match(value) or not 0 < int(value) <= MAX_LIMIT:
+        raise ValueError(f"it takes a number from 1 to {MAX_LIMIT}")
     return int(value)
 
 
@@ -119,5 +119,5 @@ _PARAMETERS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "until": ("end", str),
     "to": ("end", str),
     "caller": ("caller", str),
-    "format": ("format", _one_of({format.value: format for format in Format})),
+    "format": ("format", _one_of({format.value: format for format in TableFormat})),
 }

@@ -18,13 +18,13 @@ from api.request import Request
 from domain.jsontext import Json, dumps
 
 T = TypeVar("T")
-Members = dict[str, Json]
+JsonMembers = dict[str, Json]
 
 #: Bytes of a chunk, about.
-CHUNK: Final = 1 << 16
+CHUNK_SIZE: Final = 1 << 16
 
 
-class Format(StrEnum):
+class TableFormat(StrEnum):
     """What an answer can be written as; the value is that of the parameter `format`."""
 
     JSON = "json"
@@ -32,55 +32,57 @@ class Format(StrEnum):
     CSV = "csv"
 
 
-CONTENT_TYPES: Final[dict[Format, tuple[bytes, bytes]]] = {
-    Format.JSON: JSON,
-    Format.NDJSON: (b"content-type", b"application/x-ndjson"),
-    Format.CSV: (b"content-type", b"text/csv; charset=utf-8; header=present"),
+CONTENT_TYPES: Final[dict[TableFormat, tuple[bytes, bytes]]] = {
+    TableFormat.JSON: JSON,
+    TableFormat.NDJSON: (b"content-type", b"application/x-ndjson"),
+    TableFormat.CSV: (b"content-type", b"text/csv; charset=utf-8; header=present"),
 }
 _ACCEPTED: Final = {
-    "application/json": Format.JSON,
-    "application/*": Format.JSON,
-    "application/x-ndjson": Format.NDJSON,
-    "application/ndjson": Format.NDJSON,
-    "application/jsonl": Format.NDJSON,
-    "text/csv": Format.CSV,
-    "text/*": Format.CSV,
+    "application/json": TableFormat.JSON,
+    "application/*": TableFormat.JSON,
+    "application/x-ndjson": TableFormat.NDJSON,
+    "application/ndjson": TableFormat.NDJSON,
+    "application/jsonl": TableFormat.NDJSON,
+    "text/csv": TableFormat.CSV,
+    "text/*": TableFormat.CSV,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Table(Generic[T]):
+class TableLayout(Generic[T]):
     """How things of one kind are written.
 
     members: one thing as a JSON object. rows: the same as rows of CSV, by column.
     """
 
     columns: tuple[str, ...]
-    members: Callable[[T], Members]
+    members: Callable[[T], JsonMembers]
     rows: Callable[[T], Iterable[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class ListWrapper:
     """What stands around a list in JSON: members of an object, and the name that the list has in it."""
 
-    members: Members
+    members: JsonMembers
     name: str
 
 
-def format_of(request: Request) -> Format:
+def negotiate_format(request: Request) -> TableFormat:
     """The format that the Accept header likes best; JSON where it knows none of them."""
-    found = [_weighed(item) for item in (request.header(b"accept") or "").lower().split(",")]
+    found = [_parse_weight(item) for item in (request.header(b"accept") or "").lower().split(",")]
     usable = [(weight, _ACCEPTED[type]) for type, weight in found if type in _ACCEPTED and weight > 0]
-    return max(usable, key=lambda one: one[0])[1] if usable else Format.JSON
+    return max(usable, key=lambda one: one[0])[1] if usable else TableFormat.JSON
 
 
-def written(format: Format, table: Table[T], things: Iterable[T], around: Around | None = None) -> Iterator[bytes]:
+def write_table(
+    format: TableFormat, table: TableLayout[T], things: Iterable[T], around: ListWrapper | None = None
+) -> Iterator[bytes]:
     """The things in a format, in chunks."""
     return _chunks(_WRITERS[format](table, things, around))
 
 
-def _json(table: Table[T], things: Iterable[T], around: Around | None) -> Iterator[bytes]:
+def _json(table: TableLayout[T], things: Iterable[T], around: ListWrapper | None) -> Iterator[bytes]:
     yield b"[" if around is None else b'%b,"%b":[' % (dumps(around.members)[:-1], around.name.encode())
     before = b""
     for thing in things:
@@ -89,28 +91,28 @@ def _json(table: Table[T], things: Iterable[T], around: Around | None) -> Iterat
     yield b"]" if around is None else b"]}"
 
 
-def _ndjson(table: Table[T], things: Iterable[T], around: Around | None) -> Iterator[bytes]:
+def _ndjson(table: TableLayout[T], things: Iterable[T], around: ListWrapper | None) -> Iterator[bytes]:
     return (dumps(table.members(thing)) + b"\n" for thing in things)
 
 
-def _csv(table: Table[T], things: Iterable[T], around: Around | None) -> Iterator[bytes]:
+def _csv(table: TableLayout[T], things: Iterable[T], around: ListWrapper | None) -> Iterator[bytes]:
     text = io.StringIO(newline="")
     rows = csv.writer(text)
     rows.writerow(table.columns)
     for thing in things:
         rows.writerows([_cell(row.get(column)) for column in table.columns] for row in table.rows(thing))
-        yield _taken(text)
-    yield _taken(text)
+        yield _drain(text)
+    yield _drain(text)
 
 
-_WRITERS: Final[dict[Format, Callable[[Table[Any], Iterable[Any], Around | None], Iterator[bytes]]]] = {
-    Format.JSON: _json,
-    Format.NDJSON: _ndjson,
-    Format.CSV: _csv,
+_WRITERS: Final[dict[TableFormat, Callable[[TableLayout[Any], Iterable[Any], ListWrapper | None], Iterator[bytes]]]] = {
+    TableFormat.JSON: _json,
+    TableFormat.NDJSON: _ndjson,
+    TableFormat.CSV: _csv,
 }
 
 
-def _taken(text: io.StringIO) -> bytes:
+def _drain(text: io.StringIO) -> bytes:
     """What has been written so far, taken out."""
     found = text.getvalue().encode()
     text.seek(0)
@@ -124,7 +126,7 @@ def _cell(value: Any) -> str:
     return dumps(value).decode()
 
 
-def _weighed(item: str) -> tuple[str, float]:
+def _parse_weight(item: str) -> tuple[str, float]:
     type, *parameters = (part.strip() for part in item.split(";"))
     weights = [part.partition("=")[2] for part in parameters if part.startswith("q=")]
     try:
@@ -139,7 +141,7 @@ def _chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
     for piece in pieces:
         waiting.append(piece)
         length += len(piece)
-        if length >= CHUNK:
+        if length >= CHUNK_SIZE:
             yield b"".join(waiting)
             waiting, length = [], 0
     yield b"".join(waiting)

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from api.audit.asked import Asked, span
+from api.audit.asked import AuditParams, requested_span
 from commands.proof import Interaction
 from domain import problems
 from domain import xid as xids
 from domain.problems import BadRequest
-from projections.audit.images import Difference
+from projections.audit.images import EntityDiff
 from projections.audit.trail import Revision
 from projections.entities.query import View
 
@@ -19,12 +19,12 @@ from projections.entities.query import View
 _OTHER_NAMES: Final = {"/modelsource": xids.MODEL}
 
 
-class Compared(NamedTuple):
+class ComparedMoments(NamedTuple):
     """Two moments, each the last interaction that had ended by then, and what differs between them."""
 
     before: Interaction
     after: Interaction
-    differences: Iterator[Difference]
+    differences: Iterator[EntityDiff]
 
 
 def xid_of(segments: Sequence[str]) -> str:
@@ -33,7 +33,7 @@ def xid_of(segments: Sequence[str]) -> str:
     return _OTHER_NAMES.get(xid := xids.join(*own), xid)
 
 
-def history(view: View, xid: str, wanted: Asked, now: datetime, apart: bool = True) -> Iterator[int]:
+def history_positions(view: View, xid: str, wanted: AuditParams, now: datetime, apart: bool = True) -> Iterator[int]:
     """Positions of the revisions of an entity, and of what is below it where that is wanted.
 
     apart: whether subscriptions and links count as below the registry.
@@ -41,11 +41,11 @@ def history(view: View, xid: str, wanted: Asked, now: datetime, apart: bool = Tr
     """
     below = _is_collection(xid) if wanted.below is None else wanted.below
     _check_known(view, xid, below)
-    part = span(wanted, view.log, now)
+    part = requested_span(wanted, view.log, now)
     return view.trail.of_tree(xid, part, apart) if below else view.trail.of_entity(xid, part)
 
 
-def difference(view: View, xid: str, wanted: Asked, now: datetime) -> Compared:
+def compare_moments(view: View, xid: str, wanted: AuditParams, now: datetime) -> ComparedMoments:
     """Two moments of an entity, and of what is below it unless that is not wanted.
 
     Raises: NotFound for what has never been, BadRequest.
@@ -57,10 +57,12 @@ def difference(view: View, xid: str, wanted: Asked, now: datetime) -> Compared:
     before = log.as_of(wanted.start, now, "from")
     after = log.head() if wanted.end is None else log.as_of(wanted.end, now, "to")
     compared = view.comparison(before.last, after.last)
-    return Compared(before, after, (compared.of_tree if below else compared.of_entity)(xid))
+    return ComparedMoments(before, after, (compared.of_tree if below else compared.of_entity)(xid))
 
 
-def interaction(view: View, xregcorrelationid: str, wanted: Asked) -> tuple[Interaction, Iterator[Revision]] | None:
+def find_interaction(
+    view: View, xregcorrelationid: str, wanted: AuditParams
+) -> tuple[Interaction, Iterator[Revision]] | None:
     """What one request did, and its events in order; None where no interaction has the id."""
     facts = None if "\0" in xregcorrelationid else view.log.interaction(xregcorrelationid)
     if facts is None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from api.audit.forms import Members, Table
+from api.audit.forms import JsonMembers, TableLayout
 from commands.proof import Interaction
 from domain.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.jsontext import dumps
-from projections.audit.images import ABSENT, Difference, alive
+from projections.audit.images import ABSENT, EntityDiff, unless_deleted
 from projections.audit.trail import Revision
 
 #: The two images that a revision can show.
@@ -22,26 +22,26 @@ _ACTIONS: Final[dict[type[EntityEvent], str]] = {
 }
 
 
-def action(event: EntityEvent) -> str:
+def action_name(event: EntityEvent) -> str:
     """What an event did: `created`, `updated`, `refreshed` or `deleted`."""
     return _ACTIONS.get(type(event), "created")
 
 
-def revisions(images: Iterable[str] = ()) -> Table[Revision]:
+def revision_table(images: Iterable[str] = ()) -> TableLayout[Revision]:
     """Revisions, with some of their images. What an image shows is what the API showed, less absolute URLs."""
     wanted = tuple(images)
 
-    def members(revision: Revision) -> Members:
+    def members(revision: Revision) -> JsonMembers:
         found = {"before": _image(revision.before), "after": _image(revision.event)}
         return _revision(revision) | {name: found[name] for name in wanted}
 
-    def rows(revision: Revision) -> Iterator[Members]:
+    def rows(revision: Revision) -> Iterator[JsonMembers]:
         yield members(revision) | {"changed": " ".join(revision.event.changed)}
 
-    return Table((*_REVISION, *IMAGES), members, rows)
+    return TableLayout((*_REVISION, *IMAGES), members, rows)
 
 
-def _revision(revision: Revision) -> Members:
+def _revision(revision: Revision) -> JsonMembers:
     event, interaction = revision.event, revision.interaction
     return {
         "position": revision.position,
@@ -49,7 +49,7 @@ def _revision(revision: Revision) -> Members:
         "xid": event.xid,
         "type": event.type,
         "revision": event.revision,
-        "action": action(event),
+        "action": action_name(event),
         **({"reason": event.reason} if isinstance(event, EntityDeleted) else {}),
         "epoch": event.epoch,
         "changed": event.changed,
@@ -59,9 +59,9 @@ def _revision(revision: Revision) -> Members:
     }
 
 
-def _image(event: EntityEvent | None) -> Members | None:
+def _image(event: EntityEvent | None) -> JsonMembers | None:
     """The state in which an event left its entity; None where it does not live."""
-    living = alive(event)
+    living = unless_deleted(event)
     return living.attributes if living else None
 
 
@@ -71,7 +71,7 @@ _REVISION: Final = (
 )
 
 
-def interaction_members(interaction: Interaction) -> Members:
+def interaction_members(interaction: Interaction) -> JsonMembers:
     """The facts of one interaction; hashes as hexadecimal text."""
     return {
         "xregcorrelationid": interaction.xregcorrelationid,
@@ -86,14 +86,14 @@ def interaction_members(interaction: Interaction) -> Members:
     }
 
 
-INTERACTIONS: Final[Table[Interaction]] = Table(
+INTERACTION_TABLE: Final[TableLayout[Interaction]] = TableLayout(
     ("xregcorrelationid", "first", "last", "time", "caller", "command", "registryurl", "chain", "state"),
     interaction_members,
     lambda interaction: (interaction_members(interaction),),
 )
 
 
-def moment_members(interaction: Interaction) -> Members:
+def moment_members(interaction: Interaction) -> JsonMembers:
     """A moment: where the log stood, and since which interaction. The empty log has position 0 only."""
     if not interaction.last:
         return {"position": 0}
@@ -101,7 +101,7 @@ def moment_members(interaction: Interaction) -> Members:
     return {"position": interaction.last, **named}
 
 
-def _difference(difference: Difference) -> Members:
+def _difference(difference: EntityDiff) -> JsonMembers:
     before, after = difference.documents
     document = {"changed": before != after, "before": before, "after": after}
     return {
@@ -113,12 +113,12 @@ def _difference(difference: Difference) -> Members:
     }
 
 
-def _present(**members: Any) -> Members:
+def _present(**members: Any) -> JsonMembers:
     """Members whose value is there: an attribute that was null has one."""
     return {name: value for name, value in members.items() if value is not ABSENT}
 
 
-def _difference_rows(difference: Difference) -> Iterator[Members]:
+def _difference_rows(difference: EntityDiff) -> Iterator[JsonMembers]:
     """A row for each attribute, and one for a document that changed; values as JSON."""
     named = {"xid": difference.xid, "type": difference.type, "change": difference.change}
     for each in difference.values:
@@ -133,6 +133,6 @@ def _text(value: Any) -> str:
     return dumps(value).decode()
 
 
-DIFFERENCES: Final[Table[Difference]] = Table(
+DIFFERENCE_TABLE: Final[TableLayout[EntityDiff]] = TableLayout(
     ("xid", "type", "change", "of", "path", "before", "after"), _difference, _difference_rows
 )

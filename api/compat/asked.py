@@ -12,14 +12,14 @@ from urllib.parse import unquote_to_bytes
 
 from starlette.types import Receive
 
-from api.limits import body_of
+from api.limits import read_body
 from api.request import Request
 from domain import problems
 from domain.compat import formats
-from domain.compat.attributes import Attributes, names_of
-from domain.compat.family import Family
-from domain.compat.refusals import refused
-from domain.headervalues import BadHeader, decode
+from domain.compat.attributes import DocumentAttributes, request_names
+from domain.compat.family import LegacyApi
+from domain.compat.refusals import invalid_definition
+from domain.headervalues import InvalidHeaderValue, decode
 from domain.jsontext import InvalidJson, loads
 from domain.problems import BadRequest
 from domain.refusals import BodyTooLarge, UnsupportedCoding, UnsupportedMediaType
@@ -37,7 +37,7 @@ _CODING: Final = b"content-encoding"
 _TYPE: Final = b"content-type"
 
 
-def parameters(request: Request, known: Collection[str] = ()) -> Mapping[str, str]:
+def query_params(request: Request, known: Collection[str] = ()) -> Mapping[str, str]:
     """Decoded values by parameter. known: those of the path, besides `asof` of a read and `dryrun` of a write.
 
     Values are percent-encoded and nothing else, so a plus sign is one.
@@ -53,66 +53,68 @@ def parameters(request: Request, known: Collection[str] = ()) -> Mapping[str, st
             raise problems.BadFlag(flag=name)
         if name != flag and name not in known:
             reason = f"there is no such parameter here, only {', '.join(sorted({flag, *known}))}"
-            raise refused(name, reason, "LEG-501")
+            raise invalid_definition(name, reason, "LEG-501")
         if name in found:
-            raise refused(name, "it may appear once only", "LEG-212" if name == URI else "LEG-501")
+            raise invalid_definition(name, "it may appear once only", "LEG-212" if name == URI else "LEG-501")
         found[name] = _decoded(value, f'the parameter "{name}"')
     return found
 
 
-def attributes(request: Request, family: Family, given: Mapping[str, str]) -> Attributes:
+def parse_attributes(request: Request, family: LegacyApi, given: Mapping[str, str]) -> DocumentAttributes:
     """The attributes of a POST. given: its parameters. Raises: Invalid where places differ (LEG-501, LEG-504)."""
     found: dict[str, str] = {}
-    for name, (parameter, header) in names_of(family).items():
+    for name, (parameter, header) in request_names(family).items():
         values = {*([given[parameter]] if parameter in given else []), *_headers(request, header)}
         if len(values) > 1:
-            raise refused(parameter, f"the query and the header {header} give it different values", "LEG-501")
+            raise invalid_definition(
+                parameter, f"the query and the header {header} give it different values", "LEG-501"
+            )
         value = values.pop() if values else None
         if value or (value is not None and name in _TEXTS):
             found[name] = value
-    return Attributes(**_with_format_of(request, found))
+    return DocumentAttributes(**_with_format_of(request, found))
 
 
-def contenttype_of(request: Request) -> str | None:
+def sent_content_type(request: Request) -> str | None:
     """The media type of a document as it was sent; None where none was."""
     return request.header(_TYPE) or None
 
 
-async def content_of(request: Request, receive: Receive, most: int) -> bytes:
+async def read_content(request: Request, receive: Receive, most: int) -> bytes:
     """The bytes of a body, decoded where they are coded with gzip.
 
     most: how many there may be, in either form. Raises: UnsupportedCoding, BodyTooLarge, BadRequest, Disconnected.
     """
     coding = (request.header(_CODING) or "identity").strip().lower()
     if coding == "identity":
-        return await body_of(request, receive, most)
+        return await read_body(request, receive, most)
     if coding not in ("gzip", "x-gzip"):
         raise UnsupportedCoding(coding=coding)
     plain = [header for header in request.headers if header[0] != _CODING]
-    return _unzipped(await body_of(request.with_headers(plain), receive, most), most)
+    return _unzipped(await read_body(request.with_headers(plain), receive, most), most)
 
 
-async def object_of(request: Request, receive: Receive, most: int) -> dict[str, Any]:
+async def read_object(request: Request, receive: Receive, most: int) -> dict[str, Any]:
     """The JSON object of a body, an empty one where there is no body.
 
     Raises: UnsupportedMediaType, ParsingData, BadRequest for JSON of another kind, and what `content_of` raises.
     """
-    content = await content_of(request, receive, most)
+    content = await read_content(request, receive, most)
     if not content:
         return {}
-    check_json(request)
+    check_json_media_type(request)
     try:
         found = loads(content)
     except InvalidJson as error:
         raise problems.ParsingData(error_detail=str(error)) from None
     if not isinstance(found, dict):
-        raise refused("body", "a JSON object is needed", "LEG-204")
+        raise invalid_definition("body", "a JSON object is needed", "LEG-204")
     return found
 
 
-def check_json(request: Request) -> None:
+def check_json_media_type(request: Request) -> None:
     """Raises: UnsupportedMediaType for a body that says it is no JSON (LEG-204). Who says nothing means JSON."""
-    given = contenttype_of(request)
+    given = sent_content_type(request)
     kind = (given or "application/json").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         raise UnsupportedMediaType(list="application/json, *+json")
@@ -121,14 +123,14 @@ def check_json(request: Request) -> None:
 def _with_format_of(request: Request, found: dict[str, str]) -> dict[str, str]:
     """The same with the format that the media type names, which counts where nothing else does (LEG-504)."""
     try:
-        named = formats.of_media_type(contenttype_of(request) or "")
+        named = formats.format_parameter(sent_content_type(request) or "")
     except ValueError as error:
-        raise refused("format", str(error), "LEG-504") from None
+        raise invalid_definition("format", str(error), "LEG-504") from None
     if named is None:
         return found
     stated = found.setdefault("format", named)
-    if not formats.same(stated, named):
-        raise refused("format", f"the media type says {named!r}, the request {stated!r}", "LEG-504")
+    if not formats.is_same_format(stated, named):
+        raise invalid_definition("format", f"the media type says {named!r}, the request {stated!r}", "LEG-504")
     return found
 
 
@@ -137,7 +139,7 @@ def _headers(request: Request, name: str) -> list[str]:
     wanted = name.lower().encode()
     try:
         return [decode(value.decode("latin-1")) for key, value in request.headers if key == wanted]
-    except BadHeader as error:
+    except InvalidHeaderValue as error:
         raise problems.HeaderError(name=name, error_detail=str(error)) from None
 
 

@@ -6,31 +6,31 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.answer import Answer
-from api.compat.answers import json_answer
-from api.openapi.compat import document
+from api.answer import Response
+from api.compat.answers import json_response
+from api.openapi.compat import compat_openapi_document
 from api.request import Request
-from api.rules import options_of_reads
+from api.rules import read_only_options
 from domain import problems
-from domain.compat.family import FAMILIES, Family
+from domain.compat.family import LEGACY_APIS, LegacyApi
 
 #: The name below `/-/` that both have as well, each as `<name>.json`.
-DESCRIPTIONS: Final = "openapi"
+COMPAT_OPENAPI: Final = "openapi"
 
-_BY_NAME: Final[dict[tuple[str, ...], Family]] = {(f"{family.name}.json",): family for family in FAMILIES}
+_BY_NAME: Final[dict[tuple[str, ...], LegacyApi]] = {(f"{family.name}.json",): family for family in LEGACY_APIS}
 
 
-class Descriptions:
+class CompatOpenapiRoutes:
     """The surface of `/-/openapi/schemaregistry.json` and `/-/openapi/messagecatalog.json`."""
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """See `front.Surface`."""
         family = _BY_NAME.get(request.segments[2:])
         if family is None:
             raise problems.ApiNotFound()
-        return options_of_reads(request) or description(request, family)
+        return read_only_options(request) or openapi_response(request, family)
 
 
-def description(request: Request, family: Family) -> Answer:
+def openapi_response(request: Request, family: LegacyApi) -> Response:
     """The document of one of them."""
-    return json_answer(request, 200, document(family, request.base))
+    return json_response(request, 200, compat_openapi_document(family, request.base))

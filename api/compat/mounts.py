@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from api.request import Request
-from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY, Family
+from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 
 #: First segments at the root that lead to a façade as long as the model leaves them free (LEG-102, LEG-103).
-ALIASES: Final[Mapping[str, Family]] = {
+ALIASES: Final[Mapping[str, LegacyApi]] = {
     "schema": SCHEMAREGISTRY,
     "messagecatalog": MESSAGECATALOG,
     "messagedefinition": MESSAGECATALOG,
 }
 
 
-class Mounts:
+class CompatAliases:
     """hosts: façades by lower-case host name. is_free: whether a name at the root means nothing to the model."""
 
-    def __init__(self, hosts: Mapping[str, Family], is_free: Callable[[str], bool]) -> None:
+    def __init__(self, hosts: Mapping[str, LegacyApi], is_free: Callable[[str], bool]) -> None:
         self._hosts = hosts
         self._is_free = is_free
 
@@ -39,7 +39,7 @@ class Mounts:
         return request.at(family.base + request.raw)
 
 
-def hosts_of(schemaregistry: Iterable[str], messagecatalog: Iterable[str]) -> dict[str, Family]:
+def families_by_host(schemaregistry: Iterable[str], messagecatalog: Iterable[str]) -> dict[str, LegacyApi]:
     """Façades by host name, from the settings' lists."""
     return {
         **{host.lower(): SCHEMAREGISTRY for host in schemaregistry},

@@ -13,12 +13,12 @@ from urllib.parse import unquote
 from domain import problems
 from domain import xid as xids
 from domain.compat import ids
-from domain.compat.family import FAMILIES, MESSAGECATALOG, Family, is_number
+from domain.compat.family import LEGACY_APIS, MESSAGECATALOG, LegacyApi, is_number
 
 OPENAPI: Final = "openapi.json"
 
 
-class Kind(Enum):
+class CompatPathKind(Enum):
     """What stands at a path. A child is a schema or a message definition."""
 
     GROUPS = "groups"
@@ -32,31 +32,31 @@ class Kind(Enum):
 
 
 #: The methods that each path takes, besides HEAD and OPTIONS.
-METHODS: Final[dict[Kind, tuple[str, ...]]] = {
-    Kind.GROUPS: ("GET",),
-    Kind.GROUP: ("GET", "PUT", "DELETE"),
-    Kind.CHILDREN: ("GET", "DELETE"),
-    Kind.CHILD: ("GET", "POST", "DELETE"),
-    Kind.VERSIONS: ("GET",),
-    Kind.VERSION: ("GET", "DELETE"),
-    Kind.LOOKUP: ("GET",),
-    Kind.DESCRIPTION: ("GET",),
+METHODS: Final[dict[CompatPathKind, tuple[str, ...]]] = {
+    CompatPathKind.GROUPS: ("GET",),
+    CompatPathKind.GROUP: ("GET", "PUT", "DELETE"),
+    CompatPathKind.CHILDREN: ("GET", "DELETE"),
+    CompatPathKind.CHILD: ("GET", "POST", "DELETE"),
+    CompatPathKind.VERSIONS: ("GET",),
+    CompatPathKind.VERSION: ("GET", "DELETE"),
+    CompatPathKind.LOOKUP: ("GET",),
+    CompatPathKind.DESCRIPTION: ("GET",),
 }
 
 #: What the Message Catalog's own text calls it, which is understood in any letter case (LEG-201).
 _SPACED: Final = "message definition"
-_FAMILIES: Final = {tuple(family.base.split("/")[2:]): family for family in FAMILIES}
+_FAMILIES: Final = {tuple(family.base.split("/")[2:]): family for family in LEGACY_APIS}
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class CompatTarget:
     """What a request is about. group, child: ids as the clients mean them, decoded; empty where the path has none.
 
     number: of a Version, 0 where the path names none.
     """
 
-    family: Family
-    kind: Kind
+    family: LegacyApi
+    kind: CompatPathKind
     group: str = ""
     child: str = ""
     number: int = 0
@@ -64,7 +64,7 @@ class Target:
     @property
     def groupxid(self) -> str:
         """The xid of the Group."""
-        return xids.join(self.family.groups, ids.to_xid(self.group))
+        return xids.join(self.family.groups, ids.to_registry_id(self.group))
 
     @property
     def collection(self) -> str:
@@ -74,7 +74,7 @@ class Target:
     @property
     def xid(self) -> str:
         """The xid of the Resource."""
-        return f"{self.collection}/{ids.to_xid(self.child)}"
+        return f"{self.collection}/{ids.to_registry_id(self.child)}"
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ class Target:
         return METHODS[self.kind]
 
 
-def locate(raw: str) -> Target:
+def resolve_path(raw: str) -> CompatTarget:
     """What a canonical path names; whether it exists is for others to say. raw: as it was sent, `/compat` included.
 
     Raises: ApiNotFound for a path that there is not, BadRequest for an id that there cannot be, NotFound for a number.
@@ -96,31 +96,38 @@ def locate(raw: str) -> Target:
     kind = _kind(family, parts[3:])
     if kind is None:
         raise problems.ApiNotFound()
-    named = parts[4:] if kind not in (Kind.LOOKUP, Kind.DESCRIPTION) else []
+    named = parts[4:] if kind not in (CompatPathKind.LOOKUP, CompatPathKind.DESCRIPTION) else []
     group, child = (*map(_id, named[0:3:2]), "", "")[:2]
-    return Target(family, kind, group, child, _number(named[4], raw) if kind is Kind.VERSION else 0)
+    return CompatTarget(family, kind, group, child, _number(named[4], raw) if kind is CompatPathKind.VERSION else 0)
 
 
-def _kind(family: Family, parts: list[str]) -> Kind | None:
+def _kind(family: LegacyApi, parts: list[str]) -> CompatPathKind | None:
     fixed = [unquote(part) for part in parts[0::2]]
     if len(parts) == 1 and fixed[0] == OPENAPI:
-        return Kind.DESCRIPTION
+        return CompatPathKind.DESCRIPTION
     if len(parts) == 1 and (fixed[0] == family.lookup or _is_spaced(family, fixed[0])):
-        return Kind.LOOKUP
+        return CompatPathKind.LOOKUP
     if fixed != [family.path, family.children, "versions"][: len(fixed)]:
         return None
-    by_length = (Kind.GROUPS, Kind.GROUP, Kind.CHILDREN, Kind.CHILD, Kind.VERSIONS, Kind.VERSION)
+    by_length = (
+        CompatPathKind.GROUPS,
+        CompatPathKind.GROUP,
+        CompatPathKind.CHILDREN,
+        CompatPathKind.CHILD,
+        CompatPathKind.VERSIONS,
+        CompatPathKind.VERSION,
+    )
     return by_length[len(parts) - 1] if len(parts) <= len(by_length) else None
 
 
-def _is_spaced(family: Family, name: str) -> bool:
+def _is_spaced(family: LegacyApi, name: str) -> bool:
     return family is MESSAGECATALOG and name.lower() == _SPACED
 
 
 def _id(segment: str) -> str:
     try:
-        id = ids.decoded(segment)
-        ids.to_xid(id)  # so that it has one wherever it is asked for
+        id = ids.decode_segment(segment)
+        ids.to_registry_id(id)  # so that it has one wherever it is asked for
     except ValueError as error:
         raise problems.BadRequest(error_detail=f'the id "{segment}" cannot be: {error} (LEG-401)') from None
     return id

@@ -9,40 +9,40 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from api import conditional
-from api.answer import Answer
-from api.asof import linked, parameter, reference
+from api.answer import Response
+from api.asof import asof_suffix, escape_link_url, with_asof
 from api.compat.access import check_read
-from api.compat.answers import document_answer, json_answer
-from api.compat.asked import AFTER, ASOF, LIMIT, URI, parameters
-from api.compat.paths import Kind, Target
-from api.compat.tags import check, group_tag
-from api.moments import Moments, Then
+from api.compat.answers import document_response, json_response
+from api.compat.asked import AFTER, ASOF, LIMIT, URI, query_params
+from api.compat.paths import CompatPathKind, CompatTarget
+from api.compat.tags import check_conditions, group_entity_tag
+from api.moments import Snapshot, Snapshots
 from api.request import Request
 from api.wiring import Registry
 from domain import problems
 from domain import xid as xids
-from domain.compat.refusals import refused
-from projections.compat import Published, Shown
-from projections.compat_definitions import definition, found_by, group_object, ids_in
+from domain.compat.refusals import invalid_definition
+from projections.compat import CompatVersion, CompatVersions
+from projections.compat_definitions import group_object, member_ids, read_definition, version_by_uri
 from projections.entities.query import View
 
 #: The parameters of each path that is read, besides `asof`.
-_PARAMETERS: Final[Mapping[Kind, tuple[str, ...]]] = {
-    **dict.fromkeys((Kind.GROUPS, Kind.CHILDREN, Kind.VERSIONS), (LIMIT, AFTER)),
-    Kind.LOOKUP: (URI,),
+_PARAMETERS: Final[Mapping[CompatPathKind, tuple[str, ...]]] = {
+    **dict.fromkeys((CompatPathKind.GROUPS, CompatPathKind.CHILDREN, CompatPathKind.VERSIONS), (LIMIT, AFTER)),
+    CompatPathKind.LOOKUP: (URI,),
 }
 #: Members of a page at most.
 _MOST: Final = 10_000
 
 
-class Look(NamedTuple):
+class CompatReadContext(NamedTuple):
     """A request and the moment that it sees.
 
     roots: URLs of the registry, first the one that what is kept starts from. moment: what URLs in its answer end with.
     """
 
     request: Request
-    target: Target
+    target: CompatTarget
     given: Mapping[str, str]
     view: View
     roots: tuple[str, ...]
@@ -50,136 +50,138 @@ class Look(NamedTuple):
     @property
     def moment(self) -> str:
         """See the class."""
-        return parameter(self.given.get(ASOF))
+        return asof_suffix(self.given.get(ASOF))
 
 
-class Reading:
+class CompatReadHandler:
     """Answers to GET and HEAD. root: URL of the registry that what is kept starts from."""
 
-    def __init__(self, registry: Registry, moments: Moments, root: str) -> None:
+    def __init__(self, registry: Registry, moments: Snapshots, root: str) -> None:
         self._readers = registry.readers
         self._moments = moments
         self._root = root
-        self._handlers: Mapping[Kind, Callable[[Look], Answer]] = {
-            Kind.GROUPS: _groups,
-            Kind.GROUP: _group,
-            Kind.CHILDREN: _children,
-            Kind.CHILD: _latest,
-            Kind.VERSIONS: _versions,
-            Kind.VERSION: _version,
-            Kind.LOOKUP: _looked_up,
+        self._handlers: Mapping[CompatPathKind, Callable[[CompatReadContext], Response]] = {
+            CompatPathKind.GROUPS: _groups,
+            CompatPathKind.GROUP: _group,
+            CompatPathKind.CHILDREN: _children,
+            CompatPathKind.CHILD: _latest,
+            CompatPathKind.VERSIONS: _versions,
+            CompatPathKind.VERSION: _version,
+            CompatPathKind.LOOKUP: _looked_up,
         }
 
-    async def answer(self, request: Request, target: Target) -> Answer:
+    async def answer(self, request: Request, target: CompatTarget) -> Response:
         """The answer. Raises: Problem, Unchanged."""
-        given = parameters(request, _PARAMETERS.get(target.kind, ()))
+        given = query_params(request, _PARAMETERS.get(target.kind, ()))
         if ASOF not in given:
             return await asyncio.to_thread(self._made, request, target, given)
         then = await self._moments.find(given[ASOF])
         if then.position == 0:  # there was no registry yet
-            raise missing(request)
+            raise not_found(request)
         try:
             answer = await asyncio.to_thread(self._made, request, target, given, then)
-        except conditional.Unchanged as unchanged:
-            answer = conditional.not_modified(request, unchanged)
+        except conditional.NotModified as unchanged:
+            answer = conditional.not_modified_response(request, unchanged)
         return then.told(answer, request)
 
-    def _made(self, request: Request, target: Target, given: Mapping[str, str], then: Then | None = None) -> Answer:
+    def _made(
+        self, request: Request, target: CompatTarget, given: Mapping[str, str], then: Snapshot | None = None
+    ) -> Response:
         roots = tuple(dict.fromkeys((self._root, request.base)))
         with self._readers.view() as view:
             seen = then.seen(view) if then else view
-            return self._handlers[target.kind](Look(request, target, given, seen, roots))
+            return self._handlers[target.kind](CompatReadContext(request, target, given, seen, roots))
 
 
-def _groups(look: Look) -> Answer:
+def _groups(look: CompatReadContext) -> Response:
     check_read(look.request.caller, look.target, look.request.path)
-    return _listed(look, ids_in(look.view, f"/{look.target.family.groups}"))
+    return _listed(look, member_ids(look.view, f"/{look.target.family.groups}"))
 
 
-def _group(look: Look) -> Answer:
+def _group(look: CompatReadContext) -> Response:
     row = look.view.entity(look.target.groupxid)
     whole = check_read(look.request.caller, look.target, look.request.path)
     if row is None:
-        raise missing(look.request)
+        raise not_found(look.request)
     found = group_object(row, look.target.family)
     if not whole:
-        return json_answer(look.request, 200, {"id": found["id"]})
-    tag = group_tag(row)
-    check(look.request, tag)
-    return json_answer(look.request, 200, found, conditional.tag_headers(tag))
+        return json_response(look.request, 200, {"id": found["id"]})
+    tag = group_entity_tag(row)
+    check_conditions(look.request, tag)
+    return json_response(look.request, 200, found, conditional.tag_headers(tag))
 
 
-def _children(look: Look) -> Answer:
+def _children(look: CompatReadContext) -> Response:
     _check_group(look)
-    return _listed(look, ids_in(look.view, look.target.collection))
+    return _listed(look, member_ids(look.view, look.target.collection))
 
 
-def _versions(look: Look) -> Answer:
+def _versions(look: CompatReadContext) -> Response:
     _check_group(look)
     if look.view.entity(look.target.xid) is None:
-        raise missing(look.request)
-    return _listed(look, Published(look.view).numbers(look.target.xid))
+        raise not_found(look.request)
+    return _listed(look, CompatVersions(look.view).numbers(look.target.xid))
 
 
-def _latest(look: Look) -> Answer:
+def _latest(look: CompatReadContext) -> Response:
     _check_group(look)
-    return _document(look, look.target.xid, Published(look.view).latest(look.target.xid))
+    return _document(look, look.target.xid, CompatVersions(look.view).latest(look.target.xid))
 
 
-def _version(look: Look) -> Answer:
+def _version(look: CompatReadContext) -> Response:
     _check_group(look)
     xid = look.target.xid
-    return _document(look, xid, Published(look.view).version(xid, look.target.number))
+    return _document(look, xid, CompatVersions(look.view).version(xid, look.target.number))
 
 
-def _looked_up(look: Look) -> Answer:
+def _looked_up(look: CompatReadContext) -> Response:
     """The Version of a URI; one that the caller may not read is not found, so that nobody can try URIs (LEG-1104)."""
     uri = look.given.get(URI)
     if not uri:
-        raise refused(URI, "the URI of a version is needed, once", "LEG-212")
-    shown = found_by(look.view, look.target.family, uri, look.roots)
+        raise invalid_definition(URI, "the URI of a version is needed, once", "LEG-212")
+    shown = version_by_uri(look.view, look.target.family, uri, look.roots)
     if shown is None or not look.request.caller.reads(shown.row.xid):
-        raise missing(look.request)
+        raise not_found(look.request)
     return _document(look, xids.join(*xids.segments(shown.row.xid)[:4]), shown)
 
 
-def _document(look: Look, xid: str, shown: Shown | None) -> Answer:
-    found = definition(look.view, look.target.family, xid, shown, look.roots[0]) if shown is not None else None
+def _document(look: CompatReadContext, xid: str, shown: CompatVersion | None) -> Response:
+    found = read_definition(look.view, look.target.family, xid, shown, look.roots[0]) if shown is not None else None
     if found is None:
-        raise missing(look.request)
+        raise not_found(look.request)
     if found.elsewhere is None:
-        check(look.request, found.tag)
-    return document_answer(found, look.request, look.moment)
+        check_conditions(look.request, found.tag)
+    return document_response(found, look.request, look.moment)
 
 
-def _check_group(look: Look) -> None:
+def _check_group(look: CompatReadContext) -> None:
     """Raises: NotFound, Forbidden where the Group is there and may be known of, and no more."""
     known = look.view.entity(look.target.groupxid) is not None
     try:
         check_read(look.request.caller, look.target, look.request.path)
     except problems.Problem:
         if not known:
-            raise missing(look.request) from None
+            raise not_found(look.request) from None
         raise
     if not known:
-        raise missing(look.request)
+        raise not_found(look.request)
 
 
-def missing(request: Request) -> problems.Problem:
+def not_found(request: Request) -> problems.Problem:
     """The refusal of a path at which there is nothing."""
     return problems.NotFound(request.path)
 
 
-def _listed(look: Look, members: Sequence[Any]) -> Answer:
+def _listed(look: CompatReadContext, members: Sequence[Any]) -> Response:
     """All members, or those of one page and a link to the next (LEG-203). Raises: Invalid."""
     limit, after = look.given.get(LIMIT), look.given.get(AFTER)
     start = bisect_right(members, _position(members, after)) if after is not None else 0
     if limit is None:
-        return json_answer(look.request, 200, members[start:], [conditional.REVALIDATED])
+        return json_response(look.request, 200, members[start:], [conditional.NO_CACHE])
     size = _size(limit)
     page = members[start : start + size]
     links = [_next(look, limit, str(page[-1]))] if start + size < len(members) else []
-    return json_answer(look.request, 200, page, [conditional.REVALIDATED, *links])
+    return json_response(look.request, 200, page, [conditional.NO_CACHE, *links])
 
 
 def _position(members: Sequence[Any], after: str) -> Any:
@@ -187,17 +189,17 @@ def _position(members: Sequence[Any], after: str) -> Any:
     if not members or isinstance(members[0], str):
         return after
     if not (after.isascii() and after.isdecimal() and len(after) < 19):
-        raise refused(AFTER, f"{after!r} is no number", "LEG-203")
+        raise invalid_definition(AFTER, f"{after!r} is no number", "LEG-203")
     return int(after)
 
 
 def _size(limit: str) -> int:
     if not (limit.isascii() and limit.isdecimal() and len(limit) < 10 and 0 < int(limit) <= _MOST):
-        raise refused(LIMIT, f"{limit!r} is no number from 1 to {_MOST}", "LEG-203")
+        raise invalid_definition(LIMIT, f"{limit!r} is no number from 1 to {_MOST}", "LEG-203")
     return int(limit)
 
 
-def _next(look: Look, limit: str, last: str) -> tuple[bytes, bytes]:
+def _next(look: CompatReadContext, limit: str, last: str) -> tuple[bytes, bytes]:
     path = look.request.raw.rstrip("/")
-    url = linked(f"{look.request.base}{path}?limit={limit}&after={quote(last, safe='')}", look.moment)
-    return b"link", f"<{reference(url)}>;rel=next".encode("latin-1", "replace")
+    url = with_asof(f"{look.request.base}{path}?limit={limit}&after={quote(last, safe='')}", look.moment)
+    return b"link", f"<{escape_link_url(url)}>;rel=next".encode("latin-1", "replace")

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Final
 
 from api.base36 import base36
-from api.conditional import Unchanged
+from api.conditional import NotModified
 from api.request import Request
-from commands.log import Writing
+from commands.log import WriteTransaction
 from domain.refusals import PreconditionFailed
 from projections.entities.query import View
-from projections.entities.rows import Row
+from projections.entities.rows import EntityRow
 
 _TAG: Final = re.compile(r'(W/)?"([^"]*)"')
 _CODING: Final = re.compile(r"-(?:gzip|zstd)\Z")
@@ -20,20 +20,22 @@ _IF_MATCH: Final = b"if-match"
 _IF_NONE_MATCH: Final = b"if-none-match"
 
 
-def group_tag(row: Row) -> bytes:
+def group_entity_tag(row: EntityRow) -> bytes:
     """The tag of a Group: it changes with all that its object shows."""
     return b'"%b"' % base36(row.since).encode()
 
 
-def check(request: Request, current: bytes) -> None:
+def check_conditions(request: Request, current: bytes) -> None:
     """Raises: Unchanged where the client has what it asks for, PreconditionFailed where it wants another state."""
     _check_match(request, current)
     known = request.header(_IF_NONE_MATCH)
     if known is not None and _names(known, current):
-        raise Unchanged(current)
+        raise NotModified(current)
 
 
-def condition(request: Request, current: Callable[[View], bytes | None]) -> Callable[[Writing], None] | None:
+def write_condition(
+    request: Request, current: Callable[[View], bytes | None]
+) -> Callable[[WriteTransaction], None] | None:
     """What has to hold, under the write lock, for a write; None where any state will do.
 
     current: the tag that a GET of the same path would have. The condition raises: PreconditionFailed.
@@ -42,7 +44,7 @@ def condition(request: Request, current: Callable[[View], bytes | None]) -> Call
     if known is None and request.header(_IF_MATCH) is None:
         return None
 
-    def holds(transaction: Writing) -> None:
+    def holds(transaction: WriteTransaction) -> None:
         tag = current(View.over(transaction.connection))
         _check_match(request, tag)
         if known is not None and tag is not None and _names(known, tag):

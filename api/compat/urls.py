@@ -8,27 +8,27 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from api.asof import linked
-from domain.compat.family import Family
-from domain.compat.ids import segment
-from domain.compat.uris import path_of
+from api.asof import with_asof
+from domain.compat.family import LegacyApi
+from domain.compat.ids import encode_segment
+from domain.compat.uris import default_version_path
 
 
-def group_path(family: Family, group: str) -> str:
+def group_path(family: LegacyApi, group: str) -> str:
     """The path of a Group below the façade. group: the decoded id."""
-    return f"/{family.path}/{segment(group)}"
+    return f"/{family.path}/{encode_segment(group)}"
 
 
-def child_path(family: Family, group: str, child: str) -> str:
+def child_path(family: LegacyApi, group: str, child: str) -> str:
     """The path of a schema or definition below the façade. group, child: decoded ids."""
-    return f"{group_path(family, group)}/{family.children}/{segment(child)}"
+    return f"{group_path(family, group)}/{family.children}/{encode_segment(child)}"
 
 
-def version_url(root: str, family: Family, group: str, child: str, number: int, moment: str = "") -> str:
+def version_url(root: str, family: LegacyApi, group: str, child: str, number: int, moment: str = "") -> str:
     """The absolute URL of a Version. moment: what URLs of answers about the past end with."""
-    return linked(root + family.base + path_of(family, group, child, number), moment)
+    return with_asof(root + family.base + default_version_path(family, group, child, number), moment)
 
 
-def lookup_url(root: str, family: Family, uri: str, moment: str = "") -> str:
+def lookup_url(root: str, family: LegacyApi, uri: str, moment: str = "") -> str:
     """The absolute URL that finds a Version by its URI."""
-    return linked(f"{root}{family.base}/{family.lookup}?uri={quote(uri, safe='')}", moment)
+    return with_asof(f"{root}{family.base}/{family.lookup}?uri={quote(uri, safe='')}", moment)

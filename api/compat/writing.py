@@ -13,98 +13,106 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.answer import Answer, Headers
+from api.answer import Headers, Response
 from api.compat.access import check_write
-from api.compat.answers import created_answer, done, json_answer
-from api.compat.asked import DRYRUN, attributes, content_of, contenttype_of, object_of, parameters
-from api.compat.paths import Kind, Target
-from api.compat.reading import missing
-from api.compat.tags import condition, group_tag
+from api.compat.answers import json_response, no_content_response, post_response
+from api.compat.asked import DRYRUN, parse_attributes, query_params, read_content, read_object, sent_content_type
+from api.compat.paths import CompatPathKind, CompatTarget
+from api.compat.reading import not_found
+from api.compat.tags import group_entity_tag, write_condition
 from api.compat.urls import group_path
-from api.definitions import Latest
-from api.dryrun import counted, tried
-from api.headers import CORRELATION
+from api.definitions import DefinitionsCache
+from api.dryrun import dry_run, findings_headers
+from api.headers import CORRELATION_HEADER
 from api.request import Request
-from api.rules import NotAllowed
+from api.rules import MethodNotAllowed
 from api.wiring import Registry
 from commands.log import Recorded
-from commands.log import Writing as Transaction
-from commands.waiting import Answer as Built
+from commands.log import WriteTransaction as Transaction
+from commands.waiting import BuildAnswer as Built
 from domain import problems
 from domain.commands import Command, DeleteEntities
-from domain.compat.attributes import names_of
+from domain.compat.attributes import request_names
 from domain.compat.bodies import group_command, message_command, schema_command
-from domain.compat.catalog.attributes import Find
-from domain.compat.facade import FacadeDeletion
+from domain.compat.catalog.attributes import FindSchema
+from domain.compat.facade import LegacyDeletion
 from domain.compat.family import SCHEMAREGISTRY
-from domain.compat.refusals import Conflict, as_told, refused
-from domain.compat.uris import normalised
+from domain.compat.refusals import Conflict, invalid_definition, to_legacy_problem
+from domain.compat.uris import normalize_uri
 from domain.events import EntityCreated
 from domain.problems import CompatibilityUnknown, FormatUnknown, Problem
 from domain.refusals import Forbidden
-from projections.compat import Published, Shown
-from projections.compat_definitions import Definition, definition, group_format, group_object, schema_of
+from projections.compat import CompatVersion, CompatVersions
+from projections.compat_definitions import CompatDefinition, group_format, group_object, read_definition, schema_by_uri
 from projections.entities.query import View
 
 #: What a model refuses that validates strictly (LEG-706).
 _OF_MODEL: Final = (CompatibilityUnknown, FormatUnknown)
-Handler = Callable[[Request, Target, Receive], Awaitable[Answer]]
+Handler = Callable[[Request, CompatTarget, Receive], Awaitable[Response]]
 
 
-class Writing:
+class CompatWriteHandler:
     """Answers to requests that change something. root: URL of the registry that what is kept starts from.
 
     most: bytes that a body may have. inbound: whether documents may carry the authority of another registry.
     """
 
-    def __init__(self, registry: Registry, latest: Latest, root: str, most: int, inbound: bool) -> None:
+    def __init__(self, registry: Registry, latest: DefinitionsCache, root: str, most: int, inbound: bool) -> None:
         self._road = registry.road
         self._readers = registry.readers
         self._latest = latest
         self._root = root
         self._most = most
         self._inbound = inbound
-        self._handlers: Mapping[tuple[str, Kind], Handler] = {
-            ("PUT", Kind.GROUP): self._put_group,
-            ("POST", Kind.CHILD): self._post,
-            **{("DELETE", kind): self._delete for kind in (Kind.GROUP, Kind.CHILDREN, Kind.CHILD, Kind.VERSION)},
+        self._handlers: Mapping[tuple[str, CompatPathKind], Handler] = {
+            ("PUT", CompatPathKind.GROUP): self._put_group,
+            ("POST", CompatPathKind.CHILD): self._post,
+            **{
+                ("DELETE", kind): self._delete
+                for kind in (
+                    CompatPathKind.GROUP,
+                    CompatPathKind.CHILDREN,
+                    CompatPathKind.CHILD,
+                    CompatPathKind.VERSION,
+                )
+            },
         }
 
-    async def answer(self, request: Request, target: Target, receive: Receive) -> Answer:
+    async def answer(self, request: Request, target: CompatTarget, receive: Receive) -> Response:
         """The answer to a write that is done and durable, or to one that was only tried. Raises: Problem."""
         check_write(request.caller, target)
         self._check_model(request, target)
         return await self._handlers[request.method, target.kind](request, target, receive)
 
-    async def _put_group(self, request: Request, target: Target, receive: Receive) -> Answer:
+    async def _put_group(self, request: Request, target: CompatTarget, receive: Receive) -> Response:
         """201 or 200 with the Group (S3)."""
-        dryrun = DRYRUN in parameters(request)
-        body = await object_of(request, receive, self._most)
+        dryrun = DRYRUN in query_params(request)
+        body = await read_object(request, receive, self._most)
         made = partial(group_command, target.family, target.groupxid, self._root + target.family.base, body)
 
         def shown(transaction: Transaction, recorded: Recorded) -> object:
             row = View.over(transaction.connection).entity(target.groupxid)
-            return (group_object(row, target.family), group_tag(row)) if row is not None else None
+            return (group_object(row, target.family), group_entity_tag(row)) if row is not None else None
 
         recorded = await self._submitted(request, made, shown, partial(_group_tag, self._root, target), dryrun)
-        if isinstance(recorded, Answer):
+        if isinstance(recorded, Response):
             return recorded
         found, tag = recorded.answer
         headers = [(b"etag", tag), *_recorded(recorded)]
         if not _is_new(recorded, target.groupxid):
-            return json_answer(request, 200, found, headers)
+            return json_response(request, 200, found, headers)
         place = request.base + target.family.base + group_path(target.family, target.group)
-        return json_answer(request, 201, found, [(b"location", place.encode()), *headers])
+        return json_response(request, 201, found, [(b"location", place.encode()), *headers])
 
-    async def _post(self, request: Request, target: Target, receive: Receive) -> Answer:
+    async def _post(self, request: Request, target: CompatTarget, receive: Receive) -> Response:
         """200 with the Version that has the document, a new one or one that had it before (S7)."""
         family = target.family
-        given = parameters(request, [parameter for parameter, _ in names_of(family).values()])
-        told, contenttype = attributes(request, family, given), contenttype_of(request)
+        given = query_params(request, [parameter for parameter, _ in request_names(family).values()])
+        told, contenttype = parse_attributes(request, family, given), sent_content_type(request)
         self._check_authority(told.authority, self._root + family.base, request)
-        content = await content_of(request, receive, self._most)
+        content = await read_content(request, receive, self._most)
         if not content:
-            raise refused("document", "the body is empty", "LEG-512")
+            raise invalid_definition("document", "the body is empty", "LEG-512")
         base = self._root + family.base
         if family is SCHEMAREGISTRY:
             made = partial(schema_command, target.xid, base, told, content, contenttype)
@@ -112,44 +120,44 @@ class Writing:
             format = await asyncio.to_thread(self._format, request, target)
             made = partial(message_command, target.xid, base, told, content, contenttype, format, self._find(request))
 
-        def shown(transaction: Transaction, recorded: Recorded) -> Definition | None:
+        def shown(transaction: Transaction, recorded: Recorded) -> CompatDefinition | None:
             return _processed(View.over(transaction.connection), target, recorded, self._root)
 
         recorded = await self._submitted(
             request, made, shown, partial(_latest_tag, self._root, target), DRYRUN in given
         )
-        if isinstance(recorded, Answer):
+        if isinstance(recorded, Response):
             return recorded
-        return created_answer(recorded.answer, request, _recorded(recorded))
+        return post_response(recorded.answer, request, _recorded(recorded))
 
-    async def _delete(self, request: Request, target: Target, receive: Receive) -> Answer:
+    async def _delete(self, request: Request, target: CompatTarget, receive: Receive) -> Response:
         """204 (S4, S6, S9, S12)."""
-        dryrun = DRYRUN in parameters(request)
+        dryrun = DRYRUN in query_params(request)
         current = _TAGS.get(target.kind)
         command = _deletion(target)
         recorded = await self._submitted(
             request, lambda: command, None, partial(current, self._root, target) if current else None, dryrun
         )
-        return recorded if isinstance(recorded, Answer) else done(request, _recorded(recorded))
+        return recorded if isinstance(recorded, Response) else no_content_response(request, _recorded(recorded))
 
     def _check_authority(self, authority: str | None, base: str, request: Request) -> None:
         """Raises: Forbidden for another registry's where nothing is taken in from others (LEG-908)."""
-        if self._inbound or authority is None or normalised(authority).rstrip("/") == normalised(base):
+        if self._inbound or authority is None or normalize_uri(authority).rstrip("/") == normalize_uri(base):
             return
         raise Forbidden(caller=request.caller.name, detail="this registry takes in nothing that others control")
 
-    def _format(self, request: Request, target: Target) -> str:
+    def _format(self, request: Request, target: CompatTarget) -> str:
         """The format of a Group. Raises: NotFound."""
         row = self._readers.quick().entity(target.groupxid)
         format = group_format(row, target.family) if row is not None else None
         if format is None:
-            raise missing(request)
+            raise not_found(request)
         return format
 
-    def _find(self, request: Request) -> Find:
+    def _find(self, request: Request) -> FindSchema:
         """Finds schemas that the caller may see by their URIs."""
         roots = tuple(dict.fromkeys((self._root, request.base)))
-        return lambda uri: schema_of(self._readers.quick(), uri, roots, request.caller.reads)
+        return lambda uri: schema_by_uri(self._readers.quick(), uri, roots, request.caller.reads)
 
     async def _submitted(
         self,
@@ -158,44 +166,44 @@ class Writing:
         shown: Built | None,
         current: Callable[[View], bytes | None] | None,
         dryrun: bool,
-    ) -> Recorded | Answer:
+    ) -> Recorded | Response:
         """What a command came to; of a dry run, the answer that tells. Raises: Problem."""
-        holds = condition(request, current) if current else None
+        holds = write_condition(request, current) if current else None
         try:
             command = await asyncio.to_thread(made)
             if dryrun:
-                return await tried(request, self._road, command, holds, shown)
+                return await dry_run(request, self._road, command, holds, shown)
             submitted = self._road.submit(command, request.caller, shown, holds, again=made)
             return await asyncio.wrap_future(submitted)
         except Problem as problem:
-            raise _as_told(problem, request) from None
+            raise _compat_problem(problem, request) from None
 
-    def _check_model(self, request: Request, target: Target) -> None:
+    def _check_model(self, request: Request, target: CompatTarget) -> None:
         """Raises: NotFound where the model has no such types; NotAllowed where capabilities keep all as it is."""
         definitions = self._latest.current(self._readers.quick())
         group = definitions.model.groups.get(target.family.groups)
         if group is None or target.family.resources not in group.resources:
             raise problems.NotFound(request.path, detail=f"the model has no {target.family.type}")
         if not definitions.capabilities.available.get("entities"):
-            raise NotAllowed(problems.ActionNotSupported(action=request.method), "GET, HEAD, OPTIONS")
+            raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), "GET, HEAD, OPTIONS")
 
 
-def _deletion(target: Target) -> DeleteEntities:
+def _deletion(target: CompatTarget) -> DeleteEntities:
     """The command of a DELETE."""
     xid = {
-        Kind.GROUP: lambda: target.groupxid,
-        Kind.CHILDREN: lambda: target.collection,
-        Kind.CHILD: lambda: target.xid,
-        Kind.VERSION: lambda: f"{target.xid}/versions",
+        CompatPathKind.GROUP: lambda: target.groupxid,
+        CompatPathKind.CHILDREN: lambda: target.collection,
+        CompatPathKind.CHILD: lambda: target.xid,
+        CompatPathKind.VERSION: lambda: f"{target.xid}/versions",
     }[target.kind]()
-    return DeleteEntities(xid, facade=FacadeDeletion(target.family, target.number or None))
+    return DeleteEntities(xid, facade=LegacyDeletion(target.family, target.number or None))
 
 
-def _as_told(problem: Problem, request: Request) -> Problem:
+def _compat_problem(problem: Problem, request: Request) -> Problem:
     """A refusal in the words of the older APIs (LEG-211), about the path that was asked for."""
     if isinstance(problem, problems.NotFound):
-        return missing(request)
-    told = as_told(problem)
+        return not_found(request)
+    told = to_legacy_problem(problem)
     # A DELETE says nothing that could be wrong, so what refuses it is what is stored, such as a `removal` to come.
     if (told.status == 400 and request.method == "DELETE") or isinstance(told, _OF_MODEL):
         return Conflict(error_detail=problem.text(), detail=problem.detail, extensions=problem.extensions)
@@ -205,38 +213,42 @@ def _as_told(problem: Problem, request: Request) -> Problem:
 def _recorded(recorded: Recorded) -> Headers:
     """The headers of a write that recorded something (LEG-108)."""
     known = recorded.xregcorrelationid
-    return [*counted(recorded), *([(CORRELATION, known.encode())] if known is not None else [])]
+    return [*findings_headers(recorded), *([(CORRELATION_HEADER, known.encode())] if known is not None else [])]
 
 
 def _is_new(recorded: Recorded, xid: str) -> bool:
     return any(isinstance(event, EntityCreated) and event.xid == xid for _, event in recorded.events)
 
 
-def _processed(view: View, target: Target, recorded: Recorded, root: str) -> Definition:
+def _processed(view: View, target: CompatTarget, recorded: Recorded, root: str) -> CompatDefinition:
     """The Version that a POST made or found."""
-    shown = Published(view).version(target.xid, recorded.number) if recorded.number is not None else None
-    told = definition(view, target.family, target.xid, shown, root) if shown is not None else None
+    shown = CompatVersions(view).version(target.xid, recorded.number) if recorded.number is not None else None
+    told = read_definition(view, target.family, target.xid, shown, root) if shown is not None else None
     assert told is not None, "a POST that succeeds has a Version"
     return told
 
 
-def _group_tag(root: str, target: Target, view: View) -> bytes | None:
+def _group_tag(root: str, target: CompatTarget, view: View) -> bytes | None:
     row = view.entity(target.groupxid)
-    return group_tag(row) if row is not None else None
+    return group_entity_tag(row) if row is not None else None
 
 
-def _latest_tag(root: str, target: Target, view: View) -> bytes | None:
-    return _tag(root, target, view, Published(view).latest(target.xid))
+def _latest_tag(root: str, target: CompatTarget, view: View) -> bytes | None:
+    return _tag(root, target, view, CompatVersions(view).latest(target.xid))
 
 
-def _version_tag(root: str, target: Target, view: View) -> bytes | None:
-    return _tag(root, target, view, Published(view).version(target.xid, target.number))
+def _version_tag(root: str, target: CompatTarget, view: View) -> bytes | None:
+    return _tag(root, target, view, CompatVersions(view).version(target.xid, target.number))
 
 
-def _tag(root: str, target: Target, view: View, shown: Shown | None) -> bytes | None:
-    found = definition(view, target.family, target.xid, shown, root) if shown is not None else None
+def _tag(root: str, target: CompatTarget, view: View, shown: CompatVersion | None) -> bytes | None:
+    found = read_definition(view, target.family, target.xid, shown, root) if shown is not None else None
     return found.tag if found is not None else None
 
 
 #: What a GET of what goes would be tagged with.
-_TAGS: Final = {Kind.GROUP: _group_tag, Kind.CHILD: _latest_tag, Kind.VERSION: _version_tag}
+_TAGS: Final = {
+    CompatPathKind.GROUP: _group_tag,
+    CompatPathKind.CHILD: _latest_tag,
+    CompatPathKind.VERSION: _version_tag,
+}

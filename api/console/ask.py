@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Scope
 
 from api.app import create_app
-from api.console.outcome import StoreFault
+from api.console.outcome import StoreError
 from api.settings import Settings
 from domain.roles import CONSOLE
 
 
-async def answer(settings: Settings, path: str) -> AsyncIterator[bytes]:
+async def get_body(settings: Settings, path: str) -> AsyncIterator[bytes]:
     """The body of a GET as it comes; memory stays flat whatever its size.
 
     path: with a query, if there is one. Raises: StoreFault when the answer is no success.
@@ -27,7 +27,7 @@ async def answer(settings: Settings, path: str) -> AsyncIterator[bytes]:
             start = await messages.get() or {"status": 500}
             while message := await messages.get():
                 if start["status"] != 200:
-                    raise StoreFault(f"GET {path} answers {start['status']}: {message['body'].decode()}")
+                    raise StoreError(f"GET {path} answers {start['status']}: {message['body'].decode()}")
                 yield message["body"]
             await asked
         finally:

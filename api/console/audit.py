@@ -11,18 +11,18 @@ from urllib.parse import urlencode
 import typer
 
 from api.audit import looks
-from api.audit.asked import Asked, asked
-from api.audit.forms import Around, Format, Table, written
-from api.audit.shapes import DIFFERENCES, action, interaction_members, revisions
-from api.console.lines import Column, show
-from api.console.options import Database, existing, settings_with
-from api.console.outcome import Refused
+from api.audit.asked import AuditParams, parse_audit_params
+from api.audit.forms import ListWrapper, TableFormat, TableLayout, write_table
+from api.audit.shapes import DIFFERENCE_TABLE, action_name, interaction_members, revision_table
+from api.console.lines import Column, print_rows
+from api.console.options import Database, load_settings, require_store
+from api.console.outcome import InvalidInput
 from commands.log import Store
-from projections.audit.images import Difference
+from projections.audit.images import EntityDiff
 from projections.audit.trail import Revision
 from projections.entities.query import View
 
-Path = Annotated[str, typer.Argument(help="The xid of an entity or collection; / is the registry.")]
+PathArgument = Annotated[str, typer.Argument(help="The xid of an entity or collection; / is the registry.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, as the HTTP API gives it.")]
 Below = Annotated[bool, typer.Option("--below/--alone", help="With everything below the entity, or without.")]
 Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, help="How many to print at most.")]
@@ -33,7 +33,7 @@ Until = Annotated[str | None, typer.Option("--until", help="Only what had come b
 End = Annotated[str | None, typer.Option("--to", help="The moment to compare with; now unless given.")]
 
 #: How the kinds of change look.
-CHANGES: Final = {
+CHANGE_STYLES: Final = {
     **dict.fromkeys(("created", "EntityCreated"), "green"),
     **dict.fromkeys(("updated", "changed", "EntityUpdated"), "yellow"),
     **dict.fromkeys(("deleted", "EntityDeleted"), "red"),
@@ -43,19 +43,25 @@ _REVISION: Final = (
     *(
         Column(7, "cyan"),
         Column(27, "dim"),
-        Column(9, CHANGES),
+        Column(9, CHANGE_STYLES),
         Column(style="bold"),
         Column(),
         Column(style="magenta"),
     ),
     *(Column(style="dim"), Column()),
 )
-_DIFFERENCE: Final = (Column(8, CHANGES), Column(style="bold"), Column(style="cyan"), Column(), Column(style="dim"))
+_DIFFERENCE: Final = (
+    Column(8, CHANGE_STYLES),
+    Column(style="bold"),
+    Column(style="cyan"),
+    Column(),
+    Column(style="dim"),
+)
 _HEADING: Final = (Column(17, "cyan"), Column())
 
 
 def history(
-    path: Path = "/",
+    path: PathArgument = "/",
     below: Below = False,
     after: After = None,
     until: Until = None,
@@ -72,8 +78,8 @@ def history(
     Example: annals log history /schemagroups/weather --below --from 2026-01-31T00:00:00Z
     """
     wanted = _asked(below=_word(below), order="desc" if newest_first else "asc", until=until, **{"from": after})
-    with looking(database) as (view, store):
-        positions = looks.history(view, named(path), wanted, store.clock())
+    with open_view(database) as (view, store):
+        positions = looks.history_positions(view, parse_path_argument(path), wanted, store.clock())
         found = view.trail.revisions(_first(positions, limit), before=as_json)
         _print_revisions(found, as_json)
 
@@ -89,21 +95,28 @@ def interaction(
 
     Example: annals log interaction 01kd3yh5rz9m4t7c2x8v6b1nqw
     """
-    with looking(database) as (view, _):
-        found = looks.interaction(view, xregcorrelationid, Asked(images=("before", "after") if as_json else ()))
+    with open_view(database) as (view, _):
+        found = looks.find_interaction(
+            view, xregcorrelationid, AuditParams(images=("before", "after") if as_json else ())
+        )
         if found is None:
-            raise Refused(f"no interaction has the id {xregcorrelationid}.")
+            raise InvalidInput(f"no interaction has the id {xregcorrelationid}.")
         facts, events = found
         if as_json:
-            _print(Format.JSON, revisions(("before", "after")), events, Around(interaction_members(facts), "events"))
+            _print(
+                TableFormat.JSON,
+                revision_table(("before", "after")),
+                events,
+                ListWrapper(interaction_members(facts), "events"),
+            )
             return
-        show(_HEADING, interaction_members(facts).items())
+        print_rows(_HEADING, interaction_members(facts).items())
         _print_revisions(events, as_json)
 
 
 def diff(
     start: Start,
-    path: Path = "/",
+    path: PathArgument = "/",
     end: End = None,
     below: Below = True,
     as_json: AsJson = False,
@@ -117,18 +130,18 @@ def diff(
     Example: annals log diff /schemagroups/weather --from 2026-01-31T00:00:00Z --to 2026-02-01T00:00:00Z
     """
     wanted = _asked(below=_word(below), to=end, **{"from": start})
-    with looking(database) as (view, store):
-        found = looks.difference(view, named(path), wanted, store.clock()).differences
+    with open_view(database) as (view, store):
+        found = looks.compare_moments(view, parse_path_argument(path), wanted, store.clock()).differences
         if as_json:
-            _print(Format.NDJSON, DIFFERENCES, found)
+            _print(TableFormat.NDJSON, DIFFERENCE_TABLE, found)
         else:
-            show(_DIFFERENCE, (row for each in found for row in _difference_rows(each)))
+            print_rows(_DIFFERENCE, (row for each in found for row in _difference_rows(each)))
 
 
 @contextmanager
-def looking(database: str | None) -> Iterator[tuple[View, Store]]:
+def open_view(database: str | None) -> Iterator[tuple[View, Store]]:
     """One moment of the store that the settings name."""
-    with closing(Store(existing(settings_with(database=database)).database)) as store:
+    with closing(Store(require_store(load_settings(database=database)).database)) as store:
         engine = store.engine
         if engine.dialect.name == "postgresql":
             engine = engine.execution_options(isolation_level="REPEATABLE READ")
@@ -136,17 +149,17 @@ def looking(database: str | None) -> Iterator[tuple[View, Store]]:
             yield View.over(connection), store
 
 
-def _asked(**parameters: str | None) -> Asked:
+def _asked(**parameters: str | None) -> AuditParams:
     """The same as a request with these parameters. Raises: BadRequest."""
     given = {name: value for name, value in parameters.items() if value is not None}
-    return asked(urlencode(given).encode(), given.keys())
+    return parse_audit_params(urlencode(given).encode(), given.keys())
 
 
 def _word(flag: bool) -> str:
     return "true" if flag else "false"
 
 
-def named(path: str) -> str:
+def parse_path_argument(path: str) -> str:
     """The xid of a path, which may begin and end with a slash, and end with `$details`."""
     whole = path.removesuffix("$details").strip("/")
     return looks.xid_of(whole.split("/") if whole else ())
@@ -158,27 +171,29 @@ def _first(positions: Iterator[int], limit: int | None) -> Iterator[int]:
 
 def _print_revisions(found: Iterable[Revision], as_json: bool) -> None:
     if as_json:
-        _print(Format.NDJSON, revisions(("before", "after")), found)
+        _print(TableFormat.NDJSON, revision_table(("before", "after")), found)
     else:
-        show(_REVISION, map(_revision_row, found))
+        print_rows(_REVISION, map(_revision_row, found))
 
 
 def _revision_row(revision: Revision) -> tuple[object, ...]:
     event, by = revision.event, revision.interaction
     return (
-        *(revision.position, by.time, action(event), event.xid, event.epoch, by.caller),
+        *(revision.position, by.time, action_name(event), event.xid, event.epoch, by.caller),
         *(by.xregcorrelationid, " ".join(event.changed)),
     )
 
 
-def _difference_rows(difference: Difference) -> Iterator[tuple[object, ...]]:
-    for row in DIFFERENCES.rows(difference):
+def _difference_rows(difference: EntityDiff) -> Iterator[tuple[object, ...]]:
+    for row in DIFFERENCE_TABLE.rows(difference):
         path = row["path"] if row["of"] == "attribute" else "(document)"
         yield row["change"], row["xid"], path, row.get("before"), row.get("after")
 
 
-def _print(format: Format, table: Table[Any], things: Iterable[Any], around: Around | None = None) -> None:
-    for chunk in written(format, table, things, around):
+def _print(
+    format: TableFormat, table: TableLayout[Any], things: Iterable[Any], around: ListWrapper | None = None
+) -> None:
+    for chunk in write_table(format, table, things, around):
         sys.stdout.write(chunk.decode())
-    if format is Format.JSON:
+    if format is TableFormat.JSON:
         sys.stdout.write("\n")

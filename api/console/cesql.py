@@ -10,9 +10,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from api.console.outcome import Misused, Refused
-from domain.cesql import Error, Event, Expression, ParseError, Result, compile
-from domain.cesql.values import DATA
+from api.console.outcome import InvalidInput, UsageError
+from domain.cesql import CesqlExpression, ContextAttributes, ErrorKind, EvaluationResult, ParseError, compile_expression
+from domain.cesql.values import DATA_MEMBER
 from domain.jsontext import InvalidJson, dumps, loads
 
 Text = Annotated[str | None, typer.Argument(metavar="EXPRESSION", help="The expression.")]
@@ -37,23 +37,23 @@ def cesql(expression: Text = None, event: EventFile = None, jsonl: Lines = False
     """
     if jsonl:
         if expression is not None or event is not None:
-            raise Misused("--jsonl reads expressions and events from standard input; give none of them beside it.")
+            raise UsageError("--jsonl reads expressions and events from standard input; give none of them beside it.")
         _lines()
         return
     if expression is None:
-        raise Misused('give an expression, such as annals cesql "1 + 1", or --jsonl.')
+        raise UsageError('give an expression, such as annals cesql "1 + 1", or --jsonl.')
     try:
-        compiled = compile(expression)
+        compiled = compile_expression(expression)
     except ParseError as error:
-        raise Refused(f"the expression does not parse: {error}") from None
+        raise InvalidInput(f"the expression does not parse: {error}") from None
     typer.echo(_shown(compiled.evaluate(_read(event) if event else {})))
 
 
-def _read(file: Path) -> Event:
+def _read(file: Path) -> ContextAttributes:
     try:
         return _attributes(loads(file.read_bytes()))
     except (InvalidJson, TypeError) as error:
-        raise Refused(f"{file}: {error}") from None
+        raise InvalidInput(f"{file}: {error}") from None
 
 
 def _lines() -> None:
@@ -63,7 +63,7 @@ def _lines() -> None:
         try:
             typer.echo(_answer(loads(line)))
         except (InvalidJson, TypeError) as error:
-            raise Refused(f"line {number}: {error}") from None
+            raise InvalidInput(f"line {number}: {error}") from None
 
 
 def _answer(asked: Any) -> str:
@@ -74,24 +74,26 @@ def _answer(asked: Any) -> str:
     try:
         return _shown(_compiled(asked["expression"]).evaluate(attributes))
     except ParseError:
-        return _shown(Result(False, (Error.PARSE,)))
+        return _shown(EvaluationResult(False, (ErrorKind.PARSE,)))
 
 
 @lru_cache(_KEPT)
-def _compiled(text: str) -> Expression:
-    return compile(text)
+def _compiled(text: str) -> CesqlExpression:
+    return compile_expression(text)
 
 
-def _attributes(event: Any) -> Event:
+def _attributes(event: Any) -> ContextAttributes:
     """The context attributes of an event in JSON. Raises: TypeError."""
     if not isinstance(event, dict):
         raise TypeError("an event is an object")
-    found: Mapping[str, Any] = {name: value for name, value in event.items() if name not in (DATA, "data_base64")}
+    found: Mapping[str, Any] = {
+        name: value for name, value in event.items() if name not in (DATA_MEMBER, "data_base64")
+    }
     for name, value in found.items():
         if isinstance(value, dict | list):
             raise TypeError(f'the attribute "{name}" of the event is neither a string, a number nor a Boolean')
     return found
 
 
-def _shown(result: Result) -> str:
+def _shown(result: EvaluationResult) -> str:
     return dumps({"result": result.value, "error": result.error}).decode()

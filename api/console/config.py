@@ -6,8 +6,8 @@ from itertools import chain
 
 import typer
 
-from api.console.options import Database, PublicUrl, settings_with
-from api.settings import shown
+from api.console.options import Database, PublicUrl, load_settings
+from api.settings import list_settings
 
 
 def config(database: Database = None, public_url: PublicUrl = None) -> None:
@@ -18,7 +18,7 @@ def config(database: Database = None, public_url: PublicUrl = None) -> None:
     """
     from api.console.kafka import KafkaSettings
 
-    registry = settings_with(database=database, public_url=public_url)
-    for setting in chain(shown(registry), shown(KafkaSettings())):
+    registry = load_settings(database=database, public_url=public_url)
+    for setting in chain(list_settings(registry), list_settings(KafkaSettings())):
         typer.echo(f"# {setting.description}")
         typer.echo(f"{setting.name}={setting.value}" if setting.value else f"# {setting.name}=")

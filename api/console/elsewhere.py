@@ -7,13 +7,13 @@ from urllib.parse import quote
 
 import httpx
 
-from api.console.outcome import Refused, StoreFault
-from projections.differing import Query, Side
+from api.console.outcome import InvalidInput, StoreError
+from projections.differing import HashQuery, HashSource
 
 _SECONDS = 60
 
 
-class Elsewhere:
+class RemoteRegistry:
     """A registry by the URL of its root; `close` it. token: a bearer token, where it wants one."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
@@ -25,26 +25,26 @@ class Elsewhere:
         """Ends its connections."""
         self._client.close()
 
-    def side(self, xid: str, asof: str | None) -> Side:
+    def side(self, xid: str, asof: str | None) -> HashSource:
         """What lives at and below an xid, at a moment or now; from the first answer on, as of the position of that.
 
         The side raises: Refused for an answer that is none, StoreFault where none comes.
         """
         moment = [asof] if asof else []
 
-        def ask(query: Query) -> dict[str, Any]:
+        def ask(query: HashQuery) -> dict[str, Any]:
             found = self._answer(xid, {**query, "asof": moment})
             moment[:] = [str(found["asof"]["position"])]
             return found
 
         return ask
 
-    def _answer(self, xid: str, query: Query) -> dict[str, Any]:
+    def _answer(self, xid: str, query: HashQuery) -> dict[str, Any]:
         url = f"{self._root}/-/hash{quote(xid)}"
         try:
             answer = self._client.get(url, params=query)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise StoreFault(f"{self._root} does not answer: {error}.") from None
+            raise StoreError(f"{self._root} does not answer: {error}.") from None
         try:
             found = answer.json()
             if answer.status_code == 200 and {"asof", "parts"} <= found.keys():
@@ -52,4 +52,4 @@ class Elsewhere:
             said = f"{found['title']} {found.get('detail', '')}".strip()
         except (ValueError, KeyError, TypeError, AttributeError):
             said = "that is no answer of a registry with hashes"
-        raise Refused(f"GET {url} answers {answer.status_code}: {said}")
+        raise InvalidInput(f"GET {url} answers {answer.status_code}: {said}")

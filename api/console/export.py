@@ -10,10 +10,10 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from api.console.ask import answer
-from api.console.options import Database, PublicUrl, existing, settings_with
-from api.console.outcome import Misused
-from api.console.progress import Report, bar
+from api.console.ask import get_body
+from api.console.options import Database, PublicUrl, load_settings, require_store
+from api.console.outcome import UsageError
+from api.console.progress import ReportProgress, progress_bar
 from api.settings import Settings
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", dir_okay=False, help="File to write; else stdout.")]
@@ -29,7 +29,7 @@ def export(
 
     `annals import` takes it into another registry. A file appears under its name only once it is complete.
     """
-    settings = existing(settings_with(database=database, public_url=public_url))
+    settings = require_store(load_settings(database=database, public_url=public_url))
     path = "/export?stated" if stated else "/export"
     try:
         if output is None:
@@ -39,7 +39,7 @@ def export(
     except BrokenPipeError:
         raise  # whoever read has enough
     except OSError as error:
-        raise Misused(f"cannot write {output or 'to stdout'}: {error.strerror or error}.") from None
+        raise UsageError(f"cannot write {output or 'to stdout'}: {error.strerror or error}.") from None
 
 
 def _write(settings: Settings, path: str, output: Path) -> None:
@@ -48,7 +48,7 @@ def _write(settings: Settings, path: str, output: Path) -> None:
     output = output.resolve() if aside else output  # a link stays, and what it leads to is replaced
     part = output.with_name(output.name + ".part") if aside else output
     try:
-        with part.open("wb") as file, bar("Exporting (bytes)") as report:
+        with part.open("wb") as file, progress_bar("Exporting (bytes)") as report:
             asyncio.run(_copy(settings, path, file, report))
             if aside:
                 os.fsync(file.fileno())
@@ -60,9 +60,9 @@ def _write(settings: Settings, path: str, output: Path) -> None:
         raise
 
 
-async def _copy(settings: Settings, path: str, file: BinaryIO, report: Report) -> None:
+async def _copy(settings: Settings, path: str, file: BinaryIO, report: ReportProgress) -> None:
     done = 0
-    async for chunk in answer(settings, path):
+    async for chunk in get_body(settings, path):
         file.write(chunk)
         done += len(chunk)
         report(done, 0)

@@ -7,16 +7,16 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from api.audit.hashes import Hashed, hashed, wanted
-from api.console.audit import Path, looking, named
-from api.console.elsewhere import Elsewhere
-from api.console.lines import Column, show
+from api.audit.hashes import HashResult, hash_tree_parts, parse_hash_params
+from api.console.audit import PathArgument, open_view, parse_path_argument
+from api.console.elsewhere import RemoteRegistry
+from api.console.lines import Column, print_rows
 from api.console.options import Database
-from api.console.outcome import Refused
+from api.console.outcome import InvalidInput
 from commands.log import Store
-from projections.differing import Difference, Query, Side, first_difference
+from projections.differing import HashDifference, HashQuery, HashSource, first_difference
 from projections.entities.query import View
-from projections.hashes import members
+from projections.hashes import part_members
 
 AsOf = Annotated[str | None, typer.Option("--asof", help="A moment: a position, a time or a correlation id.")]
 Against = Annotated[
@@ -32,7 +32,7 @@ _DIFFERENCE: Final = (Column(13, _CHANGES), Column(style="bold"), Column(style="
 
 
 def hash_(
-    path: Path = "/",
+    path: PathArgument = "/",
     asof: AsOf = None,
     against: Against = None,
     token: Token = None,
@@ -46,34 +46,34 @@ def hash_(
 
     Example: annals log hash /schemagroups --against https://replica.example.com
     """
-    with looking(database) as (view, store):
-        xid = named(path)
+    with open_view(database) as (view, store):
+        xid = parse_path_argument(path)
         mine = _hashed(view, store, xid, {"asof": [asof]} if asof else {})
-        show(_HASH, [(mine.members["hash"], mine.members["count"], mine.position, xid)])
+        print_rows(_HASH, [(mine.members["hash"], mine.members["count"], mine.position, xid)])
         if against is None:
             return
-        with closing(Elsewhere(against, token)) as elsewhere:
+        with closing(RemoteRegistry(against, token)) as elsewhere:
             here = _here(view, store, xid, mine.position)
             found = first_difference(here, elsewhere.side(xid, asof))
     if found:
-        show(_DIFFERENCE, [_row(found)])
-        raise Refused(f"{against} differs.")
+        print_rows(_DIFFERENCE, [_row(found)])
+        raise InvalidInput(f"{against} differs.")
 
 
-def _hashed(view: View, store: Store, xid: str, given: Query) -> Hashed:
-    return hashed(view, xid, wanted(given, xid), store.clock())
+def _hashed(view: View, store: Store, xid: str, given: HashQuery) -> HashResult:
+    return hash_tree_parts(view, xid, parse_hash_params(given, xid), store.clock())
 
 
-def _here(view: View, store: Store, xid: str, position: int) -> Side:
+def _here(view: View, store: Store, xid: str, position: int) -> HashSource:
     """The store's own side of a comparison."""
 
-    def ask(query: Query) -> dict[str, Any]:
+    def ask(query: HashQuery) -> dict[str, Any]:
         found = _hashed(view, store, xid, {**query, "asof": [str(position)]})
-        return {**found.members, "parts": list(map(members, found.parts))}
+        return {**found.members, "parts": list(map(part_members, found.parts))}
 
     return ask
 
 
-def _row(found: Difference) -> tuple[object, ...]:
+def _row(found: HashDifference) -> tuple[object, ...]:
     change = "missing here" if found.here is None else "missing there" if found.there is None else "different"
     return change, found.xid, found.here, found.there

@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from api.console.opening import opened
-from api.console.options import Database, PublicUrl, settings_with
-from api.console.outcome import Misused, Refused, problem_line
-from api.console.papers import Kind, Paper, command, read
-from api.console.progress import bar
+from api.console.opening import open_local_registry
+from api.console.options import Database, PublicUrl, load_settings
+from api.console.outcome import InvalidInput, UsageError, problem_line
+from api.console.papers import DocumentFile, DocumentKind, import_command, read_document_file
+from api.console.progress import progress_bar
 from api.wiring import Registry
 from commands.log import Store
 from domain import xid as xids
-from domain.dialects import DIALECTS, Foreign
+from domain.dialects import DIALECTS, DialectMismatch
 from domain.entities import Attributes
 from domain.jsontext import InvalidJson, loads
 from domain.problems import Problem
@@ -24,7 +24,9 @@ from domain.roles import CONSOLE
 Files = Annotated[
     list[Path], typer.Argument(metavar="FILE...", exists=True, dir_okay=False, readable=True, help="JSON documents.")
 ]
-As = Annotated[Kind | None, typer.Option("--as", help="What the files are; else each file's content tells.")]
+KindOption = Annotated[
+    DocumentKind | None, typer.Option("--as", help="What the files are; else each file's content tells.")
+]
 
 
 Dialect = Annotated[str | None, typer.Option(help=f"The older form that the files are in: {', '.join(DIALECTS)}.")]
@@ -32,7 +34,7 @@ Dialect = Annotated[str | None, typer.Option(help=f"The older form that the file
 
 def import_(
     files: Files,
-    as_: As = None,
+    as_: KindOption = None,
     dialect: Dialect = None,
     database: Database = None,
     public_url: PublicUrl = None,
@@ -44,9 +46,9 @@ def import_(
     whole or not at all, and the first that is refused ends the import. Files in a dialect are registry documents, or
     maps of endpoints, and what is changed to take them in is told on stderr.
     """
-    settings = settings_with(database=database, public_url=public_url)
+    settings = load_settings(database=database, public_url=public_url)
     papers = [_translated(file, dialect) if dialect else _read(file, as_) for file in files]
-    with opened(settings) as registry, bar("Importing") as report:
+    with open_local_registry(settings) as registry, progress_bar("Importing") as report:
         for done, paper in enumerate(papers):
             report(done, len(papers))
             line = f"{paper.path}: {_take(registry, paper)}"
@@ -54,33 +56,33 @@ def import_(
             typer.echo(line)
 
 
-def _read(file: Path, kind: Kind | None) -> Paper:
+def _read(file: Path, kind: DocumentKind | None) -> DocumentFile:
     try:
-        return read(file, kind)
+        return read_document_file(file, kind)
     except Problem as problem:
-        raise Refused(f"{file}: {problem_line(problem)}") from problem
+        raise InvalidInput(f"{file}: {problem_line(problem)}") from problem
 
 
-def _translated(file: Path, dialect: str) -> Paper:
+def _translated(file: Path, dialect: str) -> DocumentFile:
     if dialect not in DIALECTS:
-        raise Misused(f"there is no dialect {dialect!r}, only {', '.join(DIALECTS)}")
+        raise UsageError(f"there is no dialect {dialect!r}, only {', '.join(DIALECTS)}")
     try:
         translated = DIALECTS[dialect](loads(file.read_bytes()))
-    except (InvalidJson, Foreign) as error:
-        raise Refused(f"{file}: {error}") from None
+    except (InvalidJson, DialectMismatch) as error:
+        raise InvalidInput(f"{file}: {error}") from None
     for change in translated.report:
         names = f"{', '.join(change.was)} -> {', '.join(change.now) or 'left out'}"
         typer.echo(f"{file}{change.path}: {names} ({change.why})", err=True)
-    return Paper(file, Kind.REGISTRY, translated.tree)
+    return DocumentFile(file, DocumentKind.REGISTRY, translated.tree)
 
 
-def _take(registry: Registry, paper: Paper) -> str:
+def _take(registry: Registry, paper: DocumentFile) -> str:
     """What became of a document, in words."""
     try:
-        asked = command(paper, _model(registry.store))
+        asked = import_command(paper, _model(registry.store))
         recorded = registry.road.submit(asked, CONSOLE).result() if asked else None
     except Problem as problem:
-        raise Refused(f"{paper.path}: {problem_line(problem)}") from problem
+        raise InvalidInput(f"{paper.path}: {problem_line(problem)}") from problem
     if recorded is None or recorded.xregcorrelationid is None:
         return "nothing new"
     return f"{len(recorded.events)} events, {recorded.xregcorrelationid}"

@@ -8,10 +8,10 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from api.console.outcome import Misused
-from api.settings import PREFIX
+from api.console.outcome import UsageError
+from api.settings import ENV_PREFIX
 from domain.refusals import InvalidSubscription
-from projections.publishing.cluster import Authorities, Cluster, Insecure
+from projections.publishing.cluster import CertificateAuthorities, InsecureCredential, KafkaCluster
 from projections.subscriptions import trust
 from projections.subscriptions.contract import Credential
 
@@ -23,7 +23,7 @@ _PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 def _authorities(path: str | None) -> str | None:
     try:
-        trust.of(Authorities(path or ""))
+        trust.client_tls_context(CertificateAuthorities(path or ""))
     except OSError as error:  # what OpenSSL says is one too
         raise ValueError(f"{path} is no PEM file with certificates: {error.strerror or error}") from None
     return path
@@ -33,7 +33,7 @@ class KafkaSettings(BaseSettings):
     """What brokers are shown, and whom to believe. Each field is `ANNALS_<FIELD>` in the environment and in `.env`."""
 
     model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
+        env_prefix=ENV_PREFIX, env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
     )
 
     kafka_username: str | None = Field(None, description="user of SASL PLAIN")
@@ -44,7 +44,7 @@ class KafkaSettings(BaseSettings):
     )
 
 
-def cluster(brokers: str) -> Cluster:
+def kafka_cluster(brokers: str) -> KafkaCluster:
     """The brokers of a command line, with the settings in force.
 
     brokers: `HOST:PORT`, several with commas; `SSL://` before them for TLS.
@@ -53,23 +53,25 @@ def cluster(brokers: str) -> Cluster:
     settings = KafkaSettings()
     uri = brokers if "://" in brokers else _OPEN + brokers
     try:
-        return Cluster(uri, _credential(settings), Authorities(settings.kafka_ca or ""))
+        return KafkaCluster(uri, _credential(settings), CertificateAuthorities(settings.kafka_ca or ""))
     except InvalidSubscription as error:
-        raise Misused(f"--kafka {brokers}: {error.arguments['error_detail']}") from None
-    except Insecure as error:
-        raise Misused(f"--kafka {brokers}: {error}") from None
+        raise UsageError(f"--kafka {brokers}: {error.arguments['error_detail']}") from None
+    except InsecureCredential as error:
+        raise UsageError(f"--kafka {brokers}: {error}") from None
 
 
-def for_spark(brokers: str) -> tuple[str, dict[str, str]]:
+def spark_kafka_options(brokers: str) -> tuple[str, dict[str, str]]:
     """The brokers of a command line as Spark takes them, and the options of its source by the settings in force.
 
     Raises: Misused, as `cluster` does, and for a token, which Java's client shows with a program of one's own only.
     """
-    cluster(brokers)
+    kafka_cluster(brokers)
     settings, (scheme, _, servers) = KafkaSettings(), brokers.rpartition("://")
     credential, tls = _credential(settings), "SSL" in scheme.upper()
     if credential is not None and credential.token:
-        raise Misused("Spark shows brokers no ANNALS_KAFKA_TOKEN; set ANNALS_KAFKA_USERNAME and ANNALS_KAFKA_PASSWORD.")
+        raise UsageError(
+            "Spark shows brokers no ANNALS_KAFKA_TOKEN; set ANNALS_KAFKA_USERNAME and ANNALS_KAFKA_PASSWORD."
+        )
     told = {"kafka.security.protocol": ("SASL_" if credential else "") + ("SSL" if tls else "PLAINTEXT")}
     if credential is not None:
         name, password = (_quoted(each) for each in (credential.identifier, credential.secret))

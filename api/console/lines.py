@@ -22,32 +22,32 @@ class Column(NamedTuple):
     style: str | dict[str, str] = ""
 
 
-def coloured() -> bool:
+def is_coloured() -> bool:
     """Whether somebody looks who wants colours: a terminal, and no NO_COLOR."""
     return Console().is_terminal and not os.environ.get("NO_COLOR")
 
 
-def show(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
+def print_rows(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
     """Prints rows as they come."""
-    if not coloured():
+    if not is_coloured():
         for row in rows:
-            sys.stdout.write("\t".join(map(printable, row)) + "\n")
+            sys.stdout.write("\t".join(map(printable_text, row)) + "\n")
         sys.stdout.flush()
         return
     console = Console(highlight=False, soft_wrap=True)
     for row in rows:
-        console.print(Text("  ").join(map(_styled, columns, map(printable, row))))
+        console.print(Text("  ").join(map(_styled, columns, map(printable_text, row))))
 
 
-def show_json(text: bytes) -> None:
+def print_json(text: bytes) -> None:
     """Prints JSON text: laid out for people, as it is for programs."""
-    if coloured():
+    if is_coloured():
         Console().print_json(text.decode(), ensure_ascii=False)
     else:
         sys.stdout.write(text.decode() + "\n")
 
 
-def printable(value: object) -> str:
+def printable_text(value: object) -> str:
     """The value as text, control characters escaped; empty for None."""
     text = "" if value is None else str(value)
     return text if text.isprintable() else "".join(map(_escaped, text))

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from api.console.surfaces import Console
+from api.console.surfaces import SurfaceClient
 from domain.links.link import COLLECTION
 from domain.refusals import InvalidLink, RemoteUnavailable
 from projections.replication.watching import EQUAL, UNKNOWN
 
 
-class Checked(NamedTuple):
+class LinkCheck(NamedTuple):
     """A link once it has been compared. wrong: what the exit code is for; None where nothing is."""
 
     link: dict[str, Any]
     wrong: str | None
 
 
-def checked(console: Console, id: str) -> Checked:
+def check_link(console: SurfaceClient, id: str) -> LinkCheck:
     """A link, compared with its other end now. Its verdict is `unknown` where that cannot be done. Raises: NotFound."""
     path = f"{COLLECTION}/{id}"
     try:
@@ -27,7 +27,7 @@ def checked(console: Console, id: str) -> Checked:
         found["status"] |= {"verdict": UNKNOWN, "error": problem.text()}
     except InvalidLink:  # its other end has no hashes
         found = console.ask("GET", path)
-    return Checked(found, _wrong(id, found["status"]))
+    return LinkCheck(found, _wrong(id, found["status"]))
 
 
 def _wrong(id: str, status: dict[str, Any]) -> str | None:

@@ -9,19 +9,19 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from api.console.audit import CHANGES, diff, history, interaction
+from api.console.audit import CHANGE_STYLES, diff, history, interaction
 from api.console.hashes import hash_
-from api.console.lines import Column, show_json
-from api.console.lines import show as show_lines
-from api.console.options import Database, existing, settings_with
-from api.console.outcome import Refused, StoreFault
-from api.console.progress import bar
+from api.console.lines import Column, print_json
+from api.console.lines import print_rows as show_lines
+from api.console.options import Database, load_settings, require_store
+from api.console.outcome import InvalidInput, StoreError
+from api.console.progress import progress_bar
 from commands.log import Store
-from commands.verify import verify as walk
-from commands.verify import verify_rows
+from commands.verify import verify_log as walk
+from commands.verify import verify_row_hashes
 from domain.events import EntityEvent
 from domain.jsontext import dumps
-from projections.entities.verify import verify_times
+from projections.entities.verify import verify_history
 from projections.entities.verify_index import verify_index
 
 log: Final = typer.Typer(no_args_is_help=True, help="Look at the log: every change, in order, for ever.")
@@ -36,7 +36,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, wi
 _BATCH: Final = 500
 _PAUSE: Final = 0.3
 _EVENT: Final = (
-    *(Column(7, "cyan"), Column(24, "dim"), Column(15, CHANGES), Column(style="bold"), Column()),
+    *(Column(7, "cyan"), Column(24, "dim"), Column(15, CHANGE_STYLES), Column(style="bold"), Column()),
     Column(style="dim"),
 )
 _FINDING: Final = (Column(style="red"),)
@@ -52,9 +52,9 @@ def tail(lines: Lines = 20, follow: Follow = False, as_json: AsJson = False, dat
 
     Example: annals log tail -n 100 --follow
     """
-    with closing(reading(database)) as store:
+    with closing(open_store(database)) as store:
         after = max(0, store.tip().position - lines)
-        for position, event in events(store, after, follow):
+        for position, event in tail_events(store, after, follow):
             if as_json:
                 typer.echo(_json(position, event))
             else:
@@ -70,11 +70,11 @@ def show(
 
     Example: annals log show 42
     """
-    with closing(reading(database)) as store:
+    with closing(open_store(database)) as store:
         found = store.events(position - 1, 1)
         if not found:
-            raise Refused(f"the log has no position {position}; it ends at {store.tip().position}.")
-        show_json(_json(*found[0]).encode())
+            raise InvalidInput(f"the log has no position {position}; it ends at {store.tip().position}.")
+        print_json(_json(*found[0]).encode())
 
 
 @log.command()
@@ -85,24 +85,24 @@ def verify(database: Database = None) -> None:
 
     Example: annals log verify --database sqlite:///backup.db
     """
-    with closing(reading(database)) as store:
-        with bar("Verifying") as report:
+    with closing(open_store(database)) as store:
+        with progress_bar("Verifying") as report:
             damaged = [*walk(store, progress=report)]
-            findings = [*damaged, *verify_rows(store), *verify_times(store), *verify_index(store)]
+            findings = [*damaged, *verify_row_hashes(store), *verify_history(store), *verify_index(store)]
         show_lines(_FINDING, ((f"position {finding.position}: {finding.what}",) for finding in findings))
         if findings:
-            raise StoreFault(f"{len(findings)} findings; {_DAMAGED if damaged else _STALE}.")
+            raise StoreError(f"{len(findings)} findings; {_DAMAGED if damaged else _STALE}.")
         tip = store.tip()
     typer.echo(f"{tip.position} events, no findings. chain {tip.chain.hex()} state {tip.state.hex()}")
 
 
-def reading(database: str | None) -> Store:
+def open_store(database: str | None) -> Store:
     """The store that the settings name, for looking only."""
-    settings = existing(settings_with(database=database))
+    settings = require_store(load_settings(database=database))
     return Store(settings.database)
 
 
-def events(store: Store, after: int, follow: bool) -> Iterator[tuple[int, EntityEvent]]:
+def tail_events(store: Store, after: int, follow: bool) -> Iterator[tuple[int, EntityEvent]]:
     """Events beyond a position; `follow` waits for new ones for ever."""
     while True:
         batch = store.events(after, _BATCH)

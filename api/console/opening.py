@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from api.console.outcome import StoreFault
-from api.settings import Settings, address_of
+from api.console.outcome import StoreError
+from api.settings import Settings, server_url
 from api.wiring import Registry, open_registry
 
 
 @contextmanager
-def opened(settings: Settings, address: str | None = None) -> Iterator[Registry]:
+def open_local_registry(settings: Settings, address: str | None = None) -> Iterator[Registry]:
     """The registry of the settings, made where there is none yet. address: where it is served, if that is known better.
 
     Raises: StoreFault when its store is not one that this program can write.
     """
     try:
-        registry = open_registry(settings, address=address or address_of(settings))
+        registry = open_registry(settings, address=address or server_url(settings))
     except RuntimeError as error:
-        raise StoreFault(str(error)) from error
+        raise StoreError(str(error)) from error
     with closing(registry):
         yield registry

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from sqlalchemy.engine import make_url
 
-from api.console.outcome import Misused, StoreFault
+from api.console.outcome import StoreError, UsageError
 from api.settings import Settings
 
 Database = Annotated[
@@ -21,7 +21,7 @@ PublicUrl = Annotated[
 ]
 
 
-def settings_with(**flags: Any) -> Settings:
+def load_settings(**flags: Any) -> Settings:
     """The settings, flags that were given before the environment and `.env`.
 
     Raises: ValidationError for a setting that cannot be, Misused for an `.env` that is no text.
@@ -29,10 +29,10 @@ def settings_with(**flags: Any) -> Settings:
     try:
         return Settings(**{name: value for name, value in flags.items() if value is not None})
     except UnicodeDecodeError:
-        raise Misused("the file .env is not UTF-8 text; mend it or move it away.") from None
+        raise UsageError("the file .env is not UTF-8 text; mend it or move it away.") from None
 
 
-def existing(settings: Settings) -> Settings:
+def require_store(settings: Settings) -> Settings:
     """The same settings, when their store can be there; a verb that only looks must not make an empty one.
 
     Raises: StoreFault when the file of an SQLite store is missing.
@@ -40,5 +40,5 @@ def existing(settings: Settings) -> Settings:
     url = make_url(settings.database)
     file = url.database
     if url.get_backend_name() == "sqlite" and file and not file.startswith("file:") and not Path(file).exists():
-        raise StoreFault(f"there is no store at {file}; `annals serve` or `annals import` makes one.")
+        raise StoreError(f"there is no store at {file}; `annals serve` or `annals import` makes one.")
     return settings

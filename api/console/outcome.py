@@ -11,14 +11,14 @@ import psycopg
 from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 
-from api.settings import PREFIX
-from commands.damage import damage
+from api.settings import ENV_PREFIX
+from commands.damage import describe_damage
 from commands.mapper import UnreadableEvent
 from domain.jsontext import InvalidJson
 from domain.problems import Problem
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
     """Exit codes, part of the console's contract."""
 
     DONE = 0
@@ -27,21 +27,21 @@ class Exit(IntEnum):
     STORE = 3
 
 
-EXITS: Final = (
+EXIT_CODES_HELP: Final = (
     "Exit codes: 0 done, 1 the input was refused, 2 wrong usage or settings, "
     "3 the store cannot be reached or is damaged."
 )
 
 
-class Refused(Exception):
+class InvalidInput(Exception):
     """The input is not what the verb takes; the message says why."""
 
 
-class Misused(Exception):
+class UsageError(Exception):
     """The command line or the settings ask for something that cannot be; the message says what to do."""
 
 
-class StoreFault(Exception):
+class StoreError(Exception):
     """The store is missing, out of reach or damaged; the message says which and what to do."""
 
 
@@ -56,32 +56,32 @@ def problem_line(problem: Problem) -> str:
 def _settings_line(error: ValidationError) -> str:
     found = error.errors(include_url=False, include_input=False)
     said = (("_".join(map(str, one["loc"])).upper(), one["msg"].removeprefix("Value error, ")) for one in found)
-    return "; ".join(f"{PREFIX}{name}: {message}" for name, message in said)
+    return "; ".join(f"{ENV_PREFIX}{name}: {message}" for name, message in said)
 
 
 def _store_line(error: Exception) -> str:
     first = str(error.orig if isinstance(error, DBAPIError) else error).strip().partition("\n")[0]
-    if damaged := damage(error):
+    if damaged := describe_damage(error):
         return f"the store cannot be used: {damaged} ({first}). annals log verify says where; restore a backup."
     return f"the store does not answer: {first}. Look at the database, and at ANNALS_DATABASE or --database."
 
 
-_ERRORS: Final[tuple[tuple[type[Exception], Exit, Callable[[Any], str]], ...]] = (
-    (Problem, Exit.REFUSED, problem_line),
-    (UnreadableEvent, Exit.STORE, lambda error: f"the store is damaged: {error}. annals log verify says where."),
-    (InvalidJson, Exit.REFUSED, str),
-    (Refused, Exit.REFUSED, str),
-    (Misused, Exit.USAGE, str),
-    (ValidationError, Exit.USAGE, _settings_line),
-    (NoSuchModuleError, Exit.USAGE, str),
-    (StoreFault, Exit.STORE, str),
-    (DBAPIError, Exit.STORE, _store_line),
-    (sqlite3.Error, Exit.STORE, _store_line),
-    (psycopg.Error, Exit.STORE, _store_line),
+_ERRORS: Final[tuple[tuple[type[Exception], ExitCode, Callable[[Any], str]], ...]] = (
+    (Problem, ExitCode.REFUSED, problem_line),
+    (UnreadableEvent, ExitCode.STORE, lambda error: f"the store is damaged: {error}. annals log verify says where."),
+    (InvalidJson, ExitCode.REFUSED, str),
+    (InvalidInput, ExitCode.REFUSED, str),
+    (UsageError, ExitCode.USAGE, str),
+    (ValidationError, ExitCode.USAGE, _settings_line),
+    (NoSuchModuleError, ExitCode.USAGE, str),
+    (StoreError, ExitCode.STORE, str),
+    (DBAPIError, ExitCode.STORE, _store_line),
+    (sqlite3.Error, ExitCode.STORE, _store_line),
+    (psycopg.Error, ExitCode.STORE, _store_line),
 )
 
 
-def outcome(error: Exception) -> tuple[Exit, str] | None:
+def exit_outcome(error: Exception) -> tuple[ExitCode, str] | None:
     """The exit code and the line for an error; None for one that nobody foresaw, whose trace has to be seen."""
     for kind, code, line in _ERRORS:
         if isinstance(error, kind):

@@ -8,16 +8,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from api.console.outcome import Refused
-from domain.commands import Command, Method, ReplaceModel, WriteTree
+from api.console.outcome import InvalidInput
+from domain.commands import Command, ReplaceModel, WriteMethod, WriteTree
 from domain.jsontext import InvalidJson, loads
-from domain.model.includes import resolve
+from domain.model.includes import expand_includes
 
 #: Members of a modelsource document besides `groups`.
 _MODEL_MEMBERS: Final = {"$schema", "attributes", "description", "documentation", "groups", "labels"}
 
 
-class Kind(StrEnum):
+class DocumentKind(StrEnum):
     """What a document describes: the types of a registry, or what it holds."""
 
     MODELSOURCE = "modelsource"
@@ -25,15 +25,15 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Paper:
+class DocumentFile:
     """One document as it was read."""
 
     path: Path
-    kind: Kind
+    kind: DocumentKind
     content: dict[str, Any]
 
 
-def read(path: Path, kind: Kind | None = None) -> Paper:
+def read_document_file(path: Path, kind: DocumentKind | None = None) -> DocumentFile:
     """The document in a file. kind: None tells it by what it holds.
 
     Raises: Refused when it is no JSON object; ModelError for includes that lead nowhere.
@@ -41,28 +41,30 @@ def read(path: Path, kind: Kind | None = None) -> Paper:
     try:
         content = loads(path.read_bytes())
     except InvalidJson as error:
-        raise Refused(f"{path}: {error}") from None
+        raise InvalidInput(f"{path}: {error}") from None
     if not isinstance(content, dict):
-        raise Refused(f"{path}: an xRegistry document is a JSON object")
+        raise InvalidInput(f"{path}: an xRegistry document is a JSON object")
     content.pop("$schema", None)
-    kind = kind or (Kind.MODELSOURCE if "groups" in content and content.keys() <= _MODEL_MEMBERS else Kind.REGISTRY)
-    if kind is Kind.MODELSOURCE:
-        content = resolve(content, _neighbour(path), loose=True)
-    return Paper(path, kind, content)
+    kind = kind or (
+        DocumentKind.MODELSOURCE if "groups" in content and content.keys() <= _MODEL_MEMBERS else DocumentKind.REGISTRY
+    )
+    if kind is DocumentKind.MODELSOURCE:
+        content = expand_includes(content, _neighbour(path), loose=True)
+    return DocumentFile(path, kind, content)
 
 
-def command(paper: Paper, current: dict[str, Any]) -> Command | None:
+def import_command(paper: DocumentFile, current: dict[str, Any]) -> Command | None:
     """What takes the document in; None where nothing of it is new.
 
     current: attributes of the registry's model, `modelsource` and `model`.
     """
-    if paper.kind is Kind.REGISTRY:
+    if paper.kind is DocumentKind.REGISTRY:
         return _write(paper.content, current["model"].get("groups", {}))
-    source = merged(current["modelsource"], paper.content)
+    source = merge_modelsource(current["modelsource"], paper.content)
     return ReplaceModel(source) if source != current["modelsource"] else None
 
 
-def merged(current: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+def merge_modelsource(current: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """A modelsource with another one added: types and attributes that both name become the given ones.
 
     An import never takes anything away, and a type left out of a model would go with all that it holds.
@@ -77,8 +79,8 @@ def _write(content: dict[str, Any], groups: dict[str, Any]) -> WriteTree:
     """A map of Group collections adds to them (`POST /`); with attributes of the registry it updates these as well."""
     collections = {plural + suffix for plural in groups for suffix in ("", "url", "count")}
     if content.keys() <= collections:
-        return WriteTree("/", content, Method.POST, ignore=frozenset({"epoch"}), keepids=True)
-    return WriteTree("/", content, Method.PATCH, ignore=frozenset({"epoch", "id"}), keepids=True)
+        return WriteTree("/", content, WriteMethod.POST, ignore=frozenset({"epoch"}), keepids=True)
+    return WriteTree("/", content, WriteMethod.PATCH, ignore=frozenset({"epoch", "id"}), keepids=True)
 
 
 def _neighbour(path: Path) -> Callable[[str], Any]:

@@ -9,16 +9,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 #: Called with how much is done and how much there is; 0 where that is not known.
-Report = Callable[[int, int], None]
+ReportProgress = Callable[[int, int], None]
 
-ERRORS = Console(stderr=True, highlight=False, soft_wrap=True)
+STDERR = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 @contextmanager
-def bar(label: str) -> Iterator[Report]:
+def progress_bar(label: str) -> Iterator[ReportProgress]:
     """A bar with its numbers and the time so far; it pulses until a total is known."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=ERRORS, disable=not ERRORS.is_terminal) as progress:
+    with Progress(*columns, console=STDERR, disable=not STDERR.is_terminal) as progress:
         task = progress.add_task(label, total=None)
 
         def report(done: int, total: int) -> None:

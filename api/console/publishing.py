@@ -10,19 +10,19 @@ from typing import Annotated, Final, Literal
 import typer
 from kafka import errors
 
-from api.console.kafka import cluster
-from api.console.options import Database, existing, settings_with
-from api.console.outcome import Misused, Refused, StoreFault
-from api.console.progress import ERRORS, bar
-from api.console.stopping import stopping
+from api.console.kafka import kafka_cluster
+from api.console.options import Database, load_settings, require_store
+from api.console.outcome import InvalidInput, StoreError, UsageError
+from api.console.progress import STDERR, progress_bar
+from api.console.stopping import stop_event
 from commands.log import Store
-from projections.publishing.agreement import Disagreement
-from projections.publishing.producing import Failed
-from projections.publishing.progress import Progress
+from projections.publishing.agreement import TopicsDiverged
+from projections.publishing.producing import RecordFailed
+from projections.publishing.progress import PublishingProgress
 from projections.publishing.publisher import Publisher
-from projections.publishing.records import Place, Records
-from projections.subscriptions.contract import Result
-from projections.subscriptions.sinks.kafka_outcomes import outcome
+from projections.publishing.records import PublishedCounts, RecordBuilder
+from projections.subscriptions.contract import DeliveryResult
+from projections.subscriptions.sinks.kafka_outcomes import error_outcome
 from projections.xregistry_events import XRegistryEvents
 
 Brokers = Annotated[
@@ -56,12 +56,12 @@ def publish(
     Example: annals publish --kafka 127.0.0.1:9092 --prefix registry --once
     """
     if not _TOPIC.match(prefix):
-        raise Misused("--prefix: letters, digits, dots, dashes and underscores are needed, 200 at most.")
-    to, settings = cluster(brokers), existing(settings_with(database=database))
-    with closing(Store(settings.database)) as store, bar("Publishing") as report, stopping() as stop:
-        records = Records(XRegistryEvents(settings.event_changes), contentmode)
-        progress = Progress(store, records, prefix, documents=documents)
-        publisher = Publisher(progress, to, prefix, partitions=partitions or -1, report=report, tell=_tell)
+        raise UsageError("--prefix: letters, digits, dots, dashes and underscores are needed, 200 at most.")
+    to, settings = kafka_cluster(brokers), require_store(load_settings(database=database))
+    with closing(Store(settings.database)) as store, progress_bar("Publishing") as report, stop_event() as stop:
+        records = RecordBuilder(XRegistryEvents(settings.event_changes), contentmode)
+        progress = PublishingProgress(store, records, prefix, documents=documents)
+        publisher = Publisher(progress, to, prefix, partitions=partitions or -1, report=report, tell=_report_progress)
         _published(publisher, once, stop)
         place = progress.place()
     typer.echo(_line(place, prefix))
@@ -73,9 +73,9 @@ def _published(publisher: Publisher, once: bool, stop: Event) -> None:
             publisher.once(stop)
         else:
             publisher.run(stop)
-    except Disagreement as error:
-        raise Refused(str(error)) from None
-    except Failed as error:
+    except TopicsDiverged as error:
+        raise InvalidInput(str(error)) from None
+    except RecordFailed as error:
         raise _failure(error.error, f"the record of position {error.record.position}: ") from None
     except (errors.KafkaError, TimeoutError) as error:
         raise _failure(error) from None
@@ -83,18 +83,20 @@ def _published(publisher: Publisher, once: bool, stop: Event) -> None:
 
 def _failure(error: Exception, place: str = "") -> Exception:
     """How the verb ends that failed at a broker."""
-    found = outcome(error)
+    found = error_outcome(error)
     said = f"Kafka: {place}{found.code} {found.message}".strip()
-    if found.result is Result.REJECTED:
-        return Refused(f"{said}. Everything before it is published; max.message.bytes of the topic may be too small.")
-    if found.result is Result.UNAUTHORIZED:
-        return Misused(f"{said}. Look at ANNALS_KAFKA_USERNAME and its neighbours, and at the rights of that user.")
-    return StoreFault(f"{said}. Look at the brokers, and at --kafka.")
+    if found.result is DeliveryResult.REJECTED:
+        return InvalidInput(
+            f"{said}. Everything before it is published; max.message.bytes of the topic may be too small."
+        )
+    if found.result is DeliveryResult.UNAUTHORIZED:
+        return UsageError(f"{said}. Look at ANNALS_KAFKA_USERNAME and its neighbours, and at the rights of that user.")
+    return StoreError(f"{said}. Look at the brokers, and at --kafka.")
 
 
-def _tell(line: str) -> None:
-    ERRORS.print(f"annals: {line}", markup=False)
+def _report_progress(line: str) -> None:
+    STDERR.print(f"annals: {line}", markup=False)
 
 
-def _line(place: Place, prefix: str) -> str:
+def _line(place: PublishedCounts, prefix: str) -> str:
     return f"position {place.log}: {place.log} records on {prefix}.log, {place.events} on {prefix}.events"

@@ -9,19 +9,19 @@ from typing import Annotated, Final, Literal
 
 import typer
 
-from api.console.log import reading
-from api.console.options import Database, settings_with
-from api.console.outcome import Misused, StoreFault
-from api.console.progress import ERRORS, bar
-from api.console.sparking import Anchors, Events, Place, Source, rebuilt
+from api.console.log import open_store
+from api.console.options import Database, load_settings
+from api.console.outcome import StoreError, UsageError
+from api.console.progress import STDERR, progress_bar
+from api.console.sparking import EventsOutput, LogAnchors, LogLocation, SourceKind, rebuild_rows
 from commands.log import Store
-from projections.database import over
-from projections.entities.rebuild import Diverged, Report
+from projections.database import database_of
+from projections.entities.rebuild import RebuildDiverged, RebuildReport
 from projections.entities.rebuild import rebuild as make_anew
 from projections.log import Log
 
 Engine = Annotated[Literal["process", "spark"], typer.Option("--engine", help="Who works out the rows.")]
-From = Annotated[Source, typer.Option("--from", help="Where Spark reads the log.")]
+From = Annotated[SourceKind, typer.Option("--from", help="Where Spark reads the log.")]
 AsOf = Annotated[int | None, typer.Option("--as-of", min=0, help="Position up to which Spark works; the rest follows.")]
 Folder = Annotated[
     str | None, typer.Option("--folder", envvar="ANNALS_SEGMENTS", metavar="URI", help="Of the segments.")
@@ -67,50 +67,50 @@ def rebuild(
     Example: annals rebuild --engine spark --from segments --folder s3://lake/annals --stage s3://lake/stage
     """
     if engine == "process" and any(each is not None for each in (asof, stage, events, head)):
-        raise Misused("--as-of, --stage, --events and --head go with --engine spark.")
-    noted = _noted(head) if head is not None else None
-    with closing(reading(database)) as store:
-        settings = settings_with(database=database)
+        raise UsageError("--as-of, --stage, --events and --head go with --engine spark.")
+    noted = _parse_head(head) if head is not None else None
+    with closing(open_store(database)) as store:
+        settings = load_settings(database=database)
         try:
             if engine == "process":
-                with bar("Rebuilding") as report:
+                with progress_bar("Rebuilding") as report:
                     result = make_anew(store, progress=report, most=settings.indexed_leaves)
             else:
-                place = Place(source, settings.database, folder, brokers, prefix)
-                told = Events(events, settings.event_changes) if events else None
-                anchors = Anchors(partial(_chain_at, store), noted)
+                place = LogLocation(source, settings.database, folder, brokers, prefix)
+                told = EventsOutput(events, settings.event_changes) if events else None
+                anchors = LogAnchors(partial(_chain_at, store), noted)
                 result = _with_spark(store, place, asof, stage, told, settings.indexed_leaves, anchors)
-        except Diverged as error:
-            raise StoreFault(
+        except RebuildDiverged as error:
+            raise StoreError(
                 f"{error}; the read model stays as it was. `annals log verify` says what is wrong."
             ) from error
     rate = result.events / result.seconds if result.seconds else 0
     typer.echo(f"{result.events} events in {result.seconds:.1f} s, {rate:.0f} a second")
 
 
-def _noted(head: str) -> tuple[int, str]:
+def _parse_head(head: str) -> tuple[int, str]:
     """Position and chain hash of the option. Raises: Misused."""
     if (found := _HEAD.fullmatch(head)) is None:
-        raise Misused("--head is POSITION:HASH, as in 42:9c41…, with a chain hash of 64 hex digits.")
+        raise UsageError("--head is POSITION:HASH, as in 42:9c41…, with a chain hash of 64 hex digits.")
     return int(found[1]), found[2].lower()
 
 
 def _chain_at(store: Store, position: int) -> str | None:
     """The chain hash of the store's own log where an interaction ends at a position."""
     with store.engine.connect() as connection:
-        found = Log(over(connection)).interactions(position - 1, 1)
+        found = Log(database_of(connection)).interactions(position - 1, 1)
     return found[0].chain.hex() if found and found[0].last == position else None
 
 
 def _with_spark(
     store: Store,
-    place: Place,
+    place: LogLocation,
     asof: int | None,
     stage: str | None,
-    events: Events | None,
+    events: EventsOutput | None,
     most: int,
-    anchors: Anchors,
-) -> Report:
-    with bar("Loading") as report:
-        ERRORS.print("Working out the rows with Spark ...")
-        return rebuilt(place, partial(make_anew, store, report, most=most), asof, stage, events, most, anchors)
+    anchors: LogAnchors,
+) -> RebuildReport:
+    with progress_bar("Loading") as report:
+        STDERR.print("Working out the rows with Spark ...")
+        return rebuild_rows(place, partial(make_anew, store, report, most=most), asof, stage, events, most, anchors)

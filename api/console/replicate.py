@@ -16,20 +16,20 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from api.console.lines import Column, printable, show_json
-from api.console.lines import show as show_lines
-from api.console.link_check import Checked, checked
-from api.console.linking import links_of
-from api.console.options import Database, existing, settings_with
-from api.console.outcome import Misused, Refused
-from api.console.surfaces import Console
+from api.console.lines import Column, print_json, printable_text
+from api.console.lines import print_rows as show_lines
+from api.console.link_check import LinkCheck, check_link
+from api.console.linking import open_link_client
+from api.console.options import Database, load_settings, require_store
+from api.console.outcome import InvalidInput, UsageError
+from api.console.surfaces import SurfaceClient
 from domain.jsontext import InvalidJson, dumps, loads
 from domain.links.link import COLLECTION
 
 replicate: Final = typer.Typer(no_args_is_help=True, help="Copy from other registries, and to them.")
 
 #: Where a token or a password may come from, besides a file and a prompt. An argument would be seen by all processes.
-SECRET: Final = "ANNALS_LINK_SECRET"
+SECRET_VARIABLE: Final = "ANNALS_LINK_SECRET"
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a link.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, as the HTTP API gives it.")]
@@ -49,8 +49,8 @@ _STATUS: Final = (
 )
 
 
-def _console(database: str | None) -> AbstractContextManager[Console]:
-    return links_of(existing(settings_with(database=database)))
+def _console(database: str | None) -> AbstractContextManager[SurfaceClient]:
+    return open_link_client(require_store(load_settings(database=database)))
 
 
 @replicate.command()
@@ -118,7 +118,7 @@ def list_(as_json: AsJson = False, database: Database = None) -> None:
 def show(id: Id, database: Database = None) -> None:
     """Print one link with its status, as JSON. Secrets are not shown."""
     with _console(database) as console:
-        show_json(dumps(console.ask("GET", _path(id))))
+        print_json(dumps(console.ask("GET", _path(id))))
 
 
 @replicate.command()
@@ -138,14 +138,16 @@ def status(
     """
     with _console(database) as console:
         wanted = [id] if id is not None else [each["id"] for each in console.ask("GET", COLLECTION)]
-        looks = [checked(console, each) if check else Checked(console.ask("GET", _path(each)), None) for each in wanted]
+        looks = [
+            check_link(console, each) if check else LinkCheck(console.ask("GET", _path(each)), None) for each in wanted
+        ]
     found = [look.link for look in looks]
     if as_json:
         _print([{"id": each["id"], **each["status"]} for each in found])
     else:
         show_lines(_STATUS, map(_row, found))
     if wrong := [look.wrong for look in looks if look.wrong]:
-        raise Refused(f"{', '.join(wrong)}.")
+        raise InvalidInput(f"{', '.join(wrong)}.")
 
 
 @replicate.command()
@@ -178,7 +180,7 @@ def repair(id: Id, yes: Yes = False, database: Database = None) -> None:
 
     Example: annals replicate repair primary --yes
     """
-    _sure(yes, "What was written here and not there will be undone. Repair it?")
+    _confirm(yes, "What was written here and not there will be undone. Repair it?")
     with _console(database) as console:
         count = console.ask("POST", f"{_path(id)}/actions/repair")["repaired"]
     typer.echo(f"{count} entities differed and are as they are there" if count else "nothing differed")
@@ -187,10 +189,10 @@ def repair(id: Id, yes: Yes = False, database: Database = None) -> None:
 @replicate.command()
 def remove(id: Id, yes: Yes = False, database: Database = None) -> None:
     """Delete a link and destroy its secret. What came over it stays, and may be written from then on."""
-    _sure(yes, "What came over it stays and becomes writable. Remove the link?")
+    _confirm(yes, "What came over it stays and becomes writable. Remove the link?")
     with _console(database) as console:
         console.ask("DELETE", _path(id))
-    typer.echo(f"{printable(id)} is removed; what came over it is writable")
+    typer.echo(f"{printable_text(id)} is removed; what came over it is writable")
 
 
 def _act(id: str, name: str, database: str | None) -> None:
@@ -199,7 +201,7 @@ def _act(id: str, name: str, database: str | None) -> None:
     typer.echo(found["status"]["state"])
 
 
-def _sure(yes: bool, question: str) -> None:
+def _confirm(yes: bool, question: str) -> None:
     if not yes:
         typer.confirm(question, abort=True, err=True)
 
@@ -212,13 +214,13 @@ def _filter(text: str) -> Any:
     try:
         return loads(text.encode())
     except InvalidJson:
-        raise Misused(f'{text} is no filter; one is {{"prefix": {{"subject": "/schemagroups/team-"}}}}.') from None
+        raise UsageError(f'{text} is no filter; one is {{"prefix": {{"subject": "/schemagroups/team-"}}}}.') from None
 
 
 def _pair(text: str) -> tuple[str, str]:
     there, separator, here = text.partition("=")
     if not separator:
-        raise Misused(f"{text} names no two Groups; /schemagroups/there=/schemagroups/here does.")
+        raise UsageError(f"{text} names no two Groups; /schemagroups/there=/schemagroups/here does.")
     return there, here
 
 
@@ -235,9 +237,9 @@ def _secret(file: Path | None, ask: bool) -> str | None:
         return sys.stdin.read().strip()
     if file is not None:
         if not file.is_file():
-            raise Misused(f"there is no file {file}.")
+            raise UsageError(f"there is no file {file}.")
         return file.read_text().strip()
-    if (given := os.environ.get(SECRET)) is not None:
+    if (given := os.environ.get(SECRET_VARIABLE)) is not None:
         return given
     return str(typer.prompt("Token or password", hide_input=True, err=True)) if ask else None
 

@@ -7,10 +7,10 @@ from typing import Final
 
 import typer
 
-from api.console.options import Database, existing, settings_with
-from api.console.outcome import Misused, StoreFault
+from api.console.options import Database, load_settings, require_store
+from api.console.outcome import StoreError, UsageError
 from commands.log import Store
-from commands.secrets import Locked, Vault
+from commands.secrets import NoMasterKey, Vault
 
 secrets: Final = typer.Typer(no_args_is_help=True, help="Look after the secrets that the registry keeps sealed.")
 
@@ -29,15 +29,15 @@ def rotate(database: Database = None) -> None:
 
     Example: ANNALS_MASTER_KEY=$NEW,$OLD annals secrets rotate
     """
-    settings = existing(settings_with(database=database))
+    settings = require_store(load_settings(database=database))
     vault = Vault(settings.master_keys)
     if not vault.usable:
-        raise Misused("there is no master key; set ANNALS_MASTER_KEY or ANNALS_MASTER_KEY_FILE.")
+        raise UsageError("there is no master key; set ANNALS_MASTER_KEY or ANNALS_MASTER_KEY_FILE.")
     with closing(Store(settings.database, vault=vault)) as store:
         store.create()
         try:
             with store.writing() as tx:
                 count = vault.rewrap(tx.connection)
-        except Locked as error:
-            raise StoreFault(f"{error}; is an older key missing from the list?") from None
+        except NoMasterKey as error:
+            raise StoreError(f"{error}; is an older key missing from the list?") from None
     typer.echo(f"{count} secrets are under the newest master key")

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from api.console.lines import Column, show
-from api.console.options import Database, existing, settings_with
-from api.console.outcome import Misused, Refused, StoreFault
-from api.console.progress import bar
+from api.console.lines import Column, print_rows
+from api.console.options import Database, load_settings, require_store
+from api.console.outcome import InvalidInput, StoreError, UsageError
+from api.console.progress import progress_bar
 
 if TYPE_CHECKING:
-    from projections.segments.folder import Folder
+    from projections.segments.folder import SegmentFolder
 
 segments: Final = typer.Typer(
     no_args_is_help=True,
     help="Keep the log as Parquet files, which others read in bulk; docs/segments.md has the layout.",
 )
 
-Place = Annotated[
+FolderOption = Annotated[
     str,
     typer.Option(
         "--folder",
@@ -42,7 +42,7 @@ _REMEDY: Final = "remove what is damaged, and its entries in manifest/; annals s
 
 @segments.command()
 def write(
-    folder: Place, events: Events = 100_000, group: Group = 20_000, full: Full = False, database: Database = None
+    folder: FolderOption, events: Events = 100_000, group: Group = 20_000, full: Full = False, database: Database = None
 ) -> None:
     """Add what the log has beyond the last segment. Whoever stops it may start it again.
 
@@ -50,18 +50,18 @@ def write(
 
     Example: annals segments write --folder s3://lake/annals?region=eu-central-1
     """
-    settings = existing(settings_with(database=database))
+    settings = require_store(load_settings(database=database))
     with _opened(folder) as place:
-        from projections.segments.write import Size
-        from projections.segments.write import write as add
+        from projections.segments.write import SegmentSize
+        from projections.segments.write import append_segments as add
 
-        with bar("Writing") as report:
-            done = add(settings.database, place, Size(events, group, full), report)
+        with progress_bar("Writing") as report:
+            done = add(settings.database, place, SegmentSize(events, group, full), report)
     typer.echo(f"{done.segments} segments with {done.events} events; they end at position {done.last}")
 
 
 @segments.command(name="list")
-def list_(folder: Place, as_json: AsJson = False) -> None:
+def list_(folder: FolderOption, as_json: AsJson = False) -> None:
     """Print the segments: first and last position, events, interactions, bytes, documents and file, with tabs."""
     with _opened(folder) as place:
         for entry in place.entries(place.ranges()):
@@ -70,11 +70,11 @@ def list_(folder: Place, as_json: AsJson = False) -> None:
                 continue
             size, packed = sum(file.bytes for file in entry.files), entry.documents.rows if entry.documents else 0
             facts = (entry.first, entry.last, entry.events, entry.interactions, size, packed, entry.log.path)
-            show(_SEGMENT, [facts])
+            print_rows(_SEGMENT, [facts])
 
 
 @segments.command()
-def verify(folder: Place, database: Database = None) -> None:
+def verify(folder: FolderOption, database: Database = None) -> None:
     """Prove the segments from their files alone: hashes of files and documents, the chain, every position.
 
     Prints each finding with its position. With --database they are compared with that store as well. Exit code 0 means
@@ -82,49 +82,49 @@ def verify(folder: Place, database: Database = None) -> None:
 
     Example: annals segments verify --folder /var/lib/annals/segments --database sqlite:///annals.db
     """
-    settings = existing(settings_with(database=database)) if database else None
+    settings = require_store(load_settings(database=database)) if database else None
     with _opened(folder) as place:
-        from projections.segments.verify import compare
-        from projections.segments.verify import verify as walk
+        from projections.segments.verify import compare_with_store
+        from projections.segments.verify import verify_segments as walk
 
-        with bar("Verifying") as report:
-            findings = [*walk(place, report), *(compare(place, settings.database) if settings else ())]
-        show(_FINDING, ((f"position {finding.position}: {finding.what}",) for finding in findings))
+        with progress_bar("Verifying") as report:
+            findings = [*walk(place, report), *(compare_with_store(place, settings.database) if settings else ())]
+        print_rows(_FINDING, ((f"position {finding.position}: {finding.what}",) for finding in findings))
         if findings:
-            raise StoreFault(f"{len(findings)} findings; {_REMEDY}")
+            raise StoreError(f"{len(findings)} findings; {_REMEDY}")
         ranges = place.ranges()
         end = place.entry(ranges[-1]) if ranges else None
     typer.echo(f"{end.last if end else 0} events, no findings. chain {end.chain if end else bytes(32).hex()}")
 
 
 @contextmanager
-def _opened(uri: str) -> Iterator[Folder]:
+def _opened(uri: str) -> Iterator[SegmentFolder]:
     """The folder at a path or a URI, and errors about it as the console tells them."""
     try:
-        from projections.segments.agreement import Foreign
-        from projections.segments.entries import UnknownSegment
-        from projections.segments.folder import Overtaken, open_folder
+        from projections.segments.agreement import SegmentsMismatch
+        from projections.segments.entries import UnreadableManifestEntry
+        from projections.segments.folder import ConcurrentWriteError, open_folder
         from projections.segments.write import DamagedLog
     except ImportError as error:
-        raise Misused(f"{error}; segments need the extra annals[segments].") from None
+        raise UsageError(f"{error}; segments need the extra annals[segments].") from None
     try:
         folder = open_folder(uri)
     except (OSError, ValueError) as error:
-        raise Misused(f"no folder of segments can be there: {_line(error)}.") from None
+        raise UsageError(f"no folder of segments can be there: {_line(error)}.") from None
     try:
         yield folder
-    except Foreign as error:
-        raise Refused(f"{error}. Each log needs a folder of its own.") from error
-    except Overtaken as error:
-        raise Refused(f"another process has written {error} meanwhile; start again to go on.") from error
-    except UnknownSegment as error:
-        raise StoreFault(f"{folder.name}: {error}.") from error
+    except SegmentsMismatch as error:
+        raise InvalidInput(f"{error}. Each log needs a folder of its own.") from error
+    except ConcurrentWriteError as error:
+        raise InvalidInput(f"another process has written {error} meanwhile; start again to go on.") from error
+    except UnreadableManifestEntry as error:
+        raise StoreError(f"{folder.name}: {error}.") from error
     except DamagedLog as error:
-        raise StoreFault(f"the log is damaged, {error}. annals log verify says more.") from error
+        raise StoreError(f"the log is damaged, {error}. annals log verify says more.") from error
     except BrokenPipeError:
         raise  # whoever read has enough
     except OSError as error:
-        raise Misused(f"{folder.name} cannot be read or written: {_line(error)}.") from error
+        raise UsageError(f"{folder.name} cannot be read or written: {_line(error)}.") from error
 
 
 def _line(error: Exception) -> str:

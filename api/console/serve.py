@@ -16,19 +16,19 @@ import uvicorn
 from starlette.applications import Starlette
 
 from api.app import create_app
-from api.console.linking import ensure_links
-from api.console.opening import opened
-from api.console.options import Database, PublicUrl, settings_with
-from api.console.outcome import Misused, StoreFault
+from api.console.linking import ensure_configured_links
+from api.console.opening import open_local_registry
+from api.console.options import Database, PublicUrl, load_settings
+from api.console.outcome import StoreError, UsageError
 from api.http_protocol import BoundedConfig, BoundedProtocol
-from api.settings import Settings, address_of, hidden
+from api.settings import Settings, mask_password, server_url
 
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on; 0.0.0.0 for all.")]
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes a free one.")]
 
 #: Seconds that a server which ends still waits for requests, and for checks of the documents that they wait for.
-GRACE: Final = 10
-GRACE_OF_CHECKS: Final = 2
+GRACE_SECONDS: Final = 10
+CHECK_GRACE_SECONDS: Final = 2
 #: Tenths of a second between two looks at how long clients take.
 _TICKS_OF_CHECK: Final = 5
 #: Files that a process has open besides its connections: of the store, of workers, of deliveries.
@@ -36,7 +36,7 @@ _OTHER_FILES: Final = 512
 #: Connections that wait to be taken.
 BACKLOG: Final = 2048
 #: What is said where a registry is served at another address than its events name.
-DIFFERS: Final = (
+URL_DIFFERS: Final = (
     "events and stored URLs go on naming {named}, which this store has recorded, while the server listens at {here};"
     " set ANNALS_PUBLIC_URL to the URL that clients use"
 )
@@ -52,50 +52,50 @@ def serve(
 
     A store that does not exist yet is made, with the models of endpoints, messages and schemas.
     """
-    settings = settings_with(host=host, port=port, database=database, public_url=public_url)
-    listening = bound(settings)
-    here = address_of(settings, listening.getsockname()[1])
-    with opened(settings, here) as registry:
+    settings = load_settings(host=host, port=port, database=database, public_url=public_url)
+    listening = bind_socket(settings)
+    here = server_url(settings, listening.getsockname()[1])
+    with open_local_registry(settings, here) as registry:
         _ = registry.latest  # a store that cannot be read is one line here; from inside the server it would be a trace
         named = registry.store.public_url
-    ensure_links(settings)
-    with _taken(settings):
+    ensure_configured_links(settings)
+    with _explain_bind_error(settings):
         listening.listen(BACKLOG)
-    root = settings.public_url or address(*listening.getsockname()[:2])
-    typer.echo(f"Annals serves {root} from {hidden(settings.database)}", err=True)
+    root = settings.public_url or url_of_socket(*listening.getsockname()[:2])
+    typer.echo(f"Annals serves {root} from {mask_password(settings.database)}", err=True)
     if named not in (settings.public_url, here):
-        typer.echo(f"annals: {DIFFERS.format(named=named, here=here)}", err=True)
-    run(settings, listening, here)
+        typer.echo(f"annals: {URL_DIFFERS.format(named=named, here=here)}", err=True)
+    run_server(settings, listening, here)
 
 
-def bound(settings: Settings) -> socket.socket:
+def bind_socket(settings: Settings) -> socket.socket:
     """A socket that has the address and takes no requests yet. Raises: Misused when the address cannot be had."""
     ipv6 = ":" in settings.host
     found = socket.socket(socket.AF_INET6 if ipv6 else socket.AF_INET)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if ipv6:
         found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-    with _taken(settings):
+    with _explain_bind_error(settings):
         found.bind((settings.host, settings.port))
     return found
 
 
 @contextmanager
-def _taken(settings: Settings) -> Iterator[None]:
+def _explain_bind_error(settings: Settings) -> Iterator[None]:
     """Says of a socket that cannot have the address what to do. Raises: Misused."""
     try:
         yield
     except OSError as error:
         reason = error.strerror or error
-        raise Misused(f"cannot listen on {settings.host}:{settings.port}: {reason}. Try --port.") from None
+        raise UsageError(f"cannot listen on {settings.host}:{settings.port}: {reason}. Try --port.") from None
 
 
-def address(host: str, port: int) -> str:
+def url_of_socket(host: str, port: int) -> str:
     """The URL at which a socket bound to an address takes requests."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def run(settings: Settings, listening: socket.socket, here: str) -> None:
+def run_server(settings: Settings, listening: socket.socket, here: str) -> None:
     """Runs the server to its end. here: its address. Raises: StoreFault when it could not start."""
     app = create_app(settings, delivers=True, address=here)
     _allow_files(settings.max_connections)
@@ -110,7 +110,7 @@ def run(settings: Settings, listening: socket.socket, here: str) -> None:
         server_header=False,
         # Forwarded headers are believed as the settings say, and by nobody else.
         proxy_headers=False,
-        timeout_graceful_shutdown=GRACE,
+        timeout_graceful_shutdown=GRACE_SECONDS,
         timeout_keep_alive=settings.keepalive_seconds,
     )
     server = _Server(config, app)
@@ -122,7 +122,7 @@ def run(settings: Settings, listening: socket.socket, here: str) -> None:
     except KeyboardInterrupt:
         return
     if not server.started:
-        raise StoreFault("the registry did not start; the lines above say why.")
+        raise StoreError("the registry did not start; the lines above say why.")
 
 
 def _allow_files(connections: int) -> None:
@@ -157,5 +157,5 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._app.state.stop_following()
-        asyncio.get_running_loop().call_later(GRACE_OF_CHECKS, self._app.state.stop_checking)
+        asyncio.get_running_loop().call_later(CHECK_GRACE_SECONDS, self._app.state.stop_checking)
         await super().shutdown(sockets)

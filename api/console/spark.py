@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from api.console.options import settings_with
-from api.console.sparking import Place, log, opened, place_at, stream
-from api.console.stopping import stopping
+from api.console.options import load_settings
+from api.console.sparking import LogLocation, open_session, parse_location, read_log, stream_log
+from api.console.stopping import stop_event
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,7 +54,7 @@ def sql(query: Query, source: Source = None, token: Token = None, rows: Rows = 1
 
     Example: annals spark sql "SELECT type, count(*) FROM entities GROUP BY type" --from http://127.0.0.1:8080
     """
-    with _analyst(source, token) as (session, _):
+    with _open_spark(source, token) as (session, _):
         answer = session.sql(query)
         if not as_json:
             answer.show(rows, truncate=False)
@@ -69,7 +69,7 @@ def shell(source: Source = None, token: Token = None) -> None:
 
     Example: annals spark shell --from /var/lib/annals/segments
     """
-    with _analyst(source, token) as (session, whole):
+    with _open_spark(source, token) as (session, whole):
         from spark_projections.analysis import TABLES
 
         code.interact(_BANNER.format(", ".join(TABLES)), local={"spark": session, "log": whole}, exitmsg="")
@@ -93,11 +93,11 @@ def live(
 
     Example: annals spark live --from kafka --kafka 127.0.0.1:9092 --to s3a://lake/live --checkpoint s3a://lake/place
     """
-    place = Place(source, brokers=brokers, prefix=prefix, registry=registry, token=token)
-    with opened(place) as session, stopping() as stop:
+    place = LogLocation(source, brokers=brokers, prefix=prefix, registry=registry, token=token)
+    with open_session(place) as session, stop_event() as stop:
         from spark_projections import live as tables
 
-        coming = stream(session, place)
+        coming = stream_log(session, place)
         query = tables.follow(coming, to, checkpoint, whole=source == "annals", once=once, seconds=seconds)
         while not query.awaitTermination(1):
             if stop.is_set():
@@ -106,16 +106,16 @@ def live(
 
 
 @contextmanager
-def _analyst(source: str | None, token: str | None) -> Iterator[tuple[SparkSession, DataFrame]]:
+def _open_spark(source: str | None, token: str | None) -> Iterator[tuple[SparkSession, DataFrame]]:
     """A session with the tables, and the log that they are made of."""
-    settings = settings_with()
-    place = place_at(source or settings.database, token)
-    with opened(place) as session:
+    settings = load_settings()
+    place = parse_location(source or settings.database, token)
+    with open_session(place) as session:
         from spark_projections import analysis
         from spark_projections.analysis import deliveries
 
         # Read once: each table would ask a registry for all of it again.
-        whole = log(session, place).cache() if place.source == "annals" else log(session, place)
+        whole = read_log(session, place).cache() if place.source == "annals" else read_log(session, place)
         analysis.register(session, whole, settings.event_changes)
         if place.source == "postgres":
             deliveries.register(session, place.database)

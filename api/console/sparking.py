@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from sqlalchemy import make_url
 
-from api.console.kafka import for_spark
-from api.console.outcome import Misused, Refused, StoreFault
-from projections.entities.rebuild import Computed, Report
+from api.console.kafka import spark_kafka_options
+from api.console.outcome import InvalidInput, StoreError, UsageError
+from projections.entities.rebuild import PrecomputedRows, RebuildReport
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Source = Literal["segments", "postgres", "kafka"]
+SourceKind = Literal["segments", "postgres", "kafka"]
 
 #: The connector that a source needs, where it needs one.
 _CONNECTORS: Final = {"annals": (), "segments": (), "postgres": ("postgres",), "kafka": ("kafka",)}
@@ -37,10 +37,10 @@ _WAYS_ON: Final = {
 _OURS: Final = re.compile(r"^(?:spark_projections|projections|commands)\.[\w.]+: (.+)$", re.MULTILINE)
 
 
-class Place(NamedTuple):
+class LogLocation(NamedTuple):
     """Where the log is read. folder: of segments. brokers, prefix: of topics. registry: URL, with a token."""
 
-    source: Literal[Source, "annals"]
+    source: Literal[SourceKind, "annals"]
     database: str = ""
     folder: str | None = None
     brokers: str | None = None
@@ -49,33 +49,36 @@ class Place(NamedTuple):
     token: str | None = None
 
 
-class Anchors(NamedTuple):
-    """What a log has to agree with, see `spark_projections.chain.Trust`. head: position and chain hash in hex."""
+class LogAnchors(NamedTuple):
+    """What a log has to agree with; see `spark_projections.chain.ChainAnchors`.
+
+    head: position and chain hash in hex.
+    """
 
     registry: Callable[[int], str | None]
     head: tuple[int, str] | None = None
 
 
-class Events(NamedTuple):
+class EventsOutput(NamedTuple):
     """The folder that xRegistry events go to, and whether they say which attributes changed."""
 
     folder: str
     changed: bool
 
 
-def place_at(url: str, token: str | None) -> Place:
+def parse_location(url: str, token: str | None) -> LogLocation:
     """The place that a URL leads to: of a registry, of a database, or a folder of segments."""
     if url.startswith(("http:", "https:")):
-        return Place("annals", registry=url, token=token)
+        return LogLocation("annals", registry=url, token=token)
     if url.startswith("postgresql"):
-        return Place("postgres", url)
+        return LogLocation("postgres", url)
     if url.startswith("sqlite"):
-        raise Misused("Spark reads no SQLite file: use --from with the URL of the registry that serves it.")
-    return Place("segments", folder=url)
+        raise UsageError("Spark reads no SQLite file: use --from with the URL of the registry that serves it.")
+    return LogLocation("segments", folder=url)
 
 
 @contextmanager
-def opened(place: Place) -> Iterator[SparkSession]:
+def open_session(place: LogLocation) -> Iterator[SparkSession]:
     """A session that can read a place; one that was there before stays.
 
     Raises: Misused where something is missing, with what to do; Refused for what Spark cannot do.
@@ -86,29 +89,29 @@ def opened(place: Place) -> Iterator[SparkSession]:
         from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
 
-        from spark_projections.jars import NoJars
-        from spark_projections.java import NoJava
+        from spark_projections.jars import MissingJars
+        from spark_projections.java import MissingJava
         from spark_projections.session import session
     except ImportError as error:
-        raise Misused(f"this needs Spark ({error.name} is missing): pip install 'annals[spark]'.") from None
+        raise UsageError(f"this needs Spark ({error.name} is missing): pip install 'annals[spark]'.") from None
     there = SparkSession.getActiveSession() is not None
     try:
         spark = session(connectors=_CONNECTORS[place.source])
-    except (NoJava, NoJars) as error:
-        raise Misused(f"{error}.") from None
+    except (MissingJava, MissingJars) as error:
+        raise UsageError(f"{error}.") from None
     # What goes wrong is told once, and by us.
     spark.sparkContext.setLogLevel("OFF")
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     try:
         yield spark
     except (PySparkException, OSError, ValueError) as error:
-        raise Refused(_line(error)) from error
+        raise InvalidInput(_line(error)) from error
     finally:
         if not there:
             spark.stop()
 
 
-def log(spark: SparkSession, place: Place) -> DataFrame:
+def read_log(spark: SparkSession, place: LogLocation) -> DataFrame:
     """The log of a place, up to its end. Raises: Misused."""
     if place.source == "annals":
         from spark_projections.sources import annals
@@ -127,7 +130,7 @@ def log(spark: SparkSession, place: Place) -> DataFrame:
     return postgres.read(spark, _given(place))
 
 
-def stream(spark: SparkSession, place: Place) -> DataFrame:
+def stream_log(spark: SparkSession, place: LogLocation) -> DataFrame:
     """The log of a registry or of a topic, as it comes. Raises: Misused."""
     if place.source == "kafka":
         from spark_projections.sources import kafka
@@ -137,66 +140,68 @@ def stream(spark: SparkSession, place: Place) -> DataFrame:
     return reader.load(_given(place))
 
 
-def rebuilt(
-    place: Place,
-    replace: Callable[[Computed], Report],
+def rebuild_rows(
+    place: LogLocation,
+    replace: Callable[[PrecomputedRows], RebuildReport],
     asof: int | None,
     stage: str | None,
-    events: Events | None,
+    events: EventsOutput | None,
     most: int,
-    anchors: Anchors,
-) -> Report:
+    anchors: LogAnchors,
+) -> RebuildReport:
     """What `replace` makes of the rows that Spark worked out, see `spark_projections.rebuild`.
 
     Raises: Misused where something is missing, with what to do; Refused for events that are there already; StoreFault
     for a source that is not the log that was once written.
     """
-    with opened(place) as spark:
-        from spark_projections.chain import Trust, Unproved
-        from spark_projections.events import Destination
+    with open_session(place) as spark:
+        from spark_projections.chain import ChainAnchors, UnverifiedLog
+        from spark_projections.events import EventDestination
         from spark_projections.rebuild import rebuild
-        from spark_projections.sources.remote import Head
+        from spark_projections.sources.remote import LogHead
 
         if stage is None and not (spark.sparkContext.master or "").startswith("local"):
-            raise Misused("--stage is needed: a folder that this machine and the workers of the cluster reach.")
+            raise UsageError("--stage is needed: a folder that this machine and the workers of the cluster reach.")
         try:
-            trust = Trust(anchors.registry, Head(*anchors.head) if anchors.head else None)
+            trust = ChainAnchors(anchors.registry, LogHead(*anchors.head) if anchors.head else None)
             found, whole = _of_rebuild(spark, place)
-            return rebuild(found, replace, asof, stage, Destination(*events) if events else None, whole, most, trust)
+            return rebuild(
+                found, replace, asof, stage, EventDestination(*events) if events else None, whole, most, trust
+            )
         except FileExistsError as error:
-            raise Refused(f"{error}; events that were written stay as they are.") from None
-        except Unproved as error:
-            raise StoreFault(f"{error}. Nothing was loaded; {_WAYS_ON[place.source]}.") from error
+            raise InvalidInput(f"{error}; events that were written stay as they are.") from None
+        except UnverifiedLog as error:
+            raise StoreError(f"{error}. Nothing was loaded; {_WAYS_ON[place.source]}.") from error
 
 
-def _of_rebuild(spark: SparkSession, place: Place) -> tuple[DataFrame, Callable[[DataFrame], DataFrame] | None]:
+def _of_rebuild(spark: SparkSession, place: LogLocation) -> tuple[DataFrame, Callable[[DataFrame], DataFrame] | None]:
     """The log of a place, and what finds out how much of it counts, where that is for the rebuild to ask."""
     if place.source == "segments":
         from spark_projections.sources import segments
 
-        return segments.proved(spark, _given(place)), None
+        return segments.read_verified(spark, _given(place)), None
     if place.source != "kafka":
-        return log(spark, place), None
+        return read_log(spark, place), None
     from spark_projections.sources import kafka
 
-    return kafka.rows(spark, *_topic(place)), kafka.whole
+    return kafka.read_rows(spark, *_topic(place)), kafka.whole_interactions
 
 
-def _topic(place: Place) -> tuple[str, str, dict[str, str]]:
+def _topic(place: LogLocation) -> tuple[str, str, dict[str, str]]:
     """Brokers, topic and options for Spark. Raises: Misused."""
-    servers, options = for_spark(_given(place))
+    servers, options = spark_kafka_options(_given(place))
     return servers, f"{place.prefix}.log", options
 
 
-def _given(place: Place) -> str:
+def _given(place: LogLocation) -> str:
     """Where the log is, as its source takes it. Raises: Misused for a place that does not say so."""
     if place.source == "postgres":
         if make_url(place.database).get_backend_name() != "postgresql":
-            raise Misused("--from postgres needs a PostgreSQL store. Of a SQLite one, write segments first.")
+            raise UsageError("--from postgres needs a PostgreSQL store. Of a SQLite one, write segments first.")
         return place.database
     name, option = _NEEDS[place.source]
     if (value := getattr(place, name)) is None:
-        raise Misused(f"--from {place.source} needs {option}.")
+        raise UsageError(f"--from {place.source} needs {option}.")
     return str(value)
 
 

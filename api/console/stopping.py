@@ -9,7 +9,7 @@ from threading import Event
 
 
 @contextmanager
-def stopping() -> Iterator[Event]:
+def stop_event() -> Iterator[Event]:
     """Is set by Ctrl-C and SIGTERM."""
     stop = Event()
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}

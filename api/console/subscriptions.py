@@ -14,15 +14,15 @@ from urllib.parse import urlencode
 
 import typer
 
-from api.console.lines import Column, printable, show_json
-from api.console.lines import show as show_lines
-from api.console.opening import opened
-from api.console.options import Database, PublicUrl, existing, settings_with
-from api.console.outcome import Misused
-from api.console.surfaces import Console
-from api.routes.subscriptions import Subscriptions
+from api.console.lines import Column, print_json, printable_text
+from api.console.lines import print_rows as show_lines
+from api.console.opening import open_local_registry
+from api.console.options import Database, PublicUrl, load_settings, require_store
+from api.console.outcome import UsageError
+from api.console.surfaces import SurfaceClient
+from api.routes.subscriptions import SubscriptionsRoutes
 from api.settings import Settings
-from api.subscriptions.wiring import parts_of, tables_of
+from api.subscriptions.wiring import build_subscription_context, open_deliveries
 from domain.jsontext import dumps
 from domain.roles import ANONYMOUS, CONSOLE, Caller, Role
 
@@ -41,10 +41,13 @@ _LETTER: Final = (Column(23, "bold"), Column(24, "dim"), Column(), Column(style=
 
 
 @contextmanager
-def _console(database: str | None, public_url: str | None = None) -> Iterator[tuple[Console, Settings]]:
-    settings = existing(settings_with(database=database, public_url=public_url))
-    with opened(settings) as registry, tables_of(settings) as deliveries:
-        yield Console(Subscriptions(parts_of(settings, registry, deliveries=deliveries))), settings
+def _console(database: str | None, public_url: str | None = None) -> Iterator[tuple[SurfaceClient, Settings]]:
+    settings = require_store(load_settings(database=database, public_url=public_url))
+    with open_local_registry(settings) as registry, open_deliveries(settings) as deliveries:
+        yield (
+            SurfaceClient(SubscriptionsRoutes(build_subscription_context(settings, registry, deliveries=deliveries))),
+            settings,
+        )
 
 
 @subscriptions.command(name="list")
@@ -69,7 +72,7 @@ def list_(
 def show(id: Id, database: Database = None) -> None:
     """Print one subscription with the status of its deliveries, as JSON. Secrets are not shown."""
     with _console(database) as (console, _):
-        show_json(dumps(console.ask("GET", f"/subscriptions/{id}")))
+        print_json(dumps(console.ask("GET", f"/subscriptions/{id}")))
 
 
 @subscriptions.command()
@@ -96,7 +99,7 @@ def delete(id: Id, database: Database = None) -> None:
     """Delete a subscription. What it has not delivered yet is not delivered any more; its secrets are destroyed."""
     with _console(database) as (console, _):
         console.ask("DELETE", f"/subscriptions/{id}")
-    typer.echo(f"{printable(id)} is deleted")
+    typer.echo(f"{printable_text(id)} is deleted")
 
 
 @subscriptions.command()
@@ -151,7 +154,7 @@ def redeliver(
     with _console(database) as (console, _):
         for sequence in sequences:
             console.ask("POST", f"/subscriptions/{id}/deadletters/{sequence}/redeliver")
-            typer.echo(f"{printable(sequence)} is tried again")
+            typer.echo(f"{printable_text(sequence)} is tried again")
 
 
 def _act(id: str, name: str, body: dict[str, Any], database: str | None) -> None:
@@ -164,7 +167,7 @@ def _content(file: Path) -> bytes:
     if str(file) == "-":
         return sys.stdin.buffer.read()
     if not file.is_file():
-        raise Misused(f"there is no file {file}.")
+        raise UsageError(f"there is no file {file}.")
     return file.read_bytes()
 
 

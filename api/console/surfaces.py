@@ -14,7 +14,7 @@ from domain.jsontext import dumps
 from domain.roles import CONSOLE, Caller
 
 
-class Console:
+class SurfaceClient:
     """The surface of the API in this process."""
 
     def __init__(self, surface: Surface) -> None:

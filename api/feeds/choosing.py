@@ -8,35 +8,35 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from api.feeds.asked import Given, refused, single
-from commands.clock import text_of
-from domain.model.timestamps import utc
-from domain.subscriptions.filters import FilterError, expression_of
-from projections.families import Family, XRegistry
+from api.feeds.asked import QueryParams, invalid_param, single_value
+from commands.clock import format_time
+from domain.model.timestamps import to_utc
+from domain.subscriptions.filters import FilterError, parse_expression
+from projections.families import EventFamily, XRegistryFamily
 from projections.log import Log
-from projections.xregistry_events import Message
+from projections.xregistry_events import ChangeEvent
 
 #: Decides on one message.
-Test = Callable[[Message], bool]
+MessageTest = Callable[[ChangeEvent], bool]
 
 _FAMILY: Final = "family"
 _FROM: Final = "from"
 _UNTIL: Final = "until"
 _INTERACTION: Final = "xregcorrelationid"
-_EVER: Final = text_of(datetime.min.replace(tzinfo=UTC))
-_FOREVER: Final = text_of(datetime.max.replace(tzinfo=UTC))
+_EVER: Final = format_time(datetime.min.replace(tzinfo=UTC))
+_FOREVER: Final = format_time(datetime.max.replace(tzinfo=UTC))
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class EventSelection:
     """tests: all of them have to hold. since, until: times of interactions as they have them, both included."""
 
-    tests: tuple[Test, ...] = ()
+    tests: tuple[MessageTest, ...] = ()
     since: str | None = None
     until: str | None = None
     interaction: str | None = None
 
-    def accepts(self, message: Message) -> bool:
+    def accepts(self, message: ChangeEvent) -> bool:
         """Whether a message of the stretch is wanted."""
         return all(test(message) for test in self.tests)
 
@@ -55,24 +55,24 @@ class Choice:
         return after, end
 
 
-def choice(given: Given, *more: Test) -> Choice:
+def parse_selection(given: QueryParams, *more: MessageTest) -> EventSelection:
     """What the parameters of a request choose. more: tests that do not come from it. Raises: BadRequest."""
-    return Choice(
-        (*(TESTS[name](values) for name, values in given.items() if name in TESTS), *more),
+    return EventSelection(
+        (*(MESSAGE_TESTS[name](values) for name, values in given.items() if name in MESSAGE_TESTS), *more),
         _time(given, _FROM),
         _time(given, _UNTIL),
-        single(given, _INTERACTION),
+        single_value(given, _INTERACTION),
     )
 
 
-def chosen(given: Given, families: Sequence[Family]) -> list[Family]:
+def selected_families(given: QueryParams, families: Sequence[EventFamily]) -> list[EventFamily]:
     """The families that the parameters of a request name, in their own order; the registry's events where none is.
 
     Raises: BadRequest for one that there is not.
     """
-    known, wanted = [family.name for family in families], _parts(given.get(_FAMILY, [XRegistry.name]))
+    known, wanted = [family.name for family in families], _parts(given.get(_FAMILY, [XRegistryFamily.name]))
     if unknown := wanted.difference(known):
-        raise refused(_FAMILY, f"there is no family {min(unknown)!r}, only {', '.join(known)}")
+        raise invalid_param(_FAMILY, f"there is no family {min(unknown)!r}, only {', '.join(known)}")
     return [family for family in families if family.name in wanted]
 
 
@@ -80,49 +80,53 @@ def _parts(values: list[str]) -> set[str]:
     return {part.strip() for value in values for part in value.split(",")}
 
 
-def _of_types(values: list[str]) -> Test:
+def _type_test(values: list[str]) -> MessageTest:
     """Any of the types; one with `*` at its end stands for all that begin so."""
     wanted = _parts(values)
     if not all(name and "*" not in name[:-1] for name in wanted):
-        raise refused("type", "types are needed, with commas between them and * at their ends only")
+        raise invalid_param("type", "types are needed, with commas between them and * at their ends only")
     exact = frozenset(name for name in wanted if not name.endswith("*"))
     starts = tuple(name[:-1] for name in wanted if name.endswith("*"))
     return lambda message: message.type in exact or message.type.startswith(starts)
 
 
-def _at_or_below(values: list[str]) -> Test:
+def _subject_test(values: list[str]) -> MessageTest:
     """A subject, such as an xid, and all below it: `/dirs/d1` has `/dirs/d1/files/f1`, and not `/dirs/d10`."""
-    subject = single({"subject": values}, "subject") or ""
+    subject = single_value({"subject": values}, "subject") or ""
     if not subject.startswith("/"):
-        raise refused("subject", f"{subject!r} is no xid, which would begin with /")
+        raise invalid_param("subject", f"{subject!r} is no xid, which would begin with /")
     return partial(_is_at_or_below, subject.rstrip("/"), subject.rstrip("/") + "/")
 
 
-def _is_at_or_below(xid: str, start: str, message: Message) -> bool:
+def _is_at_or_below(xid: str, start: str, message: ChangeEvent) -> bool:
     return message.subject == xid or message.subject.startswith(start)
 
 
-def _true(values: list[str]) -> Test:
+def _cesql_test(values: list[str]) -> MessageTest:
     """A CESQL expression that is true, without an error, as in the filters of subscriptions (SUB-421)."""
     try:
-        matches = expression_of(single({"sql": values}, "sql") or "", "").matches
+        matches = parse_expression(single_value({"sql": values}, "sql") or "", "").matches
     except FilterError as error:
-        raise refused("sql", error.reason) from None
+        raise invalid_param("sql", error.reason) from None
     return lambda message: matches(message.attributes())
 
 
 #: What makes a test of a parameter's values.
-TESTS: Final[Mapping[str, Callable[[list[str]], Test]]] = {"type": _of_types, "subject": _at_or_below, "sql": _true}
+MESSAGE_TESTS: Final[Mapping[str, Callable[[list[str]], MessageTest]]] = {
+    "type": _type_test,
+    "subject": _subject_test,
+    "sql": _cesql_test,
+}
 #: Every parameter that chooses.
-CHOOSING: Final = (*TESTS, _FROM, _UNTIL, _INTERACTION, _FAMILY)
+SELECTION_PARAMS: Final = (*MESSAGE_TESTS, _FROM, _UNTIL, _INTERACTION, _FAMILY)
 
 
-def _time(given: Given, name: str) -> str | None:
-    text = single(given, name)
+def _time(given: QueryParams, name: str) -> str | None:
+    text = single_value(given, name)
     if text is None:
         return None
     try:
         # A plus sign that was not escaped in a query came in as a space.
-        return text_of(datetime.fromisoformat(utc(text.replace(" ", "+"))))
+        return format_time(datetime.fromisoformat(to_utc(text.replace(" ", "+"))))
     except (ValueError, OverflowError) as error:
-        raise refused(name, f"{text!r} will not do: {error}") from None
+        raise invalid_param(name, f"{text!r} will not do: {error}") from None

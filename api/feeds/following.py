@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Final
 
 #: Seconds between looks at the log, for what other processes commit; none while nobody waits.
-PAUSE: Final = 0.1
+POLL_SECONDS: Final = 0.1
 #: Seconds between two looks at least. Under a load of writes all who wait go on together, with several commits in one
 #: piece, instead of each of them for each commit.
-APART: Final = 0.01
+MIN_POLL_SECONDS: Final = 0.01
 
 
-class Following:
+class LogHeadWatcher:
     """All those of one event loop who wait for the log to grow: they share one look at it.
 
     Waiting belongs to the loop; `committed` and `stop` may be called from any thread.
@@ -25,7 +25,7 @@ class Following:
         self._waiting: dict[asyncio.Future[bool], int] = {}
         self._looking: asyncio.Task[None] | None = None
         self._next: asyncio.TimerHandle | None = None
-        self._looked = -APART
+        self._looked = -MIN_POLL_SECONDS
         self.stopped = False
 
     def follow(self, head: Callable[[], int]) -> None:
@@ -35,7 +35,7 @@ class Following:
         self.stopped = False
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """Has those who wait look at the log soon; see `commands.handle.Observer`."""
+        """Has those who wait look at the log soon; see `commands.handle.CommitListener`."""
         self._in_loop(self._soon)
 
     def stop(self) -> None:
@@ -78,13 +78,13 @@ class Following:
         try:
             while self._waiting:
                 self._soon()
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(POLL_SECONDS)
         finally:
             self._looking = None
 
     def _soon(self) -> None:
         if self._next is None and self._loop is not None:
-            self._next = self._loop.call_at(self._looked + APART, self._look)
+            self._next = self._loop.call_at(self._looked + MIN_POLL_SECONDS, self._look)
 
     def _look(self) -> None:
         self._next = None

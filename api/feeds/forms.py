@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from api.answer import JSON
 from domain.refusals import NotAcceptable
-from projections.loglines import Item
+from projections.loglines import LogLine
 
 NDJSON: Final = "application/x-ndjson"
 EVENT_STREAM: Final = "text/event-stream"
@@ -21,43 +21,43 @@ CLOUDEVENTS_BATCH: Final = "application/cloudevents-batch+json"
 _WEIGHT: Final = re.compile(r"q\s*=\s*([01](?:\.[0-9]{0,3})?)\Z")
 
 
-class Group(NamedTuple):
+class PositionLines(NamedTuple):
     """The lines of one position of the log, which nothing ever separates. counted: what a limit counts of them."""
 
     position: int
-    items: Sequence[Item]
+    items: Sequence[LogLine]
     counted: int
 
 
 #: Writes groups. The flag says whether they are the first of their answer.
-Write = Callable[[Iterable[Group], bool], bytes]
+WriteLines = Callable[[Iterable[PositionLines], bool], bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class FeedFormat:
     """before, after: what stands around all groups. limit: events of an answer that asks for no number; None for all.
 
     endless: whether it goes on for as long as the reader stays.
     """
 
     content_type: tuple[bytes, bytes]
-    write: Write
+    write: WriteLines
     before: bytes = b""
     after: bytes = b""
     limit: int | None = None
     endless: bool = False
 
 
-def _array(groups: Iterable[Group], first: bool) -> bytes:
+def _array(groups: Iterable[PositionLines], first: bool) -> bytes:
     joined = b",".join([item.data for group in groups for item in group.items])
     return joined if first or not joined else b"," + joined
 
 
-def _lines(groups: Iterable[Group], first: bool) -> bytes:
+def _lines(groups: Iterable[PositionLines], first: bool) -> bytes:
     return b"".join([item.data + b"\n" for group in groups for item in group.items])
 
 
-def _server_sent(groups: Iterable[Group], first: bool) -> bytes:
+def _server_sent(groups: Iterable[PositionLines], first: bool) -> bytes:
     """The last line of a position names it: a reader that breaks off before is given the whole position again."""
     return b"".join(
         [
@@ -70,7 +70,7 @@ def _server_sent(groups: Iterable[Group], first: bool) -> bytes:
     )
 
 
-def beat(position: int) -> bytes:
+def heartbeat(position: int) -> bytes:
     """What an idle stream sends: no event, yet a reader that resumes does so behind all that it was spared."""
     return b": \nid: %d\n\n" % position
 
@@ -80,25 +80,25 @@ def _typed(media_type: str) -> tuple[bytes, bytes]:
 
 
 #: Events of an array that asks for no number.
-PAGE: Final = 1000
-_JSON: Final = Form(JSON, _array, b"[", b"]", PAGE)
-_LINES: Final = Form(_typed(NDJSON), _lines)
-_EVENT_STREAM: Final = Form(_typed(EVENT_STREAM), _server_sent, endless=True)
+PAGE_SIZE: Final = 1000
+_JSON: Final = FeedFormat(JSON, _array, b"[", b"]", PAGE_SIZE)
+_LINES: Final = FeedFormat(_typed(NDJSON), _lines)
+_EVENT_STREAM: Final = FeedFormat(_typed(EVENT_STREAM), _server_sent, endless=True)
 #: The forms of each feed by media type, the one for whoever does not ask first.
-FORMS_OF_EVENTS: Final = {
-    CLOUDEVENTS_BATCH: Form(_typed(CLOUDEVENTS_BATCH), _array, b"[", b"]", PAGE),
+EVENT_FORMATS: Final = {
+    CLOUDEVENTS_BATCH: FeedFormat(_typed(CLOUDEVENTS_BATCH), _array, b"[", b"]", PAGE_SIZE),
     NDJSON: _LINES,
     EVENT_STREAM: _EVENT_STREAM,
     "application/json": _JSON,
 }
-FORMS_OF_LOG: Final = {
+LOG_FORMATS: Final = {
     "application/json": _JSON,
     NDJSON: _LINES,
     EVENT_STREAM: _EVENT_STREAM,
 }
 
 
-def choose(accept: str | None, forms: dict[str, Form]) -> Form:
+def negotiate_format(accept: str | None, forms: dict[str, FeedFormat]) -> FeedFormat:
     """The form that a client likes best; of those that it likes equally, the first. Raises: NotAcceptable."""
     ranges = [_range(part) for part in (accept or "*/*").lower().split(",")]
     weights = {name: _weight(name, ranges) for name in forms}

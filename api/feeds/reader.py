@@ -6,20 +6,20 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from api.feeds.forms import Form, Group
-from api.feeds.sources import Source
+from api.feeds.forms import FeedFormat, PositionLines
+from api.feeds.sources import FeedSource
 
 #: About how many bytes, and at most how many positions, one piece of an answer holds.
-PIECE: Final = 1 << 18
-TOGETHER: Final = 1000
+MAX_PIECE_BYTES: Final = 1 << 18
+MAX_PIECE_POSITIONS: Final = 1000
 #: Seconds after which a piece ends, so that readers whose tests of events take long leave threads to others.
-SECONDS: Final = 0.5
+MAX_PIECE_SECONDS: Final = 0.5
 
 
-class Reader:
+class FeedReader:
     """limit: events that it wants, None for all. position: all up to it was looked at. full: whether it has them."""
 
-    def __init__(self, source: Source, form: Form, after: int, limit: int | None) -> None:
+    def __init__(self, source: FeedSource, form: FeedFormat, after: int, limit: int | None) -> None:
         self.limit = limit
         self.position = after
         self.full = False
@@ -27,7 +27,7 @@ class Reader:
         self._form = form
         self._counted = 0
         self._begun = False
-        self._groups: Iterator[Group] | None = None
+        self._groups: Iterator[PositionLines] | None = None
 
     def at(self, end: int) -> bool:
         """Whether nothing up to a position is left for this reader."""
@@ -42,9 +42,9 @@ class Reader:
         first, self._begun = not self._begun, self._begun or any(group.items for group in groups)
         return self._form.write(groups, first)
 
-    def _next(self, end: int) -> list[Group]:
-        found: list[Group] = []
-        size, until = 0, time.monotonic() + SECONDS
+    def _next(self, end: int) -> list[PositionLines]:
+        found: list[PositionLines] = []
+        size, until = 0, time.monotonic() + MAX_PIECE_SECONDS
         self._groups = self._groups or self._source.groups(self.position, end)
         for group in self._groups:
             if not self._fits(group):
@@ -52,12 +52,12 @@ class Reader:
             found.append(group)
             self.position = group.position
             size += sum([len(item.data) for item in group.items])
-            if self.full or size > PIECE or len(found) == TOGETHER or time.monotonic() > until:
+            if self.full or size > MAX_PIECE_BYTES or len(found) == MAX_PIECE_POSITIONS or time.monotonic() > until:
                 return found
         self.position, self._groups = max(end, self.position), None
         return found
 
-    def _fits(self, group: Group) -> bool:
+    def _fits(self, group: PositionLines) -> bool:
         """Counts a group. What belongs to one position stays together, so the first may be more than is wanted."""
         if self.limit is None:
             return True

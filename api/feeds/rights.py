@@ -9,26 +9,26 @@ from domain.refusals import Forbidden
 from domain.roles import Caller, Role
 
 #: Decides on a stream, or on the subject of an event.
-Sees = Callable[[str], bool]
+VisibilityTest = Callable[[str], bool]
 
 
-def reads_everything(caller: Caller) -> None:
+def check_reads_everything(caller: Caller) -> None:
     """Raises: Forbidden for a caller without a role for the whole registry."""
     if caller.role is None:
         raise Forbidden(caller=caller.name)
 
 
-def streams_of(caller: Caller) -> Sees | None:
+def visible_streams(caller: Caller) -> VisibilityTest | None:
     """What a caller sees of the log's streams; None for all of them."""
-    return None if caller.role is Role.ADMIN else is_public
+    return None if caller.role is Role.ADMIN else is_public_stream
 
 
-def is_public(stream: str) -> bool:
+def is_public_stream(stream: str) -> bool:
     """Whether everybody who reads the log sees a stream; those of subscriptions and links are for admins only."""
-    return not xids.is_apart(stream)
+    return not xids.is_outside_tree(stream)
 
 
-def subjects_of(caller: Caller) -> Sees | None:
+def visible_subjects(caller: Caller) -> VisibilityTest | None:
     """What a caller sees of the subjects of events; None for all of them: callers with Groups see those and below.
 
     Raises: Forbidden for a caller without any role.

@@ -12,10 +12,10 @@ from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Final, NamedTuple
 
 #: Pieces that are remembered, for readers that are a little late. Each has at most `reader.PIECE` bytes or so.
-REMEMBERED: Final = 32
+CACHE_SIZE: Final = 32
 
 
-class Piece(NamedTuple):
+class FeedPiece(NamedTuple):
     """What comes beyond a position, and the position that it leads to. whole: whether nothing more was there."""
 
     content: bytes
@@ -23,13 +23,13 @@ class Piece(NamedTuple):
     whole: bool
 
 
-class Shared:
+class SharedPieces:
     """The pieces of one event loop."""
 
     def __init__(self) -> None:
-        self._pieces: OrderedDict[Hashable, asyncio.Task[Piece]] = OrderedDict()
+        self._pieces: OrderedDict[Hashable, asyncio.Task[FeedPiece]] = OrderedDict()
 
-    async def piece(self, place: Hashable, make: Callable[[], Coroutine[Any, Any, Piece]]) -> Piece:
+    async def piece(self, place: Hashable, make: Callable[[], Coroutine[Any, Any, FeedPiece]]) -> FeedPiece:
         """The piece of a place: the feed as a reader sees it, and the position.
 
         A piece without anything is forgotten at once, because there will be something. Raises: what making it raises.
@@ -40,8 +40,8 @@ class Shared:
             task.add_done_callback(lambda done: self._settle(place, done))
         return task.result() if task.done() else await asyncio.shield(task)
 
-    def _settle(self, place: Hashable, done: asyncio.Task[Piece]) -> None:
+    def _settle(self, place: Hashable, done: asyncio.Task[FeedPiece]) -> None:
         if done.cancelled() or done.exception() is not None or not done.result().content:
             self._pieces.pop(place, None)
-        while len(self._pieces) > REMEMBERED:
+        while len(self._pieces) > CACHE_SIZE:
             self._pieces.popitem(last=False)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Final, Protocol
 
-from api.feeds.choosing import Choice
-from api.feeds.forms import Group
-from api.feeds.rights import Sees, is_public
+from api.feeds.choosing import EventSelection
+from api.feeds.forms import PositionLines
+from api.feeds.rights import VisibilityTest, is_public_stream
 from commands.proof import Interaction, LogRow
-from projections.families import Family, told
-from projections.feed import Logs, edge, interactions
-from projections.loglines import Item, lines
+from projections.families import EventFamily, published_events
+from projections.feed import OpenLog, interactions, page_end
+from projections.loglines import LogLine, log_lines
 
 #: Positions that are passed over until a reader is told how far that is: it need not wait for an event that it wants.
-PASSED: Final = 100
+MAX_SILENT_POSITIONS: Final = 100
 
 
-class Source(Protocol):
+class FeedSource(Protocol):
     """One feed, as one reader may see it.
 
     counts: whether a limit is met by counting, because only looking at events shows which of them are wanted.
@@ -29,62 +29,64 @@ class Source(Protocol):
     @property
     def shared(self) -> Hashable | None: ...
 
-    def groups(self, after: int, end: int) -> Iterator[Group]:
+    def groups(self, after: int, end: int) -> Iterator[PositionLines]:
         """The lines of the positions beyond one and up to another; a group without lines says how far that is."""
 
     def end(self, after: int, limit: int | None) -> int:
         """Where an answer of so many events ends that begins beyond a position; None for any number."""
 
 
-class EventsSource:
+class EventFeedSource:
     """CloudEvents of some families: a few for a position, of which a reader wants some."""
 
     counts: Final = True
     shared: Final = None
 
-    def __init__(self, logs: Logs, choice: Choice, families: Sequence[Family]) -> None:
+    def __init__(self, logs: OpenLog, choice: EventSelection, families: Sequence[EventFamily]) -> None:
         self._logs = logs
         self._choice = choice
         self._test = choice.accepts if choice.tests else None
         self._families = families
 
-    def groups(self, after: int, end: int) -> Iterator[Group]:
+    def groups(self, after: int, end: int) -> Iterator[PositionLines]:
         """See Source."""
         for interaction, rows in interactions(self._logs, *self._choice.stretch(self._logs(), after, end)):
             if self._choice.happened(interaction.time):
                 yield from self._told(interaction, rows)
-            yield Group(min(interaction.last, end), (), 0)
+            yield PositionLines(min(interaction.last, end), (), 0)
 
     def end(self, after: int, limit: int | None) -> int:
         """See Source."""
         return self._logs().head().last
 
-    def _told(self, interaction: Interaction, rows: Iterator[LogRow]) -> Iterator[Group]:
-        items: list[Item] = []
+    def _told(self, interaction: Interaction, rows: Iterator[LogRow]) -> Iterator[PositionLines]:
+        items: list[LogLine] = []
         position, last, passed, test = 0, 0, 0, self._test
-        for _, message in told(self._families, interaction, (row for row in rows if is_public(row.stream))):
+        for _, message in published_events(
+            self._families, interaction, (row for row in rows if is_public_stream(row.stream))
+        ):
             if test is not None and not test(message):
                 if message.position != last:
                     last, passed = message.position, passed + bool(last)
-                    if passed >= PASSED and position < last:
-                        yield Group(position, items, len(items)) if items else Group(last - 1, (), 0)
+                    if passed >= MAX_SILENT_POSITIONS and position < last:
+                        yield PositionLines(position, items, len(items)) if items else PositionLines(last - 1, (), 0)
                         items, passed = [], 0
                 continue
             if message.position != position:
                 if items:
-                    yield Group(position, items, len(items))
+                    yield PositionLines(position, items, len(items))
                 items, position = [], message.position
-            items.append(Item(message.type, message.json()))
+            items.append(LogLine(message.type, message.json()))
         if items:
-            yield Group(position, items, len(items))
+            yield PositionLines(position, items, len(items))
 
 
-class LogSource:
+class LogFeedSource:
     """The log itself: stored events, and before those of an interaction a line that describes it."""
 
     counts: Final = False
 
-    def __init__(self, logs: Logs, sees: Sees | None, *, documents: bool = False) -> None:
+    def __init__(self, logs: OpenLog, sees: VisibilityTest | None, *, documents: bool = False) -> None:
         """sees: which streams the reader may see, None for all. documents: whether those come along."""
         self._logs = logs
         self._sees = sees
@@ -94,17 +96,17 @@ class LogSource:
     def shared(self) -> Hashable:
         return self._sees, self._documents
 
-    def groups(self, after: int, end: int) -> Iterator[Group]:
+    def groups(self, after: int, end: int) -> Iterator[PositionLines]:
         """See Source."""
         sees, document = self._sees, self._document if self._documents else None
         for interaction, rows in interactions(self._logs, after, end):
             seen = rows if sees is None else (row for row in rows if sees(row.stream))
-            for position, items in lines(interaction, seen, document):
-                yield Group(position, items, 1)
+            for position, items in log_lines(interaction, seen, document):
+                yield PositionLines(position, items, 1)
 
     def end(self, after: int, limit: int | None) -> int:
         """See Source. Where an interaction ends, unless one alone is larger than the limit."""
-        return self._logs().head().last if limit is None else edge(self._logs, after, limit)
+        return self._logs().head().last if limit is None else page_end(self._logs, after, limit)
 
     def _document(self, sha256: str) -> bytes | None:
         return self._logs().document(sha256)

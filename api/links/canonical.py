@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
 
-from api.answer import Answer
+from api.answer import Response
 from api.request import Request
 from domain import xid as xids
 from domain.jsontext import loads
-from domain.links.copies import authority, owner
+from domain.links.copies import authority_url, link_of_copy
 from domain.links.link import Link
-from projections.entities.query import Readers
+from projections.entities.query import ViewPool
 
 #: Seconds after which the links are looked up again, because other processes may have changed them.
-AGE: Final = 1.0
+MAX_AGE_SECONDS: Final = 1.0
 #: What stands in URLs as it is.
 _KEPT: Final = "/:@!$&'()*+,;=-._~[]%"
 #: Segments of the path of a Group and of a Resource.
@@ -24,10 +24,10 @@ _GROUP: Final = 2
 _RESOURCE: Final = 4
 
 
-class Copies:
+class CanonicalLinks:
     """What of a registry is a copy, by its links, which are looked up once a second at most."""
 
-    def __init__(self, readers: Readers) -> None:
+    def __init__(self, readers: ViewPool) -> None:
         self._readers = readers
         self._links: tuple[Link, ...] = ()
         self._until = 0.0
@@ -36,22 +36,22 @@ class Copies:
         """Has the links be looked up with the next read."""
         self._until = 0.0
 
-    def told(self, answer: Answer, request: Request) -> Answer:
+    def told(self, answer: Response, request: Request) -> Response:
         """The answer to a read of an entity or a collection, with a link to where it is written if it is a copy."""
         links = self._inbound()
         if not links or answer.status >= 400:
             return answer
         xid = xids.join(*request.segments)
-        link = owner(xid, links, self._private(xid) if not all(link.follows_log for link in links) else {})
+        link = link_of_copy(xid, links, self._private(xid) if not all(link.follows_log for link in links) else {})
         if link is None or not link.url.startswith("http"):
             return answer
         details = "$details" if request.details and link.follows_log else ""
-        header = f"<{quote(authority(link, xid), safe=_KEPT)}{details}>;rel=canonical"
+        header = f"<{quote(authority_url(link, xid), safe=_KEPT)}{details}>;rel=canonical"
         return replace(answer, headers=[*answer.headers, (b"link", header.encode("ascii"))])
 
     def _inbound(self) -> tuple[Link, ...]:
         if time.monotonic() >= self._until:
-            self._until = time.monotonic() + AGE
+            self._until = time.monotonic() + MAX_AGE_SECONDS
             found = self._readers.quick().links.all()
             self._links = tuple(link for link in found if link.inbound and not link.promoted)
         return self._links

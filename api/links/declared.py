@@ -7,21 +7,21 @@ from typing import Any
 
 from api import jsonfiles
 from domain.jsontext import InvalidJson, loads
-from domain.links.properties import ID, wanted
+from domain.links.properties import ID, parse_link
 from domain.refusals import InvalidLink
 
 
-def declared(setting: str) -> Mapping[str, Mapping[str, Any]]:
+def parse_configured_links(setting: str) -> Mapping[str, Mapping[str, Any]]:
     """Documents of links by id. setting: JSON text of such an object, or the path of a file. Raises: ValueError."""
     try:
-        found = loads(jsonfiles.text(setting).encode())
+        found = loads(jsonfiles.load_json_text(setting).encode())
     except InvalidJson as error:
         raise ValueError(str(error)) from None
     if not isinstance(found, dict) or not all(map(ID.match, found)):
         raise ValueError("an object is needed of links by id, which has letters, digits, . _ ~ and -")
     for id, document in found.items():
         try:
-            wanted(document)
+            parse_link(document)
         except InvalidLink as error:
             raise ValueError(f"{id}: {error.text()}") from None
     return found

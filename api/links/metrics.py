@@ -12,21 +12,21 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from api.links.parts import STATES, Replication, lag_of, state
-from projections.entities.query import Readers
+from api.links.parts import LINK_STATES, ReplicationControl, link_state_name, replication_lag
+from projections.entities.query import ViewPool
 
 _LAG: Final = "Positions of the other registry's log that a link has not taken in, as of its last look."
 _STATE: Final = "1 for the state that a link is in."
 _EQUAL: Final = "1 where both ends of a link held the same when they were compared last, 0 where they did not."
 
 
-def follow(registry: CollectorRegistry, readers: Readers, replication: Replication) -> None:
+def add_link_metrics(registry: CollectorRegistry, readers: ViewPool, replication: ReplicationControl) -> None:
     """Adds gauges that are worked out when somebody looks."""
-    registry.register(_Gauges(readers, replication))
+    registry.register(_LinkMetricsCollector(readers, replication))
 
 
-class _Gauges(Collector):
-    def __init__(self, readers: Readers, replication: Replication) -> None:
+class _LinkMetricsCollector(Collector):
+    def __init__(self, readers: ViewPool, replication: ReplicationControl) -> None:
         self._readers = readers
         self._replication = replication
 
@@ -36,10 +36,10 @@ class _Gauges(Collector):
         equal = GaugeMetricFamily("annals_link_equal", _EQUAL, labels=("link",))
         for link in self._readers.quick().links.all():
             progress = self._replication.progress(link)
-            if (lag := lag_of(progress)) is not None:
+            if (lag := replication_lag(progress)) is not None:
                 lags.add_metric((link.id,), lag["positions"])
-            for name in STATES:
-                states.add_metric((link.id, name), float(name == state(link, progress)))
+            for name in LINK_STATES:
+                states.add_metric((link.id, name), float(name == link_state_name(link, progress)))
             if (verdict := progress.facts.get("verdict")) is not None:
                 equal.add_metric((link.id,), float(verdict == "equal"))
         return (lags, states, equal)

@@ -7,31 +7,31 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from api.wiring import Registry
-from commands.clock import time_of
+from commands.clock import parse_time
 from domain import problems
 from domain.links.link import COLLECTION, Link
 from domain.links.properties import PROPERTIES
 from domain.refusals import Forbidden
 from domain.roles import Caller, Role
 from projections.entities.query import View
-from projections.replication.rings import UPSTREAM
-from projections.replication.standard.push import SENT
-from projections.replication.states import TOLD, Progress
+from projections.replication.rings import UPSTREAM_FACT
+from projections.replication.standard.push import SENT_SCOPE_FACT
+from projections.replication.states import NOTIFIED_FACT, LinkProgress
 from projections.replication.watching import DIFFERS, UNKNOWN
-from projections.replication.widening import COMPLETE
+from projections.replication.widening import COMPLETE_FACT
 
 #: What becomes of a link.
-STATES: Final = ("active", "resting", "failing", "diverged", "promoted")
+LINK_STATES: Final = ("active", "resting", "failing", "diverged", "promoted")
 #: Facts that are told in another form.
-_INNER: Final = ("taken", "diverged", TOLD, UPSTREAM, COMPLETE, SENT)
+_INNER: Final = ("taken", "diverged", NOTIFIED_FACT, UPSTREAM_FACT, COMPLETE_FACT, SENT_SCOPE_FACT)
 #: Bytes of the document of a link.
-MOST: Final = 1 << 16
+MAX_LINK_BODY: Final = 1 << 16
 
 
-class Replication(Protocol):
+class ReplicationControl(Protocol):
     """What is known of links beside the log, and who runs them."""
 
-    def progress(self, link: Link) -> Progress:
+    def progress(self, link: Link) -> LinkProgress:
         """How far a link is, and how it goes."""
 
     def wake(self, link: str, subjects: Sequence[str] = ()) -> None:
@@ -69,11 +69,11 @@ def _nobody() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class LinkApiContext:
     """registry: whose links they are. replication: runs them. changed: is told when one of them is another one."""
 
     registry: Registry
-    replication: Replication
+    replication: ReplicationControl
     changed: Callable[[], None] = _nobody
 
 
@@ -83,7 +83,7 @@ def check_admin(caller: Caller) -> None:
         raise Forbidden(caller=caller.name)
 
 
-def existing(view: View, id: str) -> Link:
+def find_link(view: View, id: str) -> Link:
     """A link. Raises: NotFound."""
     found = view.links.one(id)
     if found is None:
@@ -91,24 +91,24 @@ def existing(view: View, id: str) -> Link:
     return found
 
 
-def public(link: Link) -> dict[str, Any]:
+def link_document(link: Link) -> dict[str, Any]:
     """What an answer shows of a link, but for its status."""
     shown: Mapping[str, Any] = link.attributes
     return {"id": link.id, **{name: shown[name] for name in PROPERTIES if name in shown}}
 
 
-def status(link: Link, progress: Progress) -> dict[str, Any]:
+def link_status_document(link: Link, progress: LinkProgress) -> dict[str, Any]:
     """How a link goes: its state, how far it is and behind, whether both ends are equal, and what went wrong last."""
     facts = {name: value for name, value in progress.facts.items() if name not in _INNER}
-    found: dict[str, Any] = {"state": state(link, progress), "position": progress.cursor or 0}
-    if (lag := lag_of(progress)) is not None:
+    found: dict[str, Any] = {"state": link_state_name(link, progress), "position": progress.cursor or 0}
+    if (lag := replication_lag(progress)) is not None:
         found["lag"] = lag
     if link.follows_log:
         found["verdict"] = UNKNOWN
     return {**found, **facts}
 
 
-def state(link: Link, progress: Progress) -> str:
+def link_state_name(link: Link, progress: LinkProgress) -> str:
     """One of `STATES`."""
     if link.promoted:
         return "promoted"
@@ -119,7 +119,7 @@ def state(link: Link, progress: Progress) -> str:
     return "failing" if progress.facts.get("error") else "active"
 
 
-def lag_of(progress: Progress) -> dict[str, Any] | None:
+def replication_lag(progress: LinkProgress) -> dict[str, Any] | None:
     """How much of the other log is not here yet, as of the last look at it: positions, and the seconds from the last
     interaction that was taken in to the other log's end. None where nobody has looked.
     """
@@ -131,4 +131,4 @@ def lag_of(progress: Progress) -> dict[str, Any] | None:
         return {"positions": 0, "seconds": 0}
     if not head.get("time") or not taken:
         return {"positions": behind}
-    return {"positions": behind, "seconds": max(0.0, (time_of(head["time"]) - time_of(taken)).total_seconds())}
+    return {"positions": behind, "seconds": max(0.0, (parse_time(head["time"]) - parse_time(taken)).total_seconds())}

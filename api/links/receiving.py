@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from api.answer import JSON, Answer
-from api.feeds.asked import parameters, refused, single
+from api.answer import JSON, Response
+from api.feeds.asked import invalid_param, query_params, single_value
 from api.feeds.forms import NDJSON
-from api.limits import MAX_BODY, check_coding
-from api.links.parts import Parts, existing
+from api.limits import MAX_BODY, check_unencoded
+from api.links.parts import LinkApiContext, find_link
 from api.problem import root_link
-from api.request import Disconnected, Request
+from api.request import ClientDisconnected, Request
 from domain.jsontext import dumps
 from domain.problems import BadRequest
 from domain.refusals import BodyTooLarge, UnsupportedMediaType
@@ -24,31 +24,31 @@ from projections.replication.lines import BrokenFeed
 #: Pushes that are taken in at a time; others wait.
 THREADS: Final = 4
 #: Seconds to wait for the next part of a body.
-PATIENCE: Final = 30.0
+PART_SECONDS: Final = 30.0
 #: Bytes of one line, in which a document takes a third more than by itself.
 _LONGEST: Final = 2 * MAX_BODY
 _AFTER: Final = "after"
 
 
-class Receiving:
+class LogReceiveHandler:
     """See the module."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: LinkApiContext) -> None:
         self._parts = parts
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="annals-receiving")
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """The position of the other log up to which all is here. The body is taken in as it comes, never held whole.
 
         Raises: NotFound, NotReceiving, LogGap, Diverged, BadRequest, UnsupportedMediaType, BodyTooLarge, Disconnected.
         """
-        given = single(parameters(request, (_AFTER,)), _AFTER) or "0"
+        given = single_value(query_params(request, (_AFTER,)), _AFTER) or "0"
         if not (given.isascii() and given.isdecimal() and len(given) < 19):
-            raise refused(_AFTER, f"{given!r} is no position")
+            raise invalid_param(_AFTER, f"{given!r} is no position")
         if (request.header(b"content-type") or "").partition(";")[0].strip().lower() != NDJSON:
             raise UnsupportedMediaType(list=NDJSON)
-        check_coding(request)
-        body = _Body(receive)
+        check_unencoded(request)
+        body = _RequestBody(receive)
         try:
             work = self._pool.submit(self._received, request.segments[2], int(given), body)
             position = await asyncio.wrap_future(work)
@@ -56,14 +56,14 @@ class Receiving:
             raise BadRequest(error_detail=str(error)) from None
         finally:
             body.end()
-        return Answer(200, [JSON, root_link(request.base)], dumps({"position": position}))
+        return Response(200, [JSON, root_link(request.base)], dumps({"position": position}))
 
-    def _received(self, id: str, after: int, body: _Body) -> int:
-        link = existing(self._parts.registry.readers.quick(), id)
+    def _received(self, id: str, after: int, body: _RequestBody) -> int:
+        link = find_link(self._parts.registry.readers.quick(), id)
         return self._parts.replication.receive(link, after, body.lines())
 
 
-class _Body:
+class _RequestBody:
     """The body of a request, for a thread beside the loop that it comes in by."""
 
     def __init__(self, receive: Receive) -> None:
@@ -93,12 +93,12 @@ class _Body:
 
     def _next(self) -> Any:
         if self._ended:
-            raise Disconnected
-        self._waiting = asyncio.run_coroutine_threadsafe(asyncio.wait_for(self._receive(), PATIENCE), self._loop)
+            raise ClientDisconnected
+        self._waiting = asyncio.run_coroutine_threadsafe(asyncio.wait_for(self._receive(), PART_SECONDS), self._loop)
         try:
-            message = self._waiting.result(PATIENCE + 1)
+            message = self._waiting.result(PART_SECONDS + 1)
         except (CancelledError, TimeoutError):
-            raise Disconnected from None
+            raise ClientDisconnected from None
         if message["type"] == "http.disconnect":
-            raise Disconnected
+            raise ClientDisconnected
         return message

@@ -16,14 +16,14 @@ from urllib.parse import unquote, urlsplit
 
 from starlette.types import Receive
 
-from api.answer import Answer
-from api.feeds.asked import parameters
+from api.answer import Response
+from api.feeds.asked import query_params
 from api.feeds.forms import CLOUDEVENTS_BATCH
-from api.limits import body_of
-from api.links.parts import Parts
+from api.limits import read_body
+from api.links.parts import LinkApiContext
 from api.problem import root_link
-from api.request import Disconnected, Request
-from api.rules import NotAllowed
+from api.request import ClientDisconnected, Request
+from api.rules import MethodNotAllowed
 from domain import problems
 from domain.jsontext import InvalidJson, loads
 from domain.links.link import EVENTS, Link
@@ -31,46 +31,46 @@ from domain.links.properties import ID
 from domain.refusals import UnsupportedMediaType
 
 #: Bytes of a request: as much as a batch may have, and more than any event.
-MOST: Final = 1 << 20
+MAX_NOTIFICATION_BODY: Final = 1 << 20
 #: Requests that are taken at a time, and seconds that each may take to come in.
-TOGETHER: Final = 64
-PATIENCE: Final = 10.0
+MAX_CONCURRENT: Final = 64
+BODY_SECONDS: Final = 10.0
 
 _LOG: Final = logging.getLogger("annals.replication")
 
-STRUCTURED: Final = "application/cloudevents+json"
+CLOUDEVENT_JSON: Final = "application/cloudevents+json"
 _ALLOW: Final = (b"allow", b"POST, OPTIONS")
 _ORIGIN: Final = b"webhook-request-origin"
 #: What every event says of itself.
 _REQUIRED: Final = ("specversion", "id", "source", "type")
 
 
-class Sink:
+class LinkNotificationHandler:
     """The surface of these paths, for everybody."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: LinkApiContext) -> None:
         self._parts = parts
         self._taken = 0
         self._waking: set[asyncio.Future[None]] = set()
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """202 to events. Raises: NotAllowed, UnsupportedMediaType, BodyTooLarge, ParsingData, BadRequest."""
         if request.method not in ("POST", "OPTIONS"):
-            raise NotAllowed(problems.ActionNotSupported(action=request.method), _ALLOW[1].decode())
-        if self._taken >= TOGETHER:
-            return Answer(429, [root_link(request.base), (b"retry-after", b"1")])
+            raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), _ALLOW[1].decode())
+        if self._taken >= MAX_CONCURRENT:
+            return Response(429, [root_link(request.base), (b"retry-after", b"1")])
         self._taken += 1
         try:
             if request.method == "OPTIONS":
                 return _consent(request, await asyncio.to_thread(self._origins))
-            parameters(request, ())
+            query_params(request, ())
             subjects = _subjects(request, await _body(request, receive))
             link = await asyncio.to_thread(self._link, request.segments[2])
             if link is not None:
                 self._wake(link, subjects)
         finally:
             self._taken -= 1
-        return Answer(202, [root_link(request.base)])
+        return Response(202, [root_link(request.base)])
 
     def _link(self, id: str) -> Link | None:
         """A link that hears of something."""
@@ -100,29 +100,29 @@ class Sink:
 async def _body(request: Request, receive: Receive) -> bytes:
     """Raises: Disconnected as well for one that takes too long, BodyTooLarge, BadRequest."""
     try:
-        return await asyncio.wait_for(body_of(request, receive, MOST), PATIENCE)
+        return await asyncio.wait_for(read_body(request, receive, MAX_NOTIFICATION_BODY), BODY_SECONDS)
     except TimeoutError:
-        raise Disconnected from None
+        raise ClientDisconnected from None
 
 
-def _consent(request: Request, origins: Container[str]) -> Answer:
+def _consent(request: Request, origins: Container[str]) -> Response:
     """Consents to being told by the other registries of links, as often as they like, and by nobody else."""
     headers = [root_link(request.base), _ALLOW]
     origin = (request.header(_ORIGIN) or "").strip()
     if origin and origin.lower() in origins:
         headers += [(b"webhook-allowed-origin", origin.encode("latin-1")), (b"webhook-allowed-rate", b"*")]
-    return Answer(200, headers)
+    return Response(200, headers)
 
 
 def _subjects(request: Request, body: bytes) -> Sequence[str]:
     """What events are about, one for each. Raises: UnsupportedMediaType, ParsingData, BadRequest for no events."""
     media_type = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
-    if media_type == STRUCTURED:
+    if media_type == CLOUDEVENT_JSON:
         return _subjects_of([_parsed(body)])
     if media_type == CLOUDEVENTS_BATCH:
         return _subjects_of(_parsed(body))
     if any(request.header(f"ce-{name}".encode()) is None for name in _REQUIRED):
-        raise UnsupportedMediaType(list=f"{STRUCTURED}, {CLOUDEVENTS_BATCH}, or any with headers ce-")
+        raise UnsupportedMediaType(list=f"{CLOUDEVENT_JSON}, {CLOUDEVENTS_BATCH}, or any with headers ce-")
     return [unquote(request.header(b"ce-subject") or "")]
 
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from api.settings import Settings
-from api.subscriptions.wiring import guard_of
+from api.subscriptions.wiring import build_guard
 from api.wiring import Registry
-from commands.address import UNCONFIGURED
+from commands.address import UNCONFIGURED_URL
 from commands.log import Recorded
 from domain.commands import Command
 from domain.links.link import Link
@@ -20,21 +20,21 @@ from domain.roles import Caller
 from projections.replication.outbound import outbound_progress
 from projections.replication.receive import receive
 from projections.replication.repair import repair
-from projections.replication.rings import check_ring_at_once, upstream
-from projections.replication.runner import Tools
-from projections.replication.service import Service
-from projections.replication.states import TOLD, Progress, States
-from projections.replication.watching import judge
+from projections.replication.rings import check_cycle_promptly, upstream_registries
+from projections.replication.runner import LinkWorkerContext
+from projections.replication.service import ReplicationService
+from projections.replication.states import NOTIFIED_FACT, LinkProgress, LinkStates
+from projections.replication.watching import compare_registries
 
 
-class Idle:
+class PassiveReplication:
     """What a process knows of links that runs none itself."""
 
-    def __init__(self, states: States, tools: Tools) -> None:
+    def __init__(self, states: LinkStates, tools: LinkWorkerContext) -> None:
         self._states = states
         self._tools = tools
 
-    def progress(self, link: Link) -> Progress:
+    def progress(self, link: Link) -> LinkProgress:
         """See `parts.Replication`."""
         found = self._states.read(link.id)
         return found if link.inbound else outbound_progress(found, self._tools.readers.quick().log)
@@ -42,7 +42,7 @@ class Idle:
     def wake(self, link: str, subjects: Sequence[str] = ()) -> None:
         """See `parts.Replication`. Another process runs it, which looks for this now and then."""
         self._states.hear(link, subjects)
-        self._states.note(link, None, **{TOLD: time.time()})
+        self._states.note(link, None, **{NOTIFIED_FACT: time.time()})
 
     def receive(self, link: Link, after: int, lines: Iterable[bytes]) -> int:
         """See `parts.Replication`."""
@@ -50,13 +50,13 @@ class Idle:
 
     def upstream(self) -> Mapping[str, Any]:
         """See `parts.Replication`."""
-        return upstream(self._tools.readers.quick(), self._states)
+        return upstream_registries(self._tools.readers.quick(), self._states)
 
     def check_ring(self, link: Link, secrets: Mapping[str, str]) -> None:
         """See `parts.Replication`."""
         tools = replace(self._tools, reveal=lambda link: secrets)
         with closing(tools.remote(link)) as remote:
-            check_ring_at_once(link, tools, remote)
+            check_cycle_promptly(link, tools, remote)
 
     def forget(self, link: str) -> None:
         """See `parts.Replication`."""
@@ -64,17 +64,17 @@ class Idle:
 
     def check(self, link: Link) -> None:
         """See `parts.Replication`."""
-        judge(link, self._tools)
+        compare_registries(link, self._tools)
 
     def repair(self, link: Link) -> int:
         """See `parts.Replication`."""
         return repair(link, self._tools)
 
 
-class Running(Idle):
+class ActiveReplication(PassiveReplication):
     """The same beside a service that runs links."""
 
-    def __init__(self, states: States, tools: Tools, service: Service) -> None:
+    def __init__(self, states: LinkStates, tools: LinkWorkerContext, service: ReplicationService) -> None:
         super().__init__(states, tools)
         self._service = service
 
@@ -85,7 +85,7 @@ class Running(Idle):
             super().wake(link)
 
 
-def tools_of(settings: Settings, registry: Registry, states: States) -> Tools:
+def build_link_context(settings: Settings, registry: Registry, states: LinkStates) -> LinkWorkerContext:
     """What runners work with."""
 
     def submit(command: Command, caller: Caller) -> Future[Recorded]:
@@ -94,16 +94,16 @@ def tools_of(settings: Settings, registry: Registry, states: States) -> Tools:
     def reveal(link: Link) -> Mapping[str, str]:
         return registry.readers.quick().links.reveal(registry.store.vault, link)
 
-    root = registry.store.public_url or UNCONFIGURED
-    return Tools(
-        submit, registry.readers, states, reveal, guard_of(settings), public_url=settings.public_url, root=root
+    root = registry.store.public_url or UNCONFIGURED_URL
+    return LinkWorkerContext(
+        submit, registry.readers, states, reveal, build_guard(settings), public_url=settings.public_url, root=root
     )
 
 
-def service_of(settings: Settings, registry: Registry, states: States) -> Service:
+def build_link_service(settings: Settings, registry: Registry, states: LinkStates) -> ReplicationService:
     """What runs the links of a registry, not started yet."""
 
     def links() -> Sequence[Link]:
         return list(registry.readers.quick().links.all())
 
-    return Service(settings.database, tools_of(settings, registry, states), links)
+    return ReplicationService(settings.database, build_link_context(settings, registry, states), links)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from api.audit.asked import MOST
+from api.audit.asked import MAX_LIMIT
 from api.audit.shapes import IMAGES
-from api.openapi.parts import TEXT, WHOLE, Schema, headers, own, parameter
-from api.openapi.problems import refusals
+from api.openapi.parts import STRING_SCHEMA, UINTEGER_SCHEMA, Schema, own_operation, parameter, response_headers
+from api.openapi.problems import error_responses
 from api.routes import diff, history, interactions
 
 _REFUSED: Final = (400, 401, 403, 404, 405, 412, 500)
@@ -40,42 +40,60 @@ _PARAMETERS: Final[dict[str, tuple[str, Schema]]] = {
         {"enum": ["", "true", "false"]},
     ),
     "order": ("`asc`, the newest last, or `desc`.", {"enum": ["asc", "desc"]}),
-    "after": ("Goes on behind a position, in the order asked for.", WHOLE),
-    "limit": ("How many to list at most; a Link leads to the next ones.", {**WHOLE, "minimum": 1, "maximum": MOST}),
-    "from": (f"Only what came after a moment. {_MOMENT}", TEXT),
-    "until": (f"Only what had come by a moment. {_MOMENT}", TEXT),
-    "to": (f"The moment to compare with, now unless given. {_MOMENT}", TEXT),
-    "caller": ("Only what one caller did.", TEXT),
+    "after": ("Goes on behind a position, in the order asked for.", UINTEGER_SCHEMA),
+    "limit": (
+        "How many to list at most; a Link leads to the next ones.",
+        {**UINTEGER_SCHEMA, "minimum": 1, "maximum": MAX_LIMIT},
+    ),
+    "from": (f"Only what came after a moment. {_MOMENT}", STRING_SCHEMA),
+    "until": (f"Only what had come by a moment. {_MOMENT}", STRING_SCHEMA),
+    "to": (f"The moment to compare with, now unless given. {_MOMENT}", STRING_SCHEMA),
+    "caller": ("Only what one caller did.", STRING_SCHEMA),
     "format": (
         "Goes before the Accept header. CSV is that of RFC 4180: nothing is done about cells that a spreadsheet would "
         "take for a formula.",
         {"enum": ["json", "ndjson", "csv"]},
     ),
 }
-_FACTS: Final[Schema] = {"time": TEXT, "caller": TEXT, "command": TEXT, "xregcorrelationid": TEXT}
+_FACTS: Final[Schema] = {
+    "time": STRING_SCHEMA,
+    "caller": STRING_SCHEMA,
+    "command": STRING_SCHEMA,
+    "xregcorrelationid": STRING_SCHEMA,
+}
 _INTERACTION: Final[Schema] = {
     **_FACTS,
-    **{"first": WHOLE, "last": WHOLE},
-    **{"registryurl": TEXT, "chain": TEXT, "state": TEXT},
+    **{"first": UINTEGER_SCHEMA, "last": UINTEGER_SCHEMA},
+    **{"registryurl": STRING_SCHEMA, "chain": STRING_SCHEMA, "state": STRING_SCHEMA},
 }
 _IMAGE: Final[Schema] = {"type": ["object", "null"]}
 _REVISION: Final = _object(
     {
         **_FACTS,
-        **{"position": WHOLE, "xid": TEXT, "type": TEXT, "revision": WHOLE, "epoch": WHOLE},
+        **{
+            "position": UINTEGER_SCHEMA,
+            "xid": STRING_SCHEMA,
+            "type": STRING_SCHEMA,
+            "revision": UINTEGER_SCHEMA,
+            "epoch": UINTEGER_SCHEMA,
+        },
         "action": {"enum": ["created", "updated", "refreshed", "deleted"]},
         "reason": {"enum": ["deleted", "pruned", "forgotten"]},
-        "changed": _array(TEXT),
+        "changed": _array(STRING_SCHEMA),
         **dict.fromkeys(IMAGES, _IMAGE),
     },
     "reason",
     *IMAGES,
 )
-_AT: Final = _object({"position": WHOLE, "time": TEXT, "xregcorrelationid": TEXT}, "time", "xregcorrelationid")
+_AT: Final = _object(
+    {"position": UINTEGER_SCHEMA, "time": STRING_SCHEMA, "xregcorrelationid": STRING_SCHEMA},
+    "time",
+    "xregcorrelationid",
+)
 _DIFFERENCE: Final = _object(
     {
-        **{"xid": TEXT, "type": TEXT, "change": {"enum": ["created", "deleted", "changed"]}},
-        "attributes": _array(_object({"path": TEXT, "before": {}, "after": {}}, *IMAGES)),
+        **{"xid": STRING_SCHEMA, "type": STRING_SCHEMA, "change": {"enum": ["created", "deleted", "changed"]}},
+        "attributes": _array(_object({"path": STRING_SCHEMA, "before": {}, "after": {}}, *IMAGES)),
         "document": _object({"changed": {"type": "boolean"}, **dict.fromkeys(IMAGES, _MAYBE)}),
     },
     "document",
@@ -91,11 +109,14 @@ def _get(path: str, name: str, summary: str, known: Iterable[str], schema: Schem
     if found := _IN_PATH.get(path.rpartition("/")[2]):
         parameters.insert(0, parameter(*found, place="path"))
     answers = {"200": _gives(schema), "304": {"description": "The client has it.", "headers": _TAGGED}}
-    return {"parameters": parameters, "get": own(name, summary, responses={**answers, **refusals(_REFUSED, own=True)})}
+    return {
+        "parameters": parameters,
+        "get": own_operation(name, summary, responses={**answers, **error_responses(_REFUSED, own=True)}),
+    }
 
 
 def _gives(schema: Schema) -> Schema:
-    others = {"application/x-ndjson": {"schema": TEXT}, "text/csv": {"schema": TEXT}}
+    others = {"application/x-ndjson": {"schema": STRING_SCHEMA}, "text/csv": {"schema": STRING_SCHEMA}}
     content = {"application/json": {"schema": schema}, **others}
     return {"description": "What the log holds of it.", "headers": _TAGGED, "content": content}
 
@@ -104,7 +125,7 @@ _IN_PATH: Final = {
     "{path}": ("path", _PATH),
     "{xregcorrelationid}": ("xregcorrelationid", "The id of an interaction, in any case."),
 }
-_TAGGED: Final = headers("Link", "ETag")
+_TAGGED: Final = response_headers("Link", "ETag")
 _ROWS: Final[dict[str, tuple[str, str, Iterable[str], Schema, str]]] = {
     "/-/history/{path}": (
         "history",
@@ -116,14 +137,14 @@ _ROWS: Final[dict[str, tuple[str, str, Iterable[str], Schema, str]]] = {
     "/-/interactions": (
         "interactions",
         "List the requests that changed something",
-        interactions.OF_LIST,
+        interactions.LIST_PARAMS,
         _array(_object(_INTERACTION)),
         "",
     ),
     "/-/interactions/{xregcorrelationid}": (
         "interaction",
         "Read everything that one request did",
-        interactions.OF_ONE,
+        interactions.ONE_PARAMS,
         _object({**_INTERACTION, "events": _array(_REVISION)}),
         "",
     ),
@@ -131,7 +152,7 @@ _ROWS: Final[dict[str, tuple[str, str, Iterable[str], Schema, str]]] = {
         "diff",
         "Compare two moments of an entity and of what is below it",
         diff.PARAMETERS,
-        _object({"xid": TEXT, "from": _AT, "to": _AT, "entities": _array(_DIFFERENCE)}),
+        _object({"xid": STRING_SCHEMA, "from": _AT, "to": _AT, "entities": _array(_DIFFERENCE)}),
         "from",
     ),
 }

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.openapi.parts import TEXT, Schema, gives, own, parameter
-from api.openapi.problems import refusals
+from api.openapi.parts import STRING_SCHEMA, Schema, json_result, own_operation, parameter
+from api.openapi.problems import error_responses
 from domain.formats import COMPATIBILITIES
 
 _REFUSED: Final = (400, 401, 403, 404, 405, 413, 500)
 _BOOLEAN: Final[Schema] = {"type": "boolean"}
-_TEXTS: Final[Schema] = {"type": "array", "items": TEXT}
+_TEXTS: Final[Schema] = {"type": "array", "items": STRING_SCHEMA}
 _PLACE: Final[Schema] = {
-    "pointer": {**TEXT, "description": "A JSON Pointer, in documents that are JSON."},
+    "pointer": {**STRING_SCHEMA, "description": "A JSON Pointer, in documents that are JSON."},
     "line": {"type": "integer", "minimum": 1, "description": "In documents that are text."},
-    "fragment": {**TEXT, "description": "What stands there."},
+    "fragment": {**STRING_SCHEMA, "description": "What stands there."},
 }
-_VIOLATION: Final[Schema] = {"type": "object", "properties": {"text": TEXT, **_PLACE}, "required": ["text"]}
+_VIOLATION: Final[Schema] = {"type": "object", "properties": {"text": STRING_SCHEMA, **_PLACE}, "required": ["text"]}
 _INCOMPATIBILITY: Final[Schema] = {
     "type": "object",
     "properties": {
         "direction": {"enum": ["backward", "forward"]},
-        "rule": {**TEXT, "description": "In the terms of the format."},
-        "text": TEXT,
+        "rule": {**STRING_SCHEMA, "description": "In the terms of the format."},
+        "text": STRING_SCHEMA,
         "version": {"type": "object", "properties": _PLACE, "description": "Where it shows in the document."},
         "ancestor": {
             "type": "object",
-            "properties": {"versionid": TEXT, **_PLACE},
+            "properties": {"versionid": STRING_SCHEMA, **_PLACE},
             "required": ["versionid"],
             "description": "Where it shows in the Version.",
         },
@@ -36,8 +36,8 @@ _INCOMPATIBILITY: Final[Schema] = {
 _TOLD: Final[Schema] = {
     "type": "object",
     "properties": {
-        "xid": TEXT,
-        "format": TEXT,
+        "xid": STRING_SCHEMA,
+        "format": STRING_SCHEMA,
         "valid": _BOOLEAN,
         "violations": {"type": "array", "items": _VIOLATION},
         "compatibility": {"enum": [None, *COMPATIBILITIES]},
@@ -58,13 +58,13 @@ PATHS: Final[dict[str, Schema]] = {
             parameter("compatibility", "The rule, where it is not the Resource's."),
             parameter("against", "`latest`, `all`, or ids of Versions with commas, where not as the rule says."),
         ],
-        "post": own(
+        "post": own_operation(
             "check",
             "Find out whether a document could be the next Version of a Resource",
             requestBody={"content": {"*/*": {"schema": {}}}, "description": "The document."},
             responses={
-                "200": gives("What was found. Nothing is written.", _TOLD),
-                **refusals(_REFUSED, own=True),
+                "200": json_result("What was found. Nothing is written.", _TOLD),
+                **error_responses(_REFUSED, own=True),
             },
         ),
     },

@@ -9,11 +9,20 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any, Final
 
-from api.openapi.coding import coded, coded_paths
-from api.openapi.parts import ENCODED, ENCODES, FOUND, TEXT, Schema, content, headers, parameter
-from api.openapi.problems import OWN, problem_schemas
-from api.openapi.restoring import TRIED, TRIED_SCHEMA, or_tried
-from domain.compat.family import SCHEMAREGISTRY, Family
+from api.openapi.coding import add_coding_headers, add_coding_to_paths
+from api.openapi.parts import (
+    CONTENT_ENCODING_DESCRIPTION,
+    CONTENT_ENCODING_NAME,
+    FINDINGS_NAME,
+    STRING_SCHEMA,
+    Schema,
+    json_content,
+    parameter,
+    response_headers,
+)
+from api.openapi.problems import OWN_PROBLEM_NAME, problem_schemas
+from api.openapi.restoring import DRY_RUN, DRY_RUN_SCHEMA, or_dry_run
+from domain.compat.family import SCHEMAREGISTRY, LegacyApi
 
 _READ: Final = (400, 401, 403, 404, 405, 412, 500, 503)
 _WRITTEN: Final = (*_READ, 406, 409, 413, 415)
@@ -28,12 +37,12 @@ _ABOUT: Final = (
 )
 _MOMENT: Final = "A moment of the past: a position of the log, an RFC 3339 time, or the correlation id of a request."
 _TRIES: Final = "Answers with the events that it would record, and does nothing."
-_TIME: Final[Schema] = {**TEXT, "format": "date-time"}
-_ID: Final[Schema] = {**TEXT, "minLength": 1}
+_TIME: Final[Schema] = {**STRING_SCHEMA, "format": "date-time"}
+_ID: Final[Schema] = {**STRING_SCHEMA, "minLength": 1}
 _NUMBER: Final[Schema] = {"type": "integer", "minimum": 1}
 _HEADERS: Final = {
     "X-Content-Type-Options": ("`nosniff`.", True),
-    ENCODED: (ENCODES, False),
+    CONTENT_ENCODING_NAME: (CONTENT_ENCODING_DESCRIPTION, False),
     "Link": (
         "The root of the registry, with the relation `xregistry-root`; where a list goes on, the next page.",
         True,
@@ -44,11 +53,14 @@ _HEADERS: Final = {
     ),
     "ETag": ("The state that the answer shows.", True),
     _RECORDED: ("The id of what the request recorded; absent where that was nothing.", False),
-    FOUND: ("How many things rules beyond the model find in what was written; absent where that is nothing.", False),
+    FINDINGS_NAME: (
+        "How many things rules beyond the model find in what was written; absent where that is nothing.",
+        False,
+    ),
 }
 
 
-def document(family: Family, base: str) -> dict[str, Any]:
+def compat_openapi_document(family: LegacyApi, base: str) -> dict[str, Any]:
     """The whole document. base: absolute URL of the registry."""
     title, version = _TITLES[family.name], _VERSIONS[family.name]
     return {
@@ -56,23 +68,25 @@ def document(family: Family, base: str) -> dict[str, Any]:
         "info": {"title": title, "version": version, "description": _ABOUT},
         "servers": [{"url": base + family.base}],
         "security": [{}, {"bearer": []}],
-        "paths": coded_paths(_paths(family)),
+        "paths": add_coding_to_paths(_paths(family)),
         "components": {
             "schemas": {
-                **{name: row for name, row in problem_schemas().items() if name in ("Problem", OWN)},
+                **{name: row for name, row in problem_schemas().items() if name in ("Problem", OWN_PROBLEM_NAME)},
                 _REFUSAL: _refusal_schema(),
-                TRIED: TRIED_SCHEMA,
+                DRY_RUN: DRY_RUN_SCHEMA,
                 "Group": _group(family),
                 "GroupWrite": _group_write(family),
             },
             "headers": {**{name: _header(*row) for name, row in _HEADERS.items()}, **_attribute_headers(family)},
-            "responses": coded({f"{_REFUSAL}-{status}": _refusal(status) for status in {*_READ, *_WRITTEN}}),
+            "responses": add_coding_headers(
+                {f"{_REFUSAL}-{status}": _refusal(status) for status in {*_READ, *_WRITTEN}}
+            ),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
     }
 
 
-def _paths(family: Family) -> dict[str, Schema]:
+def _paths(family: LegacyApi) -> dict[str, Schema]:
     group, children = f"/{family.path}/{{group}}", f"/{family.path}/{{group}}/{family.children}"
     child = f"{children}/{{id}}"
     in_group, in_child = [_path("group")], [_path("group"), _path("id")]
@@ -124,18 +138,18 @@ def _paths(family: Family) -> dict[str, Schema]:
 
 
 def _read(name: str, summary: str, answers: Schema, *parameters: Schema) -> Schema:
-    unchanged: Schema = {"304": {"description": "The client has it.", "headers": headers("Link", "ETag")}}
+    unchanged: Schema = {"304": {"description": "The client has it.", "headers": response_headers("Link", "ETag")}}
     return {
         "operationId": name,
         "summary": summary,
-        "parameters": [*parameters, parameter("asof", _MOMENT, TEXT)],
+        "parameters": [*parameters, parameter("asof", _MOMENT, STRING_SCHEMA)],
         "responses": {**answers, **unchanged, **_refusals(_READ)},
     }
 
 
 def _list(name: str, summary: str, items: Schema) -> Schema:
     size = parameter("limit", "How many at most.", {**_NUMBER, "maximum": 10_000})
-    after = parameter("after", "Goes on behind a member, as the Link to the next page does.", TEXT)
+    after = parameter("after", "Goes on behind a member, as the Link to the next page does.", STRING_SCHEMA)
     return _read(name, summary, {"200": _gives("They.", {"type": "array", "items": items})}, size, after)
 
 
@@ -155,49 +169,58 @@ def _put() -> Schema:
         "putGroup",
         "Create or replace a group",
         {
-            "200": or_tried(_gives("It was there already.", whole, _RECORDED, FOUND)),
-            "201": _gives("It is new.", whole, "Location", "ETag", _RECORDED, FOUND),
+            "200": or_dry_run(_gives("It was there already.", whole, _RECORDED, FINDINGS_NAME)),
+            "201": _gives("It is new.", whole, "Location", "ETag", _RECORDED, FINDINGS_NAME),
         },
-        requestBody=content(_reference("GroupWrite")),
+        requestBody=json_content(_reference("GroupWrite")),
     )
 
 
-def _post(family: Family, noun: str) -> Schema:
+def _post(family: LegacyApi, noun: str) -> Schema:
     prefix, attributes = family.headers, ("Version-Description", "Description", "Format", "Authority", "Id")
     about = f"{noun.split()[0]}description"
-    queries = {"description": TEXT, about: TEXT, "format": TEXT, "authority": TEXT, "id": TEXT}
+    queries = {
+        "description": STRING_SCHEMA,
+        about: STRING_SCHEMA,
+        "format": STRING_SCHEMA,
+        "authority": STRING_SCHEMA,
+        "id": STRING_SCHEMA,
+    }
     said = "The same may be said by query or by header."
     return _write(
         "post",
         f"Add a version to a {noun}, which may be new",
         {
-            "200": or_tried(
+            "200": or_dry_run(
                 _gives(
                     "The version, a new one or one that has just this content.",
-                    {"type": "object", "properties": {"id": TEXT}, "required": ["id"]},
-                    *(_RECORDED, FOUND, *(f"{prefix}-{name}" for name in ("Id", "Version", "Id-Location"))),
+                    {"type": "object", "properties": {"id": STRING_SCHEMA}, "required": ["id"]},
+                    *(_RECORDED, FINDINGS_NAME, *(f"{prefix}-{name}" for name in ("Id", "Version", "Id-Location"))),
                 )
             )
         },
         *(parameter(name, said, schema) for name, schema in queries.items()),
-        *(parameter(f"{prefix}-{name}", said, TEXT, "header") for name in attributes),
+        *(parameter(f"{prefix}-{name}", said, STRING_SCHEMA, "header") for name in attributes),
         requestBody={"required": True, "content": {"application/json": {}, "application/octet-stream": {}}},
     )
 
 
 def _delete(name: str, summary: str) -> Schema:
-    gone: Schema = {"description": "It is gone.", "headers": headers("Link", _RECORDED)}
-    return _write(name, summary, {"200": or_tried(None), "204": gone})
+    gone: Schema = {"description": "It is gone.", "headers": response_headers("Link", _RECORDED)}
+    return _write(name, summary, {"200": or_dry_run(None), "204": gone})
 
 
-def _document(family: Family) -> Schema:
+def _document(family: LegacyApi) -> Schema:
     names = [f"{family.headers}-{name}" for name in _ATTRIBUTES]
     shown: Schema = {
         "description": "The document, byte for byte and with its media type as it was sent.",
-        "headers": headers("Link", "Location", "ETag", *names),
+        "headers": response_headers("Link", "Location", "ETag", *names),
         "content": {"*/*": {}},
     }
-    return {"200": shown, "303": {"description": "It is elsewhere.", "headers": headers("Link", "Location", *names)}}
+    return {
+        "200": shown,
+        "303": {"description": "It is elsewhere.", "headers": response_headers("Link", "Location", *names)},
+    }
 
 
 #: The headers of documents, those first that each has.
@@ -218,36 +241,42 @@ _ATTRIBUTES: Final = {
 _ALWAYS: Final = 8
 
 
-def _attribute_headers(family: Family) -> dict[str, Schema]:
+def _attribute_headers(family: LegacyApi) -> dict[str, Schema]:
     rows = enumerate(_ATTRIBUTES.items())
     return {f"{family.headers}-{name}": _header(says, number < _ALWAYS) for number, (name, says) in rows}
 
 
-def _group_write(family: Family) -> Schema:
+def _group_write(family: LegacyApi) -> Schema:
     schemas = family is SCHEMAREGISTRY
-    members: Schema = {"id": _ID, "format": _ID, "description": TEXT, "createdtimeutc": {}, "updatedtimeutc": {}}
+    members: Schema = {
+        "id": _ID,
+        "format": _ID,
+        "description": STRING_SCHEMA,
+        "createdtimeutc": {},
+        "updatedtimeutc": {},
+    }
     if schemas:
-        members["groupProperties"] = {"type": "object", "additionalProperties": TEXT}
+        members["groupProperties"] = {"type": "object", "additionalProperties": STRING_SCHEMA}
     required: Schema = {} if schemas else {"required": ["format"]}
     return {"type": "object", "properties": members, "additionalProperties": False, **required}
 
 
-def _group(family: Family) -> Schema:
+def _group(family: LegacyApi) -> Schema:
     members = {**_group_write(family)["properties"], "createdtimeutc": _TIME, "updatedtimeutc": _TIME}
     required = ["id", "createdtimeutc", "updatedtimeutc", *([] if family is SCHEMAREGISTRY else ["format"])]
     return {"type": "object", "properties": members, "additionalProperties": False, "required": required}
 
 
 def _refusal_schema() -> Schema:
-    return {"allOf": [_reference(OWN), {"required": ["type", "title", "status", "detail", "instance"]}]}
+    return {"allOf": [_reference(OWN_PROBLEM_NAME), {"required": ["type", "title", "status", "detail", "instance"]}]}
 
 
 def _refusal(status: int) -> Schema:
     demanded = {401: "WWW-Authenticate", 405: "Allow"}.get(status)
-    needed = {demanded: {"required": True, "schema": TEXT}} if demanded else {}
+    needed = {demanded: {"required": True, "schema": STRING_SCHEMA}} if demanded else {}
     return {
         "description": HTTPStatus(status).phrase,
-        "headers": {**headers("Link"), **needed},
+        "headers": {**response_headers("Link"), **needed},
         "content": {"application/problem+json": {"schema": _reference(_REFUSAL)}},
     }
 
@@ -257,11 +286,11 @@ def _refusals(statuses: tuple[int, ...]) -> Schema:
 
 
 def _gives(says: str, schema: Schema, *names: str) -> Schema:
-    return {"description": says, "headers": headers("Link", *names), **content(schema)}
+    return {"description": says, "headers": response_headers("Link", *names), **json_content(schema)}
 
 
 def _header(says: str, required: bool) -> Schema:
-    return {"description": says, "required": required, "schema": TEXT}
+    return {"description": says, "required": required, "schema": STRING_SCHEMA}
 
 
 def _path(name: str) -> Schema:

@@ -9,15 +9,23 @@ from typing import Any, Final
 
 from api.capabilities import Capabilities
 from api.openapi import flags
-from api.openapi.coding import coded, coded_paths
+from api.openapi.coding import add_coding_headers, add_coding_to_paths
 from api.openapi.operations import CONDITIONS, document_response, header_parameters, operation
-from api.openapi.own import OWN_PATHS
-from api.openapi.parts import ENCODED, ENCODES, FOUND, TEXT
-from api.openapi.places import Place, places
+from api.openapi.own import OWN_PATH_ITEMS
+from api.openapi.parts import CONTENT_ENCODING_DESCRIPTION, CONTENT_ENCODING_NAME, FINDINGS_NAME, STRING_SCHEMA
+from api.openapi.places import PathTemplate, path_templates
 from api.openapi.problems import problem_responses, problem_schemas
-from api.openapi.restoring import TRIED, TRIED_SCHEMA
-from api.openapi.schemas import CAPABILITIES, CAPABILITIESOFFERED, MODEL, MODELSOURCE, Schema, model_schemas, object_of
-from api.paths import allowed, area
+from api.openapi.restoring import DRY_RUN, DRY_RUN_SCHEMA
+from api.openapi.schemas import (
+    CAPABILITIES,
+    CAPABILITIESOFFERED,
+    MODEL,
+    MODELSOURCE,
+    Schema,
+    model_schemas,
+    object_schema,
+)
+from api.paths import allow_header, availability_name
 from domain.capabilities import AVAILABLE, OFFERED
 from domain.model import Model
 from domain.model.specified import SPECVERSION
@@ -39,27 +47,32 @@ _HEADERS: Final[dict[str, tuple[str, bool]]] = {
     "Content-Disposition": ("The id of the Resource.", True),
     "Content-Security-Policy": ("That nothing of a stored document runs.", True),
     "X-Content-Type-Options": ("`nosniff`.", True),
-    ENCODED: (ENCODES, False),
+    CONTENT_ENCODING_NAME: (CONTENT_ENCODING_DESCRIPTION, False),
     "xRegistry-xregcorrelationid": ("The id of what the request recorded; absent where that was nothing.", False),
-    FOUND: ("How many things rules beyond the model find in what was written; absent where that is nothing.", False),
+    FINDINGS_NAME: (
+        "How many things rules beyond the model find in what was written; absent where that is nothing.",
+        False,
+    ),
 }
 
 
-def document(model: Model, capabilities: Capabilities, base: str) -> dict[str, Any]:
+def openapi_document(model: Model, capabilities: Capabilities, base: str) -> dict[str, Any]:
     """The whole document. base: absolute URL of the registry. Cost: O(attributes of the model)."""
-    known = [place for place in places(model) if area(place.kind) in capabilities.available]
+    known = [place for place in path_templates(model) if availability_name(place.kind) in capabilities.available]
     return {
         "openapi": "3.1.0",
         "info": {"title": "Annals", "version": SPECVERSION, "description": DESCRIPTION},
         "servers": [{"url": base}],
         "security": [{}, {"bearer": []}],
         "tags": _tags(model),
-        "paths": coded_paths({**{place.path: _path_item(place, capabilities) for place in known}, **OWN_PATHS}),
+        "paths": add_coding_to_paths(
+            {**{place.path: _path_item(place, capabilities) for place in known}, **OWN_PATH_ITEMS}
+        ),
         "components": {
             "schemas": {**_own_schemas(), **model_schemas(model), **problem_schemas()},
-            "parameters": {**flags.parameters(capabilities), **_conditions(), **_document_headers(known)},
+            "parameters": {**flags.flag_parameters(capabilities), **_conditions(), **_document_headers(known)},
             "headers": {name: _header(*row) for name, row in _HEADERS.items()},
-            "responses": coded({**_documents(known), **problem_responses()}),
+            "responses": add_coding_headers({**_documents(known), **problem_responses()}),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": _WHO}},
         },
     }
@@ -72,9 +85,9 @@ def _tags(model: Model) -> list[Schema]:
     return [{"name": "registry"}, *groups, *({"name": name, "description": says} for name, says in own.items())]
 
 
-def _path_item(place: Place, capabilities: Capabilities) -> Schema:
+def _path_item(place: PathTemplate, capabilities: Capabilities) -> Schema:
     """What the path takes now: a registry that is not mutable shows nothing that writes."""
-    methods = set(allowed(place.kind, capabilities).split(", "))
+    methods = set(allow_header(place.kind, capabilities).split(", "))
     ids = [{"name": name, "in": "path", "required": True, "schema": _ID} for name in place.ids]
     return {
         **({"parameters": ids} if ids else {}),
@@ -82,21 +95,21 @@ def _path_item(place: Place, capabilities: Capabilities) -> Schema:
     }
 
 
-def _document_headers(known: list[Place]) -> dict[str, Schema]:
+def _document_headers(known: list[PathTemplate]) -> dict[str, Schema]:
     return {name: row for place in known if place.document for name, row in header_parameters(place).items()}
 
 
 def _conditions() -> dict[str, Schema]:
     says = "Entity tags, or `*` for any state; where what it asks for is not so, nothing is done."
-    return {name: {"name": name, "in": "header", "description": says, "schema": TEXT} for name in CONDITIONS}
+    return {name: {"name": name, "in": "header", "description": says, "schema": STRING_SCHEMA} for name in CONDITIONS}
 
 
-def _documents(known: list[Place]) -> dict[str, Schema]:
+def _documents(known: list[PathTemplate]) -> dict[str, Schema]:
     return {name: row for place in known if place.document for name, row in document_response(place).items()}
 
 
 def _header(says: str, required: bool) -> Schema:
-    return {"description": says, "required": required, "schema": TEXT}
+    return {"description": says, "required": required, "schema": STRING_SCHEMA}
 
 
 def _own_schemas() -> dict[str, Schema]:
@@ -107,7 +120,7 @@ def _own_schemas() -> dict[str, Schema]:
         CAPABILITIESOFFERED: aspects,
         MODEL: {"type": "object", "properties": members, "required": list(members)},
         MODELSOURCE: {"type": "object", "properties": members},
-        TRIED: TRIED_SCHEMA,
+        DRY_RUN: DRY_RUN_SCHEMA,
     }
 
 
@@ -115,8 +128,8 @@ def _capabilities() -> Schema:
     """The schema of the capabilities: what this server offers, each of it optional."""
     mutable = {"type": "object", "properties": {"mutable": {"type": "boolean"}}, "additionalProperties": False}
     offered = {name: _choice(values) for name, values in OFFERED.items()}
-    available = object_of(dict.fromkeys(AVAILABLE, mutable))
-    return object_of({"available": available, "compatibilities": {"type": "object"}, **offered})
+    available = object_schema(dict.fromkeys(AVAILABLE, mutable))
+    return object_schema({"available": available, "compatibilities": {"type": "object"}, **offered})
 
 
 def _choice(values: tuple[Any, ...]) -> Schema:

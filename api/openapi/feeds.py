@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api.feeds.asked import LONGEST, MOST
-from api.feeds.forms import CLOUDEVENTS_BATCH, EVENT_STREAM, NDJSON, PAGE
-from api.openapi.parts import TEXT, WHOLE, Schema, headers, own, parameter
-from api.openapi.problems import refusals
+from api.feeds.asked import MAX_LIMIT, MAX_WAIT
+from api.feeds.forms import CLOUDEVENTS_BATCH, EVENT_STREAM, NDJSON, PAGE_SIZE
+from api.openapi.parts import STRING_SCHEMA, UINTEGER_SCHEMA, Schema, own_operation, parameter, response_headers
+from api.openapi.problems import error_responses
 from domain.subscriptions.families import FAMILIES, XREGISTRY
 
 _TIME: Final[Schema] = {"type": "string", "format": "date-time"}
@@ -20,14 +20,14 @@ _FED: Final = (400, 401, 403, 404, 405, 406, 500)
 
 #: The query parameters of both feeds, and those that choose events: what each says, and its schema.
 _GOING_ON: Final[dict[str, tuple[str, Schema]]] = {
-    "after": (f"Goes on behind a moment: {_MOMENT}. The header Last-Event-ID goes before it.", TEXT),
+    "after": (f"Goes on behind a moment: {_MOMENT}. The header Last-Event-ID goes before it.", STRING_SCHEMA),
     "limit": (
-        f"Events at most; of CloudEvents never more than {MOST:,} unless they are streamed. Without it an array has "
-        f"{PAGE:,}, other forms all. What is of one position stays together; pages of the log end where an interaction "
-        "does, unless one alone is larger.",
-        {**WHOLE, "minimum": 1},
+        f"The most events; of CloudEvents never more than {MAX_LIMIT:,} unless they are streamed. Without it an array "
+        f"has {PAGE_SIZE:,}, other forms all. What is of one position stays together; pages of the log end where an "
+        "interaction does, unless one alone is larger.",
+        {**UINTEGER_SCHEMA, "minimum": 1},
     ),
-    "wait": ("Seconds to wait for the first event.", {"type": "number", "minimum": 0, "maximum": LONGEST}),
+    "wait": ("Seconds to wait for the first event.", {"type": "number", "minimum": 0, "maximum": MAX_WAIT}),
 }
 _CARRIED: Final[dict[str, tuple[str, Schema]]] = {
     "documents": (
@@ -36,26 +36,32 @@ _CARRIED: Final[dict[str, tuple[str, Schema]]] = {
     )
 }
 _CHOOSING: Final[dict[str, tuple[str, Schema]]] = {
-    "type": ("Types of events, with commas between them; one with `*` at its end stands for all that begin so.", TEXT),
-    "subject": ("The subject of events, such as an xid, for those about it and whatever is below it.", TEXT),
-    "sql": ("A CESQL expression that is true for the event, without an error, such as `type LIKE '%.deleted'`.", TEXT),
+    "type": (
+        "Types of events, with commas between them; one with `*` at its end stands for all that begin so.",
+        STRING_SCHEMA,
+    ),
+    "subject": ("The subject of events, such as an xid, for those about it and whatever is below it.", STRING_SCHEMA),
+    "sql": (
+        "A CESQL expression that is true for the event, without an error, such as `type LIKE '%.deleted'`.",
+        STRING_SCHEMA,
+    ),
     "from": ("Only what happened at a time or later.", _TIME),
     "until": ("Only what happened by a time.", _TIME),
-    "xregcorrelationid": ("Only what one interaction did.", TEXT),
+    "xregcorrelationid": ("Only what one interaction did.", STRING_SCHEMA),
     "family": (
         f"Families of events, with commas between them: {', '.join(FAMILIES)}. Without it, {XREGISTRY} only.",
         {"type": "array", "items": {"type": "string", "enum": list(FAMILIES)}, "default": [XREGISTRY]},
     ),
 }
-_ASOF: Final[dict[str, tuple[str, Schema]]] = {"asof": (f"The head as it was at a moment: {_MOMENT}.", TEXT)}
+_ASOF: Final[dict[str, tuple[str, Schema]]] = {"asof": (f"The head as it was at a moment: {_MOMENT}.", STRING_SCHEMA)}
 
 _EVENT: Final[Schema] = {
     "type": "object",
     "properties": {
-        **dict.fromkeys(("specversion", "id", "source", "type", "subject", "xregcorrelationid"), TEXT),
+        **dict.fromkeys(("specversion", "id", "source", "type", "subject", "xregcorrelationid"), STRING_SCHEMA),
         "time": _TIME,
-        "datacontenttype": TEXT,
-        "data": {"type": "object", "properties": {"changed": {"type": "array", "items": TEXT}}},
+        "datacontenttype": STRING_SCHEMA,
+        "data": {"type": "object", "properties": {"changed": {"type": "array", "items": STRING_SCHEMA}}},
     },
     "required": ["specversion", "id", "source", "type", "subject", "time", "xregcorrelationid"],
 }
@@ -63,8 +69,8 @@ _INTERACTION: Final[Schema] = {
     "type": "object",
     "description": "An interaction, before its events.",
     "properties": {
-        **dict.fromkeys(("first", "last"), WHOLE),
-        **dict.fromkeys(("xregcorrelationid", "caller", "command", "registryurl"), TEXT),
+        **dict.fromkeys(("first", "last"), UINTEGER_SCHEMA),
+        **dict.fromkeys(("xregcorrelationid", "caller", "command", "registryurl"), STRING_SCHEMA),
         **{"time": _TIME, "chain": _HASH, "state": _HASH},
     },
     "required": ["first", "last"],
@@ -73,10 +79,10 @@ _STORED: Final[Schema] = {
     "type": "object",
     "description": "An event: what follows `topic` is the stored state without its opening brace, byte for byte.",
     "properties": {
-        **dict.fromkeys(("position", "revision", "epoch", "born"), WHOLE),
-        **dict.fromkeys(("stream", "topic", "xid", "type", "xregcorrelationid"), TEXT),
+        **dict.fromkeys(("position", "revision", "epoch", "born"), UINTEGER_SCHEMA),
+        **dict.fromkeys(("stream", "topic", "xid", "type", "xregcorrelationid"), STRING_SCHEMA),
         **{"attributes": {"type": "object"}, "private": {"type": "object"}, "time": _TIME},
-        "changed": {"type": "array", "items": TEXT},
+        "changed": {"type": "array", "items": STRING_SCHEMA},
     },
     "required": ["position", "stream", "revision", "topic"],
 }
@@ -88,7 +94,13 @@ _DOCUMENT: Final[Schema] = {
 }
 _HEAD: Final[Schema] = {
     "type": "object",
-    "properties": {"position": WHOLE, "time": _TIME, "xregcorrelationid": TEXT, "chain": _HASH, "state": _HASH},
+    "properties": {
+        "position": UINTEGER_SCHEMA,
+        "time": _TIME,
+        "xregcorrelationid": STRING_SCHEMA,
+        "chain": _HASH,
+        "state": _HASH,
+    },
     "required": ["position", "chain", "state"],
 }
 
@@ -96,7 +108,7 @@ _HEAD: Final[Schema] = {
 _UPSTREAM: Final[Schema] = {
     "type": "object",
     "properties": {
-        "registry": {**TEXT, "description": "Correlation id of the interaction that made it."},
+        "registry": {**STRING_SCHEMA, "description": "Correlation id of the interaction that made it."},
         "follows": {
             "type": "array",
             "items": {"type": "object"},
@@ -109,7 +121,7 @@ _UPSTREAM: Final[Schema] = {
 
 def _get(name: str, summary: str, parameters: list[Schema], answers: Schema, refused: tuple[int, ...]) -> Schema:
     """A path that is only read."""
-    shown: Schema = {"get": own(name, summary, responses={**answers, **refusals(refused, own=True)})}
+    shown: Schema = {"get": own_operation(name, summary, responses={**answers, **error_responses(refused, own=True)})}
     return {"parameters": parameters, **shown} if parameters else shown
 
 
@@ -119,12 +131,16 @@ def _in_query(*some: Mapping[str, tuple[str, Schema]]) -> list[Schema]:
 
 def _gives(says: str, content: Mapping[str, Schema], *names: str) -> Schema:
     bodies = {name: {"schema": each} for name, each in content.items()}
-    return {"description": says, "headers": headers("Link", *names), "content": bodies}
+    return {"description": says, "headers": response_headers("Link", *names), "content": bodies}
 
 
 def _fed(items: Schema, *arrays: str) -> Schema:
     """The forms of a feed. arrays: the media types of those that are a JSON array."""
-    forms = {**{name: {"type": "array", "items": items} for name in arrays}, NDJSON: TEXT, EVENT_STREAM: TEXT}
+    forms = {
+        **{name: {"type": "array", "items": items} for name in arrays},
+        NDJSON: STRING_SCHEMA,
+        EVENT_STREAM: STRING_SCHEMA,
+    }
     return {"200": _gives("Events, and a Link with the relation `next` to those behind them.", forms)}
 
 

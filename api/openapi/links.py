@@ -5,11 +5,20 @@ from __future__ import annotations
 from typing import Any, Final
 
 from api.feeds.forms import CLOUDEVENTS_BATCH, NDJSON
-from api.links.parts import STATES
-from api.links.sink import STRUCTURED
-from api.openapi.parts import RECORDED, TEXT, WHOLE, Schema, content, gives, own, parameter
-from api.openapi.problems import refusals
-from api.openapi.restoring import or_tried
+from api.links.parts import LINK_STATES
+from api.links.sink import CLOUDEVENT_JSON
+from api.openapi.parts import (
+    STRING_SCHEMA,
+    UINTEGER_SCHEMA,
+    WRITE_HEADERS,
+    Schema,
+    json_content,
+    json_result,
+    own_operation,
+    parameter,
+)
+from api.openapi.problems import error_responses
+from api.openapi.restoring import or_dry_run
 from domain.links.link import MODES
 from projections.replication.watching import DIFFERS, EQUAL, UNKNOWN
 
@@ -18,12 +27,15 @@ _NUMBER: Final[Schema] = {"type": "number", "minimum": 0}
 _READ: Final = (400, 401, 403, 404, 405, 500)
 _WRITTEN: Final = (400, 401, 403, 404, 405, 413, 500, 503)
 _ACTED: Final = (*_WRITTEN, 409, 502)
-_XIDS: Final[Schema] = {"type": "array", "items": TEXT, "minItems": 1}
+_XIDS: Final[Schema] = {"type": "array", "items": STRING_SCHEMA, "minItems": 1}
 _SENT: Final[Schema] = {
     "type": "object",
     "properties": {
-        "id": {**TEXT, "description": "Letters, digits, `.`, `_`, `~` and `-`; a PUT may repeat it."},
-        "url": {**TEXT, "description": "Root of the other registry, or of its older API; `kafka://` for a topic."},
+        "id": {**STRING_SCHEMA, "description": "Letters, digits, `.`, `_`, `~` and `-`; a PUT may repeat it."},
+        "url": {
+            **STRING_SCHEMA,
+            "description": "Root of the other registry, or of its older API; `kafka://` for a topic.",
+        },
         "dialect": {"enum": list(MODES), "default": "log"},
         "mode": {"enum": list(dict.fromkeys(mode for modes in MODES.values() for mode in modes)), "default": "pull"},
         "scope": {
@@ -31,15 +43,22 @@ _SENT: Final[Schema] = {
             "properties": {"groups": _XIDS, "resources": _XIDS, "filters": {"type": "array", "items": _ANY}},
             "description": "What of the registry; all of it, unless something is named.",
         },
-        "names": {"type": "object", "additionalProperties": TEXT, "description": "Groups there, and as what here."},
+        "names": {
+            "type": "object",
+            "additionalProperties": STRING_SCHEMA,
+            "description": "Groups there, and as what here.",
+        },
         "interval": {**_NUMBER, "description": "Seconds between looks, and between checks."},
         "conflicts": {"enum": ["rename", "skip"], "default": "rename"},
-        "remote": {**TEXT, "description": "Id of the link at the other end that takes in what this one pushes."},
+        "remote": {
+            **STRING_SCHEMA,
+            "description": "Id of the link at the other end that takes in what this one pushes.",
+        },
         "credential": {
             "type": "object",
             "properties": {
                 "type": {"enum": ["bearer", "basic"]},
-                **dict.fromkeys(("token", "username", "password"), TEXT),
+                **dict.fromkeys(("token", "username", "password"), STRING_SCHEMA),
             },
             "description": "What the other registry is told. Secrets in it are never shown again.",
         },
@@ -47,17 +66,24 @@ _SENT: Final[Schema] = {
         "status": _ANY,
     },
 }
-_LAG: Final[Schema] = {"type": "object", "properties": {"positions": WHOLE, "seconds": _NUMBER}}
+_LAG: Final[Schema] = {"type": "object", "properties": {"positions": UINTEGER_SCHEMA, "seconds": _NUMBER}}
 _STATUS: Final[Schema] = {
     "type": "object",
     "properties": {
-        "state": {"enum": list(STATES)},
-        "position": {**WHOLE, "description": "Of the other log, up to which all is here; of this one, for a push."},
+        "state": {"enum": list(LINK_STATES)},
+        "position": {
+            **UINTEGER_SCHEMA,
+            "description": "Of the other log, up to which all is here; of this one, for a push.",
+        },
         "lag": _LAG,
         "verdict": {"enum": [EQUAL, DIFFERS, UNKNOWN], "description": "Whether both ends hold the same."},
-        "difference": {"type": "object", "properties": {"xid": TEXT}, "description": "The first entity that differs."},
+        "difference": {
+            "type": "object",
+            "properties": {"xid": STRING_SCHEMA},
+            "description": "The first entity that differs.",
+        },
         "lastcontact": {**_NUMBER, "description": "Seconds since 1970."},
-        "error": {**TEXT, "description": "What went wrong last."},
+        "error": {**STRING_SCHEMA, "description": "What went wrong last."},
     },
     "required": ["state", "position"],
 }
@@ -66,18 +92,18 @@ _LINK: Final[Schema] = {
     "properties": {**_SENT["properties"], "status": _STATUS},
     "required": ["id", "url", "dialect", "mode", "scope", "interval", "conflicts", "enabled", "status"],
 }
-_REPAIRED: Final[Schema] = {**_LINK, "properties": {**_LINK["properties"], "repaired": WHOLE}}
-_ID: Final = parameter("id", "The id of a link.", TEXT, "path")
+_REPAIRED: Final[Schema] = {**_LINK, "properties": {**_LINK["properties"], "repaired": UINTEGER_SCHEMA}}
+_ID: Final = parameter("id", "The id of a link.", STRING_SCHEMA, "path")
 _DRYRUN: Final = parameter("dryrun", "Answers with the events that it would append, and does nothing.", {"const": ""})
 
 
 def _operation(
     name: str, summary: str, responses: Schema, refused: tuple[int, ...], body: Schema | None = None
 ) -> Schema:
-    said: dict[str, Any] = {"responses": {**responses, **refusals(refused, own=True)}}
+    said: dict[str, Any] = {"responses": {**responses, **error_responses(refused, own=True)}}
     if body is not None:
-        said["requestBody"] = {"required": True, **content(body)}
-    return own(f"links.{name}", summary, **said)
+        said["requestBody"] = {"required": True, **json_content(body)}
+    return own_operation(f"links.{name}", summary, **said)
 
 
 def _tried(operation: Schema) -> Schema:
@@ -87,15 +113,18 @@ def _tried(operation: Schema) -> Schema:
 PATHS: Final[dict[str, Schema]] = {
     "/-/links": {
         "get": _operation(
-            "list", "List all replication links", {"200": gives("They.", {"type": "array", "items": _LINK})}, _READ
+            "list",
+            "List all replication links",
+            {"200": json_result("They.", {"type": "array", "items": _LINK})},
+            _READ,
         ),
         "post": _tried(
             _operation(
                 "create",
                 "Copy from another registry, or to it",
                 {
-                    "201": gives("The link, with defaults.", _LINK, *RECORDED[:1], "Location"),
-                    "200": or_tried(None),
+                    "201": json_result("The link, with defaults.", _LINK, *WRITE_HEADERS[:1], "Location"),
+                    "200": or_dry_run(None),
                 },
                 _WRITTEN,
                 {**_SENT, "required": ["id", "url"]},
@@ -104,14 +133,14 @@ PATHS: Final[dict[str, Schema]] = {
     },
     "/-/links/{id}": {
         "parameters": [_ID],
-        "get": _operation("read", "Read a link and how it goes", {"200": gives("It.", _LINK)}, _READ),
+        "get": _operation("read", "Read a link and how it goes", {"200": json_result("It.", _LINK)}, _READ),
         "put": _tried(
             _operation(
                 "replace",
                 "Make or replace a link",
                 {
-                    "201": gives("The link, with defaults.", _LINK, *RECORDED[:1], "Location"),
-                    "200": or_tried(gives("It, with defaults.", _LINK, *RECORDED[:1])),
+                    "201": json_result("The link, with defaults.", _LINK, *WRITE_HEADERS[:1], "Location"),
+                    "200": or_dry_run(json_result("It, with defaults.", _LINK, *WRITE_HEADERS[:1])),
                 },
                 _WRITTEN,
                 {**_SENT, "required": ["url"]},
@@ -121,7 +150,7 @@ PATHS: Final[dict[str, Schema]] = {
             _operation(
                 "delete",
                 "Delete a link; what came over it stays and becomes writable",
-                {"204": {"description": "It is gone."}, "200": or_tried(None)},
+                {"204": {"description": "It is gone."}, "200": or_dry_run(None)},
                 _WRITTEN,
             )
         ),
@@ -135,7 +164,7 @@ PATHS: Final[dict[str, Schema]] = {
             _operation(
                 "act",
                 "Promote, pause, resume, check or repair what comes over a link",
-                {"200": or_tried(gives("The link; after a repair, how many entities differed.", _REPAIRED))},
+                {"200": or_dry_run(json_result("The link; after a repair, how many entities differed.", _REPAIRED))},
                 _ACTED,
             )
         ),
@@ -146,16 +175,16 @@ PATHS: Final[dict[str, Schema]] = {
             "receive",
             "Take in what another registry pushes of its log",
             {
-                "200": gives(
+                "200": json_result(
                     "Up to which position of the other log all is here.",
-                    {"type": "object", "properties": {"position": WHOLE}, "required": ["position"]},
+                    {"type": "object", "properties": {"position": UINTEGER_SCHEMA}, "required": ["position"]},
                 )
             },
             (*_WRITTEN, 409, 415),
         )
         | {
-            "parameters": [parameter("after", "The position beyond which the lines begin.", WHOLE)],
-            "requestBody": {"required": True, "content": {NDJSON: {"schema": TEXT}}},
+            "parameters": [parameter("after", "The position beyond which the lines begin.", UINTEGER_SCHEMA)],
+            "requestBody": {"required": True, "content": {NDJSON: {"schema": STRING_SCHEMA}}},
         },
     },
     "/-/links/{id}/events": {
@@ -173,16 +202,16 @@ PATHS: Final[dict[str, Schema]] = {
             "security": [],
             "requestBody": {
                 "required": True,
-                "content": {name: {"schema": {}} for name in (STRUCTURED, CLOUDEVENTS_BATCH, "*/*")},
+                "content": {name: {"schema": {}} for name in (CLOUDEVENT_JSON, CLOUDEVENTS_BATCH, "*/*")},
             },
         },
-        "options": own(
+        "options": own_operation(
             "links.consent",
             "Ask whether a link takes events",
             security=[],
             responses={
                 "200": {"description": "Yes, if WebHook-Allowed-Origin says so: for the hosts that links hear of."},
-                **refusals((500,), own=True),
+                **error_responses((500,), own=True),
             },
         ),
     },

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.openapi.parts import RECORDED, TEXT, Schema, content, gives, headers, own, parameter
-from api.openapi.problems import refusals
-from api.openapi.restoring import or_tried
+from api.openapi.parts import (
+    STRING_SCHEMA,
+    WRITE_HEADERS,
+    Schema,
+    json_content,
+    json_result,
+    own_operation,
+    parameter,
+    response_headers,
+)
+from api.openapi.problems import error_responses
+from api.openapi.restoring import or_dry_run
 from domain.dialects import DIALECTS
-from domain.messages.resolving import Reason
+from domain.messages.resolving import UnresolvedReason
 
 _OBJECT: Final[Schema] = {"type": "object"}
 _READ: Final = (400, 401, 403, 404, 405, 412, 500)
@@ -17,16 +26,24 @@ _WRITTEN: Final = (400, 401, 403, 404, 405, 406, 413, 500, 503)
 
 _UNRESOLVED: Final[Schema] = {
     "type": "object",
-    "properties": {"uri": TEXT, "reason": {"enum": [reason.value for reason in Reason]}},
+    "properties": {"uri": STRING_SCHEMA, "reason": {"enum": [reason.value for reason in UnresolvedReason]}},
     "required": ["uri", "reason"],
 }
 _RESOLVED: Final[Schema] = {
     "type": "object",
     "properties": {
-        "xid": TEXT,
+        "xid": STRING_SCHEMA,
         "message": {**_OBJECT, "description": "The message with what its bases give it."},
-        "bases": {"type": "array", "items": TEXT, "description": "Versions that it was made of, nearest first."},
-        "implied": {"type": "array", "items": TEXT, "description": "JSON pointers to values that nobody wrote."},
+        "bases": {
+            "type": "array",
+            "items": STRING_SCHEMA,
+            "description": "Versions that it was made of, nearest first.",
+        },
+        "implied": {
+            "type": "array",
+            "items": STRING_SCHEMA,
+            "description": "JSON pointers to values that nobody wrote.",
+        },
         "unresolved": _UNRESOLVED,
     },
     "required": ["xid", "message", "bases"],
@@ -34,7 +51,7 @@ _RESOLVED: Final[Schema] = {
 _EFFECTIVE: Final[Schema] = {
     "type": "object",
     "properties": {
-        "xid": TEXT,
+        "xid": STRING_SCHEMA,
         "messages": {"type": "array", "items": _RESOLVED},
         "unresolved": {"type": "array", "items": _UNRESOLVED},
     },
@@ -48,8 +65,8 @@ _MATCHES: Final[Schema] = {
             "items": {
                 "type": "object",
                 "properties": {
-                    "xid": TEXT,
-                    "bindings": {"type": "object", "additionalProperties": TEXT},
+                    "xid": STRING_SCHEMA,
+                    "bindings": {"type": "object", "additionalProperties": STRING_SCHEMA},
                     "parts": {"type": "array", "items": {"enum": ["envelope", "protocol"]}},
                 },
                 "required": ["xid", "bindings", "parts"],
@@ -62,18 +79,21 @@ _MESSAGE: Final[Schema] = {
     "description": "A structured CloudEvent, or the parts of a message in the words of a definition.",
     "type": "object",
     "anyOf": [
-        {"properties": {"specversion": TEXT}, "required": ["specversion"]},
-        {"properties": {"envelope": TEXT, "envelopemetadata": _OBJECT}, "required": ["envelope"]},
-        {"properties": {"protocol": TEXT, "protocoloptions": _OBJECT}, "required": ["protocol"]},
+        {"properties": {"specversion": STRING_SCHEMA}, "required": ["specversion"]},
+        {"properties": {"envelope": STRING_SCHEMA, "envelopemetadata": _OBJECT}, "required": ["envelope"]},
+        {"properties": {"protocol": STRING_SCHEMA, "protocoloptions": _OBJECT}, "required": ["protocol"]},
     ],
 }
 _CHANGE: Final[Schema] = {
     "type": "object",
     "properties": {
-        "path": {**TEXT, "description": "JSON pointer to the object that was changed, in the document as it came."},
+        "path": {
+            **STRING_SCHEMA,
+            "description": "JSON pointer to the object that was changed, in the document as it came.",
+        },
         "from": {**_OBJECT, "description": "The members that it had."},
         "to": {**_OBJECT, "description": "Those in their place; none where they are left out."},
-        "why": TEXT,
+        "why": STRING_SCHEMA,
     },
     "required": ["path", "from", "to", "why"],
 }
@@ -88,7 +108,7 @@ _IMPORTED: Final[Schema] = {
 
 
 def _takes(schema: Schema) -> Schema:
-    return {"required": True, **content(schema)}
+    return {"required": True, **json_content(schema)}
 
 
 PATHS: Final[dict[str, Schema]] = {
@@ -97,18 +117,18 @@ PATHS: Final[dict[str, Schema]] = {
             parameter(
                 "path",
                 "An xid without its leading `/`: of a message or a Version of one, of an endpoint or a message group.",
-                TEXT,
+                STRING_SCHEMA,
                 "path",
             ),
-            parameter("asof", "A position of the log, an RFC 3339 time, or a correlation id.", TEXT),
+            parameter("asof", "A position of the log, an RFC 3339 time, or a correlation id.", STRING_SCHEMA),
         ],
-        "get": own(
+        "get": own_operation(
             "resolved",
             "Read a message with what its base messages give it, or all messages of an endpoint or a group",
             responses={
-                "200": gives("The message, or the messages.", {"anyOf": [_RESOLVED, _EFFECTIVE]}, "ETag"),
-                "304": {"description": "The client has it.", "headers": headers("Link", "ETag")},
-                **refusals(_READ, own=True),
+                "200": json_result("The message, or the messages.", {"anyOf": [_RESOLVED, _EFFECTIVE]}, "ETag"),
+                "304": {"description": "The client has it.", "headers": response_headers("Link", "ETag")},
+                **error_responses(_READ, own=True),
             },
         ),
     },
@@ -117,20 +137,20 @@ PATHS: Final[dict[str, Schema]] = {
             parameter(
                 "path",
                 "An xid without its leading `/`, of an endpoint or a message group.",
-                TEXT,
+                STRING_SCHEMA,
                 "path",
             )
         ],
-        "post": own(
+        "post": own_operation(
             "match",
             "Find out which message definitions a message meets",
             requestBody=_takes({"anyOf": [_MESSAGE, {"type": "array", "items": _MESSAGE}]}),
             responses={
-                "200": gives(
+                "200": json_result(
                     "The definitions that it meets; of a batch, those of each message.",
                     {"anyOf": [_MATCHES, {"type": "array", "items": _MATCHES}]},
                 ),
-                **refusals(_ASKED, own=True),
+                **error_responses(_ASKED, own=True),
             },
         ),
     },
@@ -139,13 +159,15 @@ PATHS: Final[dict[str, Schema]] = {
             parameter("dialect", "The form that the document is in.", {"enum": list(DIALECTS)}, required=True),
             parameter("dryrun", "Answers with the events that it would append, and does nothing.", {"const": ""}),
         ],
-        "post": own(
+        "post": own_operation(
             "import",
             "Take in a document in an older form, as one change of now",
             requestBody=_takes(_OBJECT),
             responses={
-                "200": or_tried(gives("What was written, and what was changed before.", _IMPORTED, *RECORDED)),
-                **refusals(_WRITTEN, own=True),
+                "200": or_dry_run(
+                    json_result("What was written, and what was changed before.", _IMPORTED, *WRITE_HEADERS)
+                ),
+                **error_responses(_WRITTEN, own=True),
             },
         ),
     },

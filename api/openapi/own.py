@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from api.openapi import audit, checking, feeds, findings, hashing, links, messages, restoring, subscriptions
-from api.openapi.parts import Schema, headers
-from api.openapi.parts import own as operation
-from api.openapi.problems import refusals
-from domain.compat.family import FAMILIES
+from api.openapi.parts import Schema, response_headers
+from api.openapi.parts import own_operation as operation
+from api.openapi.problems import error_responses
+from domain.compat.family import LEGACY_APIS
 
 #: Statuses with which these paths refuse a request.
 _REFUSED: Final = (401, 403, 404, 405, 500)
@@ -23,7 +23,7 @@ _STATUS: Final[Schema] = {
     "required": ["status"],
 }
 
-_LINK: Final = headers("Link")
+_LINK: Final = response_headers("Link")
 _REGISTRIES: Final[Schema] = {
     "type": "object",
     "properties": {"registries": {"type": "array", "items": {"type": "string", "format": "uri"}}},
@@ -33,14 +33,14 @@ _REGISTRIES: Final[Schema] = {
 
 def _get(name: str, summary: str, responses: Schema, own: bool = True) -> Schema:
     """A path that is only read. own: whether it is below `/-/`, where problems have another form."""
-    return {"get": operation(name, summary, responses={**responses, **refusals(_REFUSED, own)})}
+    return {"get": operation(name, summary, responses={**responses, **error_responses(_REFUSED, own)})}
 
 
 def _gives(says: str, media_type: str, schema: Schema) -> Schema:
     return {"description": says, "headers": _LINK, "content": {media_type: {"schema": schema}}}
 
 
-OWN_PATHS: Final[dict[str, Schema]] = {
+OWN_PATH_ITEMS: Final[dict[str, Schema]] = {
     **feeds.PATHS,
     **audit.PATHS,
     **hashing.PATHS,
@@ -70,7 +70,12 @@ OWN_PATHS: Final[dict[str, Schema]] = {
     ),
     "/-/openapi/{name}.json": {
         "parameters": [
-            {"name": "name", "in": "path", "required": True, "schema": {"enum": [family.name for family in FAMILIES]}}
+            {
+                "name": "name",
+                "in": "path",
+                "required": True,
+                "schema": {"enum": [family.name for family in LEGACY_APIS]},
+            }
         ],
         **_get(
             "openapi-of-older-apis",
@@ -88,7 +93,7 @@ OWN_PATHS: Final[dict[str, Schema]] = {
         **_get(
             "short",
             "Follow the short URL of an entity",
-            {"308": {"description": "Where the entity is.", "headers": headers("Location", "Link")}},
+            {"308": {"description": "Where the entity is.", "headers": response_headers("Location", "Link")}},
         ),
     },
     **{

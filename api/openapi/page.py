@@ -8,8 +8,8 @@ from hashlib import sha256
 from itertools import groupby
 from typing import Any, Final
 
-from api.openapi.html import Html, joined, tag
-from api.openapi.problems import KINDS
+from api.openapi.html import Html, element, join_html
+from api.openapi.problems import ALL_PROBLEM_TYPES
 from domain.jsontext import dumps
 from domain.problems import Problem
 
@@ -33,7 +33,7 @@ dt { font: .9em/1.6 ui-monospace, monospace } dd { margin: 0 }
 @media (max-width: 40rem) { dl { grid-template-columns: 1fr; gap: 0 } dd { margin: 0 0 .5rem 1rem } }
 """
 #: Allows the page's own style and nothing else.
-POLICY: Final = (
+PAGE_POLICY: Final = (
     f"default-src 'none'; style-src 'sha256-{b64encode(sha256(STYLE.encode()).digest()).decode()}'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
@@ -43,14 +43,16 @@ _SECTIONS: Final = {"paths": "Paths", "parameters": "Parameters", "schemas": "Sc
 _PROBLEMS: Final = ("Problem", "OwnProblem")
 
 
-def page(document: Mapping[str, Any]) -> str:
+def render_page(document: Mapping[str, Any]) -> str:
     """The page. document: an OpenAPI document of ours."""
     info, base = document["info"], document["servers"][0]["url"]
     body = (
-        tag("h1", info["title"]),
-        tag("p", "The xRegistry ", info["version"], " API of ", tag("a", base, href=f"{base}/"), class_="quiet"),
-        tag("p", _text(info["description"])),
-        tag("p", tag("a", "openapi.json", href=f"{base}/-/openapi.json"), " has the same for programs."),
+        element("h1", info["title"]),
+        element(
+            "p", "The xRegistry ", info["version"], " API of ", element("a", base, href=f"{base}/"), class_="quiet"
+        ),
+        element("p", _text(info["description"])),
+        element("p", element("a", "openapi.json", href=f"{base}/-/openapi.json"), " has the same for programs."),
         _contents(),
         _section("paths", *_paths(document)),
         _section("parameters", *_parameters(document["components"]["parameters"])),
@@ -61,31 +63,31 @@ def page(document: Mapping[str, Any]) -> str:
 
 
 def _html(title: str, *body: Html) -> Html:
-    head = tag(
+    head = element(
         "head",
         Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-        tag("title", f"{title}: the API"),
-        tag("style", Html(STYLE)),
+        element("title", f"{title}: the API"),
+        element("style", Html(STYLE)),
     )
-    return tag("html", head, tag("body", *body), lang="en")
+    return element("html", head, element("body", *body), lang="en")
 
 
 def _contents() -> Html:
-    links = (tag("li", tag("a", says, href=f"#{name}")) for name, says in _SECTIONS.items())
-    return tag("nav", tag("ul", *links))
+    links = (element("li", element("a", says, href=f"#{name}")) for name, says in _SECTIONS.items())
+    return element("nav", element("ul", *links))
 
 
 def _section(name: str, *children: Html) -> Html:
-    return tag("section", tag("h2", _SECTIONS[name], id=name), *children)
+    return element("section", element("h2", _SECTIONS[name], id=name), *children)
 
 
 def _paths(document: Mapping[str, Any]) -> Iterable[Html]:
     """The paths by tag, in the order of the document."""
     described = {each["name"]: each.get("description", "") for each in document["tags"]}
     for name, group in groupby(document["paths"].items(), key=lambda row: _tag_of(row[1])):
-        yield tag("h3", name)
+        yield element("h3", name)
         if described[name]:
-            yield tag("p", described[name], class_="quiet")
+            yield element("p", described[name], class_="quiet")
         yield from (_path(path, item) for path, item in group)
 
 
@@ -95,46 +97,50 @@ def _tag_of(item: Mapping[str, Any]) -> str:
 
 def _path(path: str, item: Mapping[str, Any]) -> Html:
     operations = (_operation(method, item[method]) for method in _METHODS if method in item)
-    return tag("div", tag("h4", tag("code", path)), *_described(item), *operations, class_="path")
+    return element("div", element("h4", element("code", path)), *_described(item), *operations, class_="path")
 
 
 def _described(item: Mapping[str, Any]) -> Iterable[Html]:
     """The parameters that only this path has."""
     rows = [row for row in item.get("parameters", ()) if row.get("description")]
     if rows:
-        yield tag("dl", *(tag(name, *said) for row in rows for name, said in _definition(row)))
+        yield element("dl", *(element(name, *said) for row in rows for name, said in _definition(row)))
 
 
 def _definition(row: Mapping[str, Any]) -> Iterable[tuple[str, tuple[Html | str, ...]]]:
-    return ("dt", (tag("code", row["name"]),)), ("dd", (row["description"],))
+    return ("dt", (element("code", row["name"]),)), ("dd", (row["description"],))
 
 
 def _operation(method: str, operation: Mapping[str, Any]) -> Html:
-    head = tag("summary", tag("span", method.upper(), class_="method"), " ", operation["summary"])
+    head = element("summary", element("span", method.upper(), class_="method"), " ", operation["summary"])
     body: list[Html] = [*_described(operation)]
     references = [each["$ref"] for each in operation.get("parameters", ()) if "$ref" in each]
     if names := [each.rpartition("/")[2] for each in references]:
-        body.append(tag("p", "Parameters: ", _listed(tag("a", _short(name), href=f"#p-{name}") for name in names)))
+        body.append(
+            element("p", "Parameters: ", _listed(element("a", _short(name), href=f"#p-{name}") for name in names))
+        )
     if "requestBody" in operation:
-        body.append(tag("p", "Takes: ", _content(operation["requestBody"])))
-    body.append(tag("dl", *_responses(operation["responses"])))
-    return tag("details", head, tag("div", *body))
+        body.append(element("p", "Takes: ", _content(operation["requestBody"])))
+    body.append(element("dl", *_responses(operation["responses"])))
+    return element("details", head, element("div", *body))
 
 
 def _responses(responses: Mapping[str, Any]) -> Iterable[Html]:
     for status, response in responses.items():
         if "$ref" not in response:
-            yield joined(tag("dt", status), tag("dd", response["description"], " ", _content(response)))
+            yield join_html(element("dt", status), element("dd", response["description"], " ", _content(response)))
         elif "Document-" in response["$ref"]:
-            yield joined(tag("dt", status), tag("dd", "The document."))
+            yield join_html(element("dt", status), element("dd", "The document."))
     refused = [status for status, response in responses.items() if "Problem-" in response.get("$ref", "")]
-    yield joined(tag("dt", ", ".join(refused)), tag("dd", "A ", tag("a", "problem", href="#problems"), "."))
+    yield join_html(
+        element("dt", ", ".join(refused)), element("dd", "A ", element("a", "problem", href="#problems"), ".")
+    )
 
 
 def _content(body: Mapping[str, Any]) -> Html:
     """Media types and shapes of a body."""
     found = [
-        joined(tag("code", name), ": ", _shape(each["schema"])) if "schema" in each else tag("code", name)
+        join_html(element("code", name), ": ", _shape(each["schema"])) if "schema" in each else element("code", name)
         for name, each in body.get("content", {}).items()
     ]
     return _listed(found)
@@ -142,37 +148,37 @@ def _content(body: Mapping[str, Any]) -> Html:
 
 def _parameters(parameters: Mapping[str, Any]) -> Iterable[Html]:
     rows = [
-        joined(tag("dt", row["name"], id=f"p-{name}"), tag("dd", _parameter(name, row)))
+        join_html(element("dt", row["name"], id=f"p-{name}"), element("dd", _parameter(name, row)))
         for name, row in parameters.items()
     ]
-    return [tag("dl", *rows)]
+    return [element("dl", *rows)]
 
 
 def _parameter(name: str, row: Mapping[str, Any]) -> Html:
     where = "in the query" if row["in"] == "query" else f"header of {name.rpartition('.')[0] or 'all requests'}"
-    quiet = tag("span", f"{where}; ", _shape(row["schema"]), class_="quiet")
-    return joined(_text(row.get("description", "")), " ", quiet)
+    quiet = element("span", f"{where}; ", _shape(row["schema"]), class_="quiet")
+    return join_html(_text(row.get("description", "")), " ", quiet)
 
 
 def _schemas(schemas: Mapping[str, Any]) -> Iterable[Html]:
     """What entities look like; the forms of requests only leave out what is read-only."""
     for name, schema in schemas.items():
         if not name.startswith(_PROBLEMS) and not name.endswith("-write"):
-            head = tag("summary", tag("code", name))
-            yield tag("details", head, tag("div", _members(schema)), id=f"s-{name}")
+            head = element("summary", element("code", name))
+            yield element("details", head, element("div", _members(schema)), id=f"s-{name}")
 
 
 def _members(schema: Mapping[str, Any]) -> Html:
     required = set(schema.get("required", ()))
     rows = [
-        joined(tag("dt", name), tag("dd", _member(each, name in required)))
+        join_html(element("dt", name), element("dd", _member(each, name in required)))
         for name, each in schema.get("properties", {}).items()
     ]
     others = schema.get("additionalProperties", False) is not False
     choices = [choice for hint in schema.get("allOf", ()) for choice in hint["anyOf"]]
-    return joined(
-        tag("dl", *rows),
-        *([tag("p", "Others are allowed.", class_="quiet")] if others else ()),
+    return join_html(
+        element("dl", *rows),
+        *([element("p", "Others are allowed.", class_="quiet")] if others else ()),
         *(_choice(choice) for choice in choices if "const" in next(iter(choice["properties"].values()))),
     )
 
@@ -180,8 +186,8 @@ def _members(schema: Mapping[str, Any]) -> Html:
 def _choice(choice: Mapping[str, Any]) -> Html:
     """What is there when an attribute has some value."""
     (name, value), *siblings = choice["properties"].items()
-    head = tag("summary", "where ", tag("code", name), " is ", tag("code", _json(value["const"])))
-    return tag("details", head, tag("div", _members({**choice, "properties": dict(siblings)})))
+    head = element("summary", "where ", element("code", name), " is ", element("code", _json(value["const"])))
+    return element("details", head, element("div", _members({**choice, "properties": dict(siblings)})))
 
 
 def _member(schema: Mapping[str, Any], required: bool) -> Html:
@@ -189,25 +195,25 @@ def _member(schema: Mapping[str, Any], required: bool) -> Html:
     notes += ["read-only"] if schema.get("readOnly") else []
     notes += [f"default {_json(schema['default'])}"] if "default" in schema else []
     nested = _members(schema) if schema.get("properties") else Html("")
-    quiet = tag("span", "".join(f" · {note}" for note in notes), class_="quiet")
-    return joined(_shape(schema), quiet, " ", schema.get("description", ""), nested)
+    quiet = element("span", "".join(f" · {note}" for note in notes), class_="quiet")
+    return join_html(_shape(schema), quiet, " ", schema.get("description", ""), nested)
 
 
 def _shape(schema: Mapping[str, Any]) -> Html:
     """A schema in a few words, with links to those that have names."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2].removesuffix("-write")
-        return tag("a", name, href="#problems" if name.startswith(_PROBLEMS) else f"#s-{name}")
+        return element("a", name, href="#problems" if name.startswith(_PROBLEMS) else f"#s-{name}")
     if "anyOf" in schema:
-        return joined(_shape(schema["anyOf"][0]), ", or its collections")
+        return join_html(_shape(schema["anyOf"][0]), ", or its collections")
     if schema.get("type") == "array":
-        return joined("list of ", _shape(schema.get("items", {})))
+        return join_html("list of ", _shape(schema.get("items", {})))
     members = schema.get("additionalProperties")
     if schema.get("type") == "object" and members is False and "properties" in schema:
-        return joined("object with ", _listed(tag("code", name) for name in schema["properties"]))
+        return join_html("object with ", _listed(element("code", name) for name in schema["properties"]))
     if schema.get("type") == "object" and isinstance(members, dict) and "properties" not in schema:
-        return joined("map of ", _shape(members))
-    return joined(_words(schema))
+        return join_html("map of ", _shape(members))
+    return join_html(_words(schema))
 
 
 def _words(schema: Mapping[str, Any]) -> str:
@@ -222,28 +228,30 @@ def _words(schema: Mapping[str, Any]) -> str:
 
 def _problems() -> Iterable[Html]:
     """Every problem type, with an anchor of its name."""
-    yield tag("p", "The part of a problem's type behind the # is its name here.", class_="quiet")
-    kinds = sorted(KINDS, key=lambda kind: kind.name)
-    yield tag("dl", *(joined(tag("dt", kind.name, id=kind.name), tag("dd", _problem(kind))) for kind in kinds))
+    yield element("p", "The part of a problem's type behind the # is its name here.", class_="quiet")
+    kinds = sorted(ALL_PROBLEM_TYPES, key=lambda kind: kind.name)
+    yield element(
+        "dl", *(join_html(element("dt", kind.name, id=kind.name), element("dd", _problem(kind))) for kind in kinds)
+    )
 
 
 def _problem(kind: type[Problem]) -> Html:
-    return joined(tag("b", str(kind.status)), " ", kind.title, " ", _origin(kind))
+    return join_html(element("b", str(kind.status)), " ", kind.title, " ", _origin(kind))
 
 
 def _origin(kind: type[Problem]) -> Html:
     """Where a type comes from."""
-    return tag("a", "Specification", href=kind.uri()) if kind.uri().startswith("https:") else joined("Ours.")
+    return element("a", "Specification", href=kind.uri()) if kind.uri().startswith("https:") else join_html("Ours.")
 
 
 def _listed(pieces: Iterable[Html]) -> Html:
     found = list(pieces)
-    return joined(*(joined(piece, ", ") for piece in found[:-1]), *found[-1:])
+    return join_html(*(join_html(piece, ", ") for piece in found[:-1]), *found[-1:])
 
 
 def _text(says: str) -> Html:
     """Text in which backticks mark code."""
-    return joined(*(tag("code", part) if odd % 2 else part for odd, part in enumerate(says.split("`"))))
+    return join_html(*(element("code", part) if odd % 2 else part for odd, part in enumerate(says.split("`"))))
 
 
 def _json(value: Any) -> str:

@@ -7,21 +7,21 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from api.openapi.schemas import CAPABILITIES, CAPABILITIESOFFERED, MODEL, MODELSOURCE, REGISTRY
-from api.paths import Kind, methods_of
+from api.paths import PathKind, methods_of
 from domain.model import GroupType, Model, ResourceType
 
 _FIXED: Final = {
-    Kind.REGISTRY: ("/", REGISTRY),
-    Kind.CAPABILITIES: ("/capabilities", CAPABILITIES),
-    Kind.CAPABILITIESOFFERED: ("/capabilitiesoffered", CAPABILITIESOFFERED),
-    Kind.MODEL: ("/model", MODEL),
-    Kind.MODELSOURCE: ("/modelsource", MODELSOURCE),
-    Kind.EXPORT: ("/export", REGISTRY),
+    PathKind.REGISTRY: ("/", REGISTRY),
+    PathKind.CAPABILITIES: ("/capabilities", CAPABILITIES),
+    PathKind.CAPABILITIESOFFERED: ("/capabilitiesoffered", CAPABILITIESOFFERED),
+    PathKind.MODEL: ("/model", MODEL),
+    PathKind.MODELSOURCE: ("/modelsource", MODELSOURCE),
+    PathKind.EXPORT: ("/export", REGISTRY),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PathTemplate:
     """One path of the document.
 
     path: the template. schema: of the entity there, or of a collection's members. ids: names of the path parameters.
@@ -29,7 +29,7 @@ class Place:
     document: True where the body is a document.
     """
 
-    kind: Kind
+    kind: PathKind
     path: str
     schema: str
     ids: tuple[str, ...] = ()
@@ -51,44 +51,44 @@ class Place:
         return f"{kind}.{self.schema}" if self.types[0] else kind
 
 
-def places(model: Model) -> Iterator[Place]:
+def path_templates(model: Model) -> Iterator[PathTemplate]:
     """Every path of a model."""
     groups = tuple((plural, plural) for plural in model.groups)
     for kind, (path, schema) in _FIXED.items():
-        yield Place(kind, path, schema, nested=groups if schema == REGISTRY else ())
+        yield PathTemplate(kind, path, schema, nested=groups if schema == REGISTRY else ())
     for group in model.groups.values():
         yield from _group(group)
 
 
-def _group(group: GroupType) -> Iterator[Place]:
+def _group(group: GroupType) -> Iterator[PathTemplate]:
     plural, id = group.plural, f"{group.singular}id"
     nested = tuple((name, f"{plural}.{name}") for name in group.resources)
-    collection = Place(Kind.GROUPS, f"/{plural}", plural, types=(plural, group.singular))
-    one = replace(collection, kind=Kind.GROUP, path=f"/{plural}/{{{id}}}", ids=(id,), nested=nested)
+    collection = PathTemplate(PathKind.GROUPS, f"/{plural}", plural, types=(plural, group.singular))
+    one = replace(collection, kind=PathKind.GROUP, path=f"/{plural}/{{{id}}}", ids=(id,), nested=nested)
     yield from (collection, one)
     for resource in group.resources.values():
         yield from _resource(one, resource)
 
 
-def _resource(group: Place, resource: ResourceType) -> Iterator[Place]:
+def _resource(group: PathTemplate, resource: ResourceType) -> Iterator[PathTemplate]:
     schema = f"{group.schema}.{resource.plural}"
     types = (resource.plural, resource.singular)
     own, version = _ids(group.ids[0], resource.singular)
-    collection = Place(
-        Kind.RESOURCES, f"{group.path}/{resource.plural}", schema, group.ids, types=types, resource=resource
+    collection = PathTemplate(
+        PathKind.RESOURCES, f"{group.path}/{resource.plural}", schema, group.ids, types=types, resource=resource
     )
-    one = replace(collection, kind=Kind.RESOURCE, path=f"{collection.path}/{{{own}}}", ids=(*group.ids, own))
-    versions = replace(one, kind=Kind.VERSIONS, path=f"{one.path}/versions", schema=f"{schema}.versions")
+    one = replace(collection, kind=PathKind.RESOURCE, path=f"{collection.path}/{{{own}}}", ids=(*group.ids, own))
+    versions = replace(one, kind=PathKind.VERSIONS, path=f"{one.path}/versions", schema=f"{schema}.versions")
     yield collection
     yield from _both_forms(one)
-    yield replace(one, kind=Kind.META, path=f"{one.path}/meta", schema=f"{schema}.meta")
+    yield replace(one, kind=PathKind.META, path=f"{one.path}/meta", schema=f"{schema}.meta")
     yield versions
     yield from _both_forms(
-        replace(versions, kind=Kind.VERSION, path=f"{versions.path}/{{{version}}}", ids=(*versions.ids, version))
+        replace(versions, kind=PathKind.VERSION, path=f"{versions.path}/{{{version}}}", ids=(*versions.ids, version))
     )
 
 
-def _both_forms(place: Place) -> Iterator[Place]:
+def _both_forms(place: PathTemplate) -> Iterator[PathTemplate]:
     """As a document and, with `$details`, as metadata; just as metadata where the type has no documents."""
     if place.resource is None or not place.resource.hasdocument:
         yield place

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from typing import Any, Final
 
-from domain.compat.refusals import Conflict, Invalid, NoSuchVersion
-from domain.problems import CATALOGUE, NO_SUBJECT, Problem
-from domain.refusals import Refusal
+from domain.compat.refusals import Conflict, InvalidDefinition, NoSuchVersion
+from domain.problems import NO_SUBJECT, PROBLEM_TYPES, Problem
+from domain.refusals import HttpProblem
 
 Schema = dict[str, Any]
 
@@ -20,12 +20,12 @@ def _kinds(kind: type[Problem]) -> Iterator[type[Problem]]:
 
 
 #: Every error type: those of the specifications, and those that are this program's own.
-KINDS: Final[tuple[type[Problem], ...]] = tuple(
-    dict.fromkeys((*CATALOGUE.values(), *_kinds(Refusal), Conflict, Invalid, NoSuchVersion))
+ALL_PROBLEM_TYPES: Final[tuple[type[Problem], ...]] = tuple(
+    dict.fromkeys((*PROBLEM_TYPES.values(), *_kinds(HttpProblem), Conflict, InvalidDefinition, NoSuchVersion))
 )
-PROBLEM: Final = "Problem"
+PROBLEM_NAME: Final = "Problem"
 #: How problems below `/-/` look.
-OWN: Final = "OwnProblem"
+OWN_PROBLEM_NAME: Final = "OwnProblem"
 
 #: Headers that a status asks for.
 _DEMANDED: Final[dict[int, str]] = {HTTPStatus.UNAUTHORIZED: "WWW-Authenticate", HTTPStatus.METHOD_NOT_ALLOWED: "Allow"}
@@ -47,24 +47,24 @@ def problem_schemas() -> dict[str, Schema]:
     """The schemas of all error types, and of what they have in common."""
     common: Schema = {"type": "object", "properties": _MEMBERS, "required": ["type", "title"]}
     status: Schema = {"properties": {"status": {"type": "integer"}}, "required": ["status"]}
-    own: Schema = {"allOf": [_reference(PROBLEM), status]}
-    return {PROBLEM: common, OWN: own, **{_name(kind): _schema(kind) for kind in KINDS}}
+    own: Schema = {"allOf": [_reference(PROBLEM_NAME), status]}
+    return {PROBLEM_NAME: common, OWN_PROBLEM_NAME: own, **{_name(kind): _schema(kind) for kind in ALL_PROBLEM_TYPES}}
 
 
 def problem_responses() -> dict[str, Schema]:
     """The refusals of all statuses by the names of their components."""
-    found = {_response(status): _refusal(status) for status in statuses()}
-    return found | {_response(status, own=True): _own(status) for status in statuses()}
+    found = {_response(status): _refusal(status) for status in problem_statuses()}
+    return found | {_response(status, own=True): _own(status) for status in problem_statuses()}
 
 
-def statuses() -> list[int]:
+def problem_statuses() -> list[int]:
     """The statuses of all error types."""
-    return sorted({kind.status for kind in KINDS})
+    return sorted({kind.status for kind in ALL_PROBLEM_TYPES})
 
 
-def refusals(wanted: Iterable[int] | None = None, own: bool = False) -> dict[str, Schema]:
+def error_responses(wanted: Iterable[int] | None = None, own: bool = False) -> dict[str, Schema]:
     """The refusals of an operation; of one of the registry itself unless `wanted` says which. own: as below `/-/`."""
-    found = [status for status in statuses() if status not in _ELSEWHERE] if wanted is None else wanted
+    found = [status for status in problem_statuses() if status not in _ELSEWHERE] if wanted is None else wanted
     return {str(status): {"$ref": f"#/components/responses/{_response(status, own)}"} for status in found}
 
 
@@ -78,17 +78,17 @@ def _schema(kind: type[Problem]) -> Schema:
     return {
         "title": kind.name,
         "description": kind.title,
-        "allOf": [_reference(PROBLEM), {"properties": properties, "required": required}],
+        "allOf": [_reference(PROBLEM_NAME), {"properties": properties, "required": required}],
     }
 
 
 def _type(kind: type[Problem]) -> Schema:
     """The type of a problem; one of our own is below the registry's root, wherever that is."""
-    return {"pattern": f"{kind.uri()}$"} if issubclass(kind, Refusal) else {"const": kind.uri()}
+    return {"pattern": f"{kind.uri()}$"} if issubclass(kind, HttpProblem) else {"const": kind.uri()}
 
 
 def _refusal(status: int) -> Schema:
-    kinds = sorted((kind for kind in KINDS if kind.status == status), key=lambda kind: kind.name)
+    kinds = sorted((kind for kind in ALL_PROBLEM_TYPES if kind.status == status), key=lambda kind: kind.name)
     if len(kinds) == 1:
         return _with_body(status, "application/json", _reference(_name(kinds[0])))
     mapping = {kind.uri(): _reference(_name(kind))["$ref"] for kind in kinds}
@@ -100,7 +100,7 @@ def _refusal(status: int) -> Schema:
 
 
 def _own(status: int) -> Schema:
-    return _with_body(status, "application/problem+json", _reference(OWN))
+    return _with_body(status, "application/problem+json", _reference(OWN_PROBLEM_NAME))
 
 
 def _with_body(status: int, media_type: str, schema: Schema) -> Schema:
@@ -115,11 +115,11 @@ def _with_body(status: int, media_type: str, schema: Schema) -> Schema:
 
 
 def _name(kind: type[Problem]) -> str:
-    return f"{PROBLEM}.{kind.name}"
+    return f"{PROBLEM_NAME}.{kind.name}"
 
 
 def _response(status: int, own: bool = False) -> str:
-    return f"{OWN if own else PROBLEM}-{status}"
+    return f"{OWN_PROBLEM_NAME if own else PROBLEM_NAME}-{status}"
 
 
 def _reference(name: str) -> Schema:

@@ -20,7 +20,7 @@ CAPABILITIESOFFERED: Final = "CapabilitiesOffered"
 MODEL: Final = "Model"
 MODELSOURCE: Final = "ModelSource"
 #: Ends the name of the schema that requests have to keep to.
-WRITE: Final = "-write"
+WRITE_SUFFIX: Final = "-write"
 #: Members that a Resource and its meta have in every view; the others depend on `doc` and on `xref`.
 _ALWAYS: Final = ("self", "xid")
 _DEEPER: Final = {"capabilities": CAPABILITIES, "model": MODEL, "modelsource": MODELSOURCE}
@@ -49,17 +49,17 @@ _SCALARS: Final[dict[str, Schema]] = {
 }
 
 
-def reference(name: str) -> Schema:
+def schema_reference(name: str) -> Schema:
     """A pointer to one of the schemas of the document."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def map_of(name: str) -> Schema:
+def map_schema(name: str) -> Schema:
     """A collection: entities by their ids."""
-    return {"type": "object", "additionalProperties": reference(name)}
+    return {"type": "object", "additionalProperties": schema_reference(name)}
 
 
-def object_of(properties: Mapping[str, Schema]) -> Schema:
+def object_schema(properties: Mapping[str, Schema]) -> Schema:
     """An object with no members but these, none of them required."""
     return {"type": "object", "properties": dict(properties), "additionalProperties": False}
 
@@ -74,7 +74,7 @@ def model_schemas(model: Model) -> dict[str, Schema]:
     return found
 
 
-def attribute(definition: Definition) -> Schema:
+def attribute_schema(definition: Definition) -> Schema:
     """The schema of one attribute's values."""
     kind = definition["type"]
     schema = {**_SCALARS[kind]} if kind in _SCALARS else _COMPLEX[kind](definition)
@@ -86,13 +86,13 @@ def attribute(definition: Definition) -> Schema:
     return schema
 
 
-def level(definitions: Definitions) -> Schema:
+def attributes_schema(definitions: Definitions) -> Schema:
     """The schema of an object with these attributes; what `ifvalues` adds is a choice of `anyOf`."""
-    named = {name: attribute(row) for name, row in definitions.items() if name != "*"}
+    named = {name: attribute_schema(row) for name, row in definitions.items() if name != "*"}
     hints = [_branches(name, row) for name, row in definitions.items() if row.get("ifvalues")]
     schema: Schema = {"type": "object", "properties": named}
     if "*" in definitions:
-        schema["additionalProperties"] = attribute(definitions["*"])
+        schema["additionalProperties"] = attribute_schema(definitions["*"])
     elif not hints:
         schema["additionalProperties"] = False
     if hints:
@@ -127,21 +127,24 @@ def _both(
 ) -> dict[str, Schema]:
     """Both schemas of a level. collections, members: names of the schemas of what is nested, by attribute."""
     deeper = {**{name: target for name, target in _DEEPER.items() if name in definitions}, **members}
-    nested = {key: map_of(target) for key, target in collections.items()}
-    answered = level(definitions)
-    answered["properties"] |= nested | {key: reference(target) for key, target in deeper.items()}
+    nested = {key: map_schema(target) for key, target in collections.items()}
+    answered = attributes_schema(definitions)
+    answered["properties"] |= nested | {key: schema_reference(target) for key, target in deeper.items()}
     answered["required"] = list(required)
     written = _writable(definitions)
     written["properties"] |= {
-        **{key: map_of(target + WRITE) for key, target in collections.items()},
-        **{key: reference(target + WRITE if target in members.values() else target) for key, target in deeper.items()},
+        **{key: map_schema(target + WRITE_SUFFIX) for key, target in collections.items()},
+        **{
+            key: schema_reference(target + WRITE_SUFFIX if target in members.values() else target)
+            for key, target in deeper.items()
+        },
     }
-    return {name: answered, name + WRITE: written}
+    return {name: answered, name + WRITE_SUFFIX: written}
 
 
 def _writable(definitions: Definitions) -> Schema:
     """A level as requests give it: nothing is required, null deletes, what is read-only is ignored."""
-    schema = level(definitions)
+    schema = attributes_schema(definitions)
     schema["properties"] = {
         name: {"readOnly": True} if definitions[name].get("readonly") else _or_null(each)
         for name, each in schema["properties"].items()
@@ -174,7 +177,7 @@ def _branches(name: str, definition: Definition) -> Schema:
 
 
 def _branch(name: str, value: Any, siblings: Definitions) -> Schema:
-    schema = level(siblings)
+    schema = attributes_schema(siblings)
     schema.pop("additionalProperties", None)
     schema["properties"] = {name: {"const": value}, **schema["properties"]}
     return schema
@@ -191,18 +194,18 @@ def _value(key: str, kind: str) -> Any:
 
 
 def _array(definition: Definition) -> Schema:
-    item = attribute(definition["item"])
+    item = attribute_schema(definition["item"])
     if definition.get("enum") and definition.get("strict", True):
         item["enum"] = definition["enum"]
     return {"type": "array", "items": item}
 
 
 def _map(definition: Definition) -> Schema:
-    return {"type": "object", "additionalProperties": attribute(definition["item"])}
+    return {"type": "object", "additionalProperties": attribute_schema(definition["item"])}
 
 
 def _object(definition: Definition) -> Schema:
-    return level(definition.get("attributes", {}))
+    return attributes_schema(definition.get("attributes", {}))
 
 
 _COMPLEX: Final = {"array": _array, "map": _map, "object": _object}

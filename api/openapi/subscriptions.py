@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from api.feeds.forms import NDJSON
-from api.openapi.parts import TEXT, WHOLE, Schema, gives, headers, parameter
-from api.openapi.problems import refusals
-from api.openapi.restoring import or_tried
-from api.subscriptions.deadletters import MOST as MOST_LETTERS
+from api.openapi.parts import STRING_SCHEMA, UINTEGER_SCHEMA, Schema, json_result, parameter, response_headers
+from api.openapi.problems import error_responses
+from api.openapi.restoring import or_dry_run
+from api.subscriptions.deadletters import MAX_LIMIT as MOST_LETTERS
 from api.subscriptions.offer import MEDIA_TYPES
-from api.subscriptions.previews import MOST as MOST_MATCHES
-from api.subscriptions.reading import MOST
+from api.subscriptions.previews import MAX_MATCHES as MOST_MATCHES
+from api.subscriptions.reading import MAX_LIMIT
 from domain.subscriptions.filters import DIALECTS
 from domain.subscriptions.sinks import PROTOCOLS
 
@@ -26,15 +26,20 @@ _MOMENT: Final = (
 _SENT: Final[Schema] = {
     "type": "object",
     "properties": {
-        "id": {**TEXT, "description": "Chosen by the server; a PUT may repeat it."},
-        "source": {**TEXT, "description": "Events have exactly this source."},
-        "types": {"type": "array", "items": TEXT, "minItems": 1, "description": "Events have one of these types."},
+        "id": {**STRING_SCHEMA, "description": "Chosen by the server; a PUT may repeat it."},
+        "source": {**STRING_SCHEMA, "description": "Events have exactly this source."},
+        "types": {
+            "type": "array",
+            "items": STRING_SCHEMA,
+            "minItems": 1,
+            "description": "Events have one of these types.",
+        },
         "config": {
             "type": "object",
             "properties": {
-                "families": {"type": "array", "items": TEXT},
+                "families": {"type": "array", "items": STRING_SCHEMA},
                 "startposition": {"type": ["integer", "string"]},
-                "starttime": {**TEXT, "format": "date-time"},
+                "starttime": {**STRING_SCHEMA, "format": "date-time"},
             },
         },
         "filters": {
@@ -42,7 +47,7 @@ _SENT: Final[Schema] = {
             "items": {"type": "object", "properties": {key: {} for key in DIALECTS}, "maxProperties": 1},
             "description": "All of them have to be true.",
         },
-        "sink": {**TEXT, "format": "uri"},
+        "sink": {**STRING_SCHEMA, "format": "uri"},
         "sinkcredential": {**_ANY, "description": "Secrets in it are never shown again."},
         "protocol": {"enum": list(PROTOCOLS)},
         "protocolsettings": _ANY,
@@ -50,15 +55,15 @@ _SENT: Final[Schema] = {
     },
 }
 _SUBSCRIPTION: Final[Schema] = {**_SENT, "required": ["id", "config", "sink", "protocol", "protocolsettings"]}
-_STATUS: Final[Schema] = {"type": "object", "properties": {"state": TEXT}, "required": ["state"]}
-_LETTER: Final[Schema] = {"type": "object", "properties": {"sequence": TEXT}, "required": ["sequence"]}
+_STATUS: Final[Schema] = {"type": "object", "properties": {"state": STRING_SCHEMA}, "required": ["state"]}
+_LETTER: Final[Schema] = {"type": "object", "properties": {"sequence": STRING_SCHEMA}, "required": ["sequence"]}
 _SPAN: Final[Schema] = {
-    "fromposition": WHOLE,
-    "fromtime": {**TEXT, "format": "date-time"},
-    "toposition": WHOLE,
+    "fromposition": UINTEGER_SCHEMA,
+    "fromtime": {**STRING_SCHEMA, "format": "date-time"},
+    "toposition": UINTEGER_SCHEMA,
 }
 _REPLAY: Final[Schema] = {"type": "object", "properties": {**_SPAN, "parallel": {"type": "boolean"}}}
-_COUNTS: Final[Schema] = dict.fromkeys(("from", "to", "position", "considered", "matched"), WHOLE)
+_COUNTS: Final[Schema] = dict.fromkeys(("from", "to", "position", "considered", "matched"), UINTEGER_SCHEMA)
 _PREVIEW: Final[Schema] = {
     "type": "object",
     "properties": {
@@ -72,7 +77,7 @@ _PREVIEW: Final[Schema] = {
 }
 _OFFER: Final[Schema] = {
     "type": "object",
-    "properties": {"protocols": _ANY, "dialects": {"type": "array", "items": TEXT}, "config": _ANY},
+    "properties": {"protocols": _ANY, "dialects": {"type": "array", "items": STRING_SCHEMA}, "config": _ANY},
     "required": ["protocols", "dialects", "config"],
 }
 
@@ -86,16 +91,18 @@ def _operation(
         "summary": summary,
         "tags": ["subscriptions"],
         **({"requestBody": {"content": content}} if body else {}),
-        "responses": {**answers, **refusals(refused, own=True)},
+        "responses": {**answers, **error_responses(refused, own=True)},
     }
 
 
-_ID: Final = parameter("id", "The id of a subscription.", TEXT, "path")
-_SEQUENCE: Final = parameter("sequence", "The sequence of the event that could not be delivered.", TEXT, "path")
-_ASOF: Final = parameter("asof", _MOMENT, TEXT)
+_ID: Final = parameter("id", "The id of a subscription.", STRING_SCHEMA, "path")
+_SEQUENCE: Final = parameter(
+    "sequence", "The sequence of the event that could not be delivered.", STRING_SCHEMA, "path"
+)
+_ASOF: Final = parameter("asof", _MOMENT, STRING_SCHEMA)
 _DRYRUN: Final = parameter("dryrun", "Answers with the events that it would record, and does nothing.", {"const": ""})
 _RECORDED: Final = "xRegistry-xregcorrelationid"
-_UNCHANGED: Final[Schema] = {"304": {"description": "The client has it.", "headers": headers("Link", "ETag")}}
+_UNCHANGED: Final[Schema] = {"304": {"description": "The client has it.", "headers": response_headers("Link", "ETag")}}
 
 
 def _with(parameters: list[Schema], operation: Schema) -> Schema:
@@ -106,17 +113,17 @@ PATHS: Final[dict[str, Schema]] = {
     "/subscriptions": {
         "get": _with(
             [
-                parameter("protocol", "Only those of a protocol.", TEXT),
-                parameter("source", "Only those to a source.", TEXT),
-                parameter("state", "Only those in a state, such as `suspended`.", TEXT),
-                parameter("limit", "How many at most.", {**WHOLE, "minimum": 1, "maximum": MOST}),
-                parameter("after", "Where a Link to the next page goes on.", WHOLE),
+                parameter("protocol", "Only those of a protocol.", STRING_SCHEMA),
+                parameter("source", "Only those to a source.", STRING_SCHEMA),
+                parameter("state", "Only those in a state, such as `suspended`.", STRING_SCHEMA),
+                parameter("limit", "How many at most.", {**UINTEGER_SCHEMA, "minimum": 1, "maximum": MAX_LIMIT}),
+                parameter("after", "Where a Link to the next page goes on.", UINTEGER_SCHEMA),
                 _ASOF,
             ],
             _operation(
                 "list",
                 "List the subscriptions that the caller may see, in the order of their creation",
-                {"200": gives("They.", {"type": "array", "items": _SUBSCRIPTION})},
+                {"200": json_result("They.", {"type": "array", "items": _SUBSCRIPTION})},
                 _READ,
             ),
         ),
@@ -126,8 +133,10 @@ PATHS: Final[dict[str, Schema]] = {
                 "create",
                 "Subscribe to events",
                 {
-                    "201": gives("The subscription, with defaults.", _SUBSCRIPTION, _RECORDED, "Location", "ETag"),
-                    "200": or_tried(None),
+                    "201": json_result(
+                        "The subscription, with defaults.", _SUBSCRIPTION, _RECORDED, "Location", "ETag"
+                    ),
+                    "200": or_dry_run(None),
                 },
                 _WRITTEN,
                 {**_SENT, "required": ["sink", "protocol"]},
@@ -141,7 +150,7 @@ PATHS: Final[dict[str, Schema]] = {
             _operation(
                 "read",
                 "Read a subscription and how its deliveries go",
-                {"200": gives("It.", _SUBSCRIPTION, "ETag"), **_UNCHANGED},
+                {"200": json_result("It.", _SUBSCRIPTION, "ETag"), **_UNCHANGED},
                 _READ,
             ),
         ),
@@ -150,7 +159,7 @@ PATHS: Final[dict[str, Schema]] = {
             _operation(
                 "replace",
                 "Replace a subscription",
-                {"200": or_tried(gives("It, with defaults.", _SUBSCRIPTION))},
+                {"200": or_dry_run(json_result("It, with defaults.", _SUBSCRIPTION))},
                 _WRITTEN,
                 {**_SENT, "required": ["sink", "protocol"]},
             ),
@@ -160,7 +169,7 @@ PATHS: Final[dict[str, Schema]] = {
             _operation(
                 "delete",
                 "Delete a subscription",
-                {"200": or_tried(gives("What it was last.", _SUBSCRIPTION))},
+                {"200": or_dry_run(json_result("What it was last.", _SUBSCRIPTION))},
                 _WRITTEN,
             ),
         ),
@@ -175,7 +184,7 @@ PATHS: Final[dict[str, Schema]] = {
             _operation(
                 "act",
                 "Steer the deliveries of a subscription",
-                {"202": gives("The status.", _STATUS), "200": or_tried(None)},
+                {"202": json_result("The status.", _STATUS), "200": or_dry_run(None)},
                 _WRITTEN,
                 _REPLAY,
             ),
@@ -185,26 +194,28 @@ PATHS: Final[dict[str, Schema]] = {
         "parameters": [_ID],
         "get": _with(
             [
-                parameter("after", "Goes on behind a sequence.", TEXT),
-                parameter("limit", "How many at most.", {**WHOLE, "minimum": 1, "maximum": MOST_LETTERS}),
+                parameter("after", "Goes on behind a sequence.", STRING_SCHEMA),
+                parameter("limit", "How many at most.", {**UINTEGER_SCHEMA, "minimum": 1, "maximum": MOST_LETTERS}),
             ],
             _operation(
                 "deadletters",
                 "List what could not be delivered",
-                {"200": gives("It.", {"type": "array", "items": _LETTER})},
+                {"200": json_result("It.", {"type": "array", "items": _LETTER})},
                 _READ,
             ),
         ),
     },
     "/subscriptions/{id}/deadletters/{sequence}": {
         "parameters": [_ID, _SEQUENCE],
-        "get": _operation("deadletter", "Read a dead letter", {"200": gives("It.", _LETTER)}, _READ),
-        "delete": _operation("discard", "Discard a dead letter", {"200": gives("What it was.", _LETTER)}, _WRITTEN),
+        "get": _operation("deadletter", "Read a dead letter", {"200": json_result("It.", _LETTER)}, _READ),
+        "delete": _operation(
+            "discard", "Discard a dead letter", {"200": json_result("What it was.", _LETTER)}, _WRITTEN
+        ),
     },
     "/subscriptions/{id}/deadletters/{sequence}/redeliver": {
         "parameters": [_ID, _SEQUENCE],
         "post": _operation(
-            "redeliver", "Try to deliver a dead letter again", {"202": gives("The status.", _STATUS)}, _WRITTEN
+            "redeliver", "Try to deliver a dead letter again", {"202": json_result("The status.", _STATUS)}, _WRITTEN
         ),
     },
     "/-/subscriptions/preview": {
@@ -214,8 +225,8 @@ PATHS: Final[dict[str, Schema]] = {
             {
                 "200": {
                     "description": "How many events it would have been told, and the first of them.",
-                    "headers": headers("Link"),
-                    "content": {"application/json": {"schema": _PREVIEW}, NDJSON: {"schema": TEXT}},
+                    "headers": response_headers("Link"),
+                    "content": {"application/json": {"schema": _PREVIEW}, NDJSON: {"schema": STRING_SCHEMA}},
                 }
             },
             _WRITTEN,
@@ -224,18 +235,18 @@ PATHS: Final[dict[str, Schema]] = {
                 "properties": {
                     **_SENT["properties"],
                     **_SPAN,
-                    "limit": {**WHOLE, "maximum": MOST_MATCHES},
+                    "limit": {**UINTEGER_SCHEMA, "maximum": MOST_MATCHES},
                 },
             },
         ),
     },
     "/-/subscriptions/{id}/consent/{secret}": {
-        "parameters": [_ID, parameter("secret", "What the sink was sent.", TEXT, "path")],
+        "parameters": [_ID, parameter("secret", "What the sink was sent.", STRING_SCHEMA, "path")],
         **{
             method: _operation(
                 f"consent.{method}",
                 "Consent to being sent events, as the sink that was asked",
-                {"200": gives("Events will be sent.", _ANY)},
+                {"200": json_result("Events will be sent.", _ANY)},
                 (400, 404, 405, 413, 500),
             )
             for method in ("get", "post")

@@ -9,57 +9,57 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.answer import JSON, Answer
-from api.checking import Candidate, candidate
-from api.feeds.asked import parameters, single
-from api.limits import body_of
-from api.paths import Kind, locate
+from api.answer import JSON, Response
+from api.checking import CandidateVersion, load_candidate
+from api.feeds.asked import query_params, single_value
+from api.limits import read_body
+from api.paths import PathKind, resolve_path
 from api.problem import root_link
 from api.request import Request
-from api.rules import check_caller, options_of_posts
+from api.rules import check_caller, post_only_options
 from api.wiring import Registry
 from domain import problems
-from domain.checks import Verdicts
+from domain.checks import CheckResults
 from domain.jsontext import dumps
 
 CHECK: Final = "check"
 
 _PARAMETERS: Final = ("format", "compatibility", "against")
 #: Checks at a time. They have threads of their own, as each may wait long, and others need those that all share.
-AT_ONCE: Final = 8
+MAX_CONCURRENT_CHECKS: Final = 8
 
 
-class Check:
+class CheckRoutes:
     """The surface of `/-/check`. Whoever may read a Resource may ask."""
 
     def __init__(self, registry: Registry, max_body: int) -> None:
         self._registry = registry
         self._max_body = max_body
         self._latest = registry.latest
-        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="annals-check")
+        self._threads = ThreadPoolExecutor(MAX_CONCURRENT_CHECKS, thread_name_prefix="annals-check")
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """See `front.Surface`. Raises: NotFound, Forbidden, BadRequest, NotAllowed."""
-        if (options := options_of_posts(request)) is not None:
+        if (options := post_only_options(request)) is not None:
             return options
         check_caller(replace(request, method="GET", segments=request.segments[2:]))
-        content = await body_of(request, receive, self._max_body)
+        content = await read_body(request, receive, self._max_body)
         told = await asyncio.get_running_loop().run_in_executor(self._threads, self._told, request, content)
-        return Answer(200, [JSON, root_link(request.base)], told)
+        return Response(200, [JSON, root_link(request.base)], told)
 
     def _told(self, request: Request, content: bytes) -> bytes:
-        given = parameters(request, _PARAMETERS)
-        format, rule, against = (single(given, name) for name in _PARAMETERS)
+        given = query_params(request, _PARAMETERS)
+        format, rule, against = (single_value(given, name) for name in _PARAMETERS)
         with self._registry.readers.view() as view:
             definitions = self._latest.current(view)
-            target = locate(request.segments[2:], definitions.model)
-            if target.kind is not Kind.RESOURCE or target.resource is None or not target.resource.hasdocument:
+            target = resolve_path(request.segments[2:], definitions.model)
+            if target.kind is not PathKind.RESOURCE or target.resource is None or not target.resource.hasdocument:
                 raise problems.NotFound(target.xid, detail="it is no Resource with documents")
-            asked = candidate(view, target, content, format, rule, against)
+            asked = load_candidate(view, target, content, format, rule, against)
         # Documents never change, so no snapshot is held meanwhile.
         return dumps(asked.told(self._verdicts(asked, content)))
 
-    def _verdicts(self, asked: Candidate, content: bytes) -> Verdicts:
+    def _verdicts(self, asked: CandidateVersion, content: bytes) -> CheckResults:
         own, readers = asked.document.sha256, self._registry.readers
 
         def document(sha256: str) -> bytes:

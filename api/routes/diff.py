@@ -6,14 +6,14 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.answer import Answer
-from api.audit.answers import Listed, sees_apart, streamed, subject
-from api.audit.asked import asked
-from api.audit.forms import Around
-from api.audit.looks import difference
-from api.audit.shapes import DIFFERENCES, moment_members
+from api.answer import Response
+from api.audit.answers import TableContent, may_see_outside_tree, stream_table, subject_xid
+from api.audit.asked import parse_audit_params
+from api.audit.forms import ListWrapper
+from api.audit.looks import compare_moments
+from api.audit.shapes import DIFFERENCE_TABLE, moment_members
 from api.request import Request
-from api.rules import options_of_reads
+from api.rules import read_only_options
 from api.wiring import Registry
 from domain import xid as xids
 from projections.entities.query import View
@@ -23,23 +23,23 @@ DIFF: Final = "diff"
 PARAMETERS: Final = ("from", "to", "below", "format")
 
 
-class Diff:
+class DiffRoutes:
     """The surface of `/-/diff`."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """See `front.Surface`. Raises: NotFound for what never existed, Forbidden, BadRequest, NotAllowed."""
-        if (options := options_of_reads(request)) is not None:
+        if (options := read_only_options(request)) is not None:
             return options
-        xid, wanted = subject(request), asked(request.query, PARAMETERS)
+        xid, wanted = subject_xid(request), parse_audit_params(request.query, PARAMETERS)
 
-        def look(view: View) -> Listed:
-            before, after, found = difference(view, xid, wanted, self._registry.store.clock())
-            if not sees_apart(request.caller):
-                found = (each for each in found if not xids.is_apart(xids.stream(each.xid)))
-            around = Around({"xid": xid, "from": moment_members(before), "to": moment_members(after)}, "entities")
-            return Listed(DIFFERENCES, found, view.position(), around)
+        def look(view: View) -> TableContent:
+            before, after, found = compare_moments(view, xid, wanted, self._registry.store.clock())
+            if not may_see_outside_tree(request.caller):
+                found = (each for each in found if not xids.is_outside_tree(xids.stream(each.xid)))
+            around = ListWrapper({"xid": xid, "from": moment_members(before), "to": moment_members(after)}, "entities")
+            return TableContent(DIFFERENCE_TABLE, found, view.position(), around)
 
-        return await streamed(self._registry, request, wanted, look)
+        return await stream_table(self._registry, request, wanted, look)

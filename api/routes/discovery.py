@@ -10,25 +10,25 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.answer import JSON, Answer
+from api.answer import JSON, Response
 from api.problem import root_link
 from api.request import Request
-from api.rules import options_of_reads
+from api.rules import read_only_options
 from domain.jsontext import dumps
 
 #: Of the registry, and of its host, which is the same where the registry has no path of its own.
-PATHS: Final[tuple[tuple[str, ...], ...]] = ((".xregistry",), (".well-known", "xregistry"))
+DISCOVERY_PATHS: Final[tuple[tuple[str, ...], ...]] = ((".xregistry",), (".well-known", "xregistry"))
 
 
-class Discovery:
+class DiscoveryRoutes:
     """The surface of both paths. others: URLs of further registries."""
 
     def __init__(self, others: Sequence[str] = ()) -> None:
         self._others = others
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """This registry's URL and those of the others. Raises: NotAllowed."""
-        if (options := options_of_reads(request)) is not None:
+        if (options := read_only_options(request)) is not None:
             return options
         registries = dict.fromkeys((request.base, *self._others))
-        return Answer(200, [JSON, root_link(request.base)], dumps({"registries": list(registries)}))
+        return Response(200, [JSON, root_link(request.base)], dumps({"registries": list(registries)}))

@@ -7,13 +7,13 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.answer import JSON, Answer
-from api.definitions import Definitions
-from api.openapi.document import document
-from api.openapi.page import POLICY, page
+from api.answer import JSON, Response
+from api.definitions import RegistryDefinitions
+from api.openapi.document import openapi_document
+from api.openapi.page import PAGE_POLICY, render_page
 from api.problem import root_link
 from api.request import Request
-from api.rules import options_of_reads
+from api.rules import read_only_options
 from api.wiring import Registry
 from domain.jsontext import dumps
 
@@ -21,10 +21,10 @@ OPENAPI: Final = "openapi.json"
 DOCS: Final = "docs"
 
 _HTML: Final = (b"content-type", b"text/html; charset=utf-8")
-_SECURITY: Final = (b"content-security-policy", POLICY.encode())
+_SECURITY: Final = (b"content-security-policy", PAGE_POLICY.encode())
 
 
-class Described:
+class OpenapiRoutes:
     """The surface of both. What was made last is kept until the model or the capabilities change."""
 
     def __init__(self, registry: Registry) -> None:
@@ -32,14 +32,14 @@ class Described:
         self._latest = registry.latest
         self._kept: dict[tuple[tuple[int, int], str, str], bytes] = {}
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """The document or the page. Raises: NotAllowed."""
-        if (options := options_of_reads(request)) is not None:
+        if (options := read_only_options(request)) is not None:
             return options
         name = request.segments[-1]
         body = await asyncio.to_thread(self._body, name, request.base)
         headers = [_HTML, _SECURITY] if name == DOCS else [JSON]
-        return Answer(200, [*headers, root_link(request.base)], body)
+        return Response(200, [*headers, root_link(request.base)], body)
 
     def _body(self, name: str, base: str) -> bytes:
         definitions = self._latest.current(self._readers.quick())
@@ -52,6 +52,6 @@ class Described:
         return kept
 
 
-def _made(name: str, definitions: Definitions, base: str) -> bytes:
-    described = document(definitions.model, definitions.capabilities, base)
-    return page(described).encode() if name == DOCS else dumps(described)
+def _made(name: str, definitions: RegistryDefinitions, base: str) -> bytes:
+    described = openapi_document(definitions.model, definitions.capabilities, base)
+    return render_page(described).encode() if name == DOCS else dumps(described)

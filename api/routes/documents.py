@@ -8,17 +8,17 @@ from typing import Final
 from starlette.types import Receive
 
 from api import conditional
-from api.answer import Answer, Headers
+from api.answer import Headers, Response
 from api.feeds.delivery import Feeds
 from api.problem import root_link
 from api.request import Request
-from api.rules import options_of_reads
-from api.stored_content import ATTACHED, POLICY
+from api.rules import read_only_options
+from api.stored_content import ATTACHMENT, SANDBOX_POLICY
 from api.wiring import Registry
 from domain import problems
 from domain.roles import Caller
 from projections import database
-from projections.documents import belongs, content
+from projections.documents import document_bytes, is_document_below
 
 DOCUMENTS: Final = "documents"
 
@@ -26,25 +26,25 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}\Z")
 _HEADERS: Final[Headers] = [
     # What the bytes are is for their owners to say; said here, it could make a browser run them.
     (b"content-type", b"application/octet-stream"),
-    POLICY,
-    ATTACHED,
+    SANDBOX_POLICY,
+    ATTACHMENT,
 ]
 #: Not for caches that callers with other rights share.
 _FOR_EVER: Final = (b"cache-control", b"private, max-age=31536000, immutable")
 
 
-class Documents:
+class DocumentsRoutes:
     """The surface of `/-/documents`."""
 
     def __init__(self, registry: Registry, feeds: Feeds) -> None:
         self._store = registry.store
         self._feeds = feeds
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """See `front.Surface`. Raises: NotFound, also where the caller may not read it."""
         if len(request.segments) != 3:
             raise problems.ApiNotFound()
-        if (options := options_of_reads(request)) is not None:
+        if (options := read_only_options(request)) is not None:
             return options
         sha256 = request.segments[2]
         found = await self._feeds.run(self._find, sha256, request.caller) if _SHA256.match(sha256) else None
@@ -53,13 +53,13 @@ class Documents:
         tag = f'"{sha256}"'.encode()
         kept = [(b"etag", tag), _FOR_EVER, root_link(request.base)]
         try:
-            conditional.check(request, tag)
-        except conditional.Unchanged:
-            return Answer(304, kept)
-        return Answer(200, [*_HEADERS, *kept], found)
+            conditional.check_conditions(request, tag)
+        except conditional.NotModified:
+            return Response(304, kept)
+        return Response(200, [*_HEADERS, *kept], found)
 
     def _find(self, sha256: str, caller: Caller) -> bytes | None:
         with self._store.engine.connect() as connection:
-            db = database.over(connection)
-            readable = caller.role is not None or any(belongs(db, sha256, group) for group in caller.groups)
-            return content(db, sha256) if readable else None
+            db = database.database_of(connection)
+            readable = caller.role is not None or any(is_document_below(db, sha256, group) for group in caller.groups)
+            return document_bytes(db, sha256) if readable else None

@@ -10,38 +10,38 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.answer import Answer
-from api.feeds.asked import asked
-from api.feeds.choosing import CHOOSING, choice, chosen
+from api.answer import Response
+from api.feeds.asked import parse_feed_params
+from api.feeds.choosing import SELECTION_PARAMS, parse_selection, selected_families
 from api.feeds.delivery import Feeds
-from api.feeds.forms import FORMS_OF_EVENTS, choose
-from api.feeds.rights import subjects_of
-from api.feeds.sources import EventsSource
+from api.feeds.forms import EVENT_FORMATS, negotiate_format
+from api.feeds.rights import visible_subjects
+from api.feeds.sources import EventFeedSource
 from api.request import Request
-from api.rules import options_of_reads
+from api.rules import read_only_options
 from domain import problems
-from projections.families import Family
+from projections.families import EventFamily
 
 EVENTS: Final = "events"
 
 
-class EventFeed:
+class EventFeedRoutes:
     """The surface of `/-/events`."""
 
-    def __init__(self, feeds: Feeds, families: Sequence[Family]) -> None:
+    def __init__(self, feeds: Feeds, families: Sequence[EventFamily]) -> None:
         self._feeds = feeds
         self._families = families
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """See `front.Surface`. Raises: NotAcceptable, BadRequest, Forbidden, ApiNotFound."""
         if len(request.segments) > 2:
             raise problems.ApiNotFound()
-        if (options := options_of_reads(request)) is not None:
+        if (options := read_only_options(request)) is not None:
             return options
-        sees = subjects_of(request.caller)
-        form = choose(request.header(b"accept"), FORMS_OF_EVENTS)
-        wanted = asked(request, CHOOSING)
+        sees = visible_subjects(request.caller)
+        form = negotiate_format(request.header(b"accept"), EVENT_FORMATS)
+        wanted = parse_feed_params(request, SELECTION_PARAMS)
         tests = [lambda message: sees(message.xid)] if sees else []
-        families = chosen(wanted.given, self._families)
-        source = EventsSource(self._feeds.log, choice(wanted.given, *tests), families)
+        families = selected_families(wanted.given, self._families)
+        source = EventFeedSource(self._feeds.log, parse_selection(wanted.given, *tests), families)
         return await self._feeds.answer(request, receive, wanted, form, source)

@@ -16,26 +16,26 @@ from urllib.parse import quote, unquote_plus
 from starlette.types import Receive
 
 from api import conditional
-from api.answer import Answer, Headers
-from api.audit.answers import Listed, streamed, subject
-from api.audit.asked import Asked
-from api.audit.asked import asked as common
-from api.audit.forms import Around, Table
-from api.feeds.asked import parameters, refused, single
-from api.moments import Moments, Then
-from api.paths import COLLECTIONS, Kind, locate
+from api.answer import Headers, Response
+from api.audit.answers import TableContent, stream_table, subject_xid
+from api.audit.asked import AuditParams
+from api.audit.asked import parse_audit_params as common
+from api.audit.forms import ListWrapper, TableLayout
+from api.feeds.asked import invalid_param, query_params, single_value
+from api.moments import Snapshot, Snapshots
+from api.paths import COLLECTION_KINDS, PathKind, resolve_path
 from api.request import Request
-from api.rules import options_of_reads
+from api.rules import read_only_options
 from api.wiring import Registry
-from commands.checks import Checker
+from commands.checks import DocumentChecker
 from domain import problems
 from domain import xid as xids
-from domain.checks import Document
+from domain.checks import FormatCheck
 from domain.documents import digest
-from domain.findings import L2, L3, Check, Finding
+from domain.findings import L2, L3, Finding, SchemaCheck
 from domain.model import Model
 from projections.entities.query import View
-from projections.findings import Found, Place, found
+from projections.findings import FindingCursor, LocatedFinding, read_findings
 
 FINDINGS: Final = "findings"
 #: The parameters that are understood; others are refused, because what was meant to narrow would widen.
@@ -44,20 +44,22 @@ PARAMETERS: Final = ("level", "rule", "after", "limit", "asof", "format")
 _SHARED: Final = ("limit", "format")
 _LEVELS: Final = (L2, L3)
 _AFTER: Final = re.compile(r"([0-9]{1,9}):(/.*)\Z", re.DOTALL)
-_KINDS: Final = frozenset((*COLLECTIONS, Kind.REGISTRY, Kind.GROUP, Kind.RESOURCE, Kind.META, Kind.VERSION))
-_TABLE: Final[Table[Finding]] = Table(
+_KINDS: Final = frozenset(
+    (*COLLECTION_KINDS, PathKind.REGISTRY, PathKind.GROUP, PathKind.RESOURCE, PathKind.META, PathKind.VERSION)
+)
+_TABLE: Final[TableLayout[Finding]] = TableLayout(
     ("level", "rule", "xid", "path", "text"), asdict, lambda finding: (asdict(finding),)
 )
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _FindingsRequest:
     """What a request asks for. rules: empty for all."""
 
-    common: Asked
+    common: AuditParams
     level: str | None
     rules: frozenset[str]
-    after: Place | None
+    after: FindingCursor | None
     asof: str | None
 
     def has(self, finding: Finding) -> bool:
@@ -65,21 +67,21 @@ class _Wanted:
         return self.level in (None, finding.level) and (not self.rules or finding.rule in self.rules)
 
 
-class Findings:
+class FindingsRoutes:
     """The surface of `/-/findings`."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._latest = registry.latest
-        self._moments = Moments(registry.readers, self._latest, registry.store.clock)
+        self._moments = Snapshots(registry.readers, self._latest, registry.store.clock)
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """See `front.Surface`. Raises: NotFound for what is not there, Forbidden, BadRequest, NotAllowed."""
-        if (options := options_of_reads(request)) is not None:
+        if (options := read_only_options(request)) is not None:
             return options
-        xid, wanted = subject(request), _wanted(request)
+        xid, wanted = subject_xid(request), _wanted(request)
         if wanted.asof is None:
-            return await streamed(
+            return await stream_table(
                 self._registry,
                 request,
                 wanted.common,
@@ -87,67 +89,67 @@ class Findings:
             )
         return await self._then(request, xid, wanted, await self._moments.find(wanted.asof))
 
-    async def _then(self, request: Request, xid: str, wanted: _Wanted, then: Then) -> Answer:
+    async def _then(self, request: Request, xid: str, wanted: _FindingsRequest, then: Snapshot) -> Response:
         if then.position == 0:
             raise problems.NotFound(request.path)
         # Another release of this program may find more, so that even the past is asked about again.
         then = replace(then, closed=False)
 
-        def look(view: View) -> Listed:
+        def look(view: View) -> TableContent:
             return self._look(then.seen(view), request, xid, wanted, then.definitions.model)
 
         try:
-            return then.told(await streamed(self._registry, request, wanted.common, look), request)
-        except conditional.Unchanged as unchanged:
-            return then.told(conditional.not_modified(request, unchanged), request)
+            return then.told(await stream_table(self._registry, request, wanted.common, look), request)
+        except conditional.NotModified as unchanged:
+            return then.told(conditional.not_modified_response(request, unchanged), request)
 
-    def _look(self, view: View, request: Request, xid: str, wanted: _Wanted, model: Model) -> Listed:
+    def _look(self, view: View, request: Request, xid: str, wanted: _FindingsRequest, model: Model) -> TableContent:
         _check_there(view, request, xid, model)
         check, reads = _checks(self._registry.checker), request.caller.reads
-        each = (one for one in found(view, xid, model, check, reads, wanted.after) if wanted.has(one.finding))
+        each = (one for one in read_findings(view, xid, model, check, reads, wanted.after) if wanted.has(one.finding))
         things, links = _page(request, wanted.common.limit, each)
-        return Listed(_TABLE, things, view.position(), Around({"xid": xid}, FINDINGS), links)
+        return TableContent(_TABLE, things, view.position(), ListWrapper({"xid": xid}, FINDINGS), links)
 
 
-def _wanted(request: Request) -> _Wanted:
+def _wanted(request: Request) -> _FindingsRequest:
     """What a request asks for. Raises: BadRequest."""
-    given = parameters(request, PARAMETERS)
-    level, rule, asof = single(given, "level"), single(given, "rule"), single(given, "asof")
+    given = query_params(request, PARAMETERS)
+    level, rule, asof = single_value(given, "level"), single_value(given, "rule"), single_value(given, "asof")
     if level is not None and level not in _LEVELS:
-        raise refused("level", f"it takes {' or '.join(_LEVELS)}")
+        raise invalid_param("level", f"it takes {' or '.join(_LEVELS)}")
     rules = frozenset(part.strip() for part in (rule or "").split(",")) - {""}
-    return _Wanted(common(request.query, _SHARED), level, rules, _after(single(given, "after")), asof)
+    return _FindingsRequest(common(request.query, _SHARED), level, rules, _after(single_value(given, "after")), asof)
 
 
-def _after(value: str | None) -> Place | None:
+def _after(value: str | None) -> FindingCursor | None:
     if value is None:
         return None
     parsed = _AFTER.match(value)
     if parsed is None:
-        raise refused("after", "it takes what a link to the next page has")
-    return Place(parsed[2], int(parsed[1]))
+        raise invalid_param("after", "it takes what a link to the next page has")
+    return FindingCursor(parsed[2], int(parsed[1]))
 
 
 def _check_there(view: View, request: Request, xid: str, model: Model) -> None:
     """Raises: NotFound."""
-    target = locate(xids.segments(xid), model)
-    owner = xids.parent(f"{xid}/-") or xids.REGISTRY if target.kind in COLLECTIONS else target.owner
+    target = resolve_path(xids.segments(xid), model)
+    owner = xids.parent(f"{xid}/-") or xids.REGISTRY if target.kind in COLLECTION_KINDS else target.owner
     if target.kind not in _KINDS or view.shown(owner) is None:
         raise problems.NotFound(xid)
 
 
-def _checks(checker: Checker) -> Check:
+def _checks(checker: DocumentChecker) -> SchemaCheck:
     """What judges inline schemas: in the processes that check documents, each document once."""
 
     def check(name: str, document: bytes) -> str | None:
-        question = Document(name.lower(), digest(document))
+        question = FormatCheck(name.lower(), digest(document))
         verdict = checker.answers([question], lambda sha256: document)[question]
         return verdict[0].text if verdict else None
 
     return check
 
 
-def _page(request: Request, limit: int | None, each: Iterator[Found]) -> tuple[Iterator[Finding], Headers]:
+def _page(request: Request, limit: int | None, each: Iterator[LocatedFinding]) -> tuple[Iterator[Finding], Headers]:
     """As many findings as the request wants, all of them without a limit, and the link to the next page."""
     if limit is None:
         return (one.finding for one in each), []
@@ -156,7 +158,7 @@ def _page(request: Request, limit: int | None, each: Iterator[Found]) -> tuple[I
     return (one.finding for one in listed[:limit]), links
 
 
-def _next(request: Request, place: Place) -> tuple[bytes, bytes]:
+def _next(request: Request, place: FindingCursor) -> tuple[bytes, bytes]:
     parts = request.query.decode("latin-1").split("&")
     kept = [part for part in parts if part and unquote_plus(part.partition("=")[0]) != "after"]
     after = f"after={quote(f'{place.number}:{place.xid}', safe='')}"

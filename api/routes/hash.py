@@ -6,14 +6,14 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.answer import Answer
-from api.audit.answers import Listed, streamed, subject
-from api.audit.asked import asked
-from api.audit.forms import Around
-from api.audit.hashes import PARAMETERS, TABLE, hashed, wanted
-from api.feeds.asked import parameters
+from api.answer import Response
+from api.audit.answers import TableContent, stream_table, subject_xid
+from api.audit.asked import parse_audit_params
+from api.audit.forms import ListWrapper
+from api.audit.hashes import HASH_PARAMS, HASH_TABLE, hash_tree_parts, parse_hash_params
+from api.feeds.asked import query_params
 from api.request import Request
-from api.rules import options_of_reads
+from api.rules import read_only_options
 from api.wiring import Registry
 from domain import problems
 from domain import xid as xids
@@ -22,23 +22,23 @@ from projections.entities.query import View
 HASH: Final = "hash"
 
 
-class Hash:
+class HashRoutes:
     """The surface of `/-/hash`."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """See `front.Surface`. Raises: Forbidden, NotFound for what the caller may not see, BadRequest, NotAllowed."""
-        if (options := options_of_reads(request)) is not None:
+        if (options := read_only_options(request)) is not None:
             return options
-        xid, form = subject(request), asked(request.query, ("format",))
-        if "\0" in xid or xids.is_apart(xids.stream(xid) + "/"):
+        xid, form = subject_xid(request), parse_audit_params(request.query, ("format",))
+        if "\0" in xid or xids.is_outside_tree(xids.stream(xid) + "/"):
             raise problems.NotFound(request.path)
-        choice = wanted(parameters(request, PARAMETERS), xid)
+        choice = parse_hash_params(query_params(request, HASH_PARAMS), xid)
 
-        def look(view: View) -> Listed:
-            found = hashed(view, xid, choice, self._registry.store.clock())
-            return Listed(TABLE, found.parts, found.position, Around(found.members, "parts"))
+        def look(view: View) -> TableContent:
+            found = hash_tree_parts(view, xid, choice, self._registry.store.clock())
+            return TableContent(HASH_TABLE, found.parts, found.position, ListWrapper(found.members, "parts"))
 
-        return await streamed(self._registry, request, form, look)
+        return await stream_table(self._registry, request, form, look)

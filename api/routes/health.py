@@ -7,10 +7,10 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.answer import JSON, Answer
+from api.answer import JSON, Response
 from api.problem import root_link
 from api.request import Request
-from api.rules import options_of_reads
+from api.rules import read_only_options
 from api.wiring import Registry
 from domain.jsontext import Json, dumps
 
@@ -20,21 +20,21 @@ READYZ: Final = "readyz"
 _ALIVE: Final = dumps({"status": "ok"})
 
 
-class Health:
+class HealthRoutes:
     """The surface of `/-/livez` and `/-/readyz`."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """The answer of one check: 200 or 503. Raises: NotAllowed."""
-        if (options := options_of_reads(request)) is not None:
+        if (options := read_only_options(request)) is not None:
             return options
         name, headers = request.segments[-1], [JSON, root_link(request.base)]
         if name == LIVEZ:
-            return Answer(200, headers, _ALIVE)
+            return Response(200, headers, _ALIVE)
         status, report = await asyncio.to_thread(self._readiness)
-        return Answer(status, headers, dumps(report))
+        return Response(status, headers, dumps(report))
 
     def _readiness(self) -> tuple[int, dict[str, Json]]:
         """Status and body: ready where the store answers, sound as far as is known, with all of the log read."""

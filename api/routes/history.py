@@ -9,13 +9,13 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.answer import Answer
-from api.audit.answers import Listed, page, sees_apart, streamed, subject
-from api.audit.asked import asked
-from api.audit.looks import history
-from api.audit.shapes import revisions
+from api.answer import Response
+from api.audit.answers import TableContent, may_see_outside_tree, paginate, stream_table, subject_xid
+from api.audit.asked import parse_audit_params
+from api.audit.looks import history_positions
+from api.audit.shapes import revision_table
 from api.request import Request
-from api.rules import options_of_reads
+from api.rules import read_only_options
 from api.wiring import Registry
 from projections.entities.query import View
 
@@ -24,22 +24,22 @@ HISTORY: Final = "history"
 PARAMETERS: Final = ("images", "below", "order", "after", "limit", "from", "until", "format")
 
 
-class History:
+class HistoryRoutes:
     """The surface of `/-/history`."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """See `front.Surface`. Raises: NotFound for what never existed, Forbidden, BadRequest, NotAllowed."""
-        if (options := options_of_reads(request)) is not None:
+        if (options := read_only_options(request)) is not None:
             return options
-        xid, wanted = subject(request), asked(request.query, PARAMETERS)
-        apart = sees_apart(request.caller)
+        xid, wanted = subject_xid(request), parse_audit_params(request.query, PARAMETERS)
+        apart = may_see_outside_tree(request.caller)
 
-        def look(view: View) -> Listed:
-            found = page(request, wanted, history(view, xid, wanted, self._registry.store.clock(), apart))
+        def look(view: View) -> TableContent:
+            found = paginate(request, wanted, history_positions(view, xid, wanted, self._registry.store.clock(), apart))
             things = view.trail.revisions(found.positions, before="before" in wanted.images)
-            return Listed(revisions(wanted.images), things, view.position(), links=found.links)
+            return TableContent(revision_table(wanted.images), things, view.position(), links=found.links)
 
-        return await streamed(self._registry, request, wanted, look)
+        return await stream_table(self._registry, request, wanted, look)

@@ -11,15 +11,15 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.answer import Answer
-from api.feeds.asked import parameters, refused, single
-from api.limits import MAX_BODY, body_of
+from api.answer import Response
+from api.feeds.asked import invalid_param, query_params, single_value
+from api.limits import MAX_BODY, read_body
 from api.request import Request
-from api.rules import check_caller, options_of_posts
+from api.rules import check_caller, post_only_options
 from api.wiring import Registry
-from api.writing import Writing
+from api.writing import XRegistryWriteHandler
 from domain import problems
-from domain.dialects import DIALECTS, Foreign, Translated
+from domain.dialects import DIALECTS, DialectMismatch, TranslatedDocument
 from domain.jsontext import InvalidJson, dumps, loads
 
 IMPORT: Final = "import"
@@ -28,25 +28,25 @@ _DIALECT: Final = "dialect"
 _DRYRUN: Final = "dryrun"
 
 
-class Imports:
+class ImportRoutes:
     """The surface of `/-/import`. max_body: bytes that a request may hold."""
 
     def __init__(self, registry: Registry, max_body: int = MAX_BODY) -> None:
         self._max_body = max_body
-        self._writing = Writing(registry.road, registry.readers, registry.latest)
+        self._writing = XRegistryWriteHandler(registry.road, registry.readers, registry.latest)
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """See `front.Surface`."""
         if len(request.segments) != 2:
             raise problems.ApiNotFound()
-        if (options := options_of_posts(request)) is not None:
+        if (options := post_only_options(request)) is not None:
             return options
         check_caller(request)
-        given = parameters(request, (_DIALECT, _DRYRUN))
-        dialect = single(given, _DIALECT)
+        given = query_params(request, (_DIALECT, _DRYRUN))
+        dialect = single_value(given, _DIALECT)
         if dialect is None or dialect not in DIALECTS:
-            raise refused(_DIALECT, f"it is needed, as one of: {', '.join(DIALECTS)}")
-        body = await body_of(request, receive, self._max_body)
+            raise invalid_param(_DIALECT, f"it is needed, as one of: {', '.join(DIALECTS)}")
+        body = await read_body(request, receive, self._max_body)
         translated = await asyncio.to_thread(_translated, dialect, body)
         query = _DRYRUN.encode() if _DRYRUN in given else b""
         written = replace(request, segments=(), path="/", raw="/", query=query)
@@ -54,7 +54,7 @@ class Imports:
         return answer if _DRYRUN in given else _with_report(answer, translated)
 
 
-def _translated(dialect: str, body: bytes) -> Translated:
+def _translated(dialect: str, body: bytes) -> TranslatedDocument:
     """Raises: MissingBody, ParsingData, BadRequest for a document in another form."""
     if not body:
         raise problems.MissingBody()
@@ -62,11 +62,11 @@ def _translated(dialect: str, body: bytes) -> Translated:
         return DIALECTS[dialect](loads(body))
     except InvalidJson as error:
         raise problems.ParsingData(error_detail=str(error)) from None
-    except Foreign as error:
+    except DialectMismatch as error:
         raise problems.BadRequest(error_detail=str(error)) from None
 
 
-def _with_report(answer: Answer, translated: Translated) -> Answer:
+def _with_report(answer: Response, translated: TranslatedDocument) -> Response:
     """The answer to the write beside what was changed before it."""
     assert isinstance(answer.body, bytes), "a write is answered as a whole"
     report = dumps([change.members() for change in translated.report])

@@ -10,18 +10,18 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from api.answer import JSON, Answer, Headers
-from api.callers import Gate
-from api.dryrun import tried
-from api.feeds.asked import parameters
-from api.headers import CORRELATION
-from api.limits import body_of
-from api.links.parts import MOST, Parts, check_admin, existing, public, status
-from api.links.receiving import Receiving
-from api.links.sink import Sink
+from api.answer import JSON, Headers, Response
+from api.callers import Authenticator
+from api.dryrun import dry_run
+from api.feeds.asked import query_params
+from api.headers import CORRELATION_HEADER
+from api.limits import read_body
+from api.links.parts import MAX_LINK_BODY, LinkApiContext, check_admin, find_link, link_document, link_status_document
+from api.links.receiving import LogReceiveHandler
+from api.links.sink import LinkNotificationHandler
 from api.problem import root_link
 from api.request import Request
-from api.rules import NotAllowed
+from api.rules import MethodNotAllowed
 from api.wiring import Registry
 from commands.log import Recorded
 from domain import problems
@@ -29,7 +29,7 @@ from domain.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
 from domain.entities import Entity
 from domain.jsontext import InvalidJson, dumps, loads
 from domain.links.link import COLLECTION, TYPE, Link
-from domain.links.properties import CREDENTIAL, ID, wanted
+from domain.links.properties import CREDENTIAL, ID, parse_link
 from domain.refusals import InvalidLink, RemoteUnavailable
 from projections.replication.lines import BrokenFeed
 from projections.replication.remote import RemoteError
@@ -40,17 +40,17 @@ _LOG: Final = "log"
 _DRYRUN: Final = "dryrun"
 _UNKEPT: Final = (b"cache-control", b"no-store")
 
-Handler = Callable[[Request, Receive], Awaitable[Answer]]
+Handler = Callable[[Request, Receive], Awaitable[Response]]
 
 
-class Links:
+class LinksRoutes:
     """The surface of `/-/links`. gate: who asks, but for those who tell a link that something has happened."""
 
-    def __init__(self, parts: Parts, gate: Gate) -> None:
+    def __init__(self, parts: LinkApiContext, gate: Authenticator) -> None:
         self._parts = parts
         self._gate = gate
-        self._sink = Sink(parts)
-        self._receiving = Receiving(parts)
+        self._sink = LinkNotificationHandler(parts)
+        self._receiving = LogReceiveHandler(parts)
         self._registry: Registry = parts.registry
         self._handlers: Mapping[int, Mapping[str, Handler]] = {
             0: {"GET": self._list, "POST": self._create},
@@ -62,7 +62,7 @@ class Links:
             "repair": self._repair,
         }
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """See `front.Surface`. Raises: Forbidden, NotFound, InvalidLink, ParsingData, BadRequest, NotAllowed."""
         below = request.segments[2:]
         if len(below) == 2 and below[1] == _EVENTS:
@@ -73,11 +73,11 @@ class Links:
             raise problems.ApiNotFound()
         allow = ", ".join((*handlers, "OPTIONS"))
         if request.method == "OPTIONS":
-            return Answer(204, [(b"allow", allow.encode()), root_link(request.base)])
+            return Response(204, [(b"allow", allow.encode()), root_link(request.base)])
         check_admin(request.caller)
         handler = handlers.get("GET" if request.method == "HEAD" else request.method)
         if handler is None:
-            raise NotAllowed(problems.ActionNotSupported(action=request.method), allow)
+            raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), allow)
         return await handler(request, receive)
 
     def _actions_of(self, below: tuple[str, ...]) -> Mapping[str, Handler] | None:
@@ -85,23 +85,25 @@ class Links:
             return {"POST": self._actions[below[2]]}
         return {"POST": self._receiving.answer} if len(below) == 2 and below[1] == _LOG else None
 
-    async def _list(self, request: Request, receive: Receive) -> Answer:
-        parameters(request, ())
-        return await asyncio.to_thread(lambda: _told(request, 200, [self._shown(link) for link in self._all()]))
+    async def _list(self, request: Request, receive: Receive) -> Response:
+        query_params(request, ())
+        return await asyncio.to_thread(
+            lambda: _json_response(request, 200, [self._shown(link) for link in self._all()])
+        )
 
-    async def _one(self, request: Request, receive: Receive) -> Answer:
-        parameters(request, ())
-        found = await asyncio.to_thread(lambda: self._shown(existing(self._quick(), request.segments[2])))
-        return _told(request, 200, found)
+    async def _one(self, request: Request, receive: Receive) -> Response:
+        query_params(request, ())
+        found = await asyncio.to_thread(lambda: self._shown(find_link(self._quick(), request.segments[2])))
+        return _json_response(request, 200, found)
 
-    async def _create(self, request: Request, receive: Receive) -> Answer:
+    async def _create(self, request: Request, receive: Receive) -> Response:
         body = await _document(request, receive)
         id = body.get("id") if isinstance(body, dict) else None
         if not isinstance(id, str) or not ID.match(id):
             raise InvalidLink.at("required", "/id", "an id is needed: letters, digits, . _ ~ and -")
         return await self._write(request, id, body, True)
 
-    async def _put(self, request: Request, receive: Receive) -> Answer:
+    async def _put(self, request: Request, receive: Receive) -> Response:
         id = request.segments[2]
         body = await _document(request, receive)
         if isinstance(body, dict) and body.get("id") not in (None, id):
@@ -111,8 +113,8 @@ class Links:
             raise InvalidLink.at("value", "/id", "it is no id of a link")
         return await self._write(request, id, body, there is None)
 
-    async def _write(self, request: Request, id: str, body: Any, new: bool) -> Answer:
-        found = wanted(body)
+    async def _write(self, request: Request, id: str, body: Any, new: bool) -> Response:
+        found = parse_link(body)
         if found.secrets and not self._registry.store.vault.usable:
             reason = "this server has no master key, so it keeps no secrets"
             raise InvalidLink.at("credentialsunavailable", f"/{CREDENTIAL.strip('.')}", reason)
@@ -129,49 +131,49 @@ class Links:
             raise
         return answer
 
-    async def _delete(self, request: Request, receive: Receive) -> Answer:
-        found = await asyncio.to_thread(lambda: existing(self._quick(), request.segments[2]))
+    async def _delete(self, request: Request, receive: Receive) -> Response:
+        found = await asyncio.to_thread(lambda: find_link(self._quick(), request.segments[2]))
         return await self._submitted(request, DeleteLink(found.xid), 204)
 
-    async def _control(self, name: str, request: Request, receive: Receive) -> Answer:
-        found = await asyncio.to_thread(lambda: existing(self._quick(), request.segments[2]))
+    async def _control(self, name: str, request: Request, receive: Receive) -> Response:
+        found = await asyncio.to_thread(lambda: find_link(self._quick(), request.segments[2]))
         return await self._submitted(request, ControlLink(found.xid, name), 200)
 
-    async def _check(self, request: Request, receive: Receive) -> Answer:
+    async def _check(self, request: Request, receive: Receive) -> Response:
         link = await self._asked(request, self._parts.replication.check)
-        return _told(request, 200, await asyncio.to_thread(self._shown, link))
+        return _json_response(request, 200, await asyncio.to_thread(self._shown, link))
 
-    async def _repair(self, request: Request, receive: Receive) -> Answer:
+    async def _repair(self, request: Request, receive: Receive) -> Response:
         """The link, and under `repaired` how many entities differed."""
         counts: list[int] = []
         link = await self._asked(request, lambda link: counts.append(self._parts.replication.repair(link)))
-        return _told(request, 200, {**await asyncio.to_thread(self._shown, link), "repaired": counts[0]})
+        return _json_response(request, 200, {**await asyncio.to_thread(self._shown, link), "repaired": counts[0]})
 
     async def _asked(self, request: Request, work: Callable[[Link], None]) -> Link:
         """The link as it is after work that the other registry is asked for. Raises: RemoteUnavailable, BadRequest."""
-        if _DRYRUN in parameters(request, (_DRYRUN,)):
+        if _DRYRUN in query_params(request, (_DRYRUN,)):
             raise problems.BadRequest(error_detail='"dryrun" does not go with what asks another registry')
         id = request.segments[2]
-        link = await asyncio.to_thread(lambda: existing(self._quick(), id))
+        link = await asyncio.to_thread(lambda: find_link(self._quick(), id))
         try:
             await asyncio.to_thread(work, link)
         except (RemoteError, BrokenFeed, LookupError) as error:
             raise RemoteUnavailable(link.xid, error_detail=str(error)) from None
-        return await asyncio.to_thread(lambda: existing(self._quick(), id))
+        return await asyncio.to_thread(lambda: find_link(self._quick(), id))
 
-    async def _submitted(self, request: Request, command: LinkCommand, code: int) -> Answer:
-        if _DRYRUN in parameters(request, (_DRYRUN,)):
-            return await tried(request, self._registry.road, command, None, own=True)
+    async def _submitted(self, request: Request, command: LinkCommand, code: int) -> Response:
+        if _DRYRUN in query_params(request, (_DRYRUN,)):
+            return await dry_run(request, self._registry.road, command, None, own=True)
         recorded: Recorded = await asyncio.wrap_future(self._registry.road.submit(command, request.caller))
         self._parts.changed()
         known = recorded.xregcorrelationid
-        headers = [(CORRELATION, known.encode())] if known is not None else []
+        headers = [(CORRELATION_HEADER, known.encode())] if known is not None else []
         if code == 204:
-            return Answer(204, [root_link(request.base), *headers])
+            return Response(204, [root_link(request.base), *headers])
         if code == 201:
             headers.append((b"location", f"{request.base}{command.xid}".encode()))
-        link = await asyncio.to_thread(lambda: existing(self._quick(), command.xid.rpartition("/")[2]))
-        return _told(request, code, await asyncio.to_thread(self._shown, link), headers)
+        link = await asyncio.to_thread(lambda: find_link(self._quick(), command.xid.rpartition("/")[2]))
+        return _json_response(request, code, await asyncio.to_thread(self._shown, link), headers)
 
     def _forget(self, xid: str) -> None:
         """What is known of a link that had the id of one that is to be made is not true of this one."""
@@ -185,7 +187,7 @@ class Links:
         self._parts.replication.check_ring(Link.of(made, 0), command.secrets)
 
     def _shown(self, link: Link) -> dict[str, Any]:
-        return {**public(link), "status": status(link, self._parts.replication.progress(link))}
+        return {**link_document(link), "status": link_status_document(link, self._parts.replication.progress(link))}
 
     def _all(self) -> list[Link]:
         return list(self._quick().links.all())
@@ -194,12 +196,12 @@ class Links:
         return self._registry.readers.quick()
 
 
-def _told(request: Request, code: int, body: Any, headers: Headers | None = None) -> Answer:
-    return Answer(code, [JSON, root_link(request.base), _UNKEPT, *(headers or [])], dumps(body))
+def _json_response(request: Request, code: int, body: Any, headers: Headers | None = None) -> Response:
+    return Response(code, [JSON, root_link(request.base), _UNKEPT, *(headers or [])], dumps(body))
 
 
 async def _document(request: Request, receive: Receive) -> Any:
-    body = await body_of(request, receive, MOST)
+    body = await read_body(request, receive, MAX_LINK_BODY)
     if not body:
         raise problems.MissingBody()
     try:

@@ -12,30 +12,30 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from api.answer import JSON, Answer
-from api.feeds.asked import parameters
-from api.limits import MAX_BODY, body_of
-from api.messages import effective_of, is_group, place
+from api.answer import JSON, Response
+from api.feeds.asked import query_params
+from api.limits import MAX_BODY, read_body
+from api.messages import effective_messages_of, is_message_group, locate_messages
 from api.problem import root_link
 from api.request import Request
-from api.rules import check_caller, options_of_posts
+from api.rules import check_caller, post_only_options
 from api.wiring import Registry
 from domain import problems
 from domain.jsontext import InvalidJson, Json, dumps, loads
-from domain.messages.effective import Effective
-from domain.messages.matching import match
-from domain.messages.parts import Message, taken
-from projections.messages import StoredMessages
+from domain.messages.effective import EffectiveMessage
+from domain.messages.matching import match_message
+from domain.messages.parts import MessageParts, parse_message
+from projections.messages import MessageDefinitions
 
 MATCH: Final = "match"
 
 #: Segments before the path of a Group.
 _ABOVE: Final = 2
 #: Messages of one batch.
-MOST: Final = 1000
+MAX_MESSAGES: Final = 1000
 
 
-class Matching:
+class MatchRoutes:
     """The surface of `/-/match`. max_body: bytes that a request may hold."""
 
     def __init__(self, registry: Registry, max_body: int = MAX_BODY) -> None:
@@ -43,25 +43,25 @@ class Matching:
         self._latest = registry.latest
         self._max_body = max_body
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """See `front.Surface`. Raises: NotFound, BadRequest, MissingBody, ParsingData, Forbidden, NotAllowed."""
-        if (options := options_of_posts(request)) is not None:
+        if (options := post_only_options(request)) is not None:
             return options
         check_caller(replace(request, method="GET", segments=request.segments[_ABOVE:]))
-        parameters(request, ())
-        body = await body_of(request, receive, self._max_body)
+        query_params(request, ())
+        body = await read_body(request, receive, self._max_body)
         return await asyncio.to_thread(self._look, request, body)
 
-    def _look(self, request: Request, body: bytes) -> Answer:
+    def _look(self, request: Request, body: bytes) -> Response:
         value = _parsed(body)
         messages = [_taken(each) for each in (value if isinstance(value, list) else [value])]
         with self._readers.view() as view:
-            target = place(request.segments[_ABOVE:], self._latest.current(view))
-            if not is_group(target):
+            target = locate_messages(request.segments[_ABOVE:], self._latest.current(view))
+            if not is_message_group(target):
                 raise problems.BadRequest(error_detail=f'"{target.xid}" is no Group that has messages')
-            definitions = effective_of(target, view, StoredMessages(view, request.caller.reads))
+            definitions = effective_messages_of(target, view, MessageDefinitions(view, request.caller.reads))
         found = [{"matches": _matches(definitions, message)} for message in messages]
-        return Answer(200, [JSON, root_link(request.base)], dumps(found if isinstance(value, list) else found[0]))
+        return Response(200, [JSON, root_link(request.base)], dumps(found if isinstance(value, list) else found[0]))
 
 
 def _parsed(body: bytes) -> Json:
@@ -71,18 +71,18 @@ def _parsed(body: bytes) -> Json:
         value = loads(body)
     except InvalidJson as error:
         raise problems.ParsingData(error_detail=str(error)) from None
-    if isinstance(value, list) and len(value) > MOST:
-        raise problems.BadRequest(error_detail=f"a batch has at most {MOST} messages")
+    if isinstance(value, list) and len(value) > MAX_MESSAGES:
+        raise problems.BadRequest(error_detail=f"a batch has at most {MAX_MESSAGES} messages")
     return value
 
 
-def _taken(value: Json) -> Message:
+def _taken(value: Json) -> MessageParts:
     try:
-        return taken(value)
+        return parse_message(value)
     except ValueError as error:
         raise problems.BadRequest(error_detail=str(error)) from None
 
 
-def _matches(definitions: Sequence[Effective], message: Message) -> list[dict[str, Any]]:
-    found = ((each.xid, match(each.resolved.attributes, message)) for each in definitions)
+def _matches(definitions: Sequence[EffectiveMessage], message: MessageParts) -> list[dict[str, Any]]:
+    found = ((each.xid, match_message(each.resolved.attributes, message)) for each in definitions)
     return [{"xid": xid, "bindings": met.bindings, "parts": list(met.parts)} for xid, met in found if met is not None]

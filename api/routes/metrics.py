@@ -7,27 +7,27 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.answer import Answer
-from api.metrics import CONTENT_TYPE, Metrics
+from api.answer import Response
+from api.metrics import CONTENT_TYPE, ServerMetrics
 from api.problem import root_link
 from api.request import Request
-from api.rules import options_of_reads
+from api.rules import read_only_options
 from domain.refusals import Forbidden
 
 METRICS: Final = "metrics"
 
 
-class Measured:
+class MetricsRoutes:
     """The surface of `/-/metrics`."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: ServerMetrics) -> None:
         self._metrics = metrics
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """All figures in the text format. Raises: NotAllowed, Forbidden."""
-        if (options := options_of_reads(request)) is not None:
+        if (options := read_only_options(request)) is not None:
             return options
         if request.caller.role is None:
             raise Forbidden(caller=request.caller.name)
         text = await asyncio.to_thread(self._metrics.text)
-        return Answer(200, [CONTENT_TYPE, root_link(request.base)], text)
+        return Response(200, [CONTENT_TYPE, root_link(request.base)], text)

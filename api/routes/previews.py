@@ -12,22 +12,22 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from api.answer import JSON, Answer
-from api.callers import Gate
-from api.feeds.asked import parameters
+from api.answer import JSON, Response
+from api.callers import Authenticator
+from api.feeds.asked import query_params
 from api.feeds.forms import NDJSON
-from api.limits import body_of
+from api.limits import read_body
 from api.problem import SUBSCRIPTIONS, root_link
 from api.request import Request
-from api.routes.subscriptions import coded
-from api.rules import NotAllowed
-from api.subscriptions.asked import document
-from api.subscriptions.parts import Parts, check_caller
-from api.subscriptions.previews import Asked, asked, told
+from api.routes.subscriptions import add_problem_code
+from api.rules import MethodNotAllowed
+from api.subscriptions.asked import read_json
+from api.subscriptions.parts import SubscriptionApiContext, check_caller
+from api.subscriptions.previews import PreviewParams, parse_preview_params, preview_result
 from domain import problems
 from domain.jsontext import dumps
 from domain.problems import Problem
-from projections.families import Family
+from projections.families import EventFamily
 from projections.subscriptions.preview import Preview
 
 PREVIEWS: Final = SUBSCRIPTIONS
@@ -40,41 +40,41 @@ _METHODS: Final = b"access-control-allow-methods"
 _LINES: Final = (b"content-type", NDJSON.encode())
 
 
-class Previews:
+class PreviewRoutes:
     """The surface of both. gate: who asks for a preview; sinks that consent are known by their secret."""
 
-    def __init__(self, parts: Parts, gate: Gate, families: tuple[Family, ...]) -> None:
+    def __init__(self, parts: SubscriptionApiContext, gate: Authenticator, families: tuple[EventFamily, ...]) -> None:
         self._parts = parts
         self._gate = gate
         self._families = families
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """See `front.Surface`. Raises: any Problem, with a `code`."""
         try:
             return await self._answer(request, receive)
-        except NotAllowed as refused:
-            coded(refused.problem)
+        except MethodNotAllowed as refused:
+            add_problem_code(refused.problem)
             raise
         except Problem as problem:
-            raise coded(problem) from None
+            raise add_problem_code(problem) from None
 
-    async def _answer(self, request: Request, receive: Receive) -> Answer:
+    async def _answer(self, request: Request, receive: Receive) -> Response:
         match request.segments[2:]:
             case (name,) if name == _PREVIEW:
                 request = replace(request, caller=await self._gate.caller(request))
                 _check_method(request, _ALLOW)
                 if request.method == "OPTIONS":
                     return _options(request, _ALLOW)
-                return await self._preview(request, await document(request, receive, self._parts.body))
+                return await self._preview(request, await read_json(request, receive, self._parts.body))
             case (id, "consent", secret):
                 _check_method(request, _CONSENTS)
                 if request.method == "OPTIONS":
                     return _options(request, _CONSENTS)
-                await body_of(request, receive, self._parts.body)
+                await read_body(request, receive, self._parts.body)
                 return await self._consent(request, id, secret)
         raise problems.ApiNotFound()
 
-    async def _consent(self, request: Request, id: str, secret: str) -> Answer:
+    async def _consent(self, request: Request, id: str, secret: str) -> Response:
         """200 where the secret was good. Raises: NotFound."""
         given = request.header(_RATE) or ""
         rate = int(given) if given.isascii() and given.isdecimal() and 0 < len(given) < 10 else None
@@ -82,13 +82,13 @@ class Previews:
         good = request.method != "HEAD" and await asyncio.to_thread(self._parts.deliveries.consent, id, secret, rate)
         if not good:
             raise problems.ApiNotFound()
-        return Answer(200, [JSON, root_link(request.base)], dumps({"consent": True}))
+        return Response(200, [JSON, root_link(request.base)], dumps({"consent": True}))
 
-    async def _preview(self, request: Request, body: Any) -> Answer:
+    async def _preview(self, request: Request, body: Any) -> Response:
         check_caller(request.caller)
-        parameters(request, ())
+        query_params(request, ())
         quick = self._parts.registry.readers.quick
-        wanted = await asyncio.to_thread(lambda: asked(body, self._parts.offered(), quick().log))
+        wanted = await asyncio.to_thread(lambda: parse_preview_params(body, self._parts.offered(), quick().log))
         lines = NDJSON in (request.header(b"accept") or "")
 
         def job() -> Generator[Any, None, None]:
@@ -96,9 +96,9 @@ class Previews:
             yield from self._pieces(request, wanted, lines)
 
         headers, pieces = await self._parts.registry.streams.start(job)
-        return Answer(200, headers, pieces)
+        return Response(200, headers, pieces)
 
-    def _pieces(self, request: Request, wanted: Asked, lines: bool) -> Generator[bytes, None, None]:
+    def _pieces(self, request: Request, wanted: PreviewParams, lines: bool) -> Generator[bytes, None, None]:
         """The result; as lines, with what is found so far before it."""
         readers = self._parts.registry.readers
         look = Preview(
@@ -111,15 +111,15 @@ class Previews:
             progress = {"position": tally.position, "matched": tally.matched.total()}
             result = dumps(progress) + b"\n" if lines else b""
             last = tally
-        yield dumps(told(last, look.errors)) + (b"\n" if lines else b"")
+        yield dumps(preview_result(last, look.errors)) + (b"\n" if lines else b"")
 
 
-def _options(request: Request, allow: str) -> Answer:
-    return Answer(200, [root_link(request.base), (b"allow", allow.encode()), (_METHODS, allow.encode())])
+def _options(request: Request, allow: str) -> Response:
+    return Response(200, [root_link(request.base), (b"allow", allow.encode()), (_METHODS, allow.encode())])
 
 
 def _check_method(request: Request, allow: str) -> None:
     """Raises: NotAllowed."""
     known = {"HEAD"} if "GET" in allow else set()
     if request.method not in {*allow.split(", "), *known}:
-        raise NotAllowed(problems.ActionNotSupported(action=request.method), allow)
+        raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), allow)

@@ -12,17 +12,17 @@ from typing import Final
 from starlette.types import Receive
 
 from api import conditional
-from api.answer import JSON, Answer
-from api.feeds.asked import parameters, single
-from api.messages import is_group, message_of, messages_of, place
-from api.moments import Moments, Then
+from api.answer import JSON, Response
+from api.feeds.asked import query_params, single_value
+from api.messages import is_message_group, locate_messages, resolved_message, resolved_messages
+from api.moments import Snapshot, Snapshots
 from api.problem import root_link
 from api.request import Request
-from api.rules import check_caller, options_of_reads
+from api.rules import check_caller, read_only_options
 from api.wiring import Registry
 from domain import problems
 from domain.jsontext import dumps
-from projections.messages import StoredMessages
+from projections.messages import MessageDefinitions
 
 RESOLVED: Final = "resolved"
 
@@ -31,20 +31,20 @@ _ASOF: Final = "asof"
 _ABOVE: Final = 2
 
 
-class Resolved:
+class ResolvedMessagesRoutes:
     """The surface of `/-/resolved`."""
 
     def __init__(self, registry: Registry) -> None:
         self._readers = registry.readers
         self._latest = registry.latest
-        self._moments = Moments(registry.readers, self._latest, registry.store.clock)
+        self._moments = Snapshots(registry.readers, self._latest, registry.store.clock)
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """See `front.Surface`. Raises: NotFound, BadRequest for what has no messages, Forbidden, NotAllowed."""
-        if (options := options_of_reads(request)) is not None:
+        if (options := read_only_options(request)) is not None:
             return options
         check_caller(replace(request, segments=request.segments[_ABOVE:]))
-        asof = single(parameters(request, {_ASOF}), _ASOF)
+        asof = single_value(query_params(request, {_ASOF}), _ASOF)
         if asof is None:
             return await asyncio.to_thread(self._look, request, None)
         then = await self._moments.find(asof)
@@ -52,16 +52,20 @@ class Resolved:
             raise problems.NotFound(request.path)
         try:
             return then.told(await asyncio.to_thread(self._look, request, then), request)
-        except conditional.Unchanged as unchanged:
-            return then.told(conditional.not_modified(request, unchanged), request)
+        except conditional.NotModified as unchanged:
+            return then.told(conditional.not_modified_response(request, unchanged), request)
 
-    def _look(self, request: Request, then: Then | None) -> Answer:
+    def _look(self, request: Request, then: Snapshot | None) -> Response:
         with self._readers.view() as now:
             view = then.seen(now) if then else now
             definitions = then.definitions if then else self._latest.current(view)
             tag = conditional.log_tag(view.position(), request, definitions.positions)
-            conditional.check(request, tag)
-            target = place(request.segments[_ABOVE:], definitions)
-            messages = StoredMessages(view, request.caller.reads)
-            found = messages_of(target, view, messages) if is_group(target) else message_of(target, messages)
-        return conditional.tagged(Answer(200, [JSON, root_link(request.base)], dumps(found)), tag)
+            conditional.check_conditions(request, tag)
+            target = locate_messages(request.segments[_ABOVE:], definitions)
+            messages = MessageDefinitions(view, request.caller.reads)
+            found = (
+                resolved_messages(target, view, messages)
+                if is_message_group(target)
+                else resolved_message(target, messages)
+            )
+        return conditional.add_entity_tag(Response(200, [JSON, root_link(request.base)], dumps(found)), tag)

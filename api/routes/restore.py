@@ -8,17 +8,17 @@ from typing import Final, NamedTuple
 from starlette.types import Receive
 
 from api import conditional
-from api.answer import JSON, Answer
-from api.definitions import Definitions
-from api.dryrun import counted, tried
-from api.feeds.asked import Given, parameters, refused, single
-from api.flags import KNOWN
-from api.headers import CORRELATION
-from api.limits import body_of
-from api.paths import Kind, Target, area, locate
+from api.answer import JSON, Response
+from api.definitions import RegistryDefinitions
+from api.dryrun import dry_run, findings_headers
+from api.feeds.asked import QueryParams, invalid_param, query_params, single_value
+from api.flags import KNOWN_FLAGS
+from api.headers import CORRELATION_HEADER
+from api.limits import read_body
+from api.paths import PathKind, RequestTarget, availability_name, resolve_path
 from api.problem import root_link
 from api.request import Request
-from api.rules import POSTS, NotAllowed, check_caller, options_of_posts
+from api.rules import POST_METHODS, MethodNotAllowed, check_caller, post_only_options
 from api.wiring import Registry
 from commands.log import Recorded
 from commands.proof import Interaction
@@ -37,11 +37,11 @@ _INCLUDE: Final = "include"
 #: What the root leaves as it is unless `include` names it.
 _INCLUDED: Final = ("model", "capabilities")
 #: Kinds that cannot come back, because they show what others hold.
-_SHOWN: Final = frozenset((Kind.EXPORT, Kind.CAPABILITIESOFFERED))
+_SHOWN: Final = frozenset((PathKind.EXPORT, PathKind.CAPABILITIESOFFERED))
 _COUNTED: Final = {"created": EntityCreated, "updated": EntityUpdated, "deleted": EntityDeleted}
 
 
-class _Asked(NamedTuple):
+class _RestoreRequest(NamedTuple):
     """A request understood. then: the interaction at whose end all was as it is to be again."""
 
     command: Command
@@ -50,81 +50,81 @@ class _Asked(NamedTuple):
     dryrun: bool
 
 
-class Restore:
+class RestoreRoutes:
     """The surface of `/-/restore`."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._latest = registry.latest
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """See `front.Surface`."""
-        if (options := options_of_posts(request)) is not None:
+        if (options := post_only_options(request)) is not None:
             return options
         check_caller(request)
-        await body_of(request, receive, 0)  # the past has all that it takes
+        await read_body(request, receive, 0)  # the past has all that it takes
         try:
             return await self._carried_out(request, self._understood(request))
         except Problem as problem:
-            raise NotAllowed(problem, POSTS) if problem.status == 405 else problem from None
+            raise MethodNotAllowed(problem, POST_METHODS) if problem.status == 405 else problem from None
 
-    def _understood(self, request: Request) -> _Asked:
+    def _understood(self, request: Request) -> _RestoreRequest:
         view = self._registry.readers.quick()
         target = _target(request, self._latest.current(view))
         given = _given(request)
-        moment = single(given, _ASOF)
+        moment = single_value(given, _ASOF)
         if not moment:
-            raise refused(_ASOF, "it is needed: a position of the log, a time or a correlation id")
+            raise invalid_param(_ASOF, "it is needed: a position of the log, a time or a correlation id")
         then = view.log.as_of(moment, self._registry.store.clock())
         command = Command(_restored(target), then.last, _include(given, target))
-        return _Asked(command, target.owner, then, _DRYRUN in given)
+        return _RestoreRequest(command, target.owner, then, _DRYRUN in given)
 
-    async def _carried_out(self, request: Request, asked: _Asked) -> Answer:
-        road, condition = self._registry.road, conditional.condition(request, asked.owner)
+    async def _carried_out(self, request: Request, asked: _RestoreRequest) -> Response:
+        road, condition = self._registry.road, conditional.write_condition(request, asked.owner)
         if asked.dryrun:
-            return await tried(request, road, asked.command, condition)
+            return await dry_run(request, road, asked.command, condition)
         recorded = await asyncio.wrap_future(road.submit(asked.command, request.caller, condition=condition))
         known = recorded.xregcorrelationid
-        headers = [*counted(recorded), *([(CORRELATION, known.encode())] if known is not None else [])]
-        return Answer(200, [JSON, root_link(request.base), *headers], dumps(_summary(asked, recorded)))
+        headers = [*findings_headers(recorded), *([(CORRELATION_HEADER, known.encode())] if known is not None else [])]
+        return Response(200, [JSON, root_link(request.base), *headers], dumps(_summary(asked, recorded)))
 
 
-def _target(request: Request, definitions: Definitions) -> Target:
+def _target(request: Request, definitions: RegistryDefinitions) -> RequestTarget:
     """What is to come back. Raises: NotFound, ActionNotSupported where the capabilities keep it as it is."""
-    target = locate(request.segments[2:], definitions.model, request.details, writes=True)
+    target = resolve_path(request.segments[2:], definitions.model, request.details, writes=True)
     if target.kind in _SHOWN:
         raise problems.NotFound(target.xid)
-    kept = "modelsource" if target.kind is Kind.MODEL else area(target.kind)
+    kept = "modelsource" if target.kind is PathKind.MODEL else availability_name(target.kind)
     if not definitions.capabilities.at(request.caller.role).available.get(kept):
         detail = f'"{kept}" is not mutable, says the "available" capability'
         raise problems.ActionNotSupported(action=request.method, detail=detail)
     return target
 
 
-def _restored(target: Target) -> str:
-    return xids.MODEL if target.kind is Kind.MODELSOURCE else target.xid
+def _restored(target: RequestTarget) -> str:
+    return xids.MODEL if target.kind is PathKind.MODELSOURCE else target.xid
 
 
-def _given(request: Request) -> Given:
+def _given(request: Request) -> QueryParams:
     """The parameters. Raises: BadFlag for one of an ordinary write, BadRequest for any other that means nothing."""
-    given = parameters(request, {_ASOF, _DRYRUN, _INCLUDE, *KNOWN})
+    given = query_params(request, {_ASOF, _DRYRUN, _INCLUDE, *KNOWN_FLAGS})
     for name in given:
-        if name in KNOWN:
+        if name in KNOWN_FLAGS:
             raise problems.BadFlag(flag=name)
     return given
 
 
-def _include(given: Given, target: Target) -> frozenset[str]:
+def _include(given: QueryParams, target: RequestTarget) -> frozenset[str]:
     """What comes back with the root. Raises: BadRequest."""
     names = frozenset(part.strip() for value in given.get(_INCLUDE, ()) for part in value.split(","))
-    if _INCLUDE in given and target.kind is not Kind.REGISTRY:
-        raise refused(_INCLUDE, "it goes with the root only")
+    if _INCLUDE in given and target.kind is not PathKind.REGISTRY:
+        raise invalid_param(_INCLUDE, "it goes with the root only")
     for name in sorted(names - set(_INCLUDED)):
-        raise refused(_INCLUDE, f"{name!r} is not one of: {', '.join(_INCLUDED)}")
+        raise invalid_param(_INCLUDE, f"{name!r} is not one of: {', '.join(_INCLUDED)}")
     return names
 
 
-def _summary(asked: _Asked, recorded: Recorded) -> dict[str, object]:
+def _summary(asked: _RestoreRequest, recorded: Recorded) -> dict[str, object]:
     """What was restored to when, how many entities that created, updated and deleted, and where the log ends now."""
     then = asked.then
     found = [event for _, event in recorded.events]

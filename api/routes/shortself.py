@@ -14,10 +14,10 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.answer import Answer
+from api.answer import Response
 from api.problem import root_link
-from api.request import DETAILS, Request
-from api.shortself import BELOW
+from api.request import DETAILS_SUFFIX, Request
+from api.shortself import TOKEN_SEGMENT
 from api.wiring import Registry
 from domain import problems
 from domain import xid as xids
@@ -26,23 +26,23 @@ from domain.events import EntityCreated
 _TOKEN: Final = re.compile(r"[0-9a-z]{1,12}\Z")
 
 
-class Shortened:
+class ShortselfRoutes:
     """The surface of `/-/s/`. Nothing is carried out here: a 308 has the client send its request again."""
 
     def __init__(self, registry: Registry) -> None:
         self._store = registry.store
         self._readers = registry.readers
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """The redirection, with `$details` and the query kept. Raises: NotFound, also where the caller may not look."""
-        token, *below = request.segments[BELOW:] or ("",)
+        token, *below = request.segments[TOKEN_SEGMENT:] or ("",)
         xid = await asyncio.to_thread(self._find, token) if _TOKEN.match(token) else None
         target = xids.join(*xids.segments(xid), *below) if xid is not None else None
         if target is None or not request.caller.reads(target):
             raise problems.NotFound(request.path)
         query = "?" + request.query.decode("latin-1") if request.query else ""
-        location = f"{request.base}{target}{DETAILS if request.details else ''}{query}"
-        return Answer(308, [root_link(request.base), (b"location", location.encode("latin-1", "replace"))])
+        location = f"{request.base}{target}{DETAILS_SUFFIX if request.details else ''}{query}"
+        return Response(308, [root_link(request.base), (b"location", location.encode("latin-1", "replace"))])
 
     def _find(self, token: str) -> str | None:
         """The xid of the entity that a token stands for, as long as it lives."""

@@ -11,34 +11,34 @@ from typing import Final
 
 from starlette.types import Receive
 
-from api.answer import Answer
+from api.answer import Response
 from api.problem import SUBSCRIPTIONS
 from api.request import Request
-from api.rules import NotAllowed
-from api.subscriptions.actions import Actions
-from api.subscriptions.deadletters import DeadLetters
-from api.subscriptions.offer import features
-from api.subscriptions.parts import Parts, check_caller, existing
-from api.subscriptions.reading import Reading
-from api.subscriptions.shown import answer
-from api.subscriptions.writing import Writing
+from api.rules import MethodNotAllowed
+from api.subscriptions.actions import SubscriptionActionHandler
+from api.subscriptions.deadletters import DeadLetterHandler
+from api.subscriptions.offer import options_document
+from api.subscriptions.parts import SubscriptionApiContext, check_caller, find_subscription
+from api.subscriptions.reading import SubscriptionReadHandler
+from api.subscriptions.shown import json_response
+from api.subscriptions.writing import SubscriptionWriteHandler
 from domain import problems
 from domain.problems import Problem
 
-__all__ = ["SUBSCRIPTIONS", "Subscriptions", "coded"]
+__all__ = ["SUBSCRIPTIONS", "SubscriptionsRoutes", "add_problem_code"]
 
-Handler = Callable[[Request, Receive], Awaitable[Answer]]
+Handler = Callable[[Request, Receive], Awaitable[Response]]
 
 _METHODS: Final = b"access-control-allow-methods"
 
 
-class Subscriptions:
+class SubscriptionsRoutes:
     """The surface of all paths that begin with `/subscriptions`."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: SubscriptionApiContext) -> None:
         self._parts = parts
-        reading, writing = Reading(parts), Writing(parts)
-        actions, letters = Actions(parts), DeadLetters(parts)
+        reading, writing = SubscriptionReadHandler(parts), SubscriptionWriteHandler(parts)
+        actions, letters = SubscriptionActionHandler(parts), DeadLetterHandler(parts)
         collection: Mapping[str, Handler] = {"GET": reading.list, "POST": writing.create}
         item: Mapping[str, Handler] = {"GET": reading.one, "PUT": writing.replace, "DELETE": writing.delete}
         action: Mapping[str, Handler] = {"POST": actions.answer}
@@ -52,17 +52,17 @@ class Subscriptions:
             "redeliver": {"POST": letters.redeliver},
         }
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """See `front.Surface`. Raises: any Problem, with a `code` (SUB-508)."""
         try:
             return await self._answer(request, receive)
-        except NotAllowed as refused:
-            coded(refused.problem)
+        except MethodNotAllowed as refused:
+            add_problem_code(refused.problem)
             raise
         except Problem as problem:
-            raise coded(problem) from None
+            raise add_problem_code(problem) from None
 
-    async def _answer(self, request: Request, receive: Receive) -> Answer:
+    async def _answer(self, request: Request, receive: Receive) -> Response:
         check_caller(request.caller)
         handlers = self._handlers.get(_kind(request.segments) if not request.details else "none")
         if handlers is None:
@@ -72,21 +72,21 @@ class Subscriptions:
             return await self._options(request, allow)
         handler = handlers.get("GET" if request.method == "HEAD" else request.method)
         if handler is None:
-            raise NotAllowed(problems.ActionNotSupported(action=request.method), allow)
+            raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), allow)
         return await handler(request, receive)
 
-    async def _options(self, request: Request, allow: str) -> Answer:
+    async def _options(self, request: Request, allow: str) -> Response:
         """What there is to subscribe to and how (SUB-506). Raises: NotFound."""
         if len(request.segments) > 1:
             await asyncio.to_thread(self._find, request)
-        described = await asyncio.to_thread(lambda: features(self._parts.offered()))
-        return answer(request, 200, described, [(b"allow", allow.encode()), (_METHODS, allow.encode())])
+        described = await asyncio.to_thread(lambda: options_document(self._parts.offered()))
+        return json_response(request, 200, described, [(b"allow", allow.encode()), (_METHODS, allow.encode())])
 
     def _find(self, request: Request) -> None:
-        existing(self._parts.registry.readers.quick(), request.segments[1], request.caller)
+        find_subscription(self._parts.registry.readers.quick(), request.segments[1], request.caller)
 
 
-def coded(problem: Problem) -> Problem:
+def add_problem_code(problem: Problem) -> Problem:
     """The same problem, with what programs tell it by."""
     problem.extensions.setdefault("code", problem.name.replace("_", ""))
     return problem

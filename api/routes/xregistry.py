@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from starlette.types import Receive
 
-from api.answer import Answer
-from api.limits import MAX_BODY, body_of
-from api.links.canonical import Copies
-from api.moments import Moments
-from api.paths import OFFERED, allowed, locate
+from api.answer import Response
+from api.limits import MAX_BODY, read_body
+from api.links.canonical import CanonicalLinks
+from api.moments import Snapshots
+from api.paths import OFFERED_PATH, allow_header, resolve_path
 from api.problem import root_link
-from api.reading import Reading
+from api.reading import XRegistryReadHandler
 from api.request import Request
 from api.rules import check_caller
-from api.streaming import Streams
+from api.streaming import StreamingPool
 from api.wiring import Registry
-from api.writing import Writing
+from api.writing import XRegistryWriteHandler
 
 
-class XRegistry:
+class XRegistryRoutes:
     """The surface of the xRegistry paths.
 
     max_body: bytes that a request may hold. pagelimit: members of a collection in one answer, max_inlined: entities in
@@ -34,33 +34,35 @@ class XRegistry:
         max_body: int = MAX_BODY,
         pagelimit: int = 0,
         max_inlined: int = 0,
-        copies: Copies | None = None,
+        copies: CanonicalLinks | None = None,
     ) -> None:
         self._max_body = max_body
         self._readers = registry.readers
-        self._streams = Streams()
+        self._streams = StreamingPool()
         self._latest = registry.latest
-        moments = Moments(registry.readers, self._latest, registry.store.clock)
-        self._reading = Reading(registry.readers, self._latest, moments, self._streams, pagelimit, max_inlined)
-        self._copies = copies or Copies(registry.readers)
-        self._writing = Writing(registry.road, registry.readers, self._latest)
+        moments = Snapshots(registry.readers, self._latest, registry.store.clock)
+        self._reading = XRegistryReadHandler(
+            registry.readers, self._latest, moments, self._streams, pagelimit, max_inlined
+        )
+        self._copies = copies or CanonicalLinks(registry.readers)
+        self._writing = XRegistryWriteHandler(registry.road, registry.readers, self._latest)
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """See `front.Surface`."""
         if request.method == "OPTIONS":
             return self._options(request)
         check_caller(request)
         if not request.reads:
-            return await self._writing.answer(request, await body_of(request, receive, self._max_body))
-        if request.segments == (OFFERED,):
+            return await self._writing.answer(request, await read_body(request, receive, self._max_body))
+        if request.segments == (OFFERED_PATH,):
             return await self._reading.offered(request)
         return self._copies.told(await self._reading.answer(request), request)
 
     def allow(self, request: Request) -> str:
         """The methods that a path takes. Raises: Problem where there is no such path."""
         definitions = self._latest.current(self._readers.quick())
-        target = locate(request.segments, definitions.model, request.details)
-        return allowed(target.kind, definitions.capabilities.at(request.caller.role), target.document)
+        target = resolve_path(request.segments, definitions.model, request.details)
+        return allow_header(target.kind, definitions.capabilities.at(request.caller.role), target.document)
 
     def is_free(self, name: str) -> bool:
         """Whether neither a Group type nor an attribute of the registry has taken a name."""
@@ -71,7 +73,7 @@ class XRegistry:
         """Waits for the answers that are being made."""
         self._streams.close()
 
-    def _options(self, request: Request) -> Answer:
+    def _options(self, request: Request) -> Response:
         methods = self.allow(request).encode()
         headers = [root_link(request.base), (b"allow", methods), (b"access-control-allow-methods", methods)]
-        return Answer(200, headers)
+        return Response(200, headers)

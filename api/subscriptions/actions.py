@@ -8,20 +8,26 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from api.answer import Answer
-from api.dryrun import tried
-from api.feeds.asked import parameters
+from api.answer import Response
+from api.dryrun import dry_run
+from api.feeds.asked import query_params
 from api.request import Request
-from api.subscriptions.asked import condition, optional_document
-from api.subscriptions.parts import Parts, check_writer, existing, position_at, xid
-from api.subscriptions.shown import answer
-from commands.log import Writing as Transaction
+from api.subscriptions.asked import read_optional_json, write_condition
+from api.subscriptions.parts import (
+    SubscriptionApiContext,
+    check_writer,
+    find_subscription,
+    position_of_time,
+    subscription_xid,
+)
+from api.subscriptions.shown import json_response
+from commands.log import WriteTransaction as Transaction
 from domain import problems
 from domain.commands import ControlSubscription
 from domain.jsontext import Json
-from domain.model.timestamps import utc
+from domain.model.timestamps import to_utc
 from domain.refusals import ReplayRunning
-from domain.subscriptions.places import Place
+from domain.subscriptions.places import ErrorPlace
 from domain.subscriptions.subscription import Subscription
 
 _NAMES: Final = frozenset(("pause", "resume", "verify", "replay"))
@@ -31,39 +37,41 @@ _RUNNING: Final = frozenset(("active", "paused"))
 _DRYRUN: Final = "dryrun"
 
 
-class Actions:
+class SubscriptionActionHandler:
     """Answers to POST of an action: 202 with the status (SUB-509)."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: SubscriptionApiContext) -> None:
         self._parts = parts
 
-    async def answer(self, request: Request, receive: Receive) -> Answer:
+    async def answer(self, request: Request, receive: Receive) -> Response:
         """Raises: Problem."""
         id, name = request.segments[1], request.segments[3]
         if name not in _NAMES:
             raise problems.ApiNotFound()
-        dryrun = _DRYRUN in parameters(request, (_DRYRUN,))
+        dryrun = _DRYRUN in query_params(request, (_DRYRUN,))
         found = await asyncio.to_thread(self._found, request, id)
         check_writer(request.caller)
-        given = await optional_document(request, receive, self._parts.body)
+        given = await read_optional_json(request, receive, self._parts.body)
         arguments = await asyncio.to_thread(self._arguments, name, given)
         stopped = await asyncio.to_thread(self._looked, name, found)
-        command = ControlSubscription(xid(id), name, arguments, stopped)
-        holds = _unreplayed(found, condition(request, command.xid, request.caller)) if name == "replay" else None
-        holds = holds or condition(request, command.xid, request.caller)
+        command = ControlSubscription(subscription_xid(id), name, arguments, stopped)
+        holds = (
+            _no_other_replay(found, write_condition(request, command.xid, request.caller)) if name == "replay" else None
+        )
+        holds = holds or write_condition(request, command.xid, request.caller)
         if dryrun:
-            return await tried(request, self._parts.registry.road, command, holds, own=True)
+            return await dry_run(request, self._parts.registry.road, command, holds, own=True)
         return await self.done(request, command, holds)
 
-    async def done(self, request: Request, command: ControlSubscription, holds: Any) -> Answer:
+    async def done(self, request: Request, command: ControlSubscription, holds: Any) -> Response:
         """Records a command; the status after it."""
         road = self._parts.registry.road
         recorded = await asyncio.wrap_future(road.submit(command, request.caller, condition=holds))
         status = await asyncio.to_thread(self._status, request, name=command.name)
-        return answer(request, 202, status, xregcorrelationid=recorded.xregcorrelationid)
+        return json_response(request, 202, status, xregcorrelationid=recorded.xregcorrelationid)
 
     def _found(self, request: Request, id: str) -> Subscription:
-        return existing(self._parts.registry.readers.quick(), id, request.caller)
+        return find_subscription(self._parts.registry.readers.quick(), id, request.caller)
 
     def _status(self, request: Request, name: str) -> Mapping[str, Any]:
         found = self._found(request, request.segments[1])
@@ -79,21 +87,21 @@ class Actions:
 
     def _arguments(self, name: str, given: Any) -> Mapping[str, Json]:
         """What an action is told. Raises: InvalidSubscription."""
-        place = Place()
+        place = ErrorPlace()
         if not isinstance(given, dict):
             raise place.refused("type", "an object is needed")
         for member in given:
             if name != "replay" or member not in _REPLAY:
                 raise place.at(member).refused("unknown", f"{name} takes no such member")
-        return replayed(given, self._position) if name == "replay" else {}
+        return parse_replay_range(given, self._position) if name == "replay" else {}
 
     def _position(self, time: str) -> int:
-        return position_at(self._parts.registry.readers.quick().log, time)
+        return position_of_time(self._parts.registry.readers.quick().log, time)
 
 
-def replayed(given: Mapping[str, Any], position: Any) -> dict[str, Json]:
+def parse_replay_range(given: Mapping[str, Any], position: Any) -> dict[str, Json]:
     """From where to where a replay goes (SUB-834). position: gives that of a time. Raises: InvalidSubscription."""
-    place = Place()
+    place = ErrorPlace()
     if (given.get("fromposition") is None) == (given.get("fromtime") is None):
         raise place.at("fromposition").refused("required", "either fromposition or fromtime is needed")
     found: dict[str, Json] = {}
@@ -107,25 +115,25 @@ def replayed(given: Mapping[str, Any], position: Any) -> dict[str, Json]:
     return found | ({"parallel": True} if given.get("parallel") else {})
 
 
-def _position(given: Any, place: Place) -> int:
+def _position(given: Any, place: ErrorPlace) -> int:
     if type(given) is not int or given < 0:
         raise place.refused("value", "a position of the log is needed")
     return max(1, given)
 
 
-def _time(given: Any, place: Place) -> str:
+def _time(given: Any, place: ErrorPlace) -> str:
     try:
-        return utc(given)
+        return to_utc(given)
     except (ValueError, OverflowError, TypeError) as error:
         raise place.refused("value", f"an RFC 3339 time is needed: {error}") from None
 
 
-def _unreplayed(found: Subscription, holds: Any) -> Any:
+def _no_other_replay(found: Subscription, holds: Any) -> Any:
     """The same condition, and that nobody else has asked for a replay since the subscription was looked at."""
 
     def still(transaction: Transaction) -> None:
         holds(transaction)
-        entity = transaction.world.get(xid(found.id))
+        entity = transaction.world.get(subscription_xid(found.id))
         since = entity is not None and entity.position != found.position
         if since and entity and entity.private.get("action", {}).get("name") == "replay":
             raise ReplayRunning()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from api.subscriptions.offer import subscriptionconfig
+from api.subscriptions.offer import subscription_config_types
 from api.wiring import Registry
-from domain.commands import Method, WriteTree
+from domain.commands import WriteMethod, WriteTree
 from domain.jsontext import loads
 from domain.problems import Problem
 from domain.roles import CONSOLE, Caller
@@ -18,7 +18,7 @@ _LOG: Final = logging.getLogger("annals.subscriptions")
 _CALLER: Final = Caller("annals", CONSOLE.role)
 
 
-def advertise(registry: Registry, id: str, base: str) -> bool:
+def write_endpoint(registry: Registry, id: str, base: str) -> bool:
     """Whether the endpoint had to be written: one interaction, and none where it says so already.
 
     base: root of the registry. A model without endpoints leaves nothing to write; one that refuses this endpoint is
@@ -33,7 +33,7 @@ def advertise(registry: Registry, id: str, base: str) -> bool:
     known = loads(row.attributes) if row else {}
     if all(known.get(name) == value for name, value in wanted.items()):
         return False
-    method = Method.PATCH if row else Method.PUT
+    method = WriteMethod.PATCH if row else WriteMethod.PUT
     try:
         registry.road.submit(WriteTree(xid, wanted, method, ignore=frozenset({"epoch"})), _CALLER).result()
     except Problem as problem:
@@ -50,5 +50,5 @@ def _endpoint(base: str) -> dict[str, Any]:
         "envelope": "CloudEvents/1.0",
         "protocol": "HTTP/1.1",
         "protocoloptions": {"endpoints": [{"uri": f"{base}/subscriptions"}], "deployed": True},
-        "subscriptionconfig": subscriptionconfig(),
+        "subscriptionconfig": subscription_config_types(),
     }

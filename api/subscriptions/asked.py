@@ -8,41 +8,41 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from api.limits import body_of
+from api.limits import read_body
 from api.request import Request
 from api.subscriptions.offer import MEDIA_TYPES
-from commands.log import Writing
+from commands.log import WriteTransaction
 from domain import problems
 from domain.jsontext import InvalidJson, loads
 from domain.refusals import PreconditionFailed, UnsupportedMediaType
 from domain.roles import Caller
 from domain.subscriptions import sinks
 from domain.subscriptions.deciding import may_see
-from domain.subscriptions.places import Place, refused
+from domain.subscriptions.places import ErrorPlace, invalid_subscription
 from domain.subscriptions.sinks import HTTP
-from projections.subscriptions.contract import Resolver, Unreachable
+from projections.subscriptions.contract import ForbiddenAddress, Resolver
 
 _TAG: Final = re.compile(r'(W/)?"([^"]*)"')
 
 
-async def document(request: Request, receive: Receive, most: int) -> Any:
+async def read_json(request: Request, receive: Receive, most: int) -> Any:
     """The JSON of a body. Raises: UnsupportedMediaType, BodyTooLarge, MissingBody, ParsingData."""
     check_media_type(request)
-    body = await body_of(request, receive, most)
+    body = await read_body(request, receive, most)
     if not body:
         raise problems.MissingBody()
-    return parsed(body)
+    return parse_json(body)
 
 
-async def optional_document(request: Request, receive: Receive, most: int) -> Any:
+async def read_optional_json(request: Request, receive: Receive, most: int) -> Any:
     """The JSON of a body, an empty object where there is none. Raises: as `document`."""
-    body = await body_of(request, receive, most)
+    body = await read_body(request, receive, most)
     if body:
         check_media_type(request)
-    return parsed(body) if body else {}
+    return parse_json(body) if body else {}
 
 
-def parsed(body: bytes) -> Any:
+def parse_json(body: bytes) -> Any:
     """Raises: ParsingData."""
     try:
         return loads(body)
@@ -57,7 +57,7 @@ def check_media_type(request: Request) -> None:
         raise UnsupportedMediaType(list=", ".join(MEDIA_TYPES))
 
 
-def is_current(request: Request, epoch: int) -> bool:
+def matches_epoch(request: Request, epoch: int) -> bool:
     """Whether the If-Match of a request, if it has one, is met by a subscription."""
     wanted = request.header(b"if-match")
     if wanted is None or wanted.strip() == "*":
@@ -65,7 +65,7 @@ def is_current(request: Request, epoch: int) -> bool:
     return str(epoch) in {text.partition(".")[0] for weak, text in _TAG.findall(wanted) if not weak}
 
 
-def has(request: Request, tag: bytes) -> bool:
+def has_entity_tag(request: Request, tag: bytes) -> bool:
     """Whether the client says that it has what a tag stands for."""
     known = request.header(b"if-none-match")
     if known is None:
@@ -74,17 +74,17 @@ def has(request: Request, tag: bytes) -> bool:
     return known.strip() == "*" or tag.decode().strip('"') in texts
 
 
-def condition(request: Request, xid: str, caller: Caller) -> Callable[[Writing], None]:
+def write_condition(request: Request, xid: str, caller: Caller) -> Callable[[WriteTransaction], None]:
     """What has to hold, under the write lock, of a subscription that a write is about (SUB-503).
 
     Nothing does of one that is not there for the caller: the decision says so. It raises: PreconditionFailed.
     """
 
-    def holds(transaction: Writing) -> None:
+    def holds(transaction: WriteTransaction) -> None:
         entity = transaction.world.get(xid)
         if entity is None or not may_see(entity.private["owner"], caller.name, caller.role):
             return
-        if not is_current(request, entity.epoch):
+        if not matches_epoch(request, entity.epoch):
             raise PreconditionFailed(name="If-Match", error_detail="the subscription is in another state")
 
     return holds
@@ -103,14 +103,14 @@ async def check_addresses(attributes: Mapping[str, Any], resolver: Resolver) -> 
         (settings["deadletter"].get("uri"), HTTP, "/protocolsettings/deadletter/uri"),
     ):
         if uri is not None:
-            for host, port in sinks.address(uri, protocol, Place(pointer)).servers:
+            for host, port in sinks.parse_sink(uri, protocol, ErrorPlace(pointer)).servers:
                 await _check_server(host, port, resolver, pointer)
 
 
 async def _check_server(host: str, port: int, resolver: Resolver, pointer: str) -> None:
     try:
         await resolver.resolve(host, port)
-    except Unreachable as error:
-        raise refused("sinkrefused", pointer, str(error)) from None
+    except ForbiddenAddress as error:
+        raise invalid_subscription("sinkrefused", pointer, str(error)) from None
     except OSError:
         return

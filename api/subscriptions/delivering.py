@@ -8,33 +8,33 @@ from prometheus_client import CollectorRegistry
 
 from api.settings import Settings
 from api.subscriptions.secrets import StoredSecrets
-from api.subscriptions.wiring import families_of, guard_of, rights_of
+from api.subscriptions.wiring import build_event_families, build_guard, build_owner_rights
 from api.wiring import Registry
 from projections.subscriptions.contract import Resolver
-from projections.subscriptions.ports import Ports
-from projections.subscriptions.service import Service
-from projections.subscriptions.sinks import registered
-from projections.subscriptions.tokens import Renewal
-from projections.subscriptions.validation import Handshake, callback_url
+from projections.subscriptions.ports import DeliveryPorts
+from projections.subscriptions.service import DeliveryService
+from projections.subscriptions.sinks import load_sinks
+from projections.subscriptions.tokens import TokenRenewal
+from projections.subscriptions.validation import WebhookHandshake, callback_url
 
 
-def service_of(
+def build_delivery_service(
     settings: Settings, registry: Registry, metrics: CollectorRegistry, resolver: Resolver | None = None
-) -> Service:
+) -> DeliveryService:
     """What delivers for the subscriptions of a registry, not started yet.
 
     metrics: what its figures are collected from. resolver: looks up where sinks are, in the place of the guard.
     """
-    found = resolver or guard_of(settings)
-    ports = Ports(
+    found = resolver or build_guard(settings)
+    ports = DeliveryPorts(
         found,
         secrets=StoredSecrets(registry.store),
-        reads=rights_of(settings, registry),
-        validator=Handshake(found),
+        reads=build_owner_rights(settings, registry),
+        validator=WebhookHandshake(found),
         policy=settings.sinks_validation,
-        renew=Renewal(found),
+        renew=TokenRenewal(found),
         origin=settings.origin,
         callback=partial(callback_url, settings.public_url) if settings.public_url else None,
-        sinks=registered(),
+        sinks=load_sinks(),
     )
-    return Service(settings.database, ports, families_of(settings), metrics=metrics)
+    return DeliveryService(settings.database, ports, build_event_families(settings), metrics=metrics)

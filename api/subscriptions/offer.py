@@ -6,21 +6,21 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, Final
 
-from commands.address import UNCONFIGURED
+from commands.address import UNCONFIGURED_URL
 from domain.compat import family as compat
 from domain.subscriptions import credentials, families, filters
-from domain.subscriptions.kinds import described
-from domain.subscriptions.properties import CONFIG, Offer
-from domain.subscriptions.settings import TABLES
+from domain.subscriptions.kinds import describe_members
+from domain.subscriptions.properties import CONFIG_MEMBERS, SubscriptionSupport
+from domain.subscriptions.settings import SETTINGS_BY_PROTOCOL
 from domain.subscriptions.sinks import AMQP, HTTP, KAFKA, MQTT3, MQTT5, NATS, PROTOCOLS, SCHEMES
-from projections.subscriptions.sinks import registered
+from projections.subscriptions.sinks import load_sinks
 
 #: Media types of a subscription in requests; the first is that of answers.
 MEDIA_TYPES: Final = ("application/json", "application/cloudevents-subscription+json")
 #: What the `source` of a family's events has behind the root of the registry.
 _BASES: Final = {
     families.XREGISTRY: "",
-    **{family.name: family.base for family in compat.FAMILIES},
+    **{family.name: family.base for family in compat.LEGACY_APIS},
 }
 #: Protocols that need no more than what is always installed, and the libraries of the others.
 _ALWAYS: Final = frozenset((HTTP, KAFKA))
@@ -28,35 +28,37 @@ _LIBRARIES: Final = {MQTT3: "paho", MQTT5: "paho", AMQP: "proton", NATS: "nats"}
 
 
 @cache
-def protocols() -> tuple[str, ...]:
+def available_protocols() -> tuple[str, ...]:
     """The protocols that events can be sent by; looked up when first asked for, as clients take time to load."""
-    found = registered()
+    found = load_sinks()
     return tuple(each for each in PROTOCOLS if each in _ALWAYS or (each in found and find_spec(_LIBRARIES[each])))
 
 
-def offer(public_url: str, plaintext: bool, most: int) -> Offer:
+def server_offer(public_url: str, plaintext: bool, most: int) -> SubscriptionSupport:
     """What a server with some settings can do. most: filters of a subscription."""
-    root = (public_url or UNCONFIGURED).rstrip("/")
-    return Offer(protocols(), {family: root + path for family, path in _BASES.items()}, plaintext, most)
+    root = (public_url or UNCONFIGURED_URL).rstrip("/")
+    return SubscriptionSupport(
+        available_protocols(), {family: root + path for family, path in _BASES.items()}, plaintext, most
+    )
 
 
-def features(offered: Offer) -> dict[str, Any]:
+def options_document(offered: SubscriptionSupport) -> dict[str, Any]:
     """What OPTIONS says of subscriptions."""
     return {
         "protocols": {name: _protocol(name) for name in offered.protocols},
         "dialects": list(filters.DIALECTS),
-        "config": CONFIG,
+        "config": CONFIG_MEMBERS,
         "families": {name: {"source": source} for name, source in offered.sources.items()},
-        "sinkcredential": {name: described(table) for name, table in credentials.TABLES.items()},
-        "filters": {"maximum": offered.filters, "depth": filters.DEEPEST, "nodes": filters.MOST},
+        "sinkcredential": {name: describe_members(table) for name, table in credentials.CREDENTIAL_MEMBERS.items()},
+        "filters": {"maximum": offered.filters, "depth": filters.MAX_DEPTH, "nodes": filters.MAX_FILTERS},
         "mediatypes": list(MEDIA_TYPES),
     }
 
 
-def subscriptionconfig() -> dict[str, str]:
+def subscription_config_types() -> dict[str, str]:
     """The keys of `config` with their types, as an endpoint says them."""
-    return {name: str(each["type"]) for name, each in CONFIG.items()}
+    return {name: str(each["type"]) for name, each in CONFIG_MEMBERS.items()}
 
 
 def _protocol(name: str) -> dict[str, Any]:
-    return {"schemes": list(SCHEMES[name]), "protocolsettings": described(TABLES[name])}
+    return {"schemes": list(SCHEMES[name]), "protocolsettings": describe_members(SETTINGS_BY_PROTOCOL[name])}

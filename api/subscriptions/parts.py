@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from api.subscriptions.ports import Deliveries, Undelivered
+from api.subscriptions.ports import Deliveries, NoDeliveries
 from api.wiring import Registry
-from commands.clock import text_of
+from commands.clock import format_time
 from domain import problems
-from domain.model.timestamps import utc
+from domain.model.timestamps import to_utc
 from domain.refusals import Forbidden
 from domain.roles import Caller, Role
 from domain.subscriptions.deciding import COLLECTION, may_see
-from domain.subscriptions.properties import Offer
+from domain.subscriptions.properties import SubscriptionSupport
 from domain.subscriptions.subscription import Subscription
 from projections.entities.query import View
 from projections.log import Log
@@ -26,16 +26,16 @@ _MOMENT: Final = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class SubscriptionApiContext:
     """offered: what this server can do; asked for when it is needed. resolver: looks up where sinks are.
 
     owned: subscriptions that a caller may have. body: bytes of a request.
     """
 
     registry: Registry
-    offered: Callable[[], Offer]
+    offered: Callable[[], SubscriptionSupport]
     resolver: Resolver
-    deliveries: Deliveries = field(default_factory=Undelivered)
+    deliveries: Deliveries = field(default_factory=NoDeliveries)
     owned: int = 1000
     body: int = 1 << 16
 
@@ -52,30 +52,30 @@ def check_writer(caller: Caller) -> None:
         raise Forbidden(caller=caller.name)
 
 
-def sees(caller: Caller, subscription: Subscription) -> bool:
+def can_see(caller: Caller, subscription: Subscription) -> bool:
     """Whether a subscription is there for a caller (SUB-911)."""
     return may_see(subscription.owner, caller.name, caller.role)
 
 
-def existing(view: View, id: str, caller: Caller) -> Subscription:
+def find_subscription(view: View, id: str, caller: Caller) -> Subscription:
     """A subscription that a caller may see. Raises: NotFound."""
     found = view.subscriptions.one(id)
-    if found is None or not sees(caller, found):
-        raise problems.NotFound(xid(id))
+    if found is None or not can_see(caller, found):
+        raise problems.NotFound(subscription_xid(id))
     return found
 
 
-def xid(id: str) -> str:
+def subscription_xid(id: str) -> str:
     """The xid of a subscription."""
     return f"{COLLECTION}/{id}"
 
 
-def position_at(log: Log, time: str) -> int:
+def position_of_time(log: Log, time: str) -> int:
     """The first position whose time is not before a time; beyond the log where there is none (SUB-835).
 
     time: RFC 3339 in UTC. What is finer than a microsecond is rounded up, because nothing before it is meant.
     """
-    seconds, _, fraction = utc(time).removesuffix("Z").partition(".")
+    seconds, _, fraction = to_utc(time).removesuffix("Z").partition(".")
     moment = datetime.fromisoformat(f"{seconds}.{fraction[:6]:0<6}+00:00")
     before = moment - _MOMENT if not fraction[6:].strip("0") and moment > datetime.min.replace(tzinfo=UTC) else moment
-    return log.as_of(text_of(before), _FOREVER).last + 1
+    return log.as_of(format_time(before), _FOREVER).last + 1

@@ -12,22 +12,22 @@ from typing import Any, Protocol
 from domain.subscriptions.subscription import Subscription
 
 #: A status, or a dead letter: the members of its JSON object.
-Members = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 
 
 class Deliveries(Protocol):
     """The state of deliveries."""
 
-    def status(self, subscription: Subscription) -> Members:
+    def status(self, subscription: Subscription) -> JsonObject:
         """`state` and whatever else is known (SUB-841)."""
 
     def replaying(self, subscription: Subscription) -> bool:
         """Whether a replay runs, one that was asked for and has not begun included (SUB-834)."""
 
-    def deadletters(self, id: str, after: str, limit: int) -> Sequence[Members]:
+    def deadletters(self, id: str, after: str, limit: int) -> Sequence[JsonObject]:
         """Dead letters in their order, beyond a `sequence`, which each of them has as a member."""
 
-    def deadletter(self, id: str, sequence: str) -> Members | None:
+    def deadletter(self, id: str, sequence: str) -> JsonObject | None:
         """One dead letter."""
 
     def redeliver(self, id: str, sequence: str) -> None:
@@ -46,10 +46,10 @@ class Deliveries(Protocol):
         """Whether a callback's secret was good; then the sink has consented, to a rate if it says one (SUB-714)."""
 
 
-class Undelivered:
+class NoDeliveries:
     """What can be said from the log alone."""
 
-    def status(self, subscription: Subscription) -> Members:
+    def status(self, subscription: Subscription) -> JsonObject:
         """See Deliveries."""
         return {"state": "paused" if subscription.paused else "active", "position": subscription.starts - 1}
 
@@ -57,11 +57,11 @@ class Undelivered:
         """See Deliveries."""
         return False
 
-    def deadletters(self, id: str, after: str, limit: int) -> Sequence[Members]:
+    def deadletters(self, id: str, after: str, limit: int) -> Sequence[JsonObject]:
         """See Deliveries."""
         return ()
 
-    def deadletter(self, id: str, sequence: str) -> Members | None:
+    def deadletter(self, id: str, sequence: str) -> JsonObject | None:
         """See Deliveries."""
         return None
 

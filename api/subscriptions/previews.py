@@ -6,23 +6,23 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from api.subscriptions.actions import replayed
-from api.subscriptions.parts import position_at
+from api.subscriptions.actions import parse_replay_range
+from api.subscriptions.parts import position_of_time
 from domain.jsontext import Json
-from domain.subscriptions.kinds import integer
-from domain.subscriptions.places import Place
-from domain.subscriptions.properties import Offer, for_preview
+from domain.subscriptions.kinds import integer_type
+from domain.subscriptions.places import ErrorPlace
+from domain.subscriptions.properties import SubscriptionSupport, parse_preview
 from projections.log import Log
-from projections.subscriptions.match import Told
-from projections.subscriptions.preview import Errors, Tally
+from projections.subscriptions.match import EventMessage
+from projections.subscriptions.preview import ExpressionErrors, PreviewCounts
 
 #: Matches that are shown whole, unless the request says otherwise, and at most.
-SHOWN: Final = 10
-MOST: Final = 1000
+DEFAULT_MATCHES: Final = 10
+MAX_MATCHES: Final = 1000
 _BESIDE: Final = frozenset(("fromposition", "fromtime", "toposition", "limit"))
 
 
-class Asked(NamedTuple):
+class PreviewParams(NamedTuple):
     """What is wanted of which positions; limit: matches that are shown."""
 
     attributes: Mapping[str, Json]
@@ -31,24 +31,24 @@ class Asked(NamedTuple):
     limit: int
 
 
-def asked(body: Any, offer: Offer, log: Log) -> Asked:
+def parse_preview_params(body: Any, offer: SubscriptionSupport, log: Log) -> PreviewParams:
     """What a body asks for; from the first position on unless it says otherwise. Raises: InvalidSubscription."""
-    attributes, beside = for_preview(body, offer, _BESIDE)
-    place, head = Place(), log.head().last
-    limit = integer(0, MOST).parse(beside.pop("limit", SHOWN), place.at("limit"))
+    attributes, beside = parse_preview(body, offer, _BESIDE)
+    place, head = ErrorPlace(), log.head().last
+    limit = integer_type(0, MAX_MATCHES).parse(beside.pop("limit", DEFAULT_MATCHES), place.at("limit"))
     if not {"fromposition", "fromtime"} & beside.keys():
         beside["fromposition"] = 1
-    span = replayed(beside, lambda time: position_at(log, time))
+    span = parse_replay_range(beside, lambda time: position_of_time(log, time))
     first, last = span["from"], span.get("to", head)
     for name, position in (("toposition", last), ("fromposition", first)):
         if position > head and (head or position > 1):
             raise place.at(name).refused("value", f"the log ends at position {head}")
     if last < first and head:
         raise place.at("toposition").refused("value", "it is before the beginning")
-    return Asked(attributes, first, last, limit)
+    return PreviewParams(attributes, first, last, limit)
 
 
-def told(tally: Tally, errors: Sequence[Errors]) -> dict[str, Any]:
+def preview_result(tally: PreviewCounts, errors: Sequence[ExpressionErrors]) -> dict[str, Any]:
     """What a preview found, as JSON."""
     return {
         "from": tally.first,
@@ -73,12 +73,12 @@ def _families(considered: Counter[tuple[str, str]], matched: Counter[tuple[str, 
     return found
 
 
-def _event(told: Told) -> dict[str, Any]:
+def _event(told: EventMessage) -> dict[str, Any]:
     """The event as a sink would be sent it, in structured mode."""
     changed = told.message.changed
     return {**told.attributes, **({} if changed is None else {"data": {"changed": list(changed)}})}
 
 
-def _error(errors: Errors) -> dict[str, Any]:
+def _error(errors: ExpressionErrors) -> dict[str, Any]:
     found = {"pointer": errors.pointer, "expression": errors.expression.text, "count": errors.count}
     return found | ({"first": dict(zip(("event", "error"), errors.first, strict=True))} if errors.first else {})

@@ -12,28 +12,28 @@ from urllib.parse import urlencode
 from starlette.types import Receive
 
 from api import conditional
-from api.answer import Answer, Headers
-from api.asof import original
-from api.feeds.asked import parameters, refused, single
+from api.answer import Headers, Response
+from api.asof import url_without_asof
+from api.feeds.asked import invalid_param, query_params, single_value
 from api.request import Request
-from api.subscriptions.asked import has
-from api.subscriptions.parts import Parts, existing, sees
-from api.subscriptions.shown import answer, public, tag, tagged
-from commands.clock import time_of
-from commands.proof import START
+from api.subscriptions.asked import has_entity_tag
+from api.subscriptions.parts import SubscriptionApiContext, can_see, find_subscription
+from api.subscriptions.shown import entity_tag, json_response, subscription_document, subscription_headers
+from commands.clock import parse_time
+from commands.proof import NO_INTERACTION
 from domain.roles import Caller
 from domain.subscriptions.subscription import Subscription
 from domain.world import Secret
 from projections.entities.query import View
-from projections.subscriptions.stored import Found
+from projections.subscriptions.stored import CreatedSubscription
 
 #: Subscriptions of a page at most.
-MOST: Final = 1000
+MAX_LIMIT: Final = 1000
 _ASOF: Final = "asof"
 _PARAMETERS: Final = ("protocol", "source", "state", "limit", "after", _ASOF)
 
 
-class _Then(NamedTuple):
+class _SubscriptionSnapshot(NamedTuple):
     """What a request sees: a view, and headers that say of which moment. live: whether that is now."""
 
     view: View
@@ -41,17 +41,17 @@ class _Then(NamedTuple):
     headers: Headers
 
 
-class Reading:
+class SubscriptionReadHandler:
     """Answers to GET."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: SubscriptionApiContext) -> None:
         self._parts = parts
 
-    async def list(self, request: Request, receive: Receive) -> Answer:
+    async def list(self, request: Request, receive: Receive) -> Response:
         """All that the caller may see, in the order of their creation (SUB-505). Raises: BadRequest."""
         return await asyncio.to_thread(self._list, request)
 
-    async def one(self, request: Request, receive: Receive) -> Answer:
+    async def one(self, request: Request, receive: Receive) -> Response:
         """One subscription. Raises: NotFound, BadRequest, Unchanged."""
         return await asyncio.to_thread(self._one, request)
 
@@ -62,35 +62,37 @@ class Reading:
         def reveal(secret: Secret) -> str | None:
             return stored.reveal(vault, secret)
 
-        members = public(subscription, caller, reveal)
+        members = subscription_document(subscription, caller, reveal)
         return members | {"status": self._parts.deliveries.status(subscription)} if live else members
 
-    def _one(self, request: Request) -> Answer:
-        asof = single(parameters(request, (_ASOF,)), _ASOF)
+    def _one(self, request: Request) -> Response:
+        asof = single_value(query_params(request, (_ASOF,)), _ASOF)
         then = self._then(request, asof)
-        found = existing(then.view, request.segments[1], request.caller)
-        current = tag(found, request.caller)
-        if has(request, current):
-            raise conditional.Unchanged(current)
+        found = find_subscription(then.view, request.segments[1], request.caller)
+        current = entity_tag(found, request.caller)
+        if has_entity_tag(request, current):
+            raise conditional.NotModified(current)
         members = self.shown(found, then.view, request.caller, live=then.live)
-        return answer(request, 200, members, [*tagged(found, request.caller), *then.headers])
+        return json_response(request, 200, members, [*subscription_headers(found, request.caller), *then.headers])
 
-    def _list(self, request: Request) -> Answer:
-        given = parameters(request, _PARAMETERS)
-        named = {name: single(given, name) for name in _PARAMETERS}
-        limit = _number("limit", named["limit"], 1, MOST)
+    def _list(self, request: Request) -> Response:
+        given = query_params(request, _PARAMETERS)
+        named = {name: single_value(given, name) for name in _PARAMETERS}
+        limit = _number("limit", named["limit"], 1, MAX_LIMIT)
         then = self._then(request, named[_ASOF])
         after = _number("after", named["after"], 0, (1 << 63) - 1) or 0
         found = list(islice(self._wanted(then, request.caller, named, after), limit + 1 if limit else None))
         more = limit is not None and len(found) > limit
         shown = [self.shown(each.subscription, then.view, request.caller, live=then.live) for each in found[:limit]]
         links = [_next(request, named, found[limit - 1].born)] if more and limit else []
-        return answer(request, 200, shown, [(b"cache-control", b"no-cache"), *links, *then.headers])
+        return json_response(request, 200, shown, [(b"cache-control", b"no-cache"), *links, *then.headers])
 
-    def _wanted(self, then: _Then, caller: Caller, named: Mapping[str, str | None], after: int) -> Iterator[Found]:
+    def _wanted(
+        self, then: _SubscriptionSnapshot, caller: Caller, named: Mapping[str, str | None], after: int
+    ) -> Iterator[CreatedSubscription]:
         for found in then.view.subscriptions.all(after):
             subscription = found.subscription
-            if not sees(caller, subscription):
+            if not can_see(caller, subscription):
                 continue
             if any(named[name] not in (None, subscription.attributes.get(name)) for name in ("protocol", "source")):
                 continue
@@ -98,26 +100,26 @@ class Reading:
                 continue
             yield found
 
-    def _then(self, request: Request, asof: str | None) -> _Then:
+    def _then(self, request: Request, asof: str | None) -> _SubscriptionSnapshot:
         """What a request sees. Raises: BadRequest."""
         view = self._parts.registry.readers.quick()
         if asof is None:
-            return _Then(view, True, [])
+            return _SubscriptionSnapshot(view, True, [])
         moment = view.log.as_of(asof, self._parts.registry.store.clock())
-        links = [(b"link", f"<{original(request)}>;rel=original".encode("latin-1", "replace"))]
-        dated = [] if moment is START else [_dated(moment.time)]
-        return _Then(view.as_of(moment.last), False, [*dated, *links])
+        links = [(b"link", f"<{url_without_asof(request)}>;rel=original".encode("latin-1", "replace"))]
+        dated = [] if moment is NO_INTERACTION else [_dated(moment.time)]
+        return _SubscriptionSnapshot(view.as_of(moment.last), False, [*dated, *links])
 
 
 def _dated(time: str) -> tuple[bytes, bytes]:
-    return b"memento-datetime", format_datetime(time_of(time), usegmt=True).encode()
+    return b"memento-datetime", format_datetime(parse_time(time), usegmt=True).encode()
 
 
 def _number(name: str, value: str | None, low: int, high: int) -> int | None:
     if value is None:
         return None
     if not (value.isascii() and value.isdecimal() and len(value) < 20 and low <= int(value) <= high):
-        raise refused(name, f"{value!r} is no number from {low} to {high}")
+        raise invalid_param(name, f"{value!r} is no number from {low} to {high}")
     return int(value)
 
 

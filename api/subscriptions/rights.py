@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Sequence
 
 from domain.roles import CONSOLE, Caller, Role
-from projections.subscriptions.stored import Stored
+from projections.subscriptions.stored import StoredSubscriptions
 
 #: Seconds for which what is known of an owner is taken to be so.
-KEPT = 5.0
+CACHE_SECONDS = 5.0
 
 
-class Rights:
-    """The port `Reads` of deliveries.
+class OwnerRights:
+    """The port `MayRead` of deliveries.
 
     named: callers by name, as a list of tokens has them now; None where callers are not told apart. Owners whom an
     issuer of tokens vouches for are known by what they could read when they last wrote a subscription.
@@ -22,7 +22,7 @@ class Rights:
     def __init__(
         self,
         named: Callable[[str], Sequence[Caller]] | None,
-        subscriptions: Callable[[], Stored],
+        subscriptions: Callable[[], StoredSubscriptions],
         issued: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -41,7 +41,7 @@ class Rights:
     def _callers(self, owner: str) -> Sequence[Caller]:
         since, found = self._known.get(owner, (0.0, None))
         now = self._clock()
-        if found is None or now - since >= KEPT:
+        if found is None or now - since >= CACHE_SECONDS:
             found = self._looked_up(owner)
             self._known[owner] = now, found
         return found

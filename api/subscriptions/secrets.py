@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from api.subscriptions.parts import xid
+from api.subscriptions.parts import subscription_xid
 from commands.engine import WRITING
 from commands.log import Store
 from domain.subscriptions.subscription import Subscription
@@ -12,7 +12,7 @@ from domain.world import Secret
 
 
 class StoredSecrets:
-    """The port `Secrets` of deliveries over a store; its methods look at tables."""
+    """The port `SubscriptionSecrets` of deliveries over a store; its methods look at tables."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -36,4 +36,4 @@ class StoredSecrets:
 
 
 def _secret(subscription: Subscription, name: str, value: str | None = None) -> Secret:
-    return Secret(subscription.secrets[name], xid(subscription.id), name, value)
+    return Secret(subscription.secrets[name], subscription_xid(subscription.id), name, value)

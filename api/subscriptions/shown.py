@@ -6,16 +6,16 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Final
 
-from api.answer import JSON, Answer, Headers
-from api.conditional import REVALIDATED
-from api.headers import CORRELATION
+from api.answer import JSON, Headers, Response
+from api.conditional import NO_CACHE
+from api.headers import CORRELATION_HEADER
 from api.problem import root_link
 from api.request import Request
-from api.subscriptions.parts import xid
+from api.subscriptions.parts import subscription_xid
 from domain.jsontext import dumps
 from domain.roles import Caller
-from domain.subscriptions.properties import QUERY
-from domain.subscriptions.settings import HEADERS
+from domain.subscriptions.properties import QUERY_SUFFIX
+from domain.subscriptions.settings import HEADERS_PREFIX
 from domain.subscriptions.subscription import Subscription
 from domain.world import Secret
 
@@ -25,36 +25,36 @@ Reveal = Callable[[Secret], str | None]
 _UNKEPT: Final = (b"cache-control", b"no-store")
 
 
-def public(subscription: Subscription, caller: Caller, reveal: Reveal) -> dict[str, Any]:
+def subscription_document(subscription: Subscription, caller: Caller, reveal: Reveal) -> dict[str, Any]:
     """What an answer shows, but for its status. The queries of URIs are the owner's alone (SUB-917)."""
     members = {"id": subscription.id, **deepcopy(dict(subscription.attributes))}
     for name, reference in subscription.secrets.items():
-        if name.endswith(QUERY) and caller.name == subscription.owner:
-            query = reveal(Secret(reference, xid(subscription.id), name))
+        if name.endswith(QUERY_SUFFIX) and caller.name == subscription.owner:
+            query = reveal(Secret(reference, subscription_xid(subscription.id), name))
             if query is not None:
-                _put(members, name.removesuffix(QUERY).split("."), query)
-        if name.startswith(HEADERS):
+                _put(members, name.removesuffix(QUERY_SUFFIX).split("."), query)
+        if name.startswith(HEADERS_PREFIX):
             # An answer that is sent back keeps them, which one without any headers would not (SUB-915).
             members["protocolsettings"].setdefault("headers", {})
     return members
 
 
-def tag(subscription: Subscription, caller: Caller) -> bytes:
+def entity_tag(subscription: Subscription, caller: Caller) -> bytes:
     """The entity tag: it changes with updates only, whatever becomes of deliveries (SUB-841)."""
     return b'"%d.%b"' % (subscription.epoch, b"o" if caller.name == subscription.owner else b"a")
 
 
-def answer(
+def json_response(
     request: Request, status: int, body: Any, headers: Headers | None = None, xregcorrelationid: str | None = None
-) -> Answer:
+) -> Response:
     """An answer with a JSON body."""
-    known = [(CORRELATION, xregcorrelationid.encode())] if xregcorrelationid is not None else []
-    return Answer(status, [JSON, root_link(request.base), *known, *(headers or [_UNKEPT])], dumps(body))
+    known = [(CORRELATION_HEADER, xregcorrelationid.encode())] if xregcorrelationid is not None else []
+    return Response(status, [JSON, root_link(request.base), *known, *(headers or [_UNKEPT])], dumps(body))
 
 
-def tagged(subscription: Subscription, caller: Caller) -> Headers:
+def subscription_headers(subscription: Subscription, caller: Caller) -> Headers:
     """The headers of an answer that shows one subscription."""
-    return [(b"etag", tag(subscription, caller)), REVALIDATED]
+    return [(b"etag", entity_tag(subscription, caller)), NO_CACHE]
 
 
 def _put(members: dict[str, Any], path: list[str], query: str) -> None:

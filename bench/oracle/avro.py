@@ -20,7 +20,7 @@ from bench.oracle.avro_changes import changed, places
 from bench.oracle.avro_schemas import PRIMITIVES, document, label
 from bench.oracle.run import Member, Refusal
 from domain.formats import avro
-from domain.formats.contract import Violation
+from domain.formats.contract import InvalidDocument
 
 MEMBERS: Final = 5
 DATA: Final = 8
@@ -70,7 +70,7 @@ class Schema:
 
     def unreadable(self, writer: Member) -> bool:
         assert isinstance(writer, Schema)
-        return bool(avro.unreadable(self.parsed, writer.parsed))
+        return bool(avro.incompatibilities(self.parsed, writer.parsed))
 
     def reads(self, writer: Member) -> Iterator[Refusal | None]:
         """An Avro writer emits declared fields only, so there is no open world."""
@@ -121,7 +121,7 @@ def _is_bytes(schema: Any, default: str) -> bool:
 def _holds(member: Schema) -> bool:
     try:
         return bool(member.parsed and member.theirs)
-    except (Violation, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType):
+    except (InvalidDocument, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType):
         return False
 
 

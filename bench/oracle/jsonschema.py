@@ -15,7 +15,7 @@ from bench.oracle import jsonschema_changes, jsonschema_schemas, jsonschema_valu
 from bench.oracle.jsonschema_declared import Declared
 from bench.oracle.run import Member, Refusal
 from domain.formats import jsonschema
-from domain.formats.contract import Violation
+from domain.formats.contract import InvalidDocument
 
 VALIDATORS: Final = {
     "draft-06": jsonschema_rs.Draft6Validator,
@@ -41,7 +41,7 @@ class Schema:
         return json.dumps(jsonschema_schemas.spelt(self.raw, self.release))
 
     @cached_property
-    def parsed(self) -> jsonschema.Parsed:
+    def parsed(self) -> jsonschema.SchemaGraph:
         return jsonschema.parse(self.text.encode(), f"JsonSchema/{self.release}")
 
     @cached_property
@@ -58,7 +58,7 @@ class Schema:
 
     def unreadable(self, writer: Member) -> bool:
         assert isinstance(writer, Schema)
-        return bool(jsonschema.unreadable(self.parsed, writer.parsed))
+        return bool(jsonschema.incompatibilities(self.parsed, writer.parsed))
 
     def reads(self, writer: Member) -> Iterator[Refusal | None]:
         assert isinstance(writer, Schema)
@@ -81,7 +81,7 @@ def family(random: Random) -> Sequence[Schema]:
         try:
             assert member.parsed
             assert member.validator
-        except (Violation, jsonschema_rs.ValidationError, ValueError):
+        except (InvalidDocument, jsonschema_rs.ValidationError, ValueError):
             continue
         members.append(member)
     values = {}

@@ -25,7 +25,7 @@ from bench.oracle import xsd_schemas as schemas
 from bench.oracle.run import Member, Refusal
 from bench.oracle.xsd_changes import changed
 from domain.formats import xsd
-from domain.formats.contract import Violation
+from domain.formats.contract import InvalidDocument
 
 #: More than of other formats, as the library takes most of the time to build them.
 MEMBERS: Final = 10
@@ -48,7 +48,7 @@ class Schema:
         return schemas.text(self.raw)
 
     @cached_property
-    def parsed(self) -> xsd.Schema:
+    def parsed(self) -> xsd.XsdDocument:
         return xsd.parse(self.text.encode(), "XSD/1.0")
 
     @cached_property
@@ -67,7 +67,7 @@ class Schema:
 
     def unreadable(self, writer: Member) -> bool:
         assert isinstance(writer, Schema)
-        return bool(xsd.unreadable(self.parsed, writer.parsed))
+        return bool(xsd.incompatibilities(self.parsed, writer.parsed))
 
     def reads(self, writer: Member) -> Iterator[Refusal | None]:
         assert isinstance(writer, Schema)
@@ -100,7 +100,7 @@ def family(random: Random) -> Sequence[Schema]:
 def _holds(member: Schema) -> bool:
     try:
         return bool(member.parsed and member.theirs)
-    except (Violation, XMLSchemaException):
+    except (InvalidDocument, XMLSchemaException):
         return False
 
 

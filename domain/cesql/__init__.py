@@ -4,8 +4,18 @@ An expression is parsed and compiled once; evaluating it gives a value and the e
 Spec: CloudEvents SQL Expression Language 1.0.0.
 """
 
-from domain.cesql.expression import Expression, Result, compile
-from domain.cesql.tokens import DEEPEST, LONGEST, ParseError
-from domain.cesql.values import Error, Event, Value
+from domain.cesql.expression import CesqlExpression, EvaluationResult, compile_expression
+from domain.cesql.tokens import MAX_BYTES, MAX_PARENTHESES, ParseError
+from domain.cesql.values import CesqlValue, ContextAttributes, ErrorKind
 
-__all__ = ["DEEPEST", "LONGEST", "Error", "Event", "Expression", "ParseError", "Result", "Value", "compile"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_PARENTHESES",
+    "CesqlExpression",
+    "CesqlValue",
+    "ContextAttributes",
+    "ErrorKind",
+    "EvaluationResult",
+    "ParseError",
+    "compile_expression",
+]

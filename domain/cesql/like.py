@@ -15,13 +15,13 @@ _PIECE: Final = re.compile(r"\\([%_])|(.)", re.DOTALL)
 _ANY: Final = None
 
 #: Characters in a row, None for any one.
-Segment = tuple[str | None, ...]
+PatternSegment = tuple[str | None, ...]
 
 
-class Pattern(NamedTuple):
+class LikePattern(NamedTuple):
     """What stands between the `%` of a pattern; a single segment where there is none."""
 
-    segments: tuple[Segment, ...]
+    segments: tuple[PatternSegment, ...]
 
     @property
     def start(self) -> str:
@@ -39,7 +39,7 @@ class Pattern(NamedTuple):
         return len(self.segments) == 1 and _ANY not in self.segments[0]
 
 
-def parse(text: str) -> Pattern:
+def parse_pattern(text: str) -> LikePattern:
     """The pattern that a string means."""
     segments: list[list[str | None]] = [[]]
     for escaped, character in _PIECE.findall(text):
@@ -47,10 +47,10 @@ def parse(text: str) -> Pattern:
             segments.append([])
         else:
             segments[-1].append(_ANY if character == "_" else character or escaped)
-    return Pattern(tuple(map(tuple, segments)))
+    return LikePattern(tuple(map(tuple, segments)))
 
 
-def matcher(pattern: Pattern) -> Callable[[str], bool]:
+def pattern_matcher(pattern: LikePattern) -> Callable[[str], bool]:
     """Decides whether a whole text matches.
 
     Each segment is taken where it comes first, which leaves the most to those behind it; so no choice is ever undone.
@@ -77,17 +77,17 @@ def matcher(pattern: Pattern) -> Callable[[str], bool]:
     return matches
 
 
-def _with_wild_characters(pattern: Pattern) -> Callable[[str], bool]:
+def _with_wild_characters(pattern: LikePattern) -> Callable[[str], bool]:
     first, *others = pattern.segments
     if not others:
-        return lambda text: len(text) == len(first) and _stands(first, text, 0)
+        return lambda text: len(text) == len(first) and _matches_at(first, text, 0)
     *between, last = others
     searches = [_search(segment) for segment in between if segment]
     shortest = len(first) + len(last)
 
     def matches(text: str) -> bool:
         end = len(text) - len(last)
-        if len(text) < shortest or not _stands(first, text, 0) or not _stands(last, text, end):
+        if len(text) < shortest or not _matches_at(first, text, 0) or not _matches_at(last, text, end):
             return False
         at = len(first)
         for search in searches:
@@ -99,12 +99,12 @@ def _with_wild_characters(pattern: Pattern) -> Callable[[str], bool]:
     return matches
 
 
-def _stands(segment: Segment, text: str, at: int) -> bool:
+def _matches_at(segment: PatternSegment, text: str, at: int) -> bool:
     found = text[at : at + len(segment)]
     return all(wanted is _ANY or wanted == each for wanted, each in zip(segment, found, strict=True))
 
 
-def _search(segment: Segment) -> Callable[[str, int, int], int]:
+def _search(segment: PatternSegment) -> Callable[[str, int, int], int]:
     """Finds where a segment that comes first between two places ends there; -1 where it does not come.
 
     Bit n of the state says that the last n + 1 characters are how the segment begins, so the text is read once.
@@ -127,6 +127,6 @@ def _search(segment: Segment) -> Callable[[str, int, int], int]:
     return search
 
 
-def _literal(segment: Segment) -> str:
+def _literal(segment: PatternSegment) -> str:
     """The characters before the first that can be any."""
     return "".join(segment[: segment.index(_ANY)] if _ANY in segment else segment)  # type: ignore[arg-type]

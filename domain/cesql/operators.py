@@ -9,74 +9,74 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from domain.cesql.functions import Function, apply
-from domain.cesql.values import LEAST, MOST, Error, Errored, Outcome, Value, cast
+from domain.cesql.functions import CesqlFunction, apply_function
+from domain.cesql.values import MAX_INTEGER, MIN_INTEGER, CesqlValue, ErrorKind, ErrorValue, ValueOrError, cast_value
 
 #: What an operator makes of a value, and of two.
-One = Callable[[Outcome], Outcome]
-Two = Callable[[Outcome, Outcome], Outcome]
+UnaryFunction = Callable[[ValueOrError], ValueOrError]
+BinaryFunction = Callable[[ValueOrError, ValueOrError], ValueOrError]
 
-_OVERFLOW: Final = Errored(0, Error.MATH)
+_OVERFLOW: Final = ErrorValue(0, ErrorKind.MATH)
 
 
-def _quotient(left: int, right: int) -> Outcome:
+def _quotient(left: int, right: int) -> ValueOrError:
     if right == 0:
         return _OVERFLOW
     found = abs(left) // abs(right)
     return in_range(found if (left < 0) == (right < 0) else -found)
 
 
-def _remainder(left: int, right: int) -> Outcome:
+def _remainder(left: int, right: int) -> ValueOrError:
     if right == 0:
         return _OVERFLOW
     found = abs(left) % abs(right)
     return -found if left < 0 else found
 
 
-def in_range(number: int) -> Outcome:
+def in_range(number: int) -> ValueOrError:
     """An Integer, or the error of one that 32 bits do not hold."""
-    return number if LEAST <= number <= MOST else _OVERFLOW
+    return number if MIN_INTEGER <= number <= MAX_INTEGER else _OVERFLOW
 
 
-def _arithmetic(compute: Callable[[int, int], Outcome]) -> Two:
-    return _on_integers(Function((int, int), int, compute))
+def _arithmetic(compute: Callable[[int, int], ValueOrError]) -> BinaryFunction:
+    return _on_integers(CesqlFunction((int, int), int, compute))
 
 
-def _ordering(compute: Callable[[int, int], bool]) -> Two:
-    return _on_integers(Function((int, int), bool, compute))
+def _ordering(compute: Callable[[int, int], bool]) -> BinaryFunction:
+    return _on_integers(CesqlFunction((int, int), bool, compute))
 
 
-def _on_integers(function: Function) -> Two:
+def _on_integers(function: CesqlFunction) -> BinaryFunction:
     compute = function.compute
 
-    def both(left: Outcome, right: Outcome) -> Outcome:
+    def both(left: ValueOrError, right: ValueOrError) -> ValueOrError:
         if type(left) is int and type(right) is int:
             return compute(left, right)
-        return apply(function, (left, right))
+        return apply_function(function, (left, right))
 
     return both
 
 
-def equal(left: Outcome, right: Outcome) -> Outcome:
+def equal(left: ValueOrError, right: ValueOrError) -> ValueOrError:
     """Whether values are equal; the right one says as what they are compared."""
-    if type(left) is type(right) and not isinstance(left, Errored):
+    if type(left) is type(right) and not isinstance(left, ErrorValue):
         return left == right
-    return apply(_EQUALITIES[type(right)], (left, right))
+    return apply_function(_EQUALITIES[type(right)], (left, right))
 
 
-def different(left: Outcome, right: Outcome) -> Outcome:
+def different(left: ValueOrError, right: ValueOrError) -> ValueOrError:
     """The contrary of `equal`."""
-    if type(left) is type(right) and not isinstance(left, Errored):
+    if type(left) is type(right) and not isinstance(left, ErrorValue):
         return left != right
-    return apply(_INEQUALITIES[type(right)], (left, right))
+    return apply_function(_INEQUALITIES[type(right)], (left, right))
 
 
 # Where the right value is an error, its type does not matter: nothing is computed.
-_COMPARED: Final[Mapping[type, type[Value]]] = {str: str, int: int, bool: bool, Errored: bool}
-_EQUALITIES: Final = {kind: Function((to, to), bool, operator.eq) for kind, to in _COMPARED.items()}
-_INEQUALITIES: Final = {kind: Function(each.takes, bool, operator.ne) for kind, each in _EQUALITIES.items()}
+_COMPARED: Final[Mapping[type, type[CesqlValue]]] = {str: str, int: int, bool: bool, ErrorValue: bool}
+_EQUALITIES: Final = {kind: CesqlFunction((to, to), bool, operator.eq) for kind, to in _COMPARED.items()}
+_INEQUALITIES: Final = {kind: CesqlFunction(each.takes, bool, operator.ne) for kind, each in _EQUALITIES.items()}
 
-BINARY: Final[dict[str, Two]] = {
+BINARY: Final[dict[str, BinaryFunction]] = {
     "=": equal,
     "!=": different,
     "<>": different,
@@ -93,40 +93,40 @@ BINARY: Final[dict[str, Two]] = {
 
 _BOTH: Final = (bool, bool)
 LOGIC: Final = {
-    "and": Function(_BOTH, bool, operator.and_),
-    "or": Function(_BOTH, bool, operator.or_),
-    "xor": Function(_BOTH, bool, operator.xor),
+    "and": CesqlFunction(_BOTH, bool, operator.and_),
+    "or": CesqlFunction(_BOTH, bool, operator.or_),
+    "xor": CesqlFunction(_BOTH, bool, operator.xor),
 }
 #: The left value with which the right one is not evaluated; `xor` has none.
-DECIDED: Final = {"and": False, "or": True}
+SHORT_CIRCUITS: Final = {"and": False, "or": True}
 
-_TRUTH: Final = Function((bool,), bool, lambda value: value)
+_TRUTH: Final = CesqlFunction((bool,), bool, lambda value: value)
 _UNARY: Final = {
-    "not": Function((bool,), bool, operator.not_),
-    "-": Function((int,), int, lambda value: in_range(-value)),
+    "not": CesqlFunction((bool,), bool, operator.not_),
+    "-": CesqlFunction((int,), int, lambda value: in_range(-value)),
 }
 
 
-def unary(sign: str) -> One:
+def unary_function(sign: str) -> UnaryFunction:
     """What `not` or `-` makes of a value."""
     function = _UNARY[sign]
-    return lambda value: apply(function, (value,))
+    return lambda value: apply_function(function, (value,))
 
 
-def truth(value: Outcome) -> Outcome:
+def to_boolean(value: ValueOrError) -> ValueOrError:
     """A value as the Boolean that `BOOL` makes of it."""
-    return value if value is True or value is False else apply(_TRUTH, (value,))
+    return value if value is True or value is False else apply_function(_TRUTH, (value,))
 
 
-def holds(value: Outcome) -> bool:
+def is_true(value: ValueOrError) -> bool:
     """Whether a value, with errors or without, is true as a Boolean."""
-    plain = value.value if isinstance(value, Errored) else value
-    made = cast(plain, bool)
+    plain = value.value if isinstance(value, ErrorValue) else value
+    made = cast_value(plain, bool)
     return made is True
 
 
-def like(matches: Callable[[str], bool], negated: bool) -> One:
+def like_function(matches: Callable[[str], bool], negated: bool) -> UnaryFunction:
     """Whether a text matches a pattern, or does not."""
-    function = Function((str,), bool, (lambda text: not matches(text)) if negated else matches)
+    function = CesqlFunction((str,), bool, (lambda text: not matches(text)) if negated else matches)
     compute = function.compute
-    return lambda value: compute(value) if type(value) is str else apply(function, (value,))
+    return lambda value: compute(value) if type(value) is str else apply_function(function, (value,))

@@ -1,7 +1,8 @@
 """Expressions as trees, and trees as text.
 
-Operators of one precedence that follow each other make one `Chain`, and unary ones in a row one `Unary`. So a tree is
-as deep as its parentheses are, times the few levels of precedence, however long the expression is.
+Operators of one precedence that follow each other make one `OperatorChain`, and unary ones in a row make one
+`UnaryOperation`. The depth of a tree is that of its parentheses times the few levels of precedence, however long the
+expression is.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeVar
 
-from domain.cesql.values import Value
+from domain.cesql.values import CesqlValue
 
 T = TypeVar("T")
 
 #: Binary operators from the weakest precedence to the strongest; those of one row go from left to right (SUB-601). `IN`
 #: and `LIKE` are stronger: with nothing but a set or a pattern to their right, they end a term.
-LEVELS: Final = (
+PRECEDENCE: Final = (
     ("and", "or", "xor"),
     ("=", "!=", "<>", "<", "<=", ">", ">="),
     ("+", "-"),
@@ -27,65 +28,65 @@ LEVELS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class LiteralValue:
     """A String, an Integer or a Boolean."""
 
-    value: Value
+    value: CesqlValue
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Literal) and type(self.value) is type(other.value) and self.value == other.value
+        return isinstance(other, LiteralValue) and type(self.value) is type(other.value) and self.value == other.value
 
     def __hash__(self) -> int:
         return hash(self.value)
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class ContextAttribute:
     """A context attribute, in lower case."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Exists:
+class ExistsCheck:
     """Whether an event has an attribute."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionCall:
     """A function, in upper case, of arguments. position: where in the text it is called; trees are equal without."""
 
     name: str
-    arguments: tuple[Node, ...]
+    arguments: tuple[SyntaxNode, ...]
     position: int = 0
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Call) and (self.name, self.arguments) == (other.name, other.arguments)
+        return isinstance(other, FunctionCall) and (self.name, self.arguments) == (other.name, other.arguments)
 
     def __hash__(self) -> int:
         return hash((self.name, self.arguments))
 
 
 @dataclass(frozen=True, slots=True)
-class Unary:
+class UnaryOperation:
     """`not` and `-`, the last of them the first to be applied."""
 
     operators: tuple[str, ...]
-    operand: Node
+    operand: SyntaxNode
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class BinaryStep:
     """A binary operator and what stands to its right."""
 
     operator: str
-    operand: Node
+    operand: SyntaxNode
 
 
 @dataclass(frozen=True, slots=True)
-class Like:
+class LikeStep:
     """pattern: as the string literal has it."""
 
     pattern: str
@@ -93,65 +94,65 @@ class Like:
 
 
 @dataclass(frozen=True, slots=True)
-class In:
+class InStep:
     """elements: one at least."""
 
-    elements: tuple[Node, ...]
+    elements: tuple[SyntaxNode, ...]
     negated: bool
 
 
 #: What follows an operand.
-Step = Binary | Like | In
+ChainStep = BinaryStep | LikeStep | InStep
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class OperatorChain:
     """An operand and the steps that are taken from it, from left to right, all of one precedence."""
 
-    first: Node
-    steps: tuple[Step, ...]
+    first: SyntaxNode
+    steps: tuple[ChainStep, ...]
 
 
-Node = Literal | Attribute | Exists | Call | Unary | Chain
+SyntaxNode = LiteralValue | ContextAttribute | ExistsCheck | FunctionCall | UnaryOperation | OperatorChain
 
 
-def parts(node: Node) -> Sequence[Node]:
+def child_nodes(node: SyntaxNode) -> Sequence[SyntaxNode]:
     """The trees directly within a tree, from left to right."""
     match node:
-        case Call(arguments=arguments):
+        case FunctionCall(arguments=arguments):
             return arguments
-        case Unary(operand=operand):
+        case UnaryOperation(operand=operand):
             return (operand,)
-        case Chain(first=first, steps=steps):
+        case OperatorChain(first=first, steps=steps):
             return (first, *(part for step in steps for part in _parts_of(step)))
     return ()
 
 
-def _parts_of(step: Step) -> Sequence[Node]:
+def _parts_of(step: ChainStep) -> Sequence[SyntaxNode]:
     match step:
-        case Binary(operand=operand):
+        case BinaryStep(operand=operand):
             return (operand,)
-        case In(elements=elements):
+        case InStep(elements=elements):
             return elements
     return ()
 
 
-def nodes(tree: Node) -> Iterator[Node]:
+def walk(tree: SyntaxNode) -> Iterator[SyntaxNode]:
     """A tree and all trees within it."""
     waiting = [tree]
     while waiting:
         yield (node := waiting.pop())
-        waiting.extend(parts(node))
+        waiting.extend(child_nodes(node))
 
 
-def fold(tree: Node, make: Callable[[Node, list[T]], T]) -> T:
+def fold(tree: SyntaxNode, make: Callable[[SyntaxNode, list[T]], T]) -> T:
     """What a tree comes to, made of what its parts come to. It needs no stack of calls, however deep the tree is."""
-    waiting: list[tuple[Node, int]] = [(tree, -1)]
+    waiting: list[tuple[SyntaxNode, int]] = [(tree, -1)]
     made: list[T] = []
     while waiting:
         node, count = waiting.pop()
         if count < 0:
-            within = parts(node)
+            within = child_nodes(node)
             waiting.append((node, len(within)))
             waiting.extend((part, -1) for part in reversed(within))
         else:
@@ -160,50 +161,50 @@ def fold(tree: Node, make: Callable[[Node, list[T]], T]) -> T:
     return made[0]
 
 
-def text(tree: Node) -> str:
+def unparse(tree: SyntaxNode) -> str:
     """An expression that parses to the same tree."""
     return fold(tree, _text)
 
 
-def _text(node: Node, within: list[str]) -> str:
+def _text(node: SyntaxNode, within: list[str]) -> str:
     match node:
-        case Literal(value=value):
+        case LiteralValue(value=value):
             return _quoted(value) if isinstance(value, str) else str(value).upper()
-        case Attribute(name=name):
+        case ContextAttribute(name=name):
             return name
-        case Exists(name=name):
+        case ExistsCheck(name=name):
             return f"EXISTS {name}"
-        case Call(name=name):
+        case FunctionCall(name=name):
             return f"{name}({', '.join(within)})"
-        case Unary(operators=operators, operand=operand):
-            inner = f"({within[0]})" if isinstance(operand, Unary | Chain) else within[0]
+        case UnaryOperation(operators=operators, operand=operand):
+            inner = f"({within[0]})" if isinstance(operand, UnaryOperation | OperatorChain) else within[0]
             return f"{' '.join(operators).upper()} {inner}"
-        case Chain(first=first, steps=steps):
+        case OperatorChain(first=first, steps=steps):
             texts, level = iter(within), _level(node)
             return " ".join((_operand(first, next(texts), level), *(_step(step, texts, level) for step in steps)))
 
 
-def _step(step: Step, texts: Iterator[str], level: int) -> str:
+def _step(step: ChainStep, texts: Iterator[str], level: int) -> str:
     match step:
-        case Binary(operator=operator, operand=operand):
+        case BinaryStep(operator=operator, operand=operand):
             return f"{operator.upper()} {_operand(operand, next(texts), level)}"
-        case Like(pattern=pattern, negated=negated):
+        case LikeStep(pattern=pattern, negated=negated):
             return f"{'NOT ' * negated}LIKE {_quoted(pattern)}"
-        case In(elements=elements, negated=negated):
+        case InStep(elements=elements, negated=negated):
             return f"{'NOT ' * negated}IN ({', '.join(islice(texts, len(elements)))})"
 
 
-def _operand(node: Node, text: str, level: int) -> str:
+def _operand(node: SyntaxNode, text: str, level: int) -> str:
     """An operand of a chain; in parentheses unless it binds stronger."""
-    return f"({text})" if isinstance(node, Chain) and _level(node) <= level else text
+    return f"({text})" if isinstance(node, OperatorChain) and _level(node) <= level else text
 
 
-def _level(chain: Chain) -> int:
+def _level(chain: OperatorChain) -> int:
     step = chain.steps[0]
-    return _LEVELS[step.operator] if isinstance(step, Binary) else len(LEVELS)
+    return _LEVELS[step.operator] if isinstance(step, BinaryStep) else len(PRECEDENCE)
 
 
-_LEVELS: Final = {operator: level for level, operators in enumerate(LEVELS) for operator in operators}
+_LEVELS: Final = {operator: level for level, operators in enumerate(PRECEDENCE) for operator in operators}
 
 
 def _quoted(value: str) -> str:

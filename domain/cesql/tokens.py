@@ -11,9 +11,9 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 #: Bytes of UTF-8 that an expression may have (SUB-423).
-LONGEST: Final = 8192
+MAX_BYTES: Final = 8192
 #: Parentheses that may be open at once, those of functions and sets among them (SUB-423).
-DEEPEST: Final = 100
+MAX_PARENTHESES: Final = 100
 
 KEYWORDS: Final = frozenset(("and", "or", "xor", "not", "like", "exists", "in", "true", "false"))
 
@@ -32,7 +32,7 @@ class ParseError(ValueError):
         super().__init__(f"line {self.line}, column {self.column}: {reason}")
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     """What a token is; the values are how people call it."""
 
     KEYWORD = "keyword"
@@ -43,10 +43,10 @@ class Kind(Enum):
     END = "the end"
 
 
-class Token(NamedTuple):
+class CesqlToken(NamedTuple):
     """text: keywords in lower case, names as written, strings without quotes and escapes. end: where it ends."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     start: int
     end: int
@@ -68,39 +68,43 @@ _SINGLE: Final = re.compile(r"\\(?:'|(.))|''", re.DOTALL)
 _DOUBLE: Final = re.compile(r'\\(?:"|(.))|""', re.DOTALL)
 
 
-def tokens(text: str) -> Iterator[Token]:
+def tokenize(text: str) -> Iterator[CesqlToken]:
     """The tokens of an expression, the last of them its end. Raises: ParseError."""
     at = 0
     while True:
         found = _TOKEN.match(text, at)
         if found is None:
-            raise _stray(text, at)
+            raise _unexpected_character(text, at)
         token = _token(found)
         yield token
-        if token.kind is Kind.END:
+        if token.kind is TokenKind.END:
             return
         at = found.end()
 
 
-def _token(found: re.Match[str]) -> Token:
+def _token(found: re.Match[str]) -> CesqlToken:
     group = found.lastgroup or "end"
     place = found.span(group)
     text = found[group]
     match group:
         case "word" if text.lower() in KEYWORDS:
-            return Token(Kind.KEYWORD, text.lower(), *place)
+            return CesqlToken(TokenKind.KEYWORD, text.lower(), *place)
         case "word":
-            return Token(Kind.NUMBER if text.isdigit() else Kind.NAME, text, *place)
+            return CesqlToken(TokenKind.NUMBER if text.isdigit() else TokenKind.NAME, text, *place)
         case "single":
-            return Token(Kind.STRING, _SINGLE.sub(lambda each: f"\\{each[1]}" if each[1] else "'", text[1:-1]), *place)
+            return CesqlToken(
+                TokenKind.STRING, _SINGLE.sub(lambda each: f"\\{each[1]}" if each[1] else "'", text[1:-1]), *place
+            )
         case "double":
-            return Token(Kind.STRING, _DOUBLE.sub(lambda each: f"\\{each[1]}" if each[1] else '"', text[1:-1]), *place)
+            return CesqlToken(
+                TokenKind.STRING, _DOUBLE.sub(lambda each: f"\\{each[1]}" if each[1] else '"', text[1:-1]), *place
+            )
         case "sign":
-            return Token(Kind.SIGN, text, *place)
-    return Token(Kind.END, "", *place)
+            return CesqlToken(TokenKind.SIGN, text, *place)
+    return CesqlToken(TokenKind.END, "", *place)
 
 
-def _stray(text: str, at: int) -> ParseError:
+def _unexpected_character(text: str, at: int) -> ParseError:
     while text[at] in _SPACE:
         at += 1
     if text[at] in "'\"":

@@ -11,15 +11,15 @@ from enum import StrEnum
 from typing import Any, Final
 
 #: String, Integer or Boolean; the types are told apart by their class, as a Boolean is an `int` to Python.
-Value = str | int | bool
+CesqlValue = str | int | bool
 #: The context attributes of an event by name.
-Event = Mapping[str, Value]
+ContextAttributes = Mapping[str, CesqlValue]
 
-LEAST: Final = -(2**31)
-MOST: Final = 2**31 - 1
+MIN_INTEGER: Final = -(2**31)
+MAX_INTEGER: Final = 2**31 - 1
 
 
-class Error(StrEnum):
+class ErrorKind(StrEnum):
     """The kinds of errors; the values are their names in the conformance kit."""
 
     PARSE = "parse"
@@ -31,45 +31,45 @@ class Error(StrEnum):
     GENERIC = "generic"
 
 
-class Errored:
+class ErrorValue:
     """A value with the errors that led to it, each kind once. It is equal to nothing but itself."""
 
     __slots__ = ("errors", "value")
 
-    def __init__(self, value: Value, *errors: Error) -> None:
+    def __init__(self, value: CesqlValue, *errors: ErrorKind) -> None:
         self.value = value
         self.errors = tuple(dict.fromkeys(errors))
 
 
 #: What a part of an expression comes to.
-Outcome = Value | Errored
+ValueOrError = CesqlValue | ErrorValue
 
 #: Zeros are possessive, so a long text is read once.
 _INTEGER: Final = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]{0,10})\Z")
 _TRUTH: Final = {"true": True, "false": False}
 _LONGEST_TRUTH: Final = max(map(len, _TRUTH))
-_MISSING: Final = Errored(False, Error.MISSING_ATTRIBUTE)
+_MISSING: Final = ErrorValue(False, ErrorKind.MISSING_ATTRIBUTE)
 
 #: Attributes that the CloudEvents spec defines: all are strings to an expression.
-DEFINED: Final = frozenset(
+SPEC_ATTRIBUTES: Final = frozenset(
     ("id", "source", "specversion", "type", "datacontenttype", "dataschema", "subject", "time"),
 )
 #: Attributes that every valid event has.
-REQUIRED: Final = frozenset(("id", "source", "specversion", "type"))
+REQUIRED_ATTRIBUTES: Final = frozenset(("id", "source", "specversion", "type"))
 #: What lies beside the context attributes in JSON; no expression sees it (SUB-645).
-DATA: Final = "data"
+DATA_MEMBER: Final = "data"
 
 
-def integer(text: str) -> int | None:
+def parse_integer(text: str) -> int | None:
     """The Integer that a text means; None for one that means none or is out of range."""
     found = _INTEGER.match(text)
     if found is None:
         return None
     number = int(found[1] + (found[2] or "0"))
-    return number if LEAST <= number <= MOST else None
+    return number if MIN_INTEGER <= number <= MAX_INTEGER else None
 
 
-def string(value: object) -> str:
+def canonical_string(value: object) -> str:
     """The canonical string of an attribute's value."""
     if isinstance(value, str):
         return str(value)
@@ -79,7 +79,7 @@ def string(value: object) -> str:
         return ""
 
 
-def attribute(value: Any, name: str) -> Outcome:
+def attribute_value(value: Any, name: str) -> ValueOrError:
     """What an attribute is to an expression, where it is not a plain string anyway.
 
     An Integer or a Boolean keeps its type unless the spec defines the attribute; everything else is a string.
@@ -87,30 +87,30 @@ def attribute(value: Any, name: str) -> Outcome:
     if value is None:
         return _MISSING
     kind = type(value)
-    if name not in DEFINED and (kind is bool or (kind is int and LEAST <= value <= MOST)):
+    if name not in SPEC_ATTRIBUTES and (kind is bool or (kind is int and MIN_INTEGER <= value <= MAX_INTEGER)):
         return value  # type: ignore[no-any-return]
-    return string(value)
+    return canonical_string(value)
 
 
-def cast(value: Value, to: type[Value]) -> Outcome:
+def cast_value(value: CesqlValue, to: type[CesqlValue]) -> ValueOrError:
     """A value as one of a type; with an error, the zero value of it."""
     made = _CASTS.get((type(value), to))
     return value if made is None else made(value)
 
 
-def _to_integer(value: Any) -> Outcome:
-    number = integer(value)
+def _to_integer(value: Any) -> ValueOrError:
+    number = parse_integer(value)
     return _NO_INTEGER if number is None else number
 
 
-def _to_boolean(value: Any) -> Outcome:
+def _to_boolean(value: Any) -> ValueOrError:
     return _TRUTH.get(value.lower(), _NO_BOOLEAN) if len(value) <= _LONGEST_TRUTH else _NO_BOOLEAN
 
 
-_NO_INTEGER: Final = Errored(0, Error.CAST)
-_NO_BOOLEAN: Final = Errored(False, Error.CAST)
+_NO_INTEGER: Final = ErrorValue(0, ErrorKind.CAST)
+_NO_BOOLEAN: Final = ErrorValue(False, ErrorKind.CAST)
 _TEXTS: Final = {True: "true", False: "false"}
-_CASTS: Final[Mapping[tuple[type, type], Callable[[Any], Outcome]]] = {
+_CASTS: Final[Mapping[tuple[type, type], Callable[[Any], ValueOrError]]] = {
     (str, int): _to_integer,
     (str, bool): _to_boolean,
     (int, str): str,

@@ -12,8 +12,8 @@ from domain.changes import ChangeSet
 from domain.compat import formats, kinds
 from domain.compat.catalog import METASCHEMAS, versions
 from domain.compat.catalog.attributes import to_document
-from domain.compat.catalog.groups import NEITHER
-from domain.compat.family import FACADE, MESSAGECATALOG, SCHEMAREGISTRY, family_of
+from domain.compat.catalog.groups import XREGISTRY_FORMAT
+from domain.compat.family import FACADE, MESSAGECATALOG, SCHEMAREGISTRY, legacy_api_of
 from domain.compat.refusals import Conflict
 from domain.drafts import GroupDraft, ResourceDraft, VersionDraft
 
@@ -21,7 +21,7 @@ from domain.drafts import GroupDraft, ResourceDraft, VersionDraft
 _OF_FORMAT: Final = ("format", "envelope", "protocol")
 
 
-def facades_agree(changes: ChangeSet) -> None:
+def legacy_values_agree(changes: ChangeSet) -> None:
     """Lets go of spellings and documents that are not those of the registry's own attributes any more.
 
     Raises: Conflict where a Version that an older API adds would be pruned at once.
@@ -35,7 +35,7 @@ def facades_agree(changes: ChangeSet) -> None:
         if resource.type.hasdocument:
             if resource.facade:
                 _check_format(resource)
-        elif family_of(resource.xid) == MESSAGECATALOG:
+        elif legacy_api_of(resource.xid) == MESSAGECATALOG:
             for version in resource.living():
                 if version.written:
                     _check_document(changes, version)
@@ -51,9 +51,11 @@ def _is_outdated(group: GroupDraft) -> bool:
 
 def _check_format(resource: ResourceDraft) -> None:
     spelled = resource.facade.get("format")
-    if spelled is None or family_of(resource.xid) != SCHEMAREGISTRY:
+    if spelled is None or legacy_api_of(resource.xid) != SCHEMAREGISTRY:
         return
-    if any(not formats.same(spelled, version.attributes.get("format") or "") for version in resource.living()):
+    if any(
+        not formats.is_same_format(spelled, version.attributes.get("format") or "") for version in resource.living()
+    ):
         resource.facade = _without(resource.facade, "format")
 
 
@@ -66,9 +68,9 @@ def _check_document(changes: ChangeSet, version: VersionDraft) -> None:
     if before is None or document is None or document != before.private.get(FACADE, {}).get("document"):
         return
     group = changes.existing(xids.join(*xids.segments(version.xid)[:2]))
-    of_group = kinds.of_group(MESSAGECATALOG, group) or NEITHER
-    format = versions.format_of(before.attributes, version.facade, of_group)
-    if not (format in METASCHEMAS or format == NEITHER):
+    of_group = kinds.stored_group_format(MESSAGECATALOG, group) or XREGISTRY_FORMAT
+    format = versions.version_format(before.attributes, version.facade, of_group)
+    if not (format in METASCHEMAS or format == XREGISTRY_FORMAT):
         return
     left = version.facade.get("left", {})
     if to_document(format, before.attributes, left) != to_document(format, version.attributes, left):

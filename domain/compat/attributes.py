@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from domain.compat.family import MESSAGECATALOG, Family
+from domain.compat.family import MESSAGECATALOG, LegacyApi
 
 
 @dataclass(frozen=True, slots=True)
-class Attributes:
+class DocumentAttributes:
     """What a POST says of its document, None where it says nothing.
 
     description: of the Version. about: the description of the schema or definition.
@@ -22,8 +22,8 @@ class Attributes:
     id: str | None = None
 
 
-def names_of(family: Family) -> Mapping[str, tuple[str, str]]:
-    """The parameter and the header of each member of `Attributes`."""
+def request_names(family: LegacyApi) -> Mapping[str, tuple[str, str]]:
+    """The parameter and the header of each member of `DocumentAttributes`."""
     about = "messagedescription" if family is MESSAGECATALOG else "schemadescription"
     prefix = family.headers
     return {

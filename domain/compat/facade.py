@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from domain.compat.family import Family
+from domain.compat.family import LegacyApi
 from domain.jsontext import Json
 
 
 @dataclass(frozen=True, slots=True)
-class Facade:
+class LegacyWrite:
     """Beside a WriteTree: what the registry's own attributes do not hold, as the client spells it; None: not given.
 
     base: absolute canonical URL of the façade. authority: URI of who controls the definition. id: URI-reference of the
@@ -19,7 +19,7 @@ class Facade:
     message definition's document, which the registry has no place for. left: of it, what the attributes cannot hold.
     """
 
-    family: Family
+    family: LegacyApi
     base: str
     authority: str | None = None
     id: str | None = None
@@ -31,8 +31,8 @@ class Facade:
 
 
 @dataclass(frozen=True, slots=True)
-class FacadeDeletion:
+class LegacyDeletion:
     """Beside a DeleteEntities. number: of the Version that goes, where the command names `.../versions`; else None."""
 
-    family: Family
+    family: LegacyApi
     number: int | None = None

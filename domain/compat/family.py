@@ -20,7 +20,7 @@ _LONGEST_ID: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class LegacyApi:
     """One of the older APIs.
 
     groups, resources: plurals of the registry's types. path, children: what its own paths call them. base: what stands
@@ -44,7 +44,7 @@ class Family:
         return f"{self.groups}.{self.resources}"
 
 
-SCHEMAREGISTRY: Final = Family(
+SCHEMAREGISTRY: Final = LegacyApi(
     name="schemaregistry",
     groups="schemagroups",
     resources="schemas",
@@ -55,7 +55,7 @@ SCHEMAREGISTRY: Final = Family(
     events="io.cloudevents.schemaregistry",
     lookup="schema",
 )
-MESSAGECATALOG: Final = Family(
+MESSAGECATALOG: Final = LegacyApi(
     name="messagecatalog",
     groups="messagegroups",
     resources="messages",
@@ -66,19 +66,19 @@ MESSAGECATALOG: Final = Family(
     events="io.cloudevents.messagecatalog",
     lookup="messagedefinition",
 )
-FAMILIES: Final = (SCHEMAREGISTRY, MESSAGECATALOG)
+LEGACY_APIS: Final = (SCHEMAREGISTRY, MESSAGECATALOG)
 
-_BY_TYPE: Final[dict[str, Family]] = {
-    type: family for family in FAMILIES for type in (family.groups, family.type, f"{family.type}.versions")
+_BY_TYPE: Final[dict[str, LegacyApi]] = {
+    type: family for family in LEGACY_APIS for type in (family.groups, family.type, f"{family.type}.versions")
 }
 
 
-def family_of(xid: str) -> Family | None:
+def legacy_api_of(xid: str) -> LegacyApi | None:
     """The family that shows the Group, Resource or Version of an xid; None for all else, collections included."""
     return _BY_TYPE.get(xids.type_of(xid)) if xid.count("/") % 2 == 0 else None
 
 
-def family_of_type(type: str) -> Family | None:
+def legacy_api_of_type(type: str) -> LegacyApi | None:
     """The same by the type of an entity (`schemagroups.schemas.versions`)."""
     return _BY_TYPE.get(type)
 
@@ -91,12 +91,12 @@ def is_number(text: str) -> bool:
     return len(text) <= _LONGEST and text.isdecimal() and text.isascii() and text[0] != "0"
 
 
-def own_number(versionid: str) -> int:
+def number_from_id(versionid: str) -> int:
     """The number that an id is by itself, 0 for none. A longer one is a name, or numbers could not go on behind it."""
     return int(versionid) if is_number(versionid) and len(versionid) <= _LONGEST_ID else 0
 
 
-def number_of(versionid: str, private: Mapping[str, Any]) -> int:
+def version_number(versionid: str, private: Mapping[str, Any]) -> int:
     """The number of a Version, which says it itself only where its id does not (LEG-405).
 
     private: of its entity. 0 for one that was written before numbers were given and whose id is none.
@@ -105,7 +105,7 @@ def number_of(versionid: str, private: Mapping[str, Any]) -> int:
     return stated if stated is not None else int(versionid) if is_number(versionid) else 0
 
 
-def document_of(private: Mapping[str, Any]) -> str | None:
+def document_hash(private: Mapping[str, Any]) -> str | None:
     """The hash of the document that an entity's private members refer to: its own, or the one that an older API keeps
     of a message. None for most, which have none.
     """

@@ -25,27 +25,27 @@ _PARAMETER: Final = re.compile(r';[ \t]*([^\s=;"]+)=("(?:[^"\\]|\\.)*(?:"|\\?\Z)
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
-def mapped(name: str) -> str:
+def registry_format(name: str) -> str:
     """The registry's name of a format that a client of the older API spells so."""
     return _MAPPED.get(name.casefold(), name)
 
 
-def spelled(name: str) -> str:
+def legacy_format(name: str) -> str:
     """How the older API spells a format that a client of the registry named; `mapped` gives an equal one back."""
     return _SPELLED.get(name.casefold(), name)
 
 
-def shown(name: str, *spellings: str | None) -> str:
+def displayed_format(name: str, *spellings: str | None) -> str:
     """How the older API shows a format of the registry: in the first of the spellings that still means it."""
-    return next((each for each in spellings if each is not None and same(each, name)), spelled(name))
+    return next((each for each in spellings if each is not None and is_same_format(each, name)), legacy_format(name))
 
 
-def same(one: str, other: str) -> bool:
+def is_same_format(one: str, other: str) -> bool:
     """Whether two spellings mean one format; the registry's names have no case (CM-14)."""
-    return mapped(one).casefold() == mapped(other).casefold()
+    return registry_format(one).casefold() == registry_format(other).casefold()
 
 
-def of_media_type(contenttype: str) -> str | None:
+def format_parameter(contenttype: str) -> str | None:
     """The `format` parameter of a media type; None without one, and for an empty one.
 
     Raises: ValueError where there are two that differ.

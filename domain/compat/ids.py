@@ -25,14 +25,14 @@ _LONGEST: Final = 128
 _SUBDELIMS: Final = "!$&'()*+,;="
 _SEGMENT: Final = re.compile(rf"(?:[A-Za-z0-9\-._~@{_SUBDELIMS}]|%[0-9A-Fa-f]{{2}})+\Z")
 #: What no String of CloudEvents has: control characters and code points that are no characters.
-NO_TEXT: Final = re.compile(
+NONCHARACTERS: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
     + "".join(chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
     + "]"
 )
 
 
-def to_xid(id: str) -> str:
+def to_registry_id(id: str) -> str:
     """The id under which the registry keeps what an older API calls by this one.
 
     Different ids have different ones. Raises: ValueError for what is no id, and for one that gets too long.
@@ -46,18 +46,18 @@ def to_xid(id: str) -> str:
     return made
 
 
-def from_xid(id: str) -> str:
+def to_legacy_id(id: str) -> str:
     """The id by which an older API calls what the registry keeps under this one: `to_xid(from_xid(id)) == id`."""
     meant = _meant(id)
     return id if meant is None else meant
 
 
-def segment(id: str) -> str:
+def encode_segment(id: str) -> str:
     """An id as a segment of a path, without a colon: what is not allowed there is percent-encoded in UTF-8."""
     return quote(id, safe=_SUBDELIMS + "@")
 
 
-def decoded(segment: str) -> str:
+def decode_segment(segment: str) -> str:
     """The id that a segment of a path stands for, as it is sent. Raises: ValueError for what stands for none."""
     if not segment:
         raise ValueError("it is empty")
@@ -75,7 +75,7 @@ def _meant(id: str) -> str | None:
         return None
     try:
         meant = unquote_to_bytes(id[len(_MADE) :].replace("~", "%")).decode()
-        return meant if to_xid(meant) == id else None
+        return meant if to_registry_id(meant) == id else None
     except ValueError:
         return None
 
@@ -85,6 +85,6 @@ def _checked(id: str) -> str:
         raise ValueError("it is empty")
     if id in (".", ".."):
         raise ValueError("a path means something else by it")
-    if found := NO_TEXT.search(id):
+    if found := NONCHARACTERS.search(id):
         raise ValueError(f"it has the code point U+{ord(found[0]):04X}, which is no character of a text")
     return id

@@ -12,9 +12,9 @@ from typing import Final
 
 from domain import xid as xids
 from domain.changes import ChangeSet
-from domain.compat.facade import Facade
-from domain.compat.family import FACADE, family_of
-from domain.compat.uris import is_absolute, normalised
+from domain.compat.facade import LegacyWrite
+from domain.compat.family import FACADE, legacy_api_of
+from domain.compat.uris import is_absolute, normalize_uri
 from domain.drafts import ResourceDraft
 from domain.events import EntityEvent, EntityRefreshed
 from domain.problems import Problem, Readonly
@@ -25,13 +25,13 @@ from domain.world import Context, World
 IMPORTER: Final = "importer"
 
 
-def importer(facade: Facade, context: Context) -> str | None:
+def new_importer(facade: LegacyWrite, context: Context) -> str | None:
     """The caller who imports a new definition; None where it is no import, where nobody tells callers apart, and for a
     link, which keeps its copies by itself.
     """
     if facade.authority is None or facade.id is None or not is_absolute(facade.id):
         return None
-    if normalised(facade.authority).rstrip("/") == normalised(facade.base).rstrip("/"):
+    if normalize_uri(facade.authority).rstrip("/") == normalize_uri(facade.base).rstrip("/"):
         return None
     return None if context.link or context.caller == ANONYMOUS.name else context.caller
 
@@ -52,7 +52,7 @@ def check_imports(events: Sequence[EntityEvent], world: World, context: Context)
         return
     for event in reversed(events):  # what a write is about comes behind what is above it
         parts = xids.segments(event.xid)
-        if len(parts) < 4 or isinstance(event, EntityRefreshed) or family_of(xid := xids.join(*parts[:4])) is None:
+        if len(parts) < 4 or isinstance(event, EntityRefreshed) or legacy_api_of(xid := xids.join(*parts[:4])) is None:
             continue
         top = world.get(xid)
         facade = top.private.get(FACADE, {}) if top is not None else {}

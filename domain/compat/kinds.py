@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from domain.compat import formats
 from domain.compat.catalog import groups
-from domain.compat.facade import Facade
-from domain.compat.family import FACADE, SCHEMAREGISTRY, Family
-from domain.compat.refusals import Conflict, Invalid
+from domain.compat.facade import LegacyWrite
+from domain.compat.family import FACADE, SCHEMAREGISTRY, LegacyApi
+from domain.compat.refusals import Conflict, InvalidDefinition
 from domain.drafts import ResourceDraft
 from domain.entities import Entity
 from domain.jsontext import Json
@@ -22,64 +22,64 @@ _CLOUDEVENTS: Final = "CloudEvents"
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
-def mapped(format: str | None) -> str | None:
+def optional_registry_format(format: str | None) -> str | None:
     """The registry's name of a schema format."""
-    return None if format is None else formats.mapped(format)
+    return None if format is None else formats.registry_format(format)
 
 
-def are_same(family: Family, one: str | None, other: str | None) -> bool:
+def is_same_group_format(family: LegacyApi, one: str | None, other: str | None) -> bool:
     """Whether two spellings are of one format; those of message definitions are names with case (LEG-304)."""
     if one is None or other is None or family != SCHEMAREGISTRY:
         return one == other
-    return formats.same(one, other)
+    return formats.is_same_format(one, other)
 
 
-def format_of(family: Family, attributes: Mapping[str, Any], facade: Mapping[str, Any]) -> str | None:
+def displayed_group_format(family: LegacyApi, attributes: Mapping[str, Any], facade: Mapping[str, Any]) -> str | None:
     """The format of a Group, as the older API spells it; None for a schema group without one.
 
     facade: what only the older APIs know of the Group.
     """
     own: str | None = facade.get("format")
     if family != SCHEMAREGISTRY:
-        return groups.format_of(attributes, own)
+        return groups.messagegroup_format(attributes, own)
     name = attributes.get("format")
-    return formats.shown(name, own) if name else None
+    return formats.displayed_format(name, own) if name else None
 
 
-def of_group(family: Family, group: Entity) -> str | None:
+def stored_group_format(family: LegacyApi, group: Entity) -> str | None:
     """The same of a Group as the registry has it."""
-    return format_of(family, group.attributes, group.private.get(FACADE, {}))
+    return displayed_group_format(family, group.attributes, group.private.get(FACADE, {}))
 
 
-def of_definition(group: Entity, resource: ResourceDraft, facade: Facade) -> str | None:
+def definition_format(group: Entity, resource: ResourceDraft, facade: LegacyWrite) -> str | None:
     """The format of a new Version, as a client spelled it; None for message definitions, whose Group has one.
 
     Raises: Invalid for none, and for one that the Group does not have; Conflict for another than before (LEG-702).
     """
-    stated, of = facade.format, of_group(facade.family, group)
-    if of is not None and stated is not None and not are_same(facade.family, of, stated):
-        raise Invalid(name="format", error_detail=f'the format of the group is "{of}" (LEG-702)')
+    stated, of = facade.format, stored_group_format(facade.family, group)
+    if of is not None and stated is not None and not is_same_group_format(facade.family, of, stated):
+        raise InvalidDefinition(name="format", error_detail=f'the format of the group is "{of}" (LEG-702)')
     if facade.family != SCHEMAREGISTRY:
         return None
     before = _before(resource)
-    if before is not None and not formats.same(before, stated or of or before):
+    if before is not None and not formats.is_same_format(before, stated or of or before):
         raise Conflict(error_detail=f'the format is "{before}", and all versions have the same (LEG-702)')
     format = before or of or stated
     if format is None:
-        raise Invalid(name="format", error_detail="it has to be given, as the group has none (LEG-702)")
+        raise InvalidDefinition(name="format", error_detail="it has to be given, as the group has none (LEG-702)")
     return format
 
 
-def check_criteria(
-    group: Entity, resource: ResourceDraft, facade: Facade, tree: Mapping[str, Json], authority: str | None
+def check_event_type(
+    group: Entity, resource: ResourceDraft, facade: LegacyWrite, tree: Mapping[str, Json], authority: str | None
 ) -> None:
     """What identifies a message definition of CloudEvents. Raises: Invalid (LEG-804), Conflict (LEG-805)."""
-    if facade.family == SCHEMAREGISTRY or of_group(facade.family, group) != _CLOUDEVENTS:
+    if facade.family == SCHEMAREGISTRY or stored_group_format(facade.family, group) != _CLOUDEVENTS:
         return
     type = _type_of(tree)
     imported = authority is not None and facade.id is not None and _ABSOLUTE.match(facade.id)
     if facade.id is not None and facade.id != type and not imported:
-        raise Invalid(name="id", error_detail=f'it has to be the type of the event, "{type}" (LEG-804)')
+        raise InvalidDefinition(name="id", error_detail=f'it has to be the type of the event, "{type}" (LEG-804)')
     before = _type_of(resource.entity.attributes) if resource.entity is not None else None
     if before is not None and before != type:
         raise Conflict(error_detail=f'the type of the event is "{before}" and stays so (LEG-805)')
@@ -88,7 +88,7 @@ def check_criteria(
 def _before(resource: ResourceDraft) -> str | None:
     """The format that a schema has; that of its Versions counts, as the registry's own API may have changed it."""
     name = resource.entity.attributes.get("format") if resource.entity is not None else None
-    return formats.shown(name, resource.facade.get("format")) if name else None
+    return formats.displayed_format(name, resource.facade.get("format")) if name else None
 
 
 def _type_of(attributes: Mapping[str, Any]) -> str | None:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from domain import xid as xids
-from domain.compat.family import FACADE, Family, family_of, number_of
-from domain.compat.uris import normalised
+from domain.compat.family import FACADE, LegacyApi, legacy_api_of, version_number
+from domain.compat.uris import normalize_uri
 from domain.entities import Entity
 from domain.events import EntityCreated, EntityDeleted, EntityEvent
 
@@ -49,33 +49,33 @@ class Publications(Protocol):
     def kept(self, xid: str) -> Sequence[Publication]:
         """The kept Versions at or below a Group, a Resource or a Version, by tree key."""
 
-    def by_uri(self, family: Family, uri: str) -> Publication | None:
+    def by_uri(self, family: LegacyApi, uri: str) -> Publication | None:
         """The Version, living or kept, that has this URI, which is normalised and no default one."""
 
-    def by_id(self, family: Family, id: str) -> Publication | None:
+    def by_id(self, family: LegacyApi, id: str) -> Publication | None:
         """The Version, living or kept, that was given this id."""
 
     def image(self, kept: Publication) -> Entity:
         """What a kept Version was when it was pruned."""
 
 
-class Unpublished:
+class NoPublications:
     """Of a world that no reader looks at: nothing is kept, and nothing has a URI of its own."""
 
     def kept(self, xid: str) -> Sequence[Publication]:
         return ()
 
-    def by_uri(self, family: Family, uri: str) -> Publication | None:
+    def by_uri(self, family: LegacyApi, uri: str) -> Publication | None:
         return None
 
-    def by_id(self, family: Family, id: str) -> Publication | None:
+    def by_id(self, family: LegacyApi, id: str) -> Publication | None:
         return None
 
     def image(self, kept: Publication) -> Entity:
         raise LookupError(kept.xid)
 
 
-class Image(NamedTuple):
+class LiveVersion(NamedTuple):
     """A living Version: position of its last event, its private members, and the position of its creation."""
 
     since: int
@@ -83,17 +83,17 @@ class Image(NamedTuple):
     born: int | None
 
 
-def matters(event: EntityEvent) -> bool:
+def affects_publications(event: EntityEvent) -> bool:
     """Whether publications can follow from an event. Of ordinary Versions none do, as long as they live."""
-    if event.type.count(".") != 2 or family_of(event.xid) is None:
+    if event.type.count(".") != 2 or legacy_api_of(event.xid) is None:
         return False
     if isinstance(event, EntityDeleted):
         return True
     return isinstance(event, EntityCreated) and (event.revision > 1 or _has_own(event.private))
 
 
-def follow(
-    events: Iterable[tuple[int, EntityEvent]], living: Image | None = None, kept: Publication | None = None
+def fold_publications(
+    events: Iterable[tuple[int, EntityEvent]], living: LiveVersion | None = None, kept: Publication | None = None
 ) -> list[Publication]:
     """The publications of one Version's stream that are new or changed after its events, as they are in the end.
 
@@ -109,25 +109,25 @@ def follow(
         if isinstance(event, EntityCreated) and standing is not None:
             found[standing.born] = standing._replace(gone=position)
             standing = None
-        living = Image(position, event.private, event.birth(position))
+        living = LiveVersion(position, event.private, event.birth(position))
         if isinstance(event, EntityCreated) and _has_own(event.private):
-            new = publication(event.xid, living)
+            new = live_publication(event.xid, living)
             found[new.born] = new
     return list(found.values())
 
 
-def publication(xid: str, living: Image) -> Publication:
+def live_publication(xid: str, living: LiveVersion) -> Publication:
     """A living Version as it is published."""
     facade = living.private.get(FACADE, {})
     uri = facade.get("uri")
-    number = number_of(xids.entity_id(xid), living.private)
-    return Publication(xid, living.born or 0, number, facade.get("id"), normalised(uri) if uri else None)
+    number = version_number(xids.entity_id(xid), living.private)
+    return Publication(xid, living.born or 0, number, facade.get("id"), normalize_uri(uri) if uri else None)
 
 
 def _ended(
     event: EntityDeleted,
     position: int,
-    living: Image | None,
+    living: LiveVersion | None,
     standing: Publication | None,
     found: dict[int, Publication],
 ) -> Publication | None:
@@ -137,7 +137,7 @@ def _ended(
             found[standing.born] = standing._replace(gone=position)
             return None
         return standing
-    own = publication(event.xid, living)
+    own = live_publication(event.xid, living)
     if event.reason == "pruned":
         found[own.born] = own = own._replace(since=living.since, pruned=position)
         return own

@@ -12,20 +12,20 @@ from domain.changes import ChangeSet
 from domain.commands import WriteTree
 from domain.compat import kinds
 from domain.compat.catalog import versions
-from domain.compat.facade import Facade
+from domain.compat.facade import LegacyWrite
 from domain.compat.family import FACADE, MESSAGECATALOG, SCHEMAREGISTRY
-from domain.compat.imports import IMPORTER, importer
-from domain.compat.naming import Holder, check_place, holder, versions_of
+from domain.compat.imports import IMPORTER, new_importer
+from domain.compat.naming import PublishedVersion, check_uri_path, find_published, published_versions
 from domain.compat.numbers import next_number
 from domain.compat.refusals import Conflict
-from domain.compat.uris import compose, normalised, path_to
+from domain.compat.uris import compose_uri, entity_path, normalize_uri
 from domain.documents import digest
 from domain.drafts import ResourceDraft, VersionDraft
 from domain.entities import Attributes, Entity
-from domain.resources import Manner, write_version
+from domain.resources import WriteOptions, write_version
 from domain.rules.ids import check_id
 from domain.rules.readonly import check_writable
-from domain.xrefs import check_no_pointer
+from domain.xrefs import check_no_xref
 
 #: What an older API says of a Group, in the registry's words; whatever else a Group has it leaves alone.
 _OF_GROUP: Final = {
@@ -34,7 +34,7 @@ _OF_GROUP: Final = {
 }
 
 
-def publish(changes: ChangeSet, command: WriteTree) -> None:
+def apply_legacy_write(changes: ChangeSet, command: WriteTree) -> None:
     """Applies one WriteTree of an older API to a change, but for what settles at its end.
 
     Raises: Conflict, Invalid, NotFound; any Problem of a write.
@@ -57,15 +57,15 @@ def _check_spelling(changes: ChangeSet, xid: str) -> None:
 # --- Groups ----------------------------------------------------------------------------------------------------------
 
 
-def _publish_group(changes: ChangeSet, command: WriteTree, facade: Facade) -> None:
+def _publish_group(changes: ChangeSet, command: WriteTree, facade: LegacyWrite) -> None:
     """A Group as it is put; one that is so already is not written (LEG-206)."""
     changes.processed.append(command.xid)
     stored = changes.find(command.xid)
     given: Attributes = {name: command.tree.get(name) or None for name in _OF_GROUP[facade.family]}
     if facade.family == SCHEMAREGISTRY:
-        given["format"] = kinds.mapped(facade.format)
+        given["format"] = kinds.optional_registry_format(facade.format)
     own: Attributes = stored.private.get(FACADE, {}) if stored else {}
-    if stored is None or kinds.of_group(facade.family, stored) != facade.format:
+    if stored is None or kinds.stored_group_format(facade.family, stored) != facade.format:
         own = {"format": facade.format} if facade.format is not None else {}
     if stored is not None:
         given = _kept_format(facade, stored, given)
@@ -77,9 +77,9 @@ def _publish_group(changes: ChangeSet, command: WriteTree, facade: Facade) -> No
     group.facade = own
 
 
-def _kept_format(facade: Facade, stored: Entity, given: Attributes) -> Attributes:
+def _kept_format(facade: LegacyWrite, stored: Entity, given: Attributes) -> Attributes:
     """What is given, less a format that stays. Raises: Conflict where definitions rely on another one (LEG-303)."""
-    if not kinds.are_same(facade.family, kinds.of_group(facade.family, stored), facade.format):
+    if not kinds.is_same_group_format(facade.family, kinds.stored_group_format(facade.family, stored), facade.format):
         if stored.attributes[f"{facade.family.resources}count"]:
             raise Conflict(error_detail="the format of a group stays while there is something in it (LEG-303)")
         return given
@@ -93,54 +93,54 @@ def _stated(given: Attributes) -> Attributes:
 # --- Versions --------------------------------------------------------------------------------------------------------
 
 
-def _publish_version(changes: ChangeSet, command: WriteTree, facade: Facade) -> None:
+def _publish_version(changes: ChangeSet, command: WriteTree, facade: LegacyWrite) -> None:
     """A new Version of a definition, which may be new; or the one that is meant, if there is one already."""
     group = changes.existing(xids.join(*xids.segments(command.xid)[:2]))
     check_writable(changes, command.xid, frozenset())
     resource = changes.resource(command.xid)
-    check_no_pointer(resource)
+    check_no_xref(resource)
     changes.load_versions(resource)
     authority = _authority(resource, facade)
-    format = kinds.of_definition(group, resource, facade)
+    format = kinds.definition_format(group, resource, facade)
     number = next_number(changes, resource)
-    path = path_to(command.xid, number)
-    uri = compose(authority, facade.id, facade.base, path)
+    path = entity_path(command.xid, number)
+    uri = compose_uri(authority, facade.id, facade.base, path)
     own = authority is not None or facade.id is not None
-    found = holder(changes, facade, uri, default=not own)
+    found = find_published(changes, facade, uri, default=not own)
     if found is not None:
-        _answer(changes, _same(command, facade, found))
+        _answer(changes, _known_version(command, facade, found))
         return
     if facade.id is None and (known := _repeated(changes, resource, command, facade)):
         _answer(changes, known)
         return
     if own:
-        check_place(changes, facade, uri, command.xid, number)
-    kinds.check_criteria(group, resource, facade, command.tree, authority)
+        check_uri_path(changes, facade, uri, command.xid, number)
+    kinds.check_event_type(group, resource, facade, command.tree, authority)
     version = _write(changes, resource, command, format, number)
-    version.facade = _of_version(changes, facade, version, uri if own else None)
-    resource.facade = _of_definition(resource, command, facade, authority, format, group)
+    version.facade = _version_facade(changes, facade, version, uri if own else None)
+    resource.facade = _definition_facade(resource, command, facade, authority, format, group)
     if resource.new:
-        resource.facade |= _stated({IMPORTER: importer(facade, changes.context)})
+        resource.facade |= _stated({IMPORTER: new_importer(facade, changes.context)})
     _show(resource, version, authority, uri)
-    _answer(changes, Holder(resource.xid, number, Entity(version.xid, "", 1, {})))
+    _answer(changes, PublishedVersion(resource.xid, number, Entity(version.xid, "", 1, {})))
 
 
-def _answer(changes: ChangeSet, found: Holder) -> None:
+def _answer(changes: ChangeSet, found: PublishedVersion) -> None:
     changes.processed.append(found.image.xid)
     changes.number = found.number
 
 
-def _authority(resource: ResourceDraft, facade: Facade) -> str | None:
+def _authority(resource: ResourceDraft, facade: LegacyWrite) -> str | None:
     """The authority that a definition has, or now gets. Raises: Conflict where it has another one (LEG-605)."""
     stored: str | None = resource.facade.get("authority")
     if resource.new or facade.authority is None:
         return stored if facade.authority is None else facade.authority
-    if normalised(facade.authority) != normalised(stored or facade.base):
+    if normalize_uri(facade.authority) != normalize_uri(stored or facade.base):
         raise Conflict(error_detail=f'the authority is "{stored or facade.base}" and stays so (LEG-605)')
     return stored
 
 
-def _same(command: WriteTree, facade: Facade, found: Holder) -> Holder:
+def _known_version(command: WriteTree, facade: LegacyWrite, found: PublishedVersion) -> PublishedVersion:
     """The Version that an id is known for, if it is just what is sent. Raises: Conflict (LEG-533, LEG-606)."""
     if facade.id is not None and found.definition == command.xid and _document(facade, found.image) == _sent(command):
         return found
@@ -149,20 +149,22 @@ def _same(command: WriteTree, facade: Facade, found: Holder) -> Holder:
     raise Conflict(error_detail=f"a version with another document or of another name has this {taken} (LEG-606)")
 
 
-def _repeated(changes: ChangeSet, resource: ResourceDraft, command: WriteTree, facade: Facade) -> Holder | None:
+def _repeated(
+    changes: ChangeSet, resource: ResourceDraft, command: WriteTree, facade: LegacyWrite
+) -> PublishedVersion | None:
     """The latest Version with the document and the media type that are sent; schemas only (LEG-531)."""
     if facade.family != SCHEMAREGISTRY:
         return None
     sent, contenttype = _sent(command), command.tree.get("contenttype")
     alike = [
         found
-        for found in versions_of(changes, resource)
+        for found in published_versions(changes, resource)
         if found.image.document == sent and found.image.attributes.get("contenttype") == contenttype
     ]
     return max(alike, key=lambda found: found.number, default=None)
 
 
-def _document(facade: Facade, image: Entity) -> str | None:
+def _document(facade: LegacyWrite, image: Entity) -> str | None:
     """SHA-256 of a Version's document, for a message definition of the one that was sent."""
     if facade.family == SCHEMAREGISTRY:
         return image.document
@@ -181,14 +183,14 @@ def _write(
     if resource.type.versionmode == "semver":
         raise Conflict(error_detail='the versionmode is "semver", and the id of a new version is a number (LEG-406)')
     resource.counter = number - 1  # the next id that the registry chooses is the number
-    tree = dict(command.tree) if format is None else {**command.tree, "format": kinds.mapped(format)}
-    version = write_version(changes, resource, None, tree, Manner(False, command.mediatype), command.document)
+    tree = dict(command.tree) if format is None else {**command.tree, "format": kinds.optional_registry_format(format)}
+    version = write_version(changes, resource, None, tree, WriteOptions(False, command.mediatype), command.document)
     assert version.id == str(number)
     version.assigned = number
     return version
 
 
-def _of_version(changes: ChangeSet, facade: Facade, version: VersionDraft, uri: str | None) -> dict[str, Any]:
+def _version_facade(changes: ChangeSet, facade: LegacyWrite, version: VersionDraft, uri: str | None) -> dict[str, Any]:
     """What only the older API knows of a Version. uri: None for the default one, which needs no room."""
     document = changes.keep(facade.content) if facade.content else None
     found = {
@@ -199,14 +201,14 @@ def _of_version(changes: ChangeSet, facade: Facade, version: VersionDraft, uri: 
         "left": dict(facade.left) or None,
     }
     if facade.family == MESSAGECATALOG:
-        found[versions.FORMAT] = versions.recorded(facade.format, version.attributes)
+        found[versions.FORMAT] = versions.recorded_format(facade.format, version.attributes)
     return _stated(found)
 
 
-def _of_definition(
+def _definition_facade(
     resource: ResourceDraft,
     command: WriteTree,
-    facade: Facade,
+    facade: LegacyWrite,
     authority: str | None,
     format: str | None,
     group: Entity,
@@ -214,7 +216,7 @@ def _of_definition(
     """What only the older API knows of a definition; the description of the first Version is its own (LEG-502)."""
     first = command.tree.get("description") if resource.new else None
     # A format that the group has is the group's (LEG-703), and what comes later in another spelling changes nothing.
-    spelled = format if resource.new and kinds.of_group(facade.family, group) is None else None
+    spelled = format if resource.new and kinds.stored_group_format(facade.family, group) is None else None
     given = {"authority": authority, "description": facade.description or first, "format": spelled}
     return {**resource.facade, **_stated(given)}
 

@@ -6,10 +6,10 @@ from typing import Final
 
 from domain import problems
 from domain.problems import Problem
-from domain.refusals import Refusal
+from domain.refusals import HttpProblem
 
 
-class Conflict(Refusal):
+class Conflict(HttpProblem):
     """`conflict`, HTTP 409: what is stored does not go with what is asked."""
 
     name = "conflict"
@@ -17,7 +17,7 @@ class Conflict(Refusal):
     title = 'For "<subject>", what is stored does not go with this: <error_detail>.'
 
 
-class Invalid(Refusal):
+class InvalidDefinition(HttpProblem):
     """`invalid_definition`, HTTP 400: an attribute, a document or a URI breaks a rule, whatever is stored."""
 
     name = "invalid_definition"
@@ -25,7 +25,7 @@ class Invalid(Refusal):
     title = 'For "<subject>", "<name>" is not valid: <error_detail>.'
 
 
-class NoSuchVersion(Refusal):
+class NoSuchVersion(HttpProblem):
     """`no_such_version`, HTTP 404: nothing has this number."""
 
     name = "no_such_version"
@@ -47,12 +47,12 @@ _STORED: Final = (
 )
 
 
-def refused(name: str, reason: str, rule: str) -> Problem:
+def invalid_definition(name: str, reason: str, rule: str) -> Problem:
     """The refusal of one attribute or parameter, which names the rule that it breaks (LEG-211)."""
-    return Invalid(name=name, error_detail=f"{reason} ({rule})")
+    return InvalidDefinition(name=name, error_detail=f"{reason} ({rule})")
 
 
-def as_told(problem: Problem) -> Problem:
+def to_legacy_problem(problem: Problem) -> Problem:
     """A problem as an older API tells it: a Conflict where the registry's state is the reason (LEG-211, LEG-705)."""
     if not isinstance(problem, _STORED):
         return problem

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from domain import xid as xids
-from domain.compat.family import Family, family_of
-from domain.compat.published import Publication, follow, matters
+from domain.compat.family import LegacyApi, legacy_api_of
+from domain.compat.published import Publication, affects_publications, fold_publications
 from domain.entities import Entity
 from domain.events import EntityEvent
 from domain.evolve import evolve
 
 
-class Remembered:
+class MemoryPublications:
     """`Publications` over a log in memory. Each look-up reads all of it."""
 
     def __init__(self, log: Sequence[EntityEvent]) -> None:
@@ -25,17 +25,17 @@ class Remembered:
         for position, event in enumerate(self._log, 1):
             streams.setdefault(event.stream, []).append((position, event))
         for stream in sorted(streams, key=xids.tree_key):
-            if any(matters(event) for _, event in streams[stream]):
-                yield from follow(streams[stream])
+            if any(affects_publications(event) for _, event in streams[stream]):
+                yield from fold_publications(streams[stream])
 
     def kept(self, xid: str) -> Sequence[Publication]:
         low, high = xids.tree_key(xid), xids.subtree(xid)[1]
         return [one for one in self.all() if one.kept and low <= xids.tree_key(one.xid) < high]
 
-    def by_uri(self, family: Family, uri: str) -> Publication | None:
+    def by_uri(self, family: LegacyApi, uri: str) -> Publication | None:
         return next((one for one in self._standing(family) if one.uri == uri), None)
 
-    def by_id(self, family: Family, id: str) -> Publication | None:
+    def by_id(self, family: LegacyApi, id: str) -> Publication | None:
         return next((one for one in self._standing(family) if one.id == id), None)
 
     def image(self, kept: Publication) -> Entity:
@@ -44,5 +44,5 @@ class Remembered:
         assert entity is not None, "it lived"
         return entity
 
-    def _standing(self, family: Family) -> Iterator[Publication]:
-        return (one for one in self.all() if one.gone is None and family_of(one.xid) == family)
+    def _standing(self, family: LegacyApi) -> Iterator[Publication]:
+        return (one for one in self.all() if one.gone is None and legacy_api_of(one.xid) == family)

@@ -8,20 +8,20 @@ from __future__ import annotations
 from domain import xid as xids
 from domain.changes import ChangeSet
 from domain.commands import DeleteEntities
-from domain.compat.family import FACADE, family_of
+from domain.compat.family import FACADE, legacy_api_of
 from domain.compat.numbers import USED
 from domain.compat.published import Publication
 from domain.compat.refusals import NoSuchVersion
 from domain.deletions import delete_entities
 from domain.drafts import ResourceDraft
-from domain.resources import admit
+from domain.resources import add_version
 from domain.rules.readonly import check_writable
 from domain.rules.removal import check_removable
-from domain.stated import DEFAULTS
-from domain.xrefs import check_no_pointer
+from domain.stated import DEFAULT_MARKS
+from domain.xrefs import check_no_xref
 
 
-def retract(changes: ChangeSet, command: DeleteEntities) -> None:
+def apply_legacy_delete(changes: ChangeSet, command: DeleteEntities) -> None:
     """Applies one DeleteEntities of an older API to a change, but for what settles at its end.
 
     Raises: NotFound, NoSuchVersion; Readonly, BadRequest, ExtraXrefAttribute for what the state does not allow.
@@ -33,17 +33,17 @@ def retract(changes: ChangeSet, command: DeleteEntities) -> None:
     xid = xids.join(*xids.segments(command.xid)[:4])
     resource = changes.existing_resource(xid)
     check_writable(changes, xid, command.ignore)
-    check_no_pointer(resource)
+    check_no_xref(resource)
     _retract_version(changes, resource, number)
 
 
-def kept_ones_go_with_their_owners(changes: ChangeSet) -> None:
+def retained_versions_go_with_their_owners(changes: ChangeSet) -> None:
     """Forgets kept Versions of Groups and definitions that go, and of those that stand for others from now on."""
     for group in changes.groups.values():
-        if group.deleted and family_of(group.xid):
+        if group.deleted and legacy_api_of(group.xid):
             changes.forget(changes.world.published.kept(group.xid))
     for resource in changes.resources.values():
-        if resource.entity is not None and _loses_all(resource) and family_of(resource.xid):
+        if resource.entity is not None and _loses_all(resource) and legacy_api_of(resource.xid):
             changes.forget(changes.world.published.kept(resource.xid))
 
 
@@ -76,7 +76,7 @@ def _bring_back(changes: ChangeSet, resource: ResourceDraft, kept: Publication) 
     """Makes a kept Version live again, as the one that the registry shows (LEG-213)."""
     image = changes.world.published.image(kept)
     draft = changes.version(resource, image.id)
-    admit(changes, resource, draft, chosen=False)
+    add_version(changes, resource, draft, chosen=False)
     draft.restore(image.attributes, resource.type.version)
     draft.document, draft.ordered = image.document, image.private.get("ordered")
-    draft.marks, draft.facade = image.private.get(DEFAULTS, {}), image.private.get(FACADE, {})
+    draft.marks, draft.facade = image.private.get(DEFAULT_MARKS, {}), image.private.get(FACADE, {})

@@ -7,7 +7,7 @@ definition of a later life may have given that number to another.
 from __future__ import annotations
 
 from domain.changes import ChangeSet
-from domain.compat.family import FACADE, family_of, number_of
+from domain.compat.family import FACADE, legacy_api_of, version_number
 from domain.compat.numbers import USED
 from domain.drafts import GroupDraft, ResourceDraft, VersionDraft
 from domain.entities import Attributes, Entity
@@ -16,13 +16,13 @@ from domain.entities import Attributes, Entity
 _NAMES = ("number", "id", "uri")
 
 
-def bring_back_group(group: GroupDraft, then: Entity) -> bool:
+def restore_group(group: GroupDraft, then: Entity) -> bool:
     """Whether what a Group had then differs from what it has, which it has now."""
     before, group.facade = group.facade, then.private.get(FACADE, {})
     return before != group.facade
 
 
-def bring_back_definition(resource: ResourceDraft, then: Entity) -> bool:
+def restore_definition(resource: ResourceDraft, then: Entity) -> bool:
     """The same of a definition, less the numbers that are gone in the life that it has."""
     life = then.private.get(FACADE, {}) if resource.new else resource.facade
     gone = {USED: life[USED]} if USED in life else {}
@@ -31,12 +31,12 @@ def bring_back_definition(resource: ResourceDraft, then: Entity) -> bool:
     return before != resource.facade
 
 
-def is_as_it_was(version: VersionDraft, then: Entity) -> bool:
+def is_same_version(version: VersionDraft, then: Entity) -> bool:
     """Whether a Version holds what it held then."""
     return _without(version.facade, *_NAMES) == _without(then.private.get(FACADE, {}), *_NAMES)
 
 
-def bring_back_version(resource: ResourceDraft, version: VersionDraft, then: Entity, definition: Entity) -> None:
+def restore_version(resource: ResourceDraft, version: VersionDraft, then: Entity, definition: Entity) -> None:
     """Gives a Version what it held then, and a new one its names. definition: the Resource of then."""
     facade = then.private.get(FACADE, {})
     names = facade if version.new else version.facade
@@ -44,12 +44,12 @@ def bring_back_version(resource: ResourceDraft, version: VersionDraft, then: Ent
     if not version.new and "number" in names:
         version.facade["number"] = names["number"]
     if resource.entity is None or resource.entity.born == definition.born:
-        version.assigned = number_of(then.id, then.private) or None
+        version.assigned = version_number(then.id, then.private) or None
 
 
-def forget_later_ones(changes: ChangeSet, xid: str, position: int) -> None:
+def forget_later_versions(changes: ChangeSet, xid: str, position: int) -> None:
     """Forgets the kept Version of a stream that was not there yet at a position."""
-    if family_of(xid) is not None:
+    if legacy_api_of(xid) is not None:
         changes.forget(kept for kept in changes.world.published.kept(xid) if kept.born > position)
 
 

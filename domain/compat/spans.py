@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 
-class Spans(NamedTuple):
+class NumberRanges(NamedTuple):
     """A set of integers from 1 on, which takes room for its gaps only. ranges: ascending, first and last of each."""
 
     ranges: tuple[tuple[int, int], ...] = ()
 
     @classmethod
-    def parse(cls, text: str) -> Spans:
+    def parse(cls, text: str) -> NumberRanges:
         """The set that `text` stands for."""
         bounds = (part.partition("-") for part in text.split(",") if part)
         return cls(tuple((int(first), int(last or first)) for first, _, last in bounds))
@@ -28,7 +28,7 @@ class Spans(NamedTuple):
         """The highest number, 0 of the empty set."""
         return self.ranges[-1][1] if self.ranges else 0
 
-    def plus(self, numbers: Iterable[int]) -> Spans:
+    def plus(self, numbers: Iterable[int]) -> NumberRanges:
         """The set with more numbers."""
         joined: list[tuple[int, int]] = []
         for first, last in sorted([*self.ranges, *((number, number) for number in numbers)]):
@@ -36,9 +36,9 @@ class Spans(NamedTuple):
                 joined[-1] = joined[-1][0], max(joined[-1][1], last)
             else:
                 joined.append((first, last))
-        return Spans(tuple(joined))
+        return NumberRanges(tuple(joined))
 
-    def minus(self, numbers: Iterable[int]) -> Spans:
+    def minus(self, numbers: Iterable[int]) -> NumberRanges:
         """The set without some numbers."""
         left = list(self.ranges)
         for number in numbers:
@@ -46,7 +46,7 @@ class Spans(NamedTuple):
             if at >= 0 and left[at][1] >= number:
                 first, last = left[at]
                 left[at : at + 1] = [span for span in ((first, number - 1), (number + 1, last)) if span[0] <= span[1]]
-        return Spans(tuple(left))
+        return NumberRanges(tuple(left))
 
     def has(self, number: int) -> bool:
         """Whether a number is in the set."""

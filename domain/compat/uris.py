@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from domain import xid as xids
-from domain.compat.family import Family, family_of, is_number
-from domain.compat.ids import decoded, from_xid, segment, to_xid
+from domain.compat.family import LegacyApi, is_number, legacy_api_of
+from domain.compat.ids import decode_segment, encode_segment, to_legacy_id, to_registry_id
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 #: The parts of any reference, as appendix B of RFC 3986 has them.
@@ -30,12 +30,12 @@ _AUTHORITY: Final = re.compile(
 )
 _FUTURE: Final = re.compile(rf"[vV][0-9A-Fa-f]+\.[{_UNRESERVED}{_SUBDELIMS}:]+\Z")
 #: Finds the Version that a path names.
-_Meaning = Callable[[Family, str], "Located | None"]
+_PathReader = Callable[[LegacyApi, str], "VersionLocation | None"]
 _SINGULAR: Final = re.compile(r"/version/([^/?#]+)\Z")
 _DETAILS: Final = "$details"
 
 
-class Located(NamedTuple):
+class VersionLocation(NamedTuple):
     """The Version that a path names, by ids of the registry.
 
     version: its number; where nothing has that one, the Version whose versionid is spelled so is meant. A text is a
@@ -47,7 +47,7 @@ class Located(NamedTuple):
     version: int | str
 
 
-def compose(authority: str | None, id: str | None, base: str, path: str) -> str:
+def compose_uri(authority: str | None, id: str | None, base: str, path: str) -> str:
     """The URI of a Version: its id behind the authority, joined without resolving, or the id alone if that is whole.
 
     authority, id: empty or None where the client gave none. base: of the façade. path: what `path_of` gives.
@@ -65,23 +65,23 @@ def compose(authority: str | None, id: str | None, base: str, path: str) -> str:
     return f"{front.removesuffix('/')}/{back.removeprefix('/')}"
 
 
-def path_of(family: Family, groupid: str, id: str, number: int) -> str:
+def default_version_path(family: LegacyApi, groupid: str, id: str, number: int) -> str:
     """The default id of a Version, a relative reference: its path below the base of its façade.
 
     groupid, id: as the older API means them, decoded.
     """
-    return f"/{family.path}/{segment(groupid)}/{family.children}/{segment(id)}/versions/{number}"
+    return f"/{family.path}/{encode_segment(groupid)}/{family.children}/{encode_segment(id)}/versions/{number}"
 
 
-def path_to(xid: str, number: int | None = None) -> str:
+def entity_path(xid: str, number: int | None = None) -> str:
     """The path of a Group or a definition below the base of its façade, by its xid; with a number, of that Version.
 
     Raises: ValueError for what no façade shows.
     """
-    family = family_of(xid)
+    family = legacy_api_of(xid)
     if family is None:
         raise ValueError(f"no older API shows {xid}")
-    groupid, *id = (segment(from_xid(each)) for each in xids.segments(xid)[1:4:2])
+    groupid, *id = (encode_segment(to_legacy_id(each)) for each in xids.segments(xid)[1:4:2])
     path = f"/{family.path}/{groupid}" + "".join(f"/{family.children}/{each}" for each in id)
     return path if number is None else f"{path}/versions/{number}"
 
@@ -111,7 +111,7 @@ def check_reference(value: str) -> str:
     return value
 
 
-def normalised(uri: str) -> str:
+def normalize_uri(uri: str) -> str:
     """The same URI with scheme and host in lower case, and with no percent-encoding that is needless or lower-case.
 
     A reference without a scheme is treated alike; what is no reference at all comes back with its encoding put right.
@@ -125,66 +125,68 @@ def normalised(uri: str) -> str:
     return front + path + back + ("" if fragment is None else f"#{fragment}")
 
 
-def readings(uri: str) -> tuple[str, ...]:
+def uri_candidates(uri: str) -> tuple[str, ...]:
     """The normalised URIs that one asked for may mean: itself, and with `versions` where it ends in `version/<n>`."""
-    plain = normalised(uri)
+    plain = normalize_uri(uri)
     found = _SINGULAR.search(plain)
     if found is None or not is_number(found[1]):
         return (plain,)
     return plain, f"{plain[: found.start()]}/versions/{found[1]}"
 
 
-def located(family: Family, uri: str, bases: Sequence[str]) -> Located | None:
+def locate_version(family: LegacyApi, uri: str, bases: Sequence[str]) -> VersionLocation | None:
     """The Version of a family that a path names, or a URL with one: of the older API, or the registry's own.
 
     bases: URLs below which the older API has its paths, and the registry's public URL. One that, with the family's
     `base` behind it, is among them as well is the registry's: its paths name Versions by versionid.
     """
-    plain = readings(uri)[-1]
-    for path, means in _meanings(family, plain, {normalised(base).rstrip("/") for base in bases}):
+    plain = uri_candidates(uri)[-1]
+    for path, means in _path_candidates(family, plain, {normalize_uri(base).rstrip("/") for base in bases}):
         if found := means(family, path):
             return found
     return None
 
 
-def ending(family: Family, uri: str) -> Located | None:
+def locate_by_ending(family: LegacyApi, uri: str) -> VersionLocation | None:
     """The Version whose path below the base of its older API a URI ends with, whatever is before it."""
-    found = re.search(rf"(?<=[:/]){family.path}(?:/[^/]+){{5}}\Z", normalised(uri))
-    return _published(family, f"/{found[0]}") if found else None
+    found = re.search(rf"(?<=[:/]){family.path}(?:/[^/]+){{5}}\Z", normalize_uri(uri))
+    return _locate_by_number(family, f"/{found[0]}") if found else None
 
 
-def _meanings(family: Family, uri: str, roots: set[str]) -> Iterator[tuple[str, _Meaning]]:
+def _path_candidates(family: LegacyApi, uri: str, roots: set[str]) -> Iterator[tuple[str, _PathReader]]:
     """The paths that a URI may be, and as whose each is to be read."""
     if uri.startswith("/"):
-        yield uri.removeprefix(family.base), _published
-        yield uri, _kept
+        yield uri.removeprefix(family.base), _locate_by_number
+        yield uri, _locate_by_xid
     for root in sorted(roots, key=len, reverse=True):
         if not uri.startswith(root + "/"):
             continue
         own = root + family.base in roots
         if not own or family.path != family.groups:  # the root has an alias where it has no type of that name
-            yield uri[len(root) :], _published
+            yield uri[len(root) :], _locate_by_number
         if own:
-            yield uri[len(root) :], _kept
+            yield uri[len(root) :], _locate_by_xid
 
 
-def _published(family: Family, path: str) -> Located | None:
+def _locate_by_number(family: LegacyApi, path: str) -> VersionLocation | None:
     """What a path of the older API names."""
     parts = path[1:].split("/")
     if len(parts) != 6 or parts[::2] != [family.path, family.children, "versions"] or not is_number(parts[5]):
         return None
     try:
-        return Located(to_xid(decoded(parts[1])), to_xid(decoded(parts[3])), int(parts[5]))
+        return VersionLocation(
+            to_registry_id(decode_segment(parts[1])), to_registry_id(decode_segment(parts[3])), int(parts[5])
+        )
     except ValueError:
         return None
 
 
-def _kept(family: Family, path: str) -> Located | None:
+def _locate_by_xid(family: LegacyApi, path: str) -> VersionLocation | None:
     """What an xid names, or the path of a `self`."""
     parts = [unquote(part) for part in path.removesuffix(_DETAILS)[1:].split("/")]
     if len(parts) != 6 or parts[::2] != [family.groups, family.resources, "versions"]:
         return None
-    return Located(*parts[1::2]) if all(map(xids.ID.match, parts[1::2])) else None
+    return VersionLocation(*parts[1::2]) if all(map(xids.ID.match, parts[1::2])) else None
 
 
 def _parts(uri: str) -> tuple[str | None, str | None, str, str | None, str | None]:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from domain.dialects import endpoint_rc2
-from domain.dialects.editing import Foreign, Translated
+from domain.dialects.editing import DialectMismatch, TranslatedDocument
 from domain.jsontext import Json
 
-__all__ = ["DIALECTS", "Foreign", "Translated"]
+__all__ = ["DIALECTS", "DialectMismatch", "TranslatedDocument"]
 
 #: The dialects by the name that requests ask for them with. Each raises Foreign for a document that is in no such form.
-DIALECTS: Final[Mapping[str, Callable[[Json], Translated]]] = {endpoint_rc2.NAME: endpoint_rc2.translate}
+DIALECTS: Final[Mapping[str, Callable[[Json], TranslatedDocument]]] = {endpoint_rc2.NAME: endpoint_rc2.translate}

@@ -11,11 +11,11 @@ from domain.jsontext import Json
 Members = dict[str, Json]
 
 
-class Foreign(ValueError):
+class DialectMismatch(ValueError):
     """A document is not in the form that a dialect takes; the message says why."""
 
 
-class Change(NamedTuple):
+class DocumentChange(NamedTuple):
     """One change. path: JSON pointer to the object that was changed, in the document as it came.
 
     was: the members that it had; now: those in their place, none where they are left out.
@@ -32,17 +32,17 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Translated:
+class TranslatedDocument:
     """A tree for a write of the registry's Groups, and what was changed to make it."""
 
     tree: dict[str, Json]
-    report: tuple[Change, ...]
+    report: tuple[DocumentChange, ...]
 
 
-class Edited:
+class ObjectEditor:
     """An object of a document on its way: a copy of its own, whose place in the document is known."""
 
-    def __init__(self, members: Members, path: str, report: list[Change]) -> None:
+    def __init__(self, members: Members, path: str, report: list[DocumentChange]) -> None:
         self.members = dict(members)
         self.path = path
         self._report = report
@@ -51,7 +51,7 @@ class Edited:
         """Puts members in the place of others."""
         was = {name: self.members.pop(name) for name in names if name in self.members}
         self.members |= now
-        self._report.append(Change(self.path, was, now, why))
+        self._report.append(DocumentChange(self.path, was, now, why))
 
     def rename(self, old: str, new: str, why: str) -> None:
         """Gives a member its new name, if it is there and nothing has that name yet."""
@@ -63,12 +63,12 @@ class Edited:
         if found := [name for name in names if name in self.members]:
             self.change(found, {}, why)
 
-    def inside(self, name: str) -> Edited | None:
+    def inside(self, name: str) -> ObjectEditor | None:
         """The object under a name, which takes its place here; None where there is no object."""
         value = self.members.get(name)
         return self._put(self.members, name, value, name) if isinstance(value, dict) else None
 
-    def each(self, name: str) -> Iterator[tuple[str, Edited]]:
+    def each(self, name: str) -> Iterator[tuple[str, ObjectEditor]]:
         """The objects in the map under a name, with their keys."""
         entries = self.members.get(name)
         if not isinstance(entries, dict):
@@ -78,7 +78,7 @@ class Edited:
             if isinstance(value, dict):
                 yield key, self._put(copied, key, value, name, key)
 
-    def items(self, name: str) -> Iterator[Edited]:
+    def items(self, name: str) -> Iterator[ObjectEditor]:
         """The objects in the array under a name."""
         found = self.members.get(name)
         if not isinstance(found, list):
@@ -88,12 +88,12 @@ class Edited:
             if isinstance(value, dict):
                 yield self._put(copied, index, value, name, str(index))
 
-    def _put(self, holder: Any, key: Any, value: Members, *steps: str) -> Edited:
-        found = Edited(value, self.path + pointer(*steps), self._report)
+    def _put(self, holder: Any, key: Any, value: Members, *steps: str) -> ObjectEditor:
+        found = ObjectEditor(value, self.path + json_pointer(*steps), self._report)
         holder[key] = found.members
         return found
 
 
-def pointer(*steps: str) -> str:
+def json_pointer(*steps: str) -> str:
     """A JSON pointer (RFC 6901)."""
     return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)

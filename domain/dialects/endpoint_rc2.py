@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from domain.dialects.editing import Change, Edited, Foreign, Translated
+from domain.dialects.editing import DialectMismatch, DocumentChange, ObjectEditor, TranslatedDocument
 from domain.findings import names
 from domain.jsontext import Json
 
@@ -61,19 +61,19 @@ _META: Final = ("compatibilityauthority", "validation")
 _SCHEMES: Final = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 
 
-def translate(document: Json) -> Translated:
+def translate(document: Json) -> TranslatedDocument:
     """A registry document, or a map of endpoints, as a write of Groups in today's words.
 
     Raises: Foreign.
     """
     if not isinstance(document, dict):
-        raise Foreign("a document is a JSON object")
+        raise DialectMismatch("a document is a JSON object")
     version = document.get("specversion", _SPECVERSION)
     if version != _SPECVERSION:
-        raise Foreign(f'"specversion" is {version!r}, and this dialect is {_SPECVERSION}')
-    report: list[Change] = []
+        raise DialectMismatch(f'"specversion" is {version!r}, and this dialect is {_SPECVERSION}')
+    report: list[DocumentChange] = []
     whole = not _TELLING.isdisjoint(document)
-    root = Edited(document if whole else {"endpoints": document}, "", report)
+    root = ObjectEditor(document if whole else {"endpoints": document}, "", report)
     if whole:
         root.drop(_OF_REGISTRY, "of the registry itself, which an import leaves alone")
     for plural, edit in _GROUPS.items():
@@ -81,14 +81,14 @@ def translate(document: Json) -> Translated:
             group.path = group.path if whole else "/" + group.path.split("/", 2)[2]
             group.members.pop("epoch", None)
             edit(key, group)
-    return Translated(root.members, tuple(report))
+    return TranslatedDocument(root.members, tuple(report))
 
 
-def _endpoint(_: str, endpoint: Edited) -> None:
+def _endpoint(_: str, endpoint: ObjectEditor) -> None:
     usage = endpoint.members.get("usage")
     if isinstance(usage, str):
         endpoint.change(("usage",), {"usage": [usage]}, "roles are a list")
-    _unfragmented_list(endpoint, "messagegroups")
+    _strip_fragments(endpoint, "messagegroups")
     protocol = _protocol(endpoint.members)
     options = endpoint.inside("protocoloptions")
     if options is not None:
@@ -96,25 +96,25 @@ def _endpoint(_: str, endpoint: Edited) -> None:
     _messages(_, endpoint)
 
 
-def _messages(_: str, group: Edited) -> None:
+def _messages(_: str, group: ObjectEditor) -> None:
     for _key, message in group.each("messages"):
         _resource(message, _message)
 
 
-def _schemas(_: str, group: Edited) -> None:
+def _schemas(_: str, group: ObjectEditor) -> None:
     for _key, schema in group.each("schemas"):
         _resource(schema, lambda version: _renamed(version, _MESSAGE[-1:]))
 
 
 #: What is done with each Group of a type, given its id.
-_GROUPS: Final[Mapping[str, Callable[[str, Edited], None]]] = {
+_GROUPS: Final[Mapping[str, Callable[[str, ObjectEditor], None]]] = {
     "endpoints": _endpoint,
     "messagegroups": _messages,
     "schemagroups": _schemas,
 }
 
 
-def _resource(resource: Edited, edit: Callable[[Edited], None]) -> None:
+def _resource(resource: ObjectEditor, edit: Callable[[ObjectEditor], None]) -> None:
     """A Resource with its meta and its Versions. Epochs of another registry mean nothing here."""
     resource.members.pop("epoch", None)
     edit(resource)
@@ -128,12 +128,12 @@ def _resource(resource: Edited, edit: Callable[[Edited], None]) -> None:
         edit(version)
 
 
-def _message(message: Edited) -> None:
+def _message(message: ObjectEditor) -> None:
     _renamed(message, _MESSAGE)
     for name in _REFERENCES:
-        _unfragmented(message, name)
+        _strip_fragment(message, name)
     stated = message.members.get("protocol")
-    known = names.protocol(stated) if isinstance(stated, str) and not names.selects_options(stated) else None
+    known = names.canonical_protocol(stated) if isinstance(stated, str) and not names.selects_options(stated) else None
     if known is not None and "protocoloptions" in message.members:
         message.change(("protocol",), {"protocol": known}, "a message has options under this name only")
     metadata = message.inside("envelopemetadata")
@@ -141,7 +141,7 @@ def _message(message: Edited) -> None:
         _flattened(metadata)
 
 
-def _flattened(metadata: Edited) -> None:
+def _flattened(metadata: ObjectEditor) -> None:
     """Declarations out of a level between; what is no map of them is the declaration of an attribute of that name."""
     level = metadata.members.get("attributes")
     if not isinstance(level, dict) or not all(isinstance(each, dict) for each in level.values()):
@@ -153,7 +153,7 @@ def _flattened(metadata: Edited) -> None:
 # --- protocol options ----------------------------------------------------------------------------------------------
 
 
-def _options(options: Edited, protocol: str, usage: Json) -> None:
+def _options(options: ObjectEditor, protocol: str, usage: Json) -> None:
     nested = options.members.get("options")
     if isinstance(nested, dict) and nested.keys().isdisjoint(options.members.keys() - {"options"}):
         options.change(("options",), nested, "options are members of protocoloptions themselves")
@@ -171,7 +171,7 @@ def _options(options: Edited, protocol: str, usage: Json) -> None:
             _bootstrap(address)
 
 
-def _bootstrap(address: Edited) -> None:
+def _bootstrap(address: ObjectEditor) -> None:
     """A Kafka address is a list of servers; how they are spoken to is no part of them."""
     uri = address.members.get("uri")
     if not isinstance(uri, str) or "bootstrap.servers" in address.members:
@@ -192,22 +192,22 @@ def _protocol(members: Mapping[str, Json]) -> str:
     """The canonical name of a protocol in lower case; empty where none is stated."""
     stated = members.get("protocol")
     name = stated if isinstance(stated, str) else ""
-    return (names.protocol(name) or name).lower()
+    return (names.canonical_protocol(name) or name).lower()
 
 
-def _renamed(object: Edited, renames: tuple[_Rename, ...], protocol: str = "") -> None:
+def _renamed(object: ObjectEditor, renames: tuple[_Rename, ...], protocol: str = "") -> None:
     for rename in renames:
         if rename.protocols is None or protocol in rename.protocols:
             object.rename(rename.old, rename.new, rename.why)
 
 
-def _unfragmented(object: Edited, name: str) -> None:
+def _strip_fragment(object: ObjectEditor, name: str) -> None:
     value = object.members.get(name)
     if isinstance(value, str) and value.startswith("#/"):
         object.change((name,), {name: value[1:]}, "what is in this registry is named by its xid")
 
 
-def _unfragmented_list(object: Edited, name: str) -> None:
+def _strip_fragments(object: ObjectEditor, name: str) -> None:
     value = object.members.get(name)
     if isinstance(value, list) and any(isinstance(each, str) and each.startswith("#/") for each in value):
         now = [each[1:] if isinstance(each, str) and each.startswith("#/") else each for each in value]

@@ -9,19 +9,30 @@ from typing import Any, Final
 
 from domain import dotpath, problems
 from domain import xid as xids
-from domain.comparison import folded, text_order
-from domain.dotpath import Step, Wild
-from domain.filters.tree import Conjunction, Derived, Expression, Filter, Operator, Scope, Sort, Sought, depth, is_above
+from domain.comparison import fold_text, text_sort_key
+from domain.dotpath import PathWildcard, Step
+from domain.filters.tree import (
+    Conjunction,
+    DerivedAttribute,
+    EntityFilter,
+    FilterExpression,
+    FilterValue,
+    Operator,
+    PathScope,
+    Sort,
+    depth,
+    is_above,
+)
 from domain.model import Model
 from domain.model.level import Level
-from domain.model.timestamps import utc
+from domain.model.timestamps import to_utc
 from domain.model.values import SCALARS
 
 EXCLUDE_ALL: Final = "excludeall"
 #: Expressions that one request may have: databases bound how much a query may ask.
-MOST: Final = 200
+MAX_EXPRESSIONS: Final = 200
 #: Expressions that one parameter may join: planning them together costs PostgreSQL seconds from two dozen on.
-TOGETHER: Final = 16
+MAX_JOINED: Final = 16
 
 _OPERATORS: Final = {
     "=": Operator.EQUAL,
@@ -44,16 +55,18 @@ _EXPRESSION: Final = re.compile(
 )
 
 
-def parse_filter(alternatives: Sequence[Sequence[str]], scope: Scope, model: Model) -> Filter:
+def parse_filter(alternatives: Sequence[Sequence[str]], scope: PathScope, model: Model) -> EntityFilter:
     """The filter that lists of expressions make: AND within a list, OR between lists.
 
     Raises: BadFilter.
     """
     given = [text for texts in alternatives for text in texts]
-    if len(given) > MOST:
-        raise problems.BadFilter(value=f"{given[0]},...", error_detail=f"it has more than {MOST} expressions")
-    if any(len(texts) > TOGETHER for texts in alternatives):
-        raise problems.BadFilter(value=f"{given[0]},...", error_detail=f"it joins more than {TOGETHER} by commas")
+    if len(given) > MAX_EXPRESSIONS:
+        raise problems.BadFilter(
+            value=f"{given[0]},...", error_detail=f"it has more than {MAX_EXPRESSIONS} expressions"
+        )
+    if any(len(texts) > MAX_JOINED for texts in alternatives):
+        raise problems.BadFilter(value=f"{given[0]},...", error_detail=f"it joins more than {MAX_JOINED} by commas")
     if EXCLUDE_ALL in given:
         if len(given) > 1:
             raise problems.BadFilter(value=",".join(given), error_detail=f"{EXCLUDE_ALL} stands alone")
@@ -64,7 +77,7 @@ def parse_filter(alternatives: Sequence[Sequence[str]], scope: Scope, model: Mod
     return tuple(dict.fromkeys(each for each in conjunctions if _on_one_branch(each)))
 
 
-def parse_sort(text: str, scope: Scope, model: Model) -> Sort:
+def parse_sort(text: str, scope: PathScope, model: Model) -> Sort:
     """The order that a `sort` asks for. Raises: BadSort."""
     key, equals, word = text.partition("=")
     if equals and word not in ("asc", "desc"):
@@ -73,7 +86,7 @@ def parse_sort(text: str, scope: Scope, model: Model) -> Sort:
         path = dotpath.parse(key)
     except ValueError as error:
         raise _bad_sort(text, str(error)) from None
-    if bad := _misnamed(path):
+    if bad := _invalid_name(path):
         raise _bad_sort(text, f"no attribute can have the name {bad!r}")
     if path[0] in _collections(scope.type, model):
         raise _bad_sort(text, f'"{path[0]}" is a nested collection')
@@ -84,14 +97,14 @@ def parse_sort(text: str, scope: Scope, model: Model) -> Sort:
         raise _bad_sort(text, f'there is no attribute "{path[0]}"')
     if definition and definition["type"] not in SCALARS | {"any"}:
         raise _bad_sort(text, "the attribute is not a scalar")
-    return Sort(tuple(step for step in path if not isinstance(step, Wild)), word == "desc")
+    return Sort(tuple(step for step in path if not isinstance(step, PathWildcard)), word == "desc")
 
 
 def _on_one_branch(conjunction: Conjunction) -> bool:
     return all(is_above(each.type, conjunction.type) for each in conjunction.expressions)
 
 
-def _expression(text: str, scope: Scope, model: Model) -> Expression:
+def _expression(text: str, scope: PathScope, model: Model) -> FilterExpression:
     found = _EXPRESSION.match(text)
     if found is None:
         raise _bad_filter(text, "a bracket is not closed")
@@ -99,22 +112,24 @@ def _expression(text: str, scope: Scope, model: Model) -> Expression:
         path = dotpath.parse(found["path"], wildcards=True)
     except ValueError as error:
         raise _bad_filter(text, str(error)) from None
-    if bad := _misnamed(path):
+    if bad := _invalid_name(path):
         raise _bad_filter(text, f"no attribute can have the name {bad!r}")
-    type, rest = _placed(path, scope, model, text)
+    type, rest = _split_type(path, scope, model, text)
     definition = _definition(rest, type, model)
     kind = definition["type"] if definition else None
-    operator, sought = _asked(found["operator"], found["value"], kind, text)
+    operator, sought = _operator_and_value(found["operator"], found["value"], kind, text)
     source = f"{dotpath.text(rest)}{found['operator'] or ''}{found['value'] or ''}"
-    return Expression(type, rest, operator, sought, kind in SCALARS, source, _derived(type, rest, model))
+    return FilterExpression(
+        type, rest, operator, sought, kind in SCALARS, source, _derived_attribute(type, rest, model)
+    )
 
 
-def _misnamed(path: Sequence[Step]) -> str | None:
+def _invalid_name(path: Sequence[Step]) -> str | None:
     """The first step that is no name of anything."""
     return next((step for step in path if isinstance(step, str) and not _NAME.match(step)), None)
 
 
-def _placed(path: tuple[Step, ...], scope: Scope, model: Model, text: str) -> tuple[str, tuple[Step, ...]]:
+def _split_type(path: tuple[Step, ...], scope: PathScope, model: Model, text: str) -> tuple[str, tuple[Step, ...]]:
     """The entity type that a path leads to, and the rest of it."""
     if scope.meta:
         return scope.type, ("meta", *path)
@@ -127,20 +142,23 @@ def _placed(path: tuple[Step, ...], scope: Scope, model: Model, text: str) -> tu
     return type, rest
 
 
-def _derived(type: str, path: Sequence[Step], model: Model) -> Derived | None:
-    names = {**_SHARED, **{f"{plural}url": Derived(True, f"/{plural}") for plural in _collections(type, model)}}
+def _derived_attribute(type: str, path: Sequence[Step], model: Model) -> DerivedAttribute | None:
+    names = {
+        **_SHARED,
+        **{f"{plural}url": DerivedAttribute(True, f"/{plural}") for plural in _collections(type, model)},
+    }
     if depth(type) < depth("groups.resources"):
         return names.get(str(path[0])) if len(path) == 1 else None
     group, resource = type.split(".")[:2]
     details = "$details" if model.groups[group].resources[resource].hasdocument else ""
-    names["self"] = Derived(True, details)
+    names["self"] = DerivedAttribute(True, details)
     if depth(type) == depth("groups.resources"):
-        names["metaurl"] = Derived(True, "/meta")
-        names["meta.self"], names["meta.xid"] = Derived(True, "/meta"), Derived(False, "/meta")
+        names["metaurl"] = DerivedAttribute(True, "/meta")
+        names["meta.self"], names["meta.xid"] = DerivedAttribute(True, "/meta"), DerivedAttribute(False, "/meta")
     return names.get(".".join(map(str, path)))
 
 
-_SHARED: Final = {"self": Derived(True), "xid": Derived(False)}
+_SHARED: Final = {"self": DerivedAttribute(True), "xid": DerivedAttribute(False)}
 
 
 def _follows_id(path: Sequence[Step], type: str, model: Model) -> bool:
@@ -152,7 +170,7 @@ def _follows_id(path: Sequence[Step], type: str, model: Model) -> bool:
             name = f"{model.groups[group].resources[resource].singular}id"
         case _:
             name = "versionid"
-    return path == (name,) or _derived(type, path, model) is not None
+    return path == (name,) or _derived_attribute(type, path, model) is not None
 
 
 def _collections(type: str, model: Model) -> Sequence[str]:
@@ -166,9 +184,11 @@ def _collections(type: str, model: Model) -> Sequence[str]:
     return ()
 
 
-def _asked(operator: str | None, value: str | None, kind: str | None, text: str) -> tuple[Operator, Sought]:
+def _operator_and_value(
+    operator: str | None, value: str | None, kind: str | None, text: str
+) -> tuple[Operator, FilterValue]:
     if operator is None or value is None:
-        return Operator.PRESENT, Sought()
+        return Operator.PRESENT, FilterValue()
     asked = _OPERATORS[operator]
     equality = asked in (Operator.EQUAL, Operator.DIFFERENT)
     present, absent = (
@@ -177,22 +197,22 @@ def _asked(operator: str | None, value: str | None, kind: str | None, text: str)
     if not equality and (value == "null" or _has_star(value)):
         raise _bad_filter(text, f"{operator} takes neither null nor wildcards")
     if value == "null":
-        return absent, Sought()
+        return absent, FilterValue()
     if equality and value and not value.strip("*"):
-        return present, Sought()
+        return present, FilterValue()
     if kind is not None and kind not in SCALARS | {"any"}:
         raise _bad_filter(text, "the attribute is not a scalar, so it has no value to compare")
-    return asked, _sought(value, kind)
+    return asked, _filter_value(value, kind)
 
 
-def _sought(value: str, kind: str | None) -> Sought:
+def _filter_value(value: str, kind: str | None) -> FilterValue:
     pieces = _pieces(value)
     if len(pieces) > 1:
-        return Sought(pieces=tuple(map(folded, pieces)))
+        return FilterValue(pieces=tuple(map(fold_text, pieces)))
     plain = pieces[0]
     known = kind if kind in SCALARS else None
-    return Sought(
-        pieces=(folded(plain),),
+    return FilterValue(
+        pieces=(fold_text(plain),),
         text=_text(plain, known) if known is None or known not in _NUMERIC | {"boolean"} else None,
         number=_number(plain) if known is None or known in _NUMERIC else None,
         boolean={"true": True, "false": False}.get(plain) if known in (None, "boolean") else None,
@@ -219,10 +239,10 @@ def _has_star(value: str) -> bool:
 def _text(value: str, kind: str | None) -> str:
     if kind == "timestamp":
         try:
-            return text_order(utc(value.replace(" ", "+")))
+            return text_sort_key(to_utc(value.replace(" ", "+")))
         except (ValueError, OverflowError):
             pass
-    return text_order(value)
+    return text_sort_key(value)
 
 
 def _number(value: str) -> Decimal | None:
@@ -280,7 +300,7 @@ def _inside(definition: dict[str, Any], step: Step) -> dict[str, Any]:
         case "object", str():
             attributes: dict[str, Any] = definition.get("attributes", {})
             return attributes.get(step) or _sibling(attributes, step) or attributes.get("*", _UNKNOWN)
-        case ("map", str() | Wild.MEMBER) | ("array", int() | Wild.ITEM):
+        case ("map", str() | PathWildcard.MEMBER) | ("array", int() | PathWildcard.ITEM):
             item: dict[str, Any] = definition["item"]
             return item
         case "any", _:

@@ -9,7 +9,7 @@ from enum import Enum
 from functools import cached_property
 
 from domain import xid as xids
-from domain.dotpath import Step, Wild
+from domain.dotpath import PathWildcard, Step
 
 
 class Operator(Enum):
@@ -36,7 +36,7 @@ class Operator(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class FilterValue:
     """A value as it compares with each kind of leaf; None for the kinds that it cannot be.
 
     pieces: the folded texts between the wildcards of a pattern; a single one where there is none.
@@ -71,7 +71,7 @@ class Sought:
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class DerivedAttribute:
     """An attribute that is made from an entity's xid. absolute: it is a URL. suffix: what follows the xid."""
 
     absolute: bool
@@ -79,7 +79,7 @@ class Derived:
 
 
 @dataclass(frozen=True, slots=True)
-class Expression:
+class FilterExpression:
     """One condition on the entities of one type.
 
     path: of the attribute, in the entity as it is stored (`("meta", "epoch")` for a Resource's own epoch).
@@ -90,34 +90,34 @@ class Expression:
     type: str
     path: tuple[Step, ...]
     operator: Operator
-    sought: Sought
+    sought: FilterValue
     scalar: bool
     source: str
-    derived: Derived | None = None
+    derived: DerivedAttribute | None = None
 
     @property
     def wild(self) -> bool:
         """Whether the path has `.*` or `[*]`."""
-        return any(isinstance(step, Wild) for step in self.path)
+        return any(isinstance(step, PathWildcard) for step in self.path)
 
 
 @dataclass(frozen=True)
 class Conjunction:
     """Expressions joined by AND, all on one branch of the tree. type: the deepest; it is whose entities are picked."""
 
-    expressions: tuple[Expression, ...]
+    expressions: tuple[FilterExpression, ...]
 
     @cached_property
     def type(self) -> str:
         return max((each.type for each in self.expressions), key=depth)
 
-    def of(self, type: str) -> tuple[Expression, ...]:
+    def of(self, type: str) -> tuple[FilterExpression, ...]:
         """The expressions about one type."""
         return tuple(each for each in self.expressions if each.type == type)
 
 
 #: Conjunctions joined by OR; none of them: nothing matches.
-Filter = tuple[Conjunction, ...]
+EntityFilter = tuple[Conjunction, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Sort:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class PathScope:
     """Where paths start: at the entities of a type (`/` for the registry), or at the meta of Resources."""
 
     type: str
@@ -149,15 +149,15 @@ def is_above(type: str, other: str) -> bool:
     return type in (xids.REGISTRY, other) or other.startswith(f"{type}.")
 
 
-def residual(conjunctions: Sequence[Conjunction], type: str) -> list[list[str]]:
+def remaining_filters(conjunctions: Sequence[Conjunction], type: str) -> list[list[str]]:
     """The conjunctions as they read from the entities of a deeper type on; what is above it has been decided."""
     return [
-        [_from(each, type) for each in one.expressions if is_above(type, each.type)]
+        [_expression_text(each, type) for each in one.expressions if is_above(type, each.type)]
         for one in conjunctions
         if is_above(type, one.type)
     ]
 
 
-def _from(expression: Expression, type: str) -> str:
+def _expression_text(expression: FilterExpression, type: str) -> str:
     steps = expression.type.split(".")[depth(type) :]
     return ".".join((*steps, expression.source))

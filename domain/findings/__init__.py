@@ -23,74 +23,74 @@ from domain.findings import (
     placeholders,
     topics,
 )
-from domain.findings.finding import L2, L3, Chains, Check, Finding, Lookup, Subject, Validator
-from domain.findings.payloads import inline_schema, references
-from domain.findings.types import ENDPOINTS, MESSAGEGROUPS, MESSAGES, judged
+from domain.findings.finding import L2, L3, BaseChains, EntityLookup, Finding, SchemaCheck, ValidatedEntity, Validator
+from domain.findings.payloads import inline_schema, referenced_xids
+from domain.findings.types import ENDPOINTS, MESSAGEGROUPS, MESSAGES, kinds_by_type
 
 __all__ = [
     "L2",
     "L3",
     "MESSAGES",
     "VALIDATORS",
-    "Chains",
-    "Check",
+    "BaseChains",
+    "EntityLookup",
     "Finding",
-    "Lookup",
-    "Subject",
-    "changed",
-    "findings",
+    "SchemaCheck",
+    "ValidatedEntity",
+    "change_findings",
+    "entity_findings",
 ]
-__all__ += ["inline_schema", "judged", "membership", "references"]
+__all__ += ["inline_schema", "kinds_by_type", "membership_findings", "referenced_xids"]
 
 #: The rules for each kind of entity. Schemas and their groups have none that their model does not say itself.
 VALIDATORS: Final[dict[str, tuple[Validator, ...]]] = {
     ENDPOINTS: (
         endpoints.roles_fit,
-        endpoints.names_are_named,
+        endpoints.names_are_well_formed,
         envelopes.options_fit_the_mode,
         addresses.addresses_fit,
         credentials.authorization_is_described,
-        credentials.nothing_is_secret,
-        topics.places_are_concrete,
+        credentials.options_have_no_secrets,
+        topics.destinations_are_concrete,
         topics.groups_share_filters,
-        topics.will_can_be_sent,
+        topics.last_will_is_sendable,
         options.options_are_in_range,
         options.http_options_are_tokens,
         kafka.consumers_have_groups,
-        options.options_are_for_the_role,
-        placeholders.placeholders_are_plain,
-        endpoints.groups_are_there,
-        endpoints.messages_come_once,
+        options.options_fit_the_role,
+        placeholders.placeholders_are_level_1,
+        endpoints.messagegroups_exist,
+        endpoints.messageids_are_unique,
     ),
-    MESSAGEGROUPS: (envelopes.envelope_is_named,),
+    MESSAGEGROUPS: (envelopes.envelope_and_protocol_names_are_well_formed,),
     MESSAGES: (
-        envelopes.envelope_is_named,
-        agreement.message_agrees,
-        envelopes.what_is_named_is_described,
-        messages.bases_end,
+        envelopes.envelope_and_protocol_names_are_well_formed,
+        agreement.message_matches_group,
+        envelopes.metadata_and_options_are_present,
+        messages.base_chain_ends,
         envelopes.messageid_is_the_type,
         envelopes.metadata_is_cloudevents,
         envelopes.options_fit_the_mode,
         envelopes.properties_parse,
-        envelopes.content_is_said_once,
+        envelopes.data_descriptions_agree,
         messages.mqtt_options_are_in_range,
         messages.http_options_are_tokens,
         messages.amqp_names_are_symbols,
-        kafka.keys_are_one,
-        kafka.headers_are_called_by_their_keys,
-        placeholders.placeholders_are_plain,
+        kafka.key_is_given_once,
+        kafka.header_names_match_keys,
+        placeholders.placeholders_are_level_1,
         payloads.schema_has_a_format,
         payloads.xid_is_of_a_schema,
         payloads.uri_leads_to_a_schema,
         payloads.inline_schema_is_valid,
-        payloads.content_type_is_one,
+        payloads.datacontenttype_is_media_type,
     ),
 }
 #: The rules for a message as the member of a Group: all there are for one that stands for another.
-_OF_MEMBERS: Final[tuple[Validator, ...]] = (agreement.message_agrees, messages.bases_end)
+_OF_MEMBERS: Final[tuple[Validator, ...]] = (agreement.message_matches_group, messages.base_chain_ends)
 
 
-def findings(kind: str, subject: Subject) -> Iterator[Finding]:
+def entity_findings(kind: str, subject: ValidatedEntity) -> Iterator[Finding]:
     """What the rules for a kind find in an entity.
 
     A message that stands for another one is judged as a member of its Group only: the other has the rest.
@@ -100,11 +100,11 @@ def findings(kind: str, subject: Subject) -> Iterator[Finding]:
         yield from validator(subject)
 
 
-def membership(subject: Subject) -> Iterator[Finding]:
+def membership_findings(subject: ValidatedEntity) -> Iterator[Finding]:
     """Where a message and its Group do not agree."""
-    return agreement.message_agrees(subject)
+    return agreement.message_matches_group(subject)
 
 
-def changed(before: Mapping[str, Any], subject: Subject) -> Iterator[Finding]:
+def change_findings(before: Mapping[str, Any], subject: ValidatedEntity) -> Iterator[Finding]:
     """What the change of a message says that neither state of it does. before: the attributes so far."""
-    return messages.type_stays(before, subject)
+    return messages.type_is_unchanged(before, subject)

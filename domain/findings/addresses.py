@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from domain.findings import names
-from domain.findings.finding import Finding, Subject
-from domain.findings.placeholders import blanked, is_placeholder
-from domain.findings.values import options, sequence, text, texts
+from domain.findings.finding import Finding, ValidatedEntity
+from domain.findings.placeholders import blank_placeholders, is_placeholder
+from domain.findings.values import as_sequence, as_text, as_texts, protocol_options
 
 _SERVERS: Final = "bootstrap.servers"
 _SCHEMES: Final[dict[str, tuple[str, ...]]] = {
@@ -43,13 +43,13 @@ class _Address(NamedTuple):
     path: str
 
 
-def addresses_fit(subject: Subject) -> Iterator[Finding]:
+def addresses_fit(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-23 to EP-25 for each entry; protocols without rules of their own take any."""
-    known = names.protocol(text(subject.attributes.get("protocol")))
+    known = names.canonical_protocol(as_text(subject.attributes.get("protocol")))
     if known is None:
         return
-    given = options(subject.attributes)
-    for index, entry in enumerate(sequence(given.get("endpoints"))):
+    given = protocol_options(subject.attributes)
+    for index, entry in enumerate(as_sequence(given.get("endpoints"))):
         if isinstance(entry, dict):
             place = ("protocoloptions", "endpoints", index)
             deployed = given.get("deployed") is not False
@@ -58,9 +58,9 @@ def addresses_fit(subject: Subject) -> Iterator[Finding]:
 
 
 def _entry(
-    subject: Subject, known: str, entry: Mapping[str, Any], deployed: bool, place: tuple[str | int, ...]
+    subject: ValidatedEntity, known: str, entry: Mapping[str, Any], deployed: bool, place: tuple[str | int, ...]
 ) -> Iterator[Finding]:
-    uri = text(entry.get("uri"))
+    uri = as_text(entry.get("uri"))
     if not uri:
         if "url" in entry:
             yield subject.must("EP-23", 'an address is called "uri"', *place, "url")
@@ -81,7 +81,7 @@ def _flaws(known: str, address: _Address) -> Iterator[tuple[str, str]]:
         yield "EP-24", f"the scheme is not one of {', '.join(_SCHEMES[known])}"
     if known == names.NATS and not _PORT.match(address.authority):
         yield "EP-24", "an address of NATS has a port"
-    path = unquote(blanked(address.path)).removeprefix("/")
+    path = unquote(blank_placeholders(address.path)).removeprefix("/")
     if known in names.MQTT and path:
         if address.scheme in _PATHLESS:
             yield "EP-24", f"with {address.scheme} there is no path"
@@ -92,14 +92,14 @@ def _flaws(known: str, address: _Address) -> Iterator[tuple[str, str]]:
 
 
 def _kafka_entry(
-    subject: Subject, known: str, entry: Mapping[str, Any], deployed: bool, place: tuple[str | int, ...]
+    subject: ValidatedEntity, known: str, entry: Mapping[str, Any], deployed: bool, place: tuple[str | int, ...]
 ) -> Iterator[Finding]:
     for name in ("uri", "url"):
         if name in entry:
             yield subject.must("EP-23", f"an address of {known} has {_SERVERS} in its place", *place, name)
-    if not sequence(entry.get(_SERVERS)) and (deployed or _SERVERS in entry) and not {"uri", "url"} & entry.keys():
+    if not as_sequence(entry.get(_SERVERS)) and (deployed or _SERVERS in entry) and not {"uri", "url"} & entry.keys():
         yield subject.must("EP-23", f"an address of {known} has {_SERVERS}, at least one", *place, _SERVERS)
-    for number, server in enumerate(texts(entry.get(_SERVERS))):
+    for number, server in enumerate(as_texts(entry.get(_SERVERS))):
         if not _SERVER.match(server) and not is_placeholder(server):
             yield subject.must(
                 "EP-24",

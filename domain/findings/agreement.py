@@ -11,14 +11,14 @@ from typing import Any, Final
 
 from domain import xid as xids
 from domain.findings import names
-from domain.findings.finding import Finding, Subject
-from domain.findings.values import text
+from domain.findings.finding import Finding, ValidatedEntity
+from domain.findings.values import as_text
 
 #: What of a Group its messages have to agree with.
 BINDING: Final = ("envelope", "protocol")
 
 
-def message_agrees(subject: Subject) -> Iterator[Finding]:
+def message_matches_group(subject: ValidatedEntity) -> Iterator[Finding]:
     """What a message states is what its Group states; findings are the message's."""
     parts = xids.segments(subject.xid)
     group = subject.lookup.get(xids.join(*parts[:2]))
@@ -27,27 +27,27 @@ def message_agrees(subject: Subject) -> Iterator[Finding]:
         yield from judge(subject, group)
 
 
-def _in_endpoint(subject: Subject, group: Mapping[str, Any]) -> Iterator[Finding]:
-    outer, inner = text(group.get("protocol")), text(subject.attributes.get("protocol"))
+def _in_endpoint(subject: ValidatedEntity, group: Mapping[str, Any]) -> Iterator[Finding]:
+    outer, inner = as_text(group.get("protocol")), as_text(subject.attributes.get("protocol"))
     if outer and inner and not names.same_protocol(outer, inner):
         yield subject.must("EP-11", "the endpoint has another protocol", "protocol")
-    outer, inner = text(group.get("envelope")), text(subject.attributes.get("envelope"))
-    if outer and inner and not names.admits(outer, inner):
+    outer, inner = as_text(group.get("envelope")), as_text(subject.attributes.get("envelope"))
+    if outer and inner and not names.envelope_admits(outer, inner):
         yield subject.must("EP-13", "the endpoint has another envelope, or a more precise one", "envelope")
 
 
-def _in_messagegroup(subject: Subject, group: Mapping[str, Any]) -> Iterator[Finding]:
-    outer, inner = text(group.get("envelope")), text(subject.attributes.get("envelope"))
+def _in_messagegroup(subject: ValidatedEntity, group: Mapping[str, Any]) -> Iterator[Finding]:
+    outer, inner = as_text(group.get("envelope")), as_text(subject.attributes.get("envelope"))
     if outer and inner is None:
         yield subject.must("MS-03", "it is missing: the message group has one", "envelope")
     elif outer and inner is not None and outer.casefold() != inner.casefold():
         yield subject.must("MS-03", "the message group has another envelope", "envelope")
-    outer, inner = text(group.get("protocol")), text(subject.attributes.get("protocol"))
+    outer, inner = as_text(group.get("protocol")), as_text(subject.attributes.get("protocol"))
     if outer and inner and not names.same_protocol(outer, inner):
         yield subject.must("MS-03", "the message group has another protocol", "protocol")
 
 
-_GROUPS: Final[dict[str, Callable[[Subject, Mapping[str, Any]], Iterator[Finding]]]] = {
+_GROUPS: Final[dict[str, Callable[[ValidatedEntity, Mapping[str, Any]], Iterator[Finding]]]] = {
     "endpoints": _in_endpoint,
     "messagegroups": _in_messagegroup,
 }

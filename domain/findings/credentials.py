@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from domain.findings.finding import Finding, Subject
+from domain.findings.finding import Finding, ValidatedEntity
 from domain.findings.placeholders import is_placeholder
-from domain.findings.values import Path, options, sequence
+from domain.findings.values import AttributePath, as_sequence, protocol_options
 
 _DESCRIBED: Final = ("type", "mechanism", "resourceuri", "authorityuri")
 #: What credentials are called, in lower case without separators, whatever stands before the last dot.
@@ -28,9 +28,9 @@ _SEPARATORS: Final = re.compile(r"[-_\s]")
 _END_OF_AUTHORITY: Final = re.compile(r"[/?#\s]")
 
 
-def authorization_is_described(subject: Subject) -> Iterator[Finding]:
+def authorization_is_described(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-27: what describes an authorization says something, and only SASL has mechanisms."""
-    for index, entry in enumerate(sequence(options(subject.attributes).get("authorization"))):
+    for index, entry in enumerate(as_sequence(protocol_options(subject.attributes).get("authorization"))):
         if not isinstance(entry, dict):
             continue
         place = ("protocoloptions", "authorization", index)
@@ -41,13 +41,13 @@ def authorization_is_described(subject: Subject) -> Iterator[Finding]:
             yield subject.must("EP-27", 'only the type "SASL" has a mechanism', *place, "mechanism")
 
 
-def nothing_is_secret(subject: Subject) -> Iterator[Finding]:
+def options_have_no_secrets(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-28: no credentials anywhere in the options; what stands for one that clients bring is none."""
     for path in _secrets(subject.attributes.get("protocoloptions"), ("protocoloptions",)):
         yield subject.must("EP-28", "credentials do not belong into a registry", *path)
 
 
-def _secrets(value: Any, path: Path) -> Iterator[Path]:
+def _secrets(value: Any, path: AttributePath) -> Iterator[AttributePath]:
     if isinstance(value, dict):
         named = value.get("name")
         for key, each in value.items():

@@ -10,8 +10,8 @@ from typing import Final
 
 from domain import xid as xids
 from domain.findings import names
-from domain.findings.finding import Finding, Subject, is_xid
-from domain.findings.values import sequence, text, texts
+from domain.findings.finding import Finding, ValidatedEntity, is_xid
+from domain.findings.values import as_sequence, as_text, as_texts
 
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
@@ -21,11 +21,11 @@ _PAIR: Final = {SUBSCRIBER, CONSUMER}
 _PAIRING: Final = (*names.MQTT, names.AMQP, names.NATS)
 
 
-def roles_fit(subject: Subject) -> Iterator[Finding]:
+def roles_fit(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-03 to EP-07, EP-32: a role, one or the pair that some protocols allow."""
     if "usage" in subject.attributes and not isinstance(subject.attributes["usage"], list):
         return
-    roles = texts(subject.attributes.get("usage"))
+    roles = as_texts(subject.attributes.get("usage"))
     if not roles:
         yield subject.must("EP-03", "an endpoint says in which roles clients use it", "usage")
     elif len(set(roles)) < len(roles):
@@ -39,30 +39,32 @@ def roles_fit(subject: Subject) -> Iterator[Finding]:
         yield from _pair_is_allowed(subject)
 
 
-def _pair_is_allowed(subject: Subject) -> Iterator[Finding]:
-    known = names.protocol(text(subject.attributes.get("protocol")))
+def _pair_is_allowed(subject: ValidatedEntity) -> Iterator[Finding]:
+    known = names.canonical_protocol(as_text(subject.attributes.get("protocol")))
     if known is None:
         yield subject.should("EP-06", "not every protocol lets one endpoint be subscriber and consumer", "usage")
     elif known not in _PAIRING:
         yield subject.must("EP-06", f"with {known} an endpoint has one role", "usage")
 
 
-def names_are_named(subject: Subject) -> Iterator[Finding]:
+def names_are_well_formed(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-09, EP-12, EP-13: what is named has a name, the protocol one with its version."""
-    channel, envelope, protocol = (text(subject.attributes.get(name)) for name in ("channel", "envelope", "protocol"))
+    channel, envelope, protocol = (
+        as_text(subject.attributes.get(name)) for name in ("channel", "envelope", "protocol")
+    )
     if channel == "":
         yield subject.must("EP-09", "it is empty", "channel")
     if envelope is not None and not names.is_name(envelope):
         yield subject.must("EP-13", "it is not <NAME> or <NAME>/<VERSION>", "envelope")
     if protocol == "":
         yield subject.must("EP-12", "it is empty", "protocol")
-    elif protocol and names.protocol(protocol) is None and not names.is_versioned(protocol):
+    elif protocol and names.canonical_protocol(protocol) is None and not names.is_versioned(protocol):
         yield subject.should("EP-12", "a protocol is best named <NAME>/<VERSION>", "protocol")
 
 
-def groups_are_there(subject: Subject) -> Iterator[Finding]:
+def messagegroups_exist(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-42: references lead to message groups of this registry."""
-    for index, reference in enumerate(sequence(subject.attributes.get("messagegroups"))):
+    for index, reference in enumerate(as_sequence(subject.attributes.get("messagegroups"))):
         if isinstance(reference, str) and reference.startswith("#"):
             says = "a fragment leads nowhere: the xid of a message group would"
             yield subject.should("EP-42", says, "messagegroups", index)
@@ -70,12 +72,12 @@ def groups_are_there(subject: Subject) -> Iterator[Finding]:
             yield subject.should("EP-42", "there is no such message group", "messagegroups", index)
 
 
-def messages_come_once(subject: Subject) -> Iterator[Finding]:
+def messageids_are_unique(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-43: no messageid comes twice, from the endpoint itself or from the groups that it refers to.
 
     Cost: a look at all of their messages, where there are several that have some.
     """
-    references = enumerate(sequence(subject.attributes.get("messagegroups")))
+    references = enumerate(as_sequence(subject.attributes.get("messagegroups")))
     groups = {index: each for index, each in references if isinstance(each, str) and is_xid(each)}
     groups = {index: each for index, each in groups.items() if len(xids.segments(each)) == 2}
     own = subject.lookup.members(f"{subject.xid}/messages") if groups else ()

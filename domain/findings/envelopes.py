@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from domain import xid as xids
 from domain.findings import names
-from domain.findings.finding import Finding, Subject
+from domain.findings.finding import Finding, ValidatedEntity
 from domain.findings.kafka import is_base64
-from domain.findings.values import mapping, media_type, options, text
+from domain.findings.values import as_mapping, as_text, parse_media_type, protocol_options
 from domain.model import timestamps, uris
 
 _ATTRIBUTE: Final = re.compile(r"[a-z0-9]+\Z")
@@ -32,22 +32,22 @@ _AMQP_SECTIONS: Final = (
 )
 
 
-def options_fit_the_mode(subject: Subject) -> Iterator[Finding]:
+def options_fit_the_mode(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-15, MS-38: a format is that of structured mode, and a media type."""
-    if not names.is_cloudevents(text(subject.attributes.get("envelope"))):
+    if not names.is_cloudevents(as_text(subject.attributes.get("envelope"))):
         return
-    given = mapping(subject.attributes.get("envelopeoptions"))
+    given = as_mapping(subject.attributes.get("envelopeoptions"))
     rule = "EP-15" if xids.type_of(subject.xid) == "endpoints" else "MS-38"
-    format = text(given.get("format"))
+    format = as_text(given.get("format"))
     if "format" in given and given.get("mode") == "binary":
         yield subject.must(rule, "in binary mode there is no format", "envelopeoptions", "format")
-    elif format is not None and media_type(format) is None:
+    elif format is not None and parse_media_type(format) is None:
         yield subject.should(rule, "it is no media type", "envelopeoptions", "format")
 
 
-def envelope_is_named(subject: Subject) -> Iterator[Finding]:
+def envelope_and_protocol_names_are_well_formed(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-04: <NAME>/<VERSION> and <NAME>[/<VERSION>]. What is in an endpoint may leave the version out (EP-13)."""
-    envelope, protocol = text(subject.attributes.get("envelope")), text(subject.attributes.get("protocol"))
+    envelope, protocol = as_text(subject.attributes.get("envelope")), as_text(subject.attributes.get("protocol"))
     known = names.is_name if xids.segments(subject.xid)[0] == "endpoints" else names.is_versioned
     if envelope is not None and not known(envelope):
         yield subject.must("MS-04", "it is not <NAME>/<VERSION>", "envelope")
@@ -55,26 +55,26 @@ def envelope_is_named(subject: Subject) -> Iterator[Finding]:
         yield subject.must("MS-04", "it is not <NAME> or <NAME>/<VERSION>", "protocol")
 
 
-def what_is_named_is_described(subject: Subject) -> Iterator[Finding]:
+def metadata_and_options_are_present(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-05, for names that the model knows: with others it has no place for the description. A base may have it."""
     attributes = subject.attributes
     if "basemessageuri" in attributes:
         return
-    if names.is_cloudevents(text(attributes.get("envelope"))) and "envelopemetadata" not in attributes:
+    if names.is_cloudevents(as_text(attributes.get("envelope"))) and "envelopemetadata" not in attributes:
         yield subject.must("MS-05", "it is missing: the message has an envelope", "envelopemetadata")
-    if names.selects_options(text(attributes.get("protocol")) or "") and "protocoloptions" not in attributes:
+    if names.selects_options(as_text(attributes.get("protocol")) or "") and "protocoloptions" not in attributes:
         yield subject.must("MS-05", "it is missing: the message has a protocol", "protocoloptions")
 
 
-def messageid_is_the_type(subject: Subject) -> Iterator[Finding]:
+def messageid_is_the_type(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-08, EP-44: events are found by their type."""
-    type = text(mapping(_metadata(subject).get("type")).get("value"))
+    type = as_text(as_mapping(_metadata(subject).get("type")).get("value"))
     if type is not None and type != xids.segments(subject.xid)[3]:
         rule = "EP-44" if xids.segments(subject.xid)[0] == "endpoints" else "MS-08"
         yield subject.should(rule, "the messageid is another one", "envelopemetadata", "type", "value")
 
 
-def metadata_is_cloudevents(subject: Subject) -> Iterator[Finding]:
+def metadata_is_cloudevents(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-32, MS-34: names are those of CloudEvents, values parse as their types."""
     for name, declared in _metadata(subject).items():
         if not _ATTRIBUTE.match(name):
@@ -84,26 +84,26 @@ def metadata_is_cloudevents(subject: Subject) -> Iterator[Finding]:
             yield from _declared(subject, declared, "envelopemetadata", name)
 
 
-def properties_parse(subject: Subject) -> Iterator[Finding]:
+def properties_parse(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-34 for the properties of AMQP messages."""
-    if names.protocol(text(subject.attributes.get("protocol"))) != names.AMQP:
+    if names.canonical_protocol(as_text(subject.attributes.get("protocol"))) != names.AMQP:
         return
-    given = options(subject.attributes)
+    given = protocol_options(subject.attributes)
     for section in _AMQP_SECTIONS:
-        for name, declared in mapping(given.get(section)).items():
+        for name, declared in as_mapping(given.get(section)).items():
             if isinstance(declared, dict):
                 yield from _declared(subject, declared, "protocoloptions", section, name)
 
 
-def content_is_said_once(subject: Subject) -> Iterator[Finding]:
+def data_descriptions_agree(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-36, MS-38: what is said of the data in two places is the same."""
     attributes, metadata = subject.attributes, _metadata(subject)
-    schema, uri = mapping(metadata.get("dataschema")).get("value"), attributes.get("dataschemauri")
+    schema, uri = as_mapping(metadata.get("dataschema")).get("value"), attributes.get("dataschemauri")
     if schema is not None and uri is not None and schema != uri:
         yield subject.must("MS-36", "it is not the dataschemauri", "envelopemetadata", "dataschema", "value")
-    outer = text(attributes.get("datacontenttype"))
-    inner = text(mapping(metadata.get("datacontenttype")).get("value"))
-    structured = mapping(attributes.get("envelopeoptions")).get("mode") == "structured"
+    outer = as_text(attributes.get("datacontenttype"))
+    inner = as_text(as_mapping(metadata.get("datacontenttype")).get("value"))
+    structured = as_mapping(attributes.get("envelopeoptions")).get("mode") == "structured"
     if (
         structured
         and metadata is not None
@@ -115,18 +115,18 @@ def content_is_said_once(subject: Subject) -> Iterator[Finding]:
         yield subject.must("MS-36", "it is not the datacontenttype", "envelopemetadata", "datacontenttype", "value")
 
 
-def _metadata(subject: Subject) -> Mapping[str, Any]:
+def _metadata(subject: ValidatedEntity) -> Mapping[str, Any]:
     """The metadata of a CloudEvent; none for any other envelope."""
-    known = names.is_cloudevents(text(subject.attributes.get("envelope")))
-    return mapping(subject.attributes.get("envelopemetadata")) if known else {}
+    known = names.is_cloudevents(as_text(subject.attributes.get("envelope")))
+    return as_mapping(subject.attributes.get("envelopemetadata")) if known else {}
 
 
 def _same_type(one: str, other: str) -> bool:
-    return one == other or (media_type(one) or one) == (media_type(other) or other)
+    return one == other or (parse_media_type(one) or one) == (parse_media_type(other) or other)
 
 
-def _declared(subject: Subject, declared: Mapping[str, Any], *place: str) -> Iterator[Finding]:
-    type, value = text(declared.get("type")), text(declared.get("value"))
+def _declared(subject: ValidatedEntity, declared: Mapping[str, Any], *place: str) -> Iterator[Finding]:
+    type, value = as_text(declared.get("type")), as_text(declared.get("value"))
     if type is not None and type not in _TYPES and not (type in _OF_IDS and place[-1] == "message-id"):
         yield subject.must("MS-34", "there is no such type of property", *place, "type")
     elif type is not None and value is not None and not (_TYPES | _OF_IDS)[type](value):
@@ -149,7 +149,7 @@ def _anything(value: str) -> bool:
 
 
 def _is_timestamp(value: str) -> bool:
-    return value == _NOW or _parses(timestamps.utc)(value)
+    return value == _NOW or _parses(timestamps.to_utc)(value)
 
 
 def _is_ulong(value: str) -> bool:

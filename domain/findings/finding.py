@@ -14,7 +14,7 @@ L2: Final = "L2"
 L3: Final = "L3"
 
 #: Why a document is not one of a format; None where it is one, or where nobody can tell.
-Check = Callable[[str, bytes], str | None]
+SchemaCheck = Callable[[str, bytes], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Finding:
     text: str
 
 
-class Lookup(Protocol):
+class EntityLookup(Protocol):
     """The entities around one, as readers would see them: a pointer shows what it points at."""
 
     def get(self, xid: str) -> Mapping[str, Any] | None:
@@ -43,7 +43,7 @@ class Lookup(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Chains:
+class BaseChains:
     """Chains of base messages that were followed to where they end, so that nobody follows them twice.
 
     followed: the Versions on them. circular: those of them that are their own bases.
@@ -54,7 +54,7 @@ class Chains:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ValidatedEntity:
     """The entity that a validator is to judge.
 
     check: judges documents (MS-65). chains: shared by the subjects of one look at the registry.
@@ -62,27 +62,27 @@ class Subject:
 
     xid: str
     attributes: Mapping[str, Any]
-    lookup: Lookup
-    check: Check
-    chains: Chains = field(default_factory=Chains)
+    lookup: EntityLookup
+    check: SchemaCheck
+    chains: BaseChains = field(default_factory=BaseChains)
 
     def must(self, rule: str, text: str, *path: str | int) -> Finding:
         """A finding of L2."""
-        return Finding(L2, rule, self.xid, pointer(path), text)
+        return Finding(L2, rule, self.xid, json_pointer(path), text)
 
     def should(self, rule: str, text: str, *path: str | int) -> Finding:
         """A finding of L3."""
-        return Finding(L3, rule, self.xid, pointer(path), text)
+        return Finding(L3, rule, self.xid, json_pointer(path), text)
 
     def find(self, reference: str) -> Mapping[str, Any] | None:
         """The attributes of what a text names; None where it names nothing, or is no xid at all."""
         return self.lookup.get(reference) if is_xid(reference) else None
 
 
-Validator = Callable[[Subject], Iterator[Finding]]
+Validator = Callable[[ValidatedEntity], Iterator[Finding]]
 
 
-def pointer(path: Iterable[str | int]) -> str:
+def json_pointer(path: Iterable[str | int]) -> str:
     """The JSON Pointer (RFC 6901) of a place in an entity."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 

@@ -16,7 +16,7 @@ KAFKA: Final = "KAFKA"
 NATS: Final = "NATS"
 MQTT: Final = (MQTT3, MQTT5)
 #: The protocols that the specifications define, by the names that select their options in the model.
-DEFINED: Final = (HTTP, AMQP, MQTT3, MQTT5, KAFKA, NATS)
+DEFINED_PROTOCOLS: Final = (HTTP, AMQP, MQTT3, MQTT5, KAFKA, NATS)
 
 #: The versions of a name that mean a defined protocol; `None` stands for any version and for none.
 _VERSIONS: Final[dict[str, dict[str | None, str]]] = {
@@ -26,12 +26,12 @@ _VERSIONS: Final[dict[str, dict[str | None, str]]] = {
     "amqp": {"": AMQP, "1": AMQP, "1.0": AMQP},
     "mqtt": {"": MQTT5, "5": MQTT5, "5.0": MQTT5, "3.1.1": MQTT3},
 }
-_SELECTING: Final = frozenset(name.casefold() for name in DEFINED)
+_SELECTING: Final = frozenset(name.casefold() for name in DEFINED_PROTOCOLS)
 _VERSIONED: Final = re.compile(r"[^/\s]+/\S+\Z")
 _NAMED: Final = re.compile(r"[^/\s]+(?:/\S+)?\Z")
 
 
-def protocol(name: str | None) -> str | None:
+def canonical_protocol(name: str | None) -> str | None:
     """The defined protocol that a name or an alias of it means (EP-10); None for any other."""
     family, _, version = (name or "").casefold().partition("/")
     known = _VERSIONS.get(family, {})
@@ -45,7 +45,7 @@ def selects_options(name: str) -> bool:
 
 def same_protocol(one: str, other: str) -> bool:
     """Whether two names mean one protocol (EP-11)."""
-    return (protocol(one) or one.casefold()) == (protocol(other) or other.casefold())
+    return (canonical_protocol(one) or one.casefold()) == (canonical_protocol(other) or other.casefold())
 
 
 def is_cloudevents(envelope: str | None) -> bool:
@@ -63,7 +63,7 @@ def is_name(name: str) -> bool:
     return bool(_NAMED.match(name))
 
 
-def admits(group: str, message: str) -> bool:
+def envelope_admits(group: str, message: str) -> bool:
     """Whether an endpoint with one envelope may have a message with the other: the same, or more precise (EP-13)."""
     outer, inner = group.casefold(), message.casefold()
     return inner == outer or inner.startswith(outer + ("." if "/" in outer else "/"))

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from domain import formats
 from domain import xid as xids
 from domain.findings import names
-from domain.findings.finding import Finding, Subject, is_xid
-from domain.findings.values import media_type, text, texts
+from domain.findings.finding import Finding, ValidatedEntity, is_xid
+from domain.findings.values import as_text, as_texts, parse_media_type
 from domain.jsontext import dumps
 
 _SCHEMAGROUPS: Final = "/schemagroups/"
@@ -23,7 +23,7 @@ _DETAILS: Final = "$details"
 _LONGEST: Final = 128
 
 
-class Resolved(NamedTuple):
+class ResolvedSchema(NamedTuple):
     """The schema or Version that a reference leads to, and the definition in its document that it means."""
 
     xid: str
@@ -31,44 +31,44 @@ class Resolved(NamedTuple):
     attributes: Mapping[str, Any]
 
 
-def resolve(reference: str, find: Callable[[str], Mapping[str, Any] | None]) -> Resolved | None:
+def resolve_schema(reference: str, find: Callable[[str], Mapping[str, Any] | None]) -> ResolvedSchema | None:
     """What a local reference leads to; None where that is nothing (SC-20).
 
     Ids may have colons, so one that is there as a whole goes before one that a colon ends.
     """
     fragment = reference.partition("#")[2]
-    for xid, suffix in _readings(reference):
+    for xid, suffix in _reference_candidates(reference):
         found = find(xid)
         if found is not None:
-            return Resolved(xid, fragment or suffix, found)
+            return ResolvedSchema(xid, fragment or suffix, found)
     return None
 
 
-def references(attributes: Mapping[str, Any]) -> Iterator[str]:
+def referenced_xids(attributes: Mapping[str, Any]) -> Iterator[str]:
     """The xids that rules for an endpoint or a message look at, so that a store can read them in one go."""
     for name in ("basemessageuri", "dataschemaxid"):
-        if is_xid(each := text(attributes.get(name)) or ""):
+        if is_xid(each := as_text(attributes.get(name)) or ""):
             yield each
-    for xid, _ in _readings(text(attributes.get("dataschemauri")) or ""):
+    for xid, _ in _reference_candidates(as_text(attributes.get("dataschemauri")) or ""):
         yield xid
-    yield from filter(is_xid, texts(attributes.get("messagegroups")))
+    yield from filter(is_xid, as_texts(attributes.get("messagegroups")))
 
 
-def schema_has_a_format(subject: Subject) -> Iterator[Finding]:
+def schema_has_a_format(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-60, MS-61: a schema is inline or elsewhere, and of a named format."""
     attributes = subject.attributes
     if "dataschema" in attributes and "dataschemauri" in attributes:
         yield subject.must("MS-60", "there is a dataschema beside it", "dataschemauri")
-    format = text(attributes.get("dataschemaformat"))
+    format = as_text(attributes.get("dataschemaformat"))
     if format is None and ("dataschema" in attributes or "dataschemauri" in attributes):
         yield subject.must("MS-60", "it is missing: the message has a schema", "dataschemaformat")
     if format is not None and not names.is_versioned(format):
         yield subject.must("MS-61", "it is not <NAME>/<VERSION>", "dataschemaformat")
 
 
-def xid_is_of_a_schema(subject: Subject) -> Iterator[Finding]:
+def xid_is_of_a_schema(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-62, MS-63: the xid is that of a schema, and the URI beside it leads to the same."""
-    xid, uri = text(subject.attributes.get("dataschemaxid")), text(subject.attributes.get("dataschemauri"))
+    xid, uri = as_text(subject.attributes.get("dataschemaxid")), as_text(subject.attributes.get("dataschemauri"))
     if xid is None:
         return
     if not is_xid(xid) or xids.type_of(xid) not in ("schemagroups.schemas", "schemagroups.schemas.versions"):
@@ -79,12 +79,15 @@ def xid_is_of_a_schema(subject: Subject) -> Iterator[Finding]:
         yield subject.must("MS-63", "it is not the URL of the entity in dataschemaxid", "dataschemauri")
 
 
-def uri_leads_to_a_schema(subject: Subject) -> Iterator[Finding]:
+def uri_leads_to_a_schema(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-64, SC-20: a local reference finds a schema of the same format; Protobuf needs the name of a message."""
-    uri, format = text(subject.attributes.get("dataschemauri")), text(subject.attributes.get("dataschemaformat")) or ""
+    uri, format = (
+        as_text(subject.attributes.get("dataschemauri")),
+        as_text(subject.attributes.get("dataschemaformat")) or "",
+    )
     if uri is None:
         return
-    found = resolve(uri, subject.find) if uri.startswith(_SCHEMAGROUPS) else None
+    found = resolve_schema(uri, subject.find) if uri.startswith(_SCHEMAGROUPS) else None
     if uri.startswith(_SCHEMAGROUPS) and found is None:
         yield subject.should("MS-64", "there is no such schema", "dataschemauri")
     if found is not None and format and str(found.attributes.get("format", "")).casefold() != format.casefold():
@@ -93,7 +96,7 @@ def uri_leads_to_a_schema(subject: Subject) -> Iterator[Finding]:
         yield subject.must("SC-20", "it ends with no name of a message, as #<name> or :<name>", "dataschemauri")
 
 
-def inline_schema_is_valid(subject: Subject) -> Iterator[Finding]:
+def inline_schema_is_valid(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-65: where its format is known, the schema is a document of it."""
     given = inline_schema(subject.attributes)
     if given is None:
@@ -110,8 +113,8 @@ def inline_schema(attributes: Mapping[str, Any]) -> tuple[str, bytes | None] | N
 
     None where there is nothing to be checked: no schema, or none of a format that is known.
     """
-    name, schema = text(attributes.get("dataschemaformat")), attributes.get("dataschema")
-    room = formats.find(name) if name and schema is not None else None
+    name, schema = as_text(attributes.get("dataschemaformat")), attributes.get("dataschema")
+    room = formats.find_format(name) if name and schema is not None else None
     if room is None or name is None:
         return None
     if not room.text:
@@ -119,14 +122,14 @@ def inline_schema(attributes: Mapping[str, Any]) -> tuple[str, bytes | None] | N
     return name, schema.encode() if isinstance(schema, str) else None
 
 
-def content_type_is_one(subject: Subject) -> Iterator[Finding]:
+def datacontenttype_is_media_type(subject: ValidatedEntity) -> Iterator[Finding]:
     """MS-66: a media type, as RFC 2046 has them."""
-    type = text(subject.attributes.get("datacontenttype"))
-    if type is not None and media_type(type) is None:
+    type = as_text(subject.attributes.get("datacontenttype"))
+    if type is not None and parse_media_type(type) is None:
         yield subject.must("MS-66", "it is no media type", "datacontenttype")
 
 
-def _readings(reference: str) -> Iterator[tuple[str, str]]:
+def _reference_candidates(reference: str) -> Iterator[tuple[str, str]]:
     """The entities that a local reference may name, with what is left of it, the longest id first."""
     path = reference.partition("#")[0]
     if not path.startswith(_SCHEMAGROUPS):

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from domain.findings.finding import Finding, Subject
+from domain.findings.finding import Finding, ValidatedEntity
 from domain.findings.values import strings
-from domain.messages.templates import problems
+from domain.messages.templates import template_problems
 
 _BRACED: Final = re.compile(r"\{([^{}]*)\}")
 _SYMBOL: Final = re.compile(r"[A-Za-z0-9_]+\Z")
@@ -20,17 +20,17 @@ _EXPRESSION: Final = re.compile(r"[+#./;?&=,!@|]?[A-Za-z_][A-Za-z0-9_.%:*\-]*(?:
 _HOLDERS: Final = ("envelopemetadata", "protocoloptions")
 
 
-def placeholders_are_plain(subject: Subject) -> Iterator[Finding]:
+def placeholders_are_level_1(subject: ValidatedEntity) -> Iterator[Finding]:
     """CM-12: wherever a string may have placeholders, they are of level 1."""
     for holder in _HOLDERS:
         for path, text in strings(subject.attributes.get(holder), (holder,)):
             for each in _BRACED.findall(text) if "{" in text else ():
                 if _EXPRESSION.match(each):
-                    for problem in problems(f"{{{each}}}"):
+                    for problem in template_problems(f"{{{each}}}"):
                         yield subject.must("CM-12", f"the placeholder {problem}", *path)
 
 
-def blanked(template: str) -> str:
+def blank_placeholders(template: str) -> str:
     """The text with a letter for everything in braces, for checks that any value would pass or fail alike."""
     return _BRACED.sub("x", template)
 

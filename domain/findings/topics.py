@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from domain.findings import names
-from domain.findings.finding import Finding, Subject
-from domain.findings.placeholders import blanked
-from domain.findings.values import options, text
+from domain.findings.finding import Finding, ValidatedEntity
+from domain.findings.placeholders import blank_placeholders
+from domain.findings.values import as_text, protocol_options
 
 
 class _Addressing(NamedTuple):
@@ -26,21 +26,21 @@ class _Addressing(NamedTuple):
 
 def is_topic(name: str) -> bool:
     """Whether a name is that of one MQTT topic."""
-    return not any(each in blanked(name) for each in "+#\0")
+    return not any(each in blank_placeholders(name) for each in "+#\0")
 
 
 def _is_topicfilter(filter: str) -> bool:
-    *above, last = blanked(filter).split("/")
+    *above, last = blank_placeholders(filter).split("/")
     levels = [*above, "" if last == "#" else last]
     return bool(filter) and all("#" not in level and ("+" not in level or level == "+") for level in levels)
 
 
 def _is_subject(name: str) -> bool:
-    return not {"*", ">"} & set(blanked(name).split("."))
+    return not {"*", ">"} & set(blank_placeholders(name).split("."))
 
 
 def _is_subjectfilter(filter: str) -> bool:
-    return ">" not in blanked(filter).split(".")[:-1]
+    return ">" not in blank_placeholders(filter).split(".")[:-1]
 
 
 _TOPICS: Final = _Addressing("topic", "topicfilter", "sharedsubscriptiongroup", is_topic, _is_topicfilter)
@@ -48,13 +48,13 @@ _SUBJECTS: Final = _Addressing("subject", "subjectfilter", "queuegroup", _is_sub
 _ADDRESSING: Final = {names.MQTT3: _TOPICS, names.MQTT5: _TOPICS, names.NATS: _SUBJECTS}
 
 
-def places_are_concrete(subject: Subject) -> Iterator[Finding]:
+def destinations_are_concrete(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-29, EP-31: one place to send to or a filter to listen with, each well-formed."""
     how = _ADDRESSING.get(_protocol(subject) or "")
     if how is None:
         return
-    given = options(subject.attributes)
-    place, filter = text(given.get(how.place)), text(given.get(how.filter))
+    given = protocol_options(subject.attributes)
+    place, filter = as_text(given.get(how.place)), as_text(given.get(how.filter))
     if place is not None and not how.is_concrete(place):
         yield subject.must("EP-29", "it has wildcards, and names no one place", "protocoloptions", how.place)
     if how.place in given and how.filter in given:
@@ -63,32 +63,32 @@ def places_are_concrete(subject: Subject) -> Iterator[Finding]:
         yield subject.should("EP-31", "a wildcard stands where it is none", "protocoloptions", how.filter)
 
 
-def groups_share_filters(subject: Subject) -> Iterator[Finding]:
+def groups_share_filters(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-30: a group shares a filter, and is called by its bare name."""
     how = _ADDRESSING.get(_protocol(subject) or "")
-    given = options(subject.attributes)
+    given = protocol_options(subject.attributes)
     if how is None or how.group not in given:
         return
     if how.filter not in given:
         yield subject.must("EP-30", f"there is no {how.filter} that it could share", "protocoloptions", how.group)
-    if how is _TOPICS and "/" in blanked(str(given[how.group])):
+    if how is _TOPICS and "/" in blank_placeholders(str(given[how.group])):
         yield subject.must("EP-30", "the bare name of a group has no /", "protocoloptions", how.group)
 
 
-def will_can_be_sent(subject: Subject) -> Iterator[Finding]:
+def last_will_is_sendable(subject: ValidatedEntity) -> Iterator[Finding]:
     """EP-33: the message that is sent as a last will is a CloudEvent or an MQTT message, where it is here at all."""
     if _protocol(subject) not in names.MQTT:
         return
-    reference = text(options(subject.attributes).get("willmessage"))
+    reference = as_text(protocol_options(subject.attributes).get("willmessage"))
     message = subject.find(reference) if reference else None
     if message is not None and not (
-        names.is_cloudevents(text(message.get("envelope")))
-        or names.protocol(text(message.get("protocol"))) in names.MQTT
+        names.is_cloudevents(as_text(message.get("envelope")))
+        or names.canonical_protocol(as_text(message.get("protocol"))) in names.MQTT
     ):
         yield subject.must(
             "EP-33", "that message is neither a CloudEvent nor one of MQTT", "protocoloptions", "willmessage"
         )
 
 
-def _protocol(subject: Subject) -> str | None:
-    return names.protocol(text(subject.attributes.get("protocol")))
+def _protocol(subject: ValidatedEntity) -> str | None:
+    return names.canonical_protocol(as_text(subject.attributes.get("protocol")))

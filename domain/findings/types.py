@@ -11,7 +11,7 @@ ENDPOINTS: Final = "endpoints"
 MESSAGEGROUPS: Final = "messagegroups"
 MESSAGES: Final = "messages"
 #: The Group types that have rules.
-GROUPS: Final = frozenset((ENDPOINTS, MESSAGEGROUPS))
+GROUP_TYPES: Final = frozenset((ENDPOINTS, MESSAGEGROUPS))
 
 #: What has to be defined for a type of that name to be the one that is meant.
 _SHAPES: Final[dict[str, frozenset[str]]] = {
@@ -21,7 +21,7 @@ _SHAPES: Final[dict[str, frozenset[str]]] = {
 }
 
 
-def judged(model: Model) -> dict[str, str]:
+def kinds_by_type(model: Model) -> dict[str, str]:
     """The kind of each type that has rules, by the type: `endpoints.messages` are MESSAGES. O(types of the model)."""
     found: dict[str, str] = {}
     for plural, group in model.groups.items():

@@ -6,44 +6,44 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-Path = tuple[str | int, ...]
+AttributePath = tuple[str | int, ...]
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _MEDIA_TYPE: Final = re.compile(r"([^/;\s]+)/([^/;\s]+)[ \t]*((?:;.*)?)\Z", re.DOTALL)
 _PARAMETER: Final = re.compile(r'[ \t]*;[ \t]*(?:([^\s=;"]+)=("(?:[^"\\]|\\.)*"|[^\s;"]+)[ \t]*)?')
 
 
-def mapping(value: Any) -> Mapping[str, Any]:
+def as_mapping(value: Any) -> Mapping[str, Any]:
     """The value where it is a JSON object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def sequence(value: Any) -> Sequence[Any]:
+def as_sequence(value: Any) -> Sequence[Any]:
     """The value where it is a JSON array, else an empty one."""
     return value if isinstance(value, list) else ()
 
 
-def text(value: Any) -> str | None:
+def as_text(value: Any) -> str | None:
     """The value where it is a string."""
     return value if isinstance(value, str) else None
 
 
-def texts(value: Any) -> list[str]:
+def as_texts(value: Any) -> list[str]:
     """The strings of an array."""
-    return [each for each in sequence(value) if isinstance(each, str)]
+    return [each for each in as_sequence(value) if isinstance(each, str)]
 
 
-def number(value: Any) -> int | None:
+def as_integer(value: Any) -> int | None:
     """The value where it is an integer."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def options(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+def protocol_options(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
     """The `protocoloptions` of an endpoint or a message."""
-    return mapping(attributes.get("protocoloptions"))
+    return as_mapping(attributes.get("protocoloptions"))
 
 
-def strings(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+def strings(value: Any, path: AttributePath) -> Iterator[tuple[AttributePath, str]]:
     """Every string at and below a value with its path, keys of objects included; `description` is for people."""
     if isinstance(value, str):
         yield path, value
@@ -62,7 +62,7 @@ def is_token(value: str) -> bool:
     return bool(_TOKEN.match(value))
 
 
-def media_type(value: str) -> tuple[str, frozenset[tuple[str, str]]] | None:
+def parse_media_type(value: str) -> tuple[str, frozenset[tuple[str, str]]] | None:
     """A media type and its parameters, in the case that comparisons want; None for what is none (MS-66)."""
     found = _MEDIA_TYPE.match(value)
     if found is None or not (is_token(found[1]) and is_token(found[2])):

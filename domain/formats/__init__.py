@@ -1,8 +1,7 @@
 """Schema formats: what a document of one has to be, and which changes between Versions it allows.
 
-A format is a module of this package that has what `contract.Format` asks for; `ROOMS` lists them with the names that
-mean them. A module and the libraries behind it are imported when a document is first checked, in the process that
-checks it, so that a server which only reads never carries them.
+A format is a module of this package that implements `contract.SchemaFormat`; `FORMAT_MODULES` lists them by name. A module and its libraries are imported when a document is first checked, in the process that checks
+it, so that a server which only reads never loads them.
 Spec: core 1.0-rc4, "format Attribute"; schema 1.0-rc4, "Schema Formats".
 """
 
@@ -14,9 +13,19 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Final, cast
 
-from domain.formats.contract import Format, Incompatibility, Spot, Violation
+from domain.formats.contract import DocumentLocation, Incompatibility, InvalidDocument, SchemaFormat
 
-__all__ = ["COMPATIBILITIES", "ROOMS", "Format", "Incompatibility", "Room", "Spot", "Violation", "find", "matches"]
+__all__ = [
+    "COMPATIBILITIES",
+    "FORMAT_MODULES",
+    "DocumentLocation",
+    "FormatModule",
+    "Incompatibility",
+    "InvalidDocument",
+    "SchemaFormat",
+    "find_format",
+    "matches_format",
+]
 
 #: Every rule of compatibility that core names; a format that can compare two documents can check all of them.
 COMPATIBILITIES: Final = (
@@ -25,7 +34,7 @@ COMPATIBILITIES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class FormatModule:
     """One schema format, before anything of it is imported.
 
     names: the values of `format` that mean it, in any letter case; `*` stands for any text. text: documents are text,
@@ -39,9 +48,9 @@ class Room:
     compares: bool = True
     tame: bool = False
 
-    def load(self) -> Format:
+    def load(self) -> SchemaFormat:
         """The format itself; its libraries are imported with it."""
-        return cast(Format, import_module(f"{__name__}.{self.module}"))
+        return cast(SchemaFormat, import_module(f"{__name__}.{self.module}"))
 
 
 def _releases(family: str, *releases: str) -> tuple[str, ...]:
@@ -49,9 +58,9 @@ def _releases(family: str, *releases: str) -> tuple[str, ...]:
 
 
 #: Every format that this registry knows.
-ROOMS: Final[tuple[Room, ...]] = (
-    Room("avro", _releases("Avro", "1.8", "1.9", "1.10", "1.11", "1.12"), tame=True),
-    Room(
+FORMAT_MODULES: Final[tuple[FormatModule, ...]] = (
+    FormatModule("avro", _releases("Avro", "1.8", "1.9", "1.10", "1.11", "1.12"), tame=True),
+    FormatModule(
         "jsonschema",
         (
             *("JsonSchema/draft-04", "JsonSchema/draft-06", "JsonSchema/draft-07"),
@@ -59,20 +68,22 @@ ROOMS: Final[tuple[Room, ...]] = (
             *("JsonSchema/draft-2019-09", "JsonSchema/draft-2020-12"),
         ),
     ),
-    Room("jsonstructure", ("JsonStructure/draft-04",)),
-    Room("protobuf", tuple(f"Protobuf/{name}" for name in ("2", "2.0", "3", "3.0", "2023", "2024")), text=True),
-    Room("xsd", ("XSD/1.0", "XSD/1.1", "XMLSchema/1.0", "XMLSchema/1.1"), text=True),
-    Room("graphql", tuple(f"GraphQL/{name}" for name in ("June2018", "October2021", "September2025")), text=True),
-    Room("openapi", _releases("OpenAPI", "2.0", "3.0", "3.1", "3.2"), compares=False),
+    FormatModule("jsonstructure", ("JsonStructure/draft-04",)),
+    FormatModule("protobuf", tuple(f"Protobuf/{name}" for name in ("2", "2.0", "3", "3.0", "2023", "2024")), text=True),
+    FormatModule("xsd", ("XSD/1.0", "XSD/1.1", "XMLSchema/1.0", "XMLSchema/1.1"), text=True),
+    FormatModule(
+        "graphql", tuple(f"GraphQL/{name}" for name in ("June2018", "October2021", "September2025")), text=True
+    ),
+    FormatModule("openapi", _releases("OpenAPI", "2.0", "3.0", "3.1", "3.2"), compares=False),
 )
 
 
 @lru_cache(maxsize=1024)
-def find(name: str) -> Room | None:
+def find_format(name: str) -> FormatModule | None:
     """The format of a name, in any letter case."""
-    return next((room for room in ROOMS if any(matches(name, pattern) for pattern in room.names)), None)
+    return next((room for room in FORMAT_MODULES if any(matches_format(name, pattern) for pattern in room.names)), None)
 
 
-def matches(name: str, pattern: str) -> bool:
+def matches_format(name: str, pattern: str) -> bool:
     """Whether a `format` value is one that a name with `*` stands for, in any letter case (SC-15)."""
     return fnmatchcase(name.lower(), pattern.lower().replace("[", "[[]").replace("?", "[?]"))

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
 
 #: How much of a document an error repeats at most, in characters.
-FRAGMENT: Final = 200
+MAX_FRAGMENT: Final = 200
 #: How many differences of two documents are told at most.
-TOLD: Final = 20
+MAX_INCOMPATIBILITIES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class DocumentLocation:
     """A place in a document.
 
     pointer: a JSON Pointer (RFC 6901), in documents that are JSON. line: counted from 1, in documents that are text.
@@ -25,10 +25,10 @@ class Spot:
     fragment: str | None = None
 
 
-class Violation(Exception):
+class InvalidDocument(Exception):
     """A document is not one of its format. The message says what is wrong, in a sentence without its full stop."""
 
-    def __init__(self, text: str, spot: Spot | None = None) -> None:
+    def __init__(self, text: str, spot: DocumentLocation | None = None) -> None:
         super().__init__(text)
         self.text = text
         self.spot = spot
@@ -44,29 +44,31 @@ class Incompatibility:
 
     rule: str
     text: str
-    reader: Spot | None = None
-    writer: Spot | None = None
+    reader: DocumentLocation | None = None
+    writer: DocumentLocation | None = None
 
 
 #: Which of two documents came later.
-Newer = Literal["reader", "writer"]
+NewerSide = Literal["reader", "writer"]
 
 
-class Format(Protocol):
+class SchemaFormat(Protocol):
     """One schema format: a module with these functions. All of them are pure, never fetch anything, and are safe with
     documents that nobody trusts: what does not end soon is ended from outside, but nothing may escape as another error.
     """
 
     def parse(self, document: bytes, name: str) -> Any:
-        """The document in a form that `canonical` and `unreadable` take; held for later comparisons.
+        """The document in a form that `canonical_form` and `incompatibilities` take; held for later comparisons.
 
         name: the `format` value that it was declared with, for its version. Raises: Violation.
         """
 
-    def canonical(self, parsed: Any) -> bytes:
+    def canonical_form(self, parsed: Any) -> bytes:
         """The same bytes for documents that mean the same, in the format's own canonical form where it has one."""
 
-    def unreadable(self, reader: Any, writer: Any, newer: Newer | None = None, /) -> Sequence[Incompatibility]:
+    def incompatibilities(
+        self, reader: Any, writer: Any, newer: NewerSide | None = None, /
+    ) -> Sequence[Incompatibility]:
         """Why data written with one document cannot be read with another; empty where it can. At most TOLD of them.
 
         A Version is backward compatible when it reads what its ancestor wrote, forward when its ancestor reads what it

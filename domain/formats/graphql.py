@@ -31,9 +31,16 @@ from graphql import (
 from graphql import parse as parse_document
 from graphql.validation.validate import validate_sdl
 
-from domain.formats.contract import FRAGMENT, TOLD, Incompatibility, Newer, Spot, Violation
+from domain.formats.contract import (
+    MAX_FRAGMENT,
+    MAX_INCOMPATIBILITIES,
+    DocumentLocation,
+    Incompatibility,
+    InvalidDocument,
+    NewerSide,
+)
 
-__all__ = ["Schema", "canonical", "parse", "unreadable"]
+__all__ = ["GraphqlDocument", "canonical_form", "incompatibilities", "parse"]
 
 #: The largest schemas that are published have some 200,000.
 _MOST_TOKENS: Final = 1_000_000
@@ -49,14 +56,14 @@ _FREE: Final = {"definitions", "fields", "arguments", "types", "interfaces", "lo
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
+class GraphqlDocument:
     """A schema and the text that it stands in."""
 
     text: str
     schema: GraphQLSchema
 
 
-def parse(document: bytes, name: str) -> Schema:
+def parse(document: bytes, name: str) -> GraphqlDocument:
     """A schema, once it is one in the edition that was declared; a library of types needs no root type.
 
     About 2 ms for 2 kB, linear. Raises: Violation, with the line.
@@ -64,20 +71,24 @@ def parse(document: bytes, name: str) -> Schema:
     try:
         text = document.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Violation("the document is not UTF-8", Spot(line=document.count(b"\n", 0, error.start) + 1)) from None
+        raise InvalidDocument(
+            "the document is not UTF-8", DocumentLocation(line=document.count(b"\n", 0, error.start) + 1)
+        ) from None
     try:
-        return _parsed(text, name.lower().rpartition("/")[2])
-    except Violation:
+        return _build_document(text, name.lower().rpartition("/")[2])
+    except InvalidDocument:
         raise
     except GraphQLError as error:
-        raise Violation(error.message.removeprefix("Syntax Error: ").rstrip("."), _of_error(text, error)) from None
+        raise InvalidDocument(
+            error.message.removeprefix("Syntax Error: ").rstrip("."), _error_location(text, error)
+        ) from None
     except RecursionError:
-        raise Violation("the document nests its parts too deeply") from None
+        raise InvalidDocument("the document nests its parts too deeply") from None
     except Exception as error:  # whatever the library meets in a document that nobody trusts
-        raise Violation(f"the document is not a schema: {error}"[:500]) from None
+        raise InvalidDocument(f"the document is not a schema: {error}"[:500]) from None
 
 
-def canonical(parsed: Schema) -> bytes:
+def canonical_form(parsed: GraphqlDocument) -> bytes:
     """The schema without descriptions, comments and whitespace, with definitions and their members in a fixed order.
 
     Extensions stay extensions. O(n log n).
@@ -86,42 +97,47 @@ def canonical(parsed: Schema) -> bytes:
     return strip_ignored_characters(print_ast(_normal(tree))).encode()
 
 
-def unreadable(reader: Schema, writer: Schema, _newer: Newer | None = None, /) -> Sequence[Incompatibility]:
+def incompatibilities(
+    reader: GraphqlDocument, writer: GraphqlDocument, _newer: NewerSide | None = None, /
+) -> Sequence[Incompatibility]:
     """Why clients written against one schema do not work with another, with lines on both sides. O(size of both)."""
     old, new = writer.schema, reader.schema
     found = [
         Incompatibility(
             f"root-{operation.value}-changed",
             f"{operation.value} starts at {ours}, for the reader at {theirs or 'nothing'}",
-            _spot(reader, str(theirs)),
-            _spot(writer, str(ours)),
+            _first_location(reader, str(theirs)),
+            _first_location(writer, str(ours)),
         )
         for operation in OperationType
         if (ours := old.get_root_type(operation)) is not None
         and (theirs := new.get_root_type(operation)) is not ours
         and str(theirs) != str(ours)
     ]
-    for change in find_breaking_changes(old, new)[:TOLD]:
+    for change in find_breaking_changes(old, new)[:MAX_INCOMPATIBILITIES]:
         names = list(_names(change.description, last=change.type.name == "TYPE_REMOVED_FROM_UNION"))
         rule = change.type.name.lower().replace("_", "-")
         found.append(
-            Incompatibility(rule, change.description.rstrip("."), _spot(reader, *names), _spot(writer, *names))
+            Incompatibility(
+                rule, change.description.rstrip("."), _first_location(reader, *names), _first_location(writer, *names)
+            )
         )
-    return found[:TOLD]
+    return found[:MAX_INCOMPATIBILITIES]
 
 
 # -- parsing ----------------------------------------------------------------------------------------------------------
 
 
-def _parsed(text: str, edition: str) -> Schema:
+def _build_document(text: str, edition: str) -> GraphqlDocument:
     tree = parse_document(text, max_tokens=_MOST_TOKENS)
     for definition in tree.definitions:
         if not isinstance(definition, TypeSystemDefinitionNode | TypeSystemExtensionNode):
-            raise Violation(
-                "the document holds an operation or a fragment, which is no part of a schema", _at(text, definition)
+            raise InvalidDocument(
+                "the document holds an operation or a fragment, which is no part of a schema",
+                _node_location(text, definition),
             )
-    _hold_to(edition, text, tree)
-    _once(text, tree)
+    _check_edition(edition, text, tree)
+    _check_no_duplicates(text, tree)
     for error in validate_sdl(tree):
         raise error
     schema = build_ast_schema(tree, assume_valid_sdl=True)
@@ -130,10 +146,10 @@ def _parsed(text: str, edition: str) -> Schema:
         library = not roots and error.message.startswith("Query root type must be provided")
         if not library and not (edition < "september2025" and _DEPRECATION in error.message):
             raise error
-    return Schema(text, schema)
+    return GraphqlDocument(text, schema)
 
 
-def _once(text: str, tree: Any) -> None:
+def _check_no_duplicates(text: str, tree: Any) -> None:
     """Refuses what is listed twice, which graphql-core would tell at a cost that squares. Raises: Violation."""
     seen: set[tuple[str, str, str]] = set()
     for definition in tree.definitions:
@@ -141,22 +157,24 @@ def _once(text: str, tree: Any) -> None:
             for node in getattr(definition, key, None) or ():
                 listed = key, definition.name.value, node.name.value
                 if listed in seen:
-                    raise Violation(f"{listed[1]} lists {listed[2]} twice", _at(text, node))
+                    raise InvalidDocument(f"{listed[1]} lists {listed[2]} twice", _node_location(text, node))
                 seen.add(listed)
 
 
-def _hold_to(edition: str, text: str, tree: Node) -> None:
+def _check_edition(edition: str, text: str, tree: Node) -> None:
     """Refuses what a later edition has brought. Raises: Violation."""
     have = _EDITIONS.index(edition) if edition in _EDITIONS else len(_EDITIONS) - 1
-    own = {node.name.value for node in _all(tree) if node.kind == "directive_definition"}
-    for node in _all(tree):
-        for since, what in _novelties(node, own):
+    own = {node.name.value for node in _walk(tree) if node.kind == "directive_definition"}
+    for node in _walk(tree):
+        for since, what in _newer_features(node, own):
             if since > have:
                 later = _EDITIONS[since] if since < len(_EDITIONS) else "no edition yet"
-                raise Violation(f"{what} is not in the edition {_EDITIONS[have]}; it is in {later}", _at(text, node))
+                raise InvalidDocument(
+                    f"{what} is not in the edition {_EDITIONS[have]}; it is in {later}", _node_location(text, node)
+                )
 
 
-def _novelties(node: Any, own: set[str]) -> Iterator[tuple[int, str]]:
+def _newer_features(node: Any, own: set[str]) -> Iterator[tuple[int, str]]:
     """What a node uses that the first edition lacks, and which has it first; own: directives that are defined here."""
     match node.kind:
         case "interface_type_definition" | "interface_type_extension" if node.interfaces:
@@ -182,7 +200,7 @@ def _novelties(node: Any, own: set[str]) -> Iterator[tuple[int, str]]:
                 yield 2, "a deprecated argument or input field"
 
 
-def _all(tree: Node) -> Iterator[Any]:
+def _walk(tree: Node) -> Iterator[Any]:
     waiting: list[Any] = [tree]
     while waiting:
         node = waiting.pop()
@@ -218,7 +236,7 @@ def _order(node: Any) -> tuple[str, str]:
 # -- places -----------------------------------------------------------------------------------------------------------
 
 
-def _at(text: str, node: Any) -> Spot | None:
+def _node_location(text: str, node: Any) -> DocumentLocation | None:
     """Where a definition stands, its description left out."""
     if node is None or node.loc is None:
         return None
@@ -226,21 +244,21 @@ def _at(text: str, node: Any) -> Spot | None:
     if getattr(node, "description", None) is not None and node.description.loc is not None:
         start = node.description.loc.end
     start += len(text[start:]) - len(text[start:].lstrip()) if text[start : start + 1].isspace() else 0
-    return _from(text, start)
+    return _location_at(text, start)
 
 
-def _from(text: str, start: int) -> Spot:
-    rest = text[start : start + FRAGMENT].strip()
-    return Spot(line=text.count("\n", 0, start) + 1, fragment=rest.partition("\n")[0])
+def _location_at(text: str, start: int) -> DocumentLocation:
+    rest = text[start : start + MAX_FRAGMENT].strip()
+    return DocumentLocation(line=text.count("\n", 0, start) + 1, fragment=rest.partition("\n")[0])
 
 
-def _of_error(text: str, error: GraphQLError) -> Spot | None:
+def _error_location(text: str, error: GraphQLError) -> DocumentLocation | None:
     if error.nodes:
-        return _at(text, error.nodes[-1])
+        return _node_location(text, error.nodes[-1])
     for stop in error.positions or ():
-        found = _from(text, max(stop - FRAGMENT // 4, text.rfind("\n", 0, stop) + 1))
-        return Spot(line=text.count("\n", 0, stop) + 1, fragment=found.fragment)
-    return Spot(line=1)
+        found = _location_at(text, max(stop - MAX_FRAGMENT // 4, text.rfind("\n", 0, stop) + 1))
+        return DocumentLocation(line=text.count("\n", 0, stop) + 1, fragment=found.fragment)
+    return DocumentLocation(line=1)
 
 
 def _names(description: str, last: bool) -> Iterator[str]:
@@ -255,10 +273,10 @@ def _names(description: str, last: bool) -> Iterator[str]:
             yield name.partition(".")[0]
 
 
-def _spot(side: Schema, *names: str) -> Spot | None:
+def _first_location(side: GraphqlDocument, *names: str) -> DocumentLocation | None:
     for name in names:
         if (node := _find(side.schema, name)) is not None:
-            return _at(side.text, node)
+            return _node_location(side.text, node)
     return None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from domain import xid as xids
-from domain.capabilities import OF_DATA
+from domain.capabilities import DATA_CAPABILITIES
 from domain.entities import Entity
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed
 from domain.links import LINK
@@ -36,7 +36,7 @@ def check_copies(events: Sequence[EntityEvent], world: World, context: Context) 
         for event in reversed(events):  # what a write is about comes behind what is above it
             for link in links:
                 if _owns(link, event, world) or (not context.link and _defines(link, event, world)):
-                    raise copied(link, _topmost(event, events, link, world))
+                    raise readonly_copy(link, _topmost(event, events, link, world))
 
 
 def _topmost(event: EntityEvent, events: Sequence[EntityEvent], link: Link, world: World) -> str:
@@ -47,25 +47,25 @@ def _topmost(event: EntityEvent, events: Sequence[EntityEvent], link: Link, worl
     return event.xid
 
 
-def copied(link: Link, xid: str) -> Problem:
+def readonly_copy(link: Link, xid: str) -> Problem:
     """The problem of a write to a copy."""
-    found = authority(link, xid)
+    found = authority_url(link, xid)
     detail = f"it is a copy, which came over the link {link.id}; it is written at {found}"
     return Readonly(xid, detail=detail, extensions={"authority": found})
 
 
-def authority(link: Link, xid: str) -> str:
+def authority_url(link: Link, xid: str) -> str:
     """Where a copy is written: its URL there, or that of the whole registry where it may have another name."""
     return f"{link.url}{xid if link.dialect == LOG else ''}"
 
 
-def owner(xid: str, links: Sequence[Link], private: Mapping[str, Any]) -> Link | None:
+def link_of_copy(xid: str, links: Sequence[Link], private: Mapping[str, Any]) -> Link | None:
     """The link that an entity came over and that still brings it. private: its own private members."""
     inbound = (link for link in links if link.inbound and not link.promoted)
-    return next((link for link in inbound if _brings(link, xid, private)), None)
+    return next((link for link in inbound if _has_copy(link, xid, private)), None)
 
 
-def _brings(link: Link, xid: str, private: Mapping[str, Any]) -> bool:
+def _has_copy(link: Link, xid: str, private: Mapping[str, Any]) -> bool:
     return link.scope.has(xid) if link.follows_log else private.get(LINK) == link.id
 
 
@@ -77,7 +77,7 @@ def _owns(link: Link, event: EntityEvent, world: World) -> bool:
     if top is None or top.private.get(LINK) != link.id:
         return False
     if event.xid == xids.CAPABILITIES:
-        return any(top.attributes.get(name) != event.attributes.get(name) for name in OF_DATA)
+        return any(top.attributes.get(name) != event.attributes.get(name) for name in DATA_CAPABILITIES)
     return len(segments) > 2 or _wrote(top, event)
 
 

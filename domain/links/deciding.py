@@ -10,7 +10,7 @@ from domain.entities import Entity
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.jsontext import dumps
 from domain.links.link import KAFKA, TYPE, Link
-from domain.links.scope import Scope
+from domain.links.scope import LinkScope
 from domain.problems import NotFound
 from domain.refusals import Forbidden, InvalidLink
 from domain.roles import Role
@@ -20,7 +20,7 @@ from domain.world import Context, Decision, Secret, World
 _FIXED: Final = ("url", "dialect", "mode", "remote")
 
 
-def decide(command: LinkCommand, world: World, context: Context) -> Decision:
+def decide_link(command: LinkCommand, world: World, context: Context) -> Decision:
     """The event of a command, if it comes to one. Raises: NotFound, InvalidLink, Forbidden."""
     if context.role is not Role.ADMIN:
         raise Forbidden(caller=context.caller)
@@ -35,7 +35,7 @@ def decide(command: LinkCommand, world: World, context: Context) -> Decision:
             return _control(command, world, context)
 
 
-def overlapping(one: Link, other: Link) -> bool:
+def links_overlap(one: Link, other: Link) -> bool:
     """Whether two links would both bring whole interactions of what one of them has for itself."""
     if not (one.follows_log and other.follows_log) or one.promoted or other.promoted:
         return False
@@ -78,7 +78,7 @@ def _check_narrower(stored: Link, command: WriteLink) -> None:
 
     Raises: InvalidLink for a link to a topic whose scope may become wider.
     """
-    scope = Scope.of(command.attributes["scope"])
+    scope = LinkScope.of(command.attributes["scope"])
     if stored.dialect != KAFKA or stored.scope.whole or command.attributes["scope"] == stored.attributes["scope"]:
         return
     if scope.whole or scope.passes is not None or not all(map(stored.scope.has, scope.groups)):
@@ -93,7 +93,7 @@ def _secrets(
     names: dict[str, str] = {}
     settled: list[Secret] = []
     entity = world.get(command.xid)
-    same = entity is not None and _who(entity.attributes) == _who(command.attributes)
+    same = entity is not None and _credential(entity.attributes) == _credential(command.attributes)
     for name, reference in stored.items():
         known, value = Secret(reference, command.xid, name), command.secrets.get(name)
         if world.secret(known) == value if value is not None else same:
@@ -107,7 +107,7 @@ def _secrets(
     return names, settled
 
 
-def _who(attributes: Mapping[str, Any]) -> Any:
+def _credential(attributes: Mapping[str, Any]) -> Any:
     """Whom a credential names."""
     return attributes.get("credential")
 
@@ -157,7 +157,7 @@ def _decided(event: EntityEvent, settled: list[Secret], world: World) -> Decisio
     """
     own = Link.of(Entity(event.xid, event.type, event.epoch, event.attributes, event.private), 0)
     for other in world.links:
-        if other.xid != own.xid and overlapping(own, other):
+        if other.xid != own.xid and links_overlap(own, other):
             raise InvalidLink.at("overlap", "/scope", f"the link {other.id} brings some of that already")
     return Decision((event,), {}, (event.xid,), secrets=tuple(settled))
 

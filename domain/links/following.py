@@ -16,35 +16,35 @@ from domain import xid as xids
 from domain.commands import ReplaceModel
 from domain.entities import Entity
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed
-from domain.links.foreign import Foreign
+from domain.links.foreign import ForeignInteraction
 from domain.links.link import Link
-from domain.links.models import merged
+from domain.links.models import merge_models
 from domain.refusals import Diverged
 from domain.world import World
 
 
-def taken_in(interaction: Foreign, link: Link, world: World) -> list[EntityEvent]:
+def local_events(interaction: ForeignInteraction, link: Link, world: World) -> list[EntityEvent]:
     """The events that an interaction comes to here, none where nothing of it is wanted. Raises: Diverged."""
     events = [event for event in interaction.events if link.scope.has(event.xid)]
-    if not events and not defining(interaction, link):
+    if not events and not model_events(interaction, link):
         return []
     world.prefetch(event.xid for event in events)
     taken = [_local(event, link, world) for event in events]
     if link.scope.whole:
         return taken
-    models = [_same(xids.MODEL, model, world) for model in defining(interaction, link)]
-    return [*recounted(taken, link, world), *models, *taken]
+    models = [_unchanged_event(xids.MODEL, model, world) for model in model_events(interaction, link)]
+    return [*registry_recount(taken, link, world), *models, *taken]
 
 
-def defining(interaction: Foreign, link: Link) -> list[EntityEvent]:
+def model_events(interaction: ForeignInteraction, link: Link) -> list[EntityEvent]:
     """The event of another model that a part of a registry comes under from there on, if there is one."""
     return [event for event in interaction.events if event.xid == xids.MODEL and not link.scope.whole]
 
 
-def redefined(interaction: Foreign, link: Link, world: World) -> ReplaceModel | None:
+def required_model_change(interaction: ForeignInteraction, link: Link, world: World) -> ReplaceModel | None:
     """What this registry's model has to become before an interaction is taken in; None where it says so already."""
-    for event in defining(interaction, link):
-        wanted = merged(world.model.source, event.attributes["modelsource"], link.scope)
+    for event in model_events(interaction, link):
+        wanted = merge_models(world.model.source, event.attributes["modelsource"], link.scope)
         if wanted != world.model.source:
             return ReplaceModel(wanted)
     return None
@@ -75,7 +75,7 @@ def _placed(event: EntityEvent, revision: int, born: int | None) -> EntityEvent:
     return event.model_copy(update={"revision": revision, "born": born})
 
 
-def recounted(events: Sequence[EntityEvent], link: Link, world: World) -> list[EntityEvent]:
+def registry_recount(events: Sequence[EntityEvent], link: Link, world: World) -> list[EntityEvent]:
     """The registry with as many Groups as it has then; nothing where none comes or goes. Raises: Diverged."""
     registry = _root(xids.REGISTRY, world)
     counts = {name: value for name, value in registry.attributes.items() if name.endswith("count")}
@@ -89,7 +89,7 @@ def recounted(events: Sequence[EntityEvent], link: Link, world: World) -> list[E
     return [] if attributes == registry.attributes else [_refreshed(registry, attributes, events[0], world)]
 
 
-def _same(xid: str, event: EntityEvent, world: World) -> EntityEvent:
+def _unchanged_event(xid: str, event: EntityEvent, world: World) -> EntityEvent:
     """An event at which nothing changes."""
     entity = _root(xid, world)
     return _refreshed(entity, entity.attributes, event, world)

@@ -10,7 +10,7 @@ from domain.events import EntityEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class ForeignInteraction:
     """One interaction as its registry recorded it.
 
     last: position of its last event there. state: the state hash there once it had ended. events: in log order; their

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from domain.entities import Entity
-from domain.links.scope import Scope
+from domain.links.scope import LinkScope
 
 #: What no type of the model can be called.
 TYPE: Final = "-.links"
@@ -57,7 +57,7 @@ class Link:
     url: str
     dialect: str
     mode: str
-    scope: Scope
+    scope: LinkScope
     names: Mapping[str, str]
     interval: float
     conflicts: str
@@ -98,7 +98,7 @@ class Link:
             url=shown["url"],
             dialect=shown["dialect"],
             mode=shown["mode"],
-            scope=Scope.of(shown["scope"]),
+            scope=LinkScope.of(shown["scope"]),
             names=shown.get("names", {}),
             interval=shown["interval"],
             conflicts=shown["conflicts"],

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from domain.links.scope import Scope
+from domain.links.scope import LinkScope
 
 
-def merged(
-    own: Mapping[str, Any], other: Mapping[str, Any], scope: Scope, *, attributes: bool = False
+def merge_models(
+    own: Mapping[str, Any], other: Mapping[str, Any], scope: LinkScope, *, attributes: bool = False
 ) -> dict[str, Any]:
     """A modelsource with the Group types that a scope may have Groups of as another modelsource has them.
 

@@ -16,21 +16,21 @@ from domain.subscriptions import filters
 from domain.subscriptions.filters import FilterError
 from domain.subscriptions.kinds import (
     BOOLEAN,
-    Kind,
     Member,
-    Table,
-    line,
-    map_of,
-    number,
-    object_of,
-    one_of,
-    read,
-    structure,
+    MemberTable,
+    MemberType,
+    choice_type,
+    map_type,
+    number_type,
+    object_type,
+    parse_line,
+    parse_members,
+    parse_object,
 )
-from domain.subscriptions.places import Place
+from domain.subscriptions.places import ErrorPlace
 
 #: Properties that are the server's: they are read over.
-SERVED: Final = ("id", "status")
+SERVER_MEMBERS: Final = ("id", "status")
 #: What stands before the names of secret values.
 CREDENTIAL: Final = "credential."
 #: Members that no answer shows.
@@ -47,29 +47,29 @@ _LONGEST: Final = 7 * 86400
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LinkDocument:
     """A link as it was asked for. attributes: its public form. secrets: values by name."""
 
     attributes: Mapping[str, Json]
     secrets: Mapping[str, str] = field(repr=False)
 
 
-def wanted(body: Any) -> Wanted:
+def parse_link(body: Any) -> LinkDocument:
     """What a document says. Raises: InvalidLink."""
-    root = Place(problem=InvalidLink)
-    given = {name: value for name, value in object_of(body, root).items() if name not in SERVED}
-    found = read(given, PROPERTIES, root)
+    root = ErrorPlace(problem=InvalidLink)
+    given = {name: value for name, value in parse_object(body, root).items() if name not in SERVER_MEMBERS}
+    found = parse_members(given, PROPERTIES, root)
     dialect, mode = str(found["dialect"]), str(found["mode"])
     if mode not in MODES[dialect]:
         raise root.at("mode").refused("value", f"over {dialect} there is only {', '.join(MODES[dialect])}")
     _check_url(str(found["url"]), dialect, root.at("url"))
     _check_scope(found, root)
     found.setdefault("interval", _INTERVALS.get(mode, 60))
-    secrets = _taken(found)
-    return Wanted({name: found[name] for name in PROPERTIES if name in found}, secrets)
+    secrets = _take_secrets(found)
+    return LinkDocument({name: found[name] for name in PROPERTIES if name in found}, secrets)
 
 
-def _check_url(url: str, dialect: str, place: Place) -> None:
+def _check_url(url: str, dialect: str, place: ErrorPlace) -> None:
     if dialect == KAFKA:
         if not _TOPIC.match(url):
             raise place.refused("value", "kafka://<host>:<port>/<topic> is needed, or ssl:// for TLS")
@@ -83,7 +83,7 @@ def _check_url(url: str, dialect: str, place: Place) -> None:
         raise place.refused("value", "an absolute http or https URL is needed, without user, query and fragment")
 
 
-def _check_scope(found: dict[str, Any], root: Place) -> None:
+def _check_scope(found: dict[str, Any], root: ErrorPlace) -> None:
     """Whole logs are taken in event by event: nothing in them is renamed, and no Resource goes without its Group."""
     if found["dialect"] not in (LOG, KAFKA):
         return
@@ -93,7 +93,7 @@ def _check_scope(found: dict[str, Any], root: Place) -> None:
         raise root.at("names").refused("value", "what is followed by its log keeps its names")
 
 
-def _taken(found: dict[str, Any]) -> dict[str, str]:
+def _take_secrets(found: dict[str, Any]) -> dict[str, str]:
     """Takes the secret values out."""
     credential = found.get("credential")
     if credential is None:
@@ -103,7 +103,7 @@ def _taken(found: dict[str, Any]) -> dict[str, str]:
     return given
 
 
-def _check_credential(found: dict[str, Any], place: Place) -> None:
+def _check_credential(found: dict[str, Any], place: ErrorPlace) -> None:
     bearer = found["type"] == "bearer"
     for name in ("username", "password") if bearer else ("token",):
         if name in found:
@@ -112,70 +112,70 @@ def _check_credential(found: dict[str, Any], place: Place) -> None:
         raise place.at("username").refused("required", "it is needed")
 
 
-def _url(given: Any, place: Place) -> str:
-    return line(given, place).rstrip("/")
+def _url(given: Any, place: ErrorPlace) -> str:
+    return parse_line(given, place).rstrip("/")
 
 
-def _id(given: Any, place: Place) -> str:
-    text = line(given, place)
+def _id(given: Any, place: ErrorPlace) -> str:
+    text = parse_line(given, place)
     if not ID.match(text):
         raise place.refused("value", "it is no id of a link")
     return text
 
 
-def _xid(length: int, what: str) -> Kind:
-    def parse(given: Any, place: Place) -> str:
-        text = line(given, place).rstrip("/")
+def _xid(length: int, what: str) -> MemberType:
+    def parse(given: Any, place: ErrorPlace) -> str:
+        text = parse_line(given, place).rstrip("/")
         parts = xids.segments(text) if text.startswith("/") else ()
         names, ids = parts[::2], parts[1::2]
         if len(parts) != length or not all(map(xids.NAME.match, names)) or not all(map(xids.ID.match, ids)):
             raise place.refused("value", f"it is no xid of a {what}")
         return text
 
-    return Kind("xid", parse)
+    return MemberType("xid", parse)
 
 
-def _list_of(kind: Kind) -> Kind:
-    def parse(given: Any, place: Place) -> list[Json]:
+def _list_of(kind: MemberType) -> MemberType:
+    def parse(given: Any, place: ErrorPlace) -> list[Json]:
         if not isinstance(given, list) or not given:
             raise place.refused("type", "an array is needed that is not empty")
         return [kind.parse(each, place.at(index)) for index, each in enumerate(given)]
 
-    return Kind("array", parse, {"item": {"type": kind.type}})
+    return MemberType("array", parse, {"item": {"type": kind.type}})
 
 
-def _filters(given: Any, place: Place) -> list[Json]:
+def _filters(given: Any, place: ErrorPlace) -> list[Json]:
     if not isinstance(given, list) or not given:
         raise place.refused("type", "an array is needed that is not empty")
     try:
-        filters.compile(given, place.pointer)
+        filters.compile_filters(given, place.pointer)
     except FilterError as error:
         raise InvalidLink.at("filter", error.pointer, error.reason) from None
     return given
 
 
 _GROUP: Final = _xid(2, "Group")
-_SCOPE: Final[Table] = {
+_SCOPE: Final[MemberTable] = {
     "groups": Member(_list_of(_GROUP)),
     "resources": Member(_list_of(_xid(4, "Resource"))),
-    "filters": Member(Kind("array", _filters)),
+    "filters": Member(MemberType("array", _filters)),
 }
-_CREDENTIAL: Final[Table] = {
-    "type": Member(one_of("bearer", "basic"), "bearer"),
-    "token": Member(Kind("string", line, {"secret": True})),
-    "username": Member(Kind("string", line)),
-    "password": Member(Kind("string", line, {"secret": True})),
+_CREDENTIAL: Final[MemberTable] = {
+    "type": Member(choice_type("bearer", "basic"), "bearer"),
+    "token": Member(MemberType("string", parse_line, {"secret": True})),
+    "username": Member(MemberType("string", parse_line)),
+    "password": Member(MemberType("string", parse_line, {"secret": True})),
 }
 #: The properties, in the order in which answers have them.
-PROPERTIES: Final[Table] = {
-    "url": Member(Kind("url", _url), required=True),
-    "dialect": Member(one_of(*MODES), LOG),
-    "mode": Member(one_of(*dict.fromkeys(mode for modes in MODES.values() for mode in modes)), PULL),
-    "scope": Member(structure(_SCOPE), {}),
-    "names": Member(map_of(_GROUP, _GROUP), {}),
-    "interval": Member(number(0.05, _LONGEST)),
-    "conflicts": Member(one_of("rename", "skip"), "rename"),
-    "remote": Member(Kind("string", _id)),
-    "credential": Member(structure(_CREDENTIAL, _check_credential)),
+PROPERTIES: Final[MemberTable] = {
+    "url": Member(MemberType("url", _url), required=True),
+    "dialect": Member(choice_type(*MODES), LOG),
+    "mode": Member(choice_type(*dict.fromkeys(mode for modes in MODES.values() for mode in modes)), PULL),
+    "scope": Member(object_type(_SCOPE), {}),
+    "names": Member(map_type(_GROUP, _GROUP), {}),
+    "interval": Member(number_type(0.05, _LONGEST)),
+    "conflicts": Member(choice_type("rename", "skip"), "rename"),
+    "remote": Member(MemberType("string", _id)),
+    "credential": Member(object_type(_CREDENTIAL, _check_credential)),
     "enabled": Member(BOOLEAN, True),
 }

@@ -10,7 +10,7 @@ from domain.commands import Repair
 from domain.entities import Entity
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.jsontext import dumps
-from domain.links.following import recounted
+from domain.links.following import registry_recount
 from domain.links.link import Link
 from domain.problems import NotFound
 from domain.refusals import Diverged
@@ -28,9 +28,9 @@ def repair(command: Repair, world: World, context: Context) -> Decision:
     if context.position != command.position:
         raise Diverged(link.xid, error_detail="the registry was written to while it was compared; repair it again")
     world.prefetch([*(event.xid for event in command.entities), *command.gone])
-    found = sorted(_events(command, link, world, context), key=lambda event: xids.order(event.xid))
+    found = sorted(_events(command, link, world, context), key=lambda event: xids.event_order(event.xid))
     if found and not link.scope.whole:
-        found = [*recounted(found, link, world), *found]
+        found = [*registry_recount(found, link, world), *found]
     return Decision(tuple(found), dict(command.documents), (command.xid,))
 
 
@@ -42,7 +42,7 @@ def _events(command: Repair, link: Link, world: World, context: Context) -> Iter
                 shared = _shared(entity.xid, entity.type, entity.epoch, world, context)
                 yield EntityDeleted(attributes={}, private=event.private, reason=event.reason, **shared)
         elif link.scope.has(event.xid):
-            yield _as_there(event, entity, world, context)
+            yield _remote_state_event(event, entity, world, context)
     for xid in command.gone:
         entity = world.get(xid) if link.scope.has(xid) else None
         if entity is not None:
@@ -51,7 +51,7 @@ def _events(command: Repair, link: Link, world: World, context: Context) -> Iter
             )
 
 
-def _as_there(event: EntityEvent, entity: Entity | None, world: World, context: Context) -> EntityEvent:
+def _remote_state_event(event: EntityEvent, entity: Entity | None, world: World, context: Context) -> EntityEvent:
     shared = _shared(event.xid, event.type, event.epoch, world, context)
     if entity is None:
         return EntityCreated(attributes=event.attributes, private=event.private, **shared)

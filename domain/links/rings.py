@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from domain.links.link import Link
-from domain.links.scope import Scope
+from domain.links.scope import LinkScope
 
 #: Links in a row that are looked through, and links of one registry.
-DEEPEST: Final = 8
-MOST: Final = 32
+MAX_DEPTH: Final = 8
+MAX_LINKS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
+class LinkHop:
     """A link by which some registry follows another one.
 
     url, registry: of that other one; the second is empty where it is not known. link: its id. scope: its JSON form.
@@ -30,38 +30,40 @@ class Hop:
     link: str
     scope: Mapping[str, Any]
     registry: str
-    follows: tuple[Hop, ...]
+    follows: tuple[LinkHop, ...]
 
 
-def described(link: Link, registry: str, known: Mapping[str, Any]) -> dict[str, Any]:
+def describe_link(link: Link, registry: str, known: Mapping[str, Any]) -> dict[str, Any]:
     """One of the links of a registry as the registry describes it. known: what its other end said, if it did.
 
     What leads back to the registry ends there, so the description of a ring does not grow.
     """
     said = {name: known[name] for name in ("registry", "follows") if known.get(name)}
-    follows = [_shown(hop, registry) for hop in hops(said.pop("follows", None), DEEPEST - 1)]
+    follows = [_shown(hop, registry) for hop in parse_hops(said.pop("follows", None), MAX_DEPTH - 1)]
     hop = {"url": link.url, "link": link.id, "scope": link.attributes["scope"], **said}
     return {**hop, "follows": follows} if follows else hop
 
 
-def hops(given: Any, deepest: int = DEEPEST) -> tuple[Hop, ...]:
+def parse_hops(given: Any, deepest: int = MAX_DEPTH) -> tuple[LinkHop, ...]:
     """The links in an answer of another registry; what cannot be read is left out."""
     if not isinstance(given, list) or not deepest:
         return ()
     return tuple(
-        Hop(
+        LinkHop(
             each["url"],
             each["link"],
             each["scope"],
             str(each.get("registry", "")),
-            hops(each.get("follows"), deepest - 1),
+            parse_hops(each.get("follows"), deepest - 1),
         )
-        for each in given[:MOST]
+        for each in given[:MAX_LINKS]
         if isinstance(each, dict) and isinstance(each.get("scope"), dict) and _named(each)
     )
 
 
-def way(found: Iterable[Hop], registry: str, url: str | None, scope: Mapping[str, Any]) -> tuple[Hop, ...]:
+def find_path(
+    found: Iterable[LinkHop], registry: str, url: str | None, scope: Mapping[str, Any]
+) -> tuple[LinkHop, ...]:
     """The links by which a registry is followed, within a scope; empty where it is not.
 
     url: of that registry, for links that do not know which one they lead to.
@@ -71,12 +73,12 @@ def way(found: Iterable[Hop], registry: str, url: str | None, scope: Mapping[str
             continue
         if hop.registry == registry or (not hop.registry and url is not None and hop.url == url):
             return (hop,)
-        if further := way(hop.follows, registry, url, scope):
+        if further := find_path(hop.follows, registry, url, scope):
             return (hop, *further)
     return ()
 
 
-def sentence(first: str, found: Iterable[Hop]) -> str:
+def cycle_text(first: str, found: Iterable[LinkHop]) -> str:
     """What is said of a ring. first: the registry that has the first of the links."""
     said = first
     for number, hop in enumerate(found):
@@ -84,7 +86,7 @@ def sentence(first: str, found: Iterable[Hop]) -> str:
     return said
 
 
-def _shown(hop: Hop, registry: str) -> dict[str, Any]:
+def _shown(hop: LinkHop, registry: str) -> dict[str, Any]:
     found: dict[str, Any] = {"url": hop.url, "link": hop.link, "scope": hop.scope}
     if hop.registry:
         found["registry"] = hop.registry
@@ -101,6 +103,6 @@ def _meet(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     if one == other:
         return True
     try:
-        return Scope.of(one).meets(Scope.of(other))
+        return LinkScope.of(one).meets(LinkScope.of(other))
     except (ValueError, TypeError, AttributeError, LookupError):
         return False

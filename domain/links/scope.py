@@ -16,7 +16,7 @@ from domain.subscriptions import filters
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class LinkScope:
     """groups, resources: xids in lower case. passes: what filters say of a Group's xid; None where there are none."""
 
     groups: frozenset[str] = frozenset()
@@ -24,7 +24,7 @@ class Scope:
     passes: Callable[[str], bool] | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Scope:
+    def of(cls, given: Mapping[str, Any]) -> LinkScope:
         """The scope of its JSON form, which has been checked."""
         return cls(
             frozenset(map(str.lower, given.get("groups", ()))),
@@ -39,7 +39,7 @@ class Scope:
 
     def has(self, xid: str) -> bool:
         """Whether an entity is in it. The registry itself, its model and its capabilities are in the whole only."""
-        if xids.is_apart(xids.stream(xid)):
+        if xids.is_outside_tree(xids.stream(xid)):
             return False
         if self.whole:
             return True
@@ -57,7 +57,7 @@ class Scope:
             return True
         return any(group_of(resource) == group for resource in self.resources)
 
-    def meets(self, other: Scope) -> bool:
+    def meets(self, other: LinkScope) -> bool:
         """Whether something may be in both. Two filters count as apart, because nobody can say what both let pass."""
         if self.whole or other.whole:
             return True
@@ -76,5 +76,5 @@ class Scope:
 def _passing(given: Sequence[Any]) -> Callable[[str], bool] | None:
     if not given:
         return None
-    matches = filters.compile(list(given), "/scope/filters").matches
+    matches = filters.compile_filters(list(given), "/scope/filters").matches
     return lambda group: matches({"subject": group})

@@ -10,13 +10,20 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from domain import xid as xids
-from domain.messages.resolving import Definition, Lookup, Resolved, Unresolved, reason_of, resolve
+from domain.messages.resolving import (
+    DefinitionLookup,
+    MessageDefinition,
+    ResolvedMessage,
+    UnresolvedReference,
+    resolve_message,
+    unresolved_reason,
+)
 
 MESSAGES: Final = "messages"
 MESSAGEGROUPS: Final = "messagegroups"
 
 
-class GroupLookup(Lookup, Protocol):
+class GroupLookup(DefinitionLookup, Protocol):
     """Where the messages of Groups are found as well."""
 
     def messages(self, group: str) -> Iterable[str] | None:
@@ -24,23 +31,23 @@ class GroupLookup(Lookup, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Effective:
+class EffectiveMessage:
     """One message that counts. xid: where it lives, which for a cross reference is where the pointer is."""
 
     xid: str
-    definition: Definition
-    resolved: Resolved
+    definition: MessageDefinition
+    resolved: ResolvedMessage
 
 
 @dataclass(frozen=True, slots=True)
-class References:
+class GroupReferences:
     """Where the messages of a Group are. groups: itself first; unresolved: references that lead nowhere here."""
 
     groups: Sequence[str]
-    unresolved: Sequence[Unresolved]
+    unresolved: Sequence[UnresolvedReference]
 
 
-def references(group: str, stated: object, lookup: GroupLookup) -> References:
+def group_references(group: str, stated: object, lookup: GroupLookup) -> GroupReferences:
     """The Groups whose messages a Group has. stated: its `messagegroups`; each one counts once."""
     groups, unresolved = [group], []
     for uri in stated if isinstance(stated, list) else ():
@@ -49,17 +56,17 @@ def references(group: str, stated: object, lookup: GroupLookup) -> References:
         if uri.startswith("/") and _names_messages(uri) and lookup.messages(uri) is not None:
             groups.append(uri)
         else:
-            unresolved.append(Unresolved(uri, reason_of(uri)))
-    return References(tuple(dict.fromkeys(groups)), tuple(dict.fromkeys(unresolved)))
+            unresolved.append(UnresolvedReference(uri, unresolved_reason(uri)))
+    return GroupReferences(tuple(dict.fromkeys(groups)), tuple(dict.fromkeys(unresolved)))
 
 
-def effective(groups: Iterable[str], lookup: GroupLookup) -> Iterator[Effective]:
+def effective_messages(groups: Iterable[str], lookup: GroupLookup) -> Iterator[EffectiveMessage]:
     """The messages of Groups, in order; one that shows nothing, such as a pointer to nothing, is left out."""
     for group in groups:
         for xid in lookup.messages(group) or ():
             definition = lookup.definition(xid)
             if definition is not None:
-                yield Effective(xid, definition, resolve(definition, lookup))
+                yield EffectiveMessage(xid, definition, resolve_message(definition, lookup))
 
 
 def _names_messages(uri: str) -> bool:

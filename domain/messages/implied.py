@@ -23,7 +23,7 @@ _METADATA: Final = "envelopemetadata"
 _TYPES: Final = {"datacontenttype": "string", "dataschema": "uritemplate"}
 
 
-def with_implied(attributes: Attributes) -> tuple[Attributes, tuple[str, ...]]:
+def add_implied_values(attributes: Attributes) -> tuple[Attributes, tuple[str, ...]]:
     """A message with the values that follow from others, and JSON pointers to these; as it is where it has them all."""
     if str(attributes.get("envelope")).lower() != _ENVELOPE:
         return attributes, ()
@@ -38,7 +38,7 @@ def with_implied(attributes: Attributes) -> tuple[Attributes, tuple[str, ...]]:
     return ({**attributes, _METADATA: metadata} if added else attributes), tuple(added)
 
 
-def media_type(format: str) -> str | None:
+def format_media_type(format: str) -> str | None:
     """The media type of data that has a schema of a format (`Avro/1.11`); None where no one is known."""
     return MEDIA_TYPES.get(format.partition("/")[0].lower())
 
@@ -49,4 +49,4 @@ def _datacontenttype(attributes: Attributes) -> str | None:
     said = attributes.get("datacontenttype")
     if said is not None and not structured:
         return str(said)
-    return media_type(str(attributes.get("dataschemaformat", "")))
+    return format_media_type(str(attributes.get("dataschemaformat", "")))

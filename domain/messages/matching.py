@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 
 from domain import instants
 from domain.entities import Attributes
-from domain.messages.parts import Message, Part, Values, folded
-from domain.messages.templates import Bindings, match_all, names
+from domain.messages.parts import MessagePart, MessageParts, PartValues, fold_name
+from domain.messages.templates import Bindings, match_templates, placeholder_names
 from domain.model import timestamps
 from domain.model.values import string_form
 
@@ -28,14 +28,14 @@ _MEDIA_TYPES: Final = frozenset({"datacontenttype", "content-type", "content_typ
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class MessageMatch:
     """bindings: what each placeholder stands for. parts: `envelope` and `protocol`, as far as both sides have them."""
 
     bindings: Bindings
     parts: tuple[str, ...]
 
 
-class _Property(NamedTuple):
+class _DeclaredProperty(NamedTuple):
     """One thing that a definition asks of a message. value: None: any."""
 
     section: str
@@ -45,7 +45,7 @@ class _Property(NamedTuple):
     required: bool
 
 
-class _Shape(NamedTuple):
+class _ProtocolLayout(NamedTuple):
     """Where a protocol's definition has its properties.
 
     plain: options that have their value themselves. maps: options that are maps of property objects; lists: those that
@@ -61,24 +61,24 @@ class _Shape(NamedTuple):
 
 _HEADERS: Final = frozenset({"headers"})
 _MQTT: Final = ("topic_name", "response_topic", "correlation_data", "content_type", "payload_format_indicator")
-_SHAPES: Final[dict[str, _Shape]] = {
-    "http": _Shape(plain=("method", "path"), lists=("headers", "query"), folded=_HEADERS),
-    "amqp/1.0": _Shape(
+_SHAPES: Final[dict[str, _ProtocolLayout]] = {
+    "http": _ProtocolLayout(plain=("method", "path"), lists=("headers", "query"), folded=_HEADERS),
+    "amqp/1.0": _ProtocolLayout(
         maps=("properties", "application-properties", "message-annotations", "delivery-annotations", "footer")
     ),
-    "mqtt/3.1.1": _Shape(plain=("topic_name",)),
-    "mqtt/5.0": _Shape(plain=_MQTT, lists=("user_properties",)),
-    "kafka": _Shape(plain=("topic", "partition", "key", "key_base64"), maps=("headers",)),
-    "nats": _Shape(plain=("subject", "reply"), lists=("headers",), folded=_HEADERS),
+    "mqtt/3.1.1": _ProtocolLayout(plain=("topic_name",)),
+    "mqtt/5.0": _ProtocolLayout(plain=_MQTT, lists=("user_properties",)),
+    "kafka": _ProtocolLayout(plain=("topic", "partition", "key", "key_base64"), maps=("headers",)),
+    "nats": _ProtocolLayout(plain=("subject", "reply"), lists=("headers",), folded=_HEADERS),
 }
 
 
-def match(definition: Attributes, message: Message) -> Match | None:
+def match_message(definition: Attributes, message: MessageParts) -> MessageMatch | None:
     """How a message is one of a definition; None where it is none, or nothing in the two can be compared.
 
     definition: resolved, so that what its bases ask for counts.
     """
-    asked: list[tuple[Part, list[_Property], _Shape]] = []
+    asked: list[tuple[MessagePart, list[_DeclaredProperty], _ProtocolLayout]] = []
     parts: list[str] = []
     for part, actual, properties in (
         ("envelope", message.envelope, _of_envelope),
@@ -87,28 +87,28 @@ def match(definition: Attributes, message: Message) -> Match | None:
         stated = definition.get(part)
         if actual is None or not isinstance(stated, str):
             continue
-        if folded(stated) != actual.name:
+        if fold_name(stated) != actual.name:
             return None
-        asked.append((actual, list(properties(definition)), _SHAPES.get(actual.name, _Shape())))
+        asked.append((actual, list(properties(definition)), _SHAPES.get(actual.name, _ProtocolLayout())))
         parts.append(part)
     bindings = _bound(asked) if parts else None
-    return None if bindings is None else Match(bindings, tuple(parts))
+    return None if bindings is None else MessageMatch(bindings, tuple(parts))
 
 
-def _of_envelope(definition: Attributes) -> Iterator[_Property]:
+def _of_envelope(definition: Attributes) -> Iterator[_DeclaredProperty]:
     metadata = definition.get("envelopemetadata")
     for name, declared in metadata.items() if isinstance(metadata, dict) else ():
         yield _property("", name, declared)
 
 
-def _of_protocol(definition: Attributes) -> Iterator[_Property]:
+def _of_protocol(definition: Attributes) -> Iterator[_DeclaredProperty]:
     options = definition.get("protocoloptions")
-    shape = _SHAPES.get(folded(definition["protocol"]))
+    shape = _SHAPES.get(fold_name(definition["protocol"]))
     if shape is None or not isinstance(options, dict):
         return
     for name in shape.plain:
         if options.get(name) is not None:
-            yield _Property("", name, "uritemplate", string_form(options[name]), True)
+            yield _DeclaredProperty("", name, "uritemplate", string_form(options[name]), True)
     for section in shape.maps:
         for key, declared in (options.get(section) or {}).items():
             yield _property(section, declared.get("name", key), declared)
@@ -118,15 +118,15 @@ def _of_protocol(definition: Attributes) -> Iterator[_Property]:
             yield _property(section, declared["name"], declared)
 
 
-def _property(section: str, name: str, declared: Mapping[str, Any]) -> _Property:
+def _property(section: str, name: str, declared: Mapping[str, Any]) -> _DeclaredProperty:
     value = declared.get("value")
     type = declared.get("type", "string")
     needed = bool(declared.get("required")) or value is not None
     open = value is None or (type == "timestamp" and value == _ANY_TIME)
-    return _Property(section, name, type, None if open else string_form(value), needed)
+    return _DeclaredProperty(section, name, type, None if open else string_form(value), needed)
 
 
-def _bound(asked: list[tuple[Part, list[_Property], _Shape]]) -> Bindings | None:
+def _bound(asked: list[tuple[MessagePart, list[_DeclaredProperty], _ProtocolLayout]]) -> Bindings | None:
     """What placeholders stand for where everything that is asked for is there; None where it is not."""
     pairs: list[tuple[str, str]] = []
     for actual, properties, shape in asked:
@@ -141,23 +141,23 @@ def _bound(asked: list[tuple[Part, list[_Property], _Shape]]) -> Bindings | None
             fitting = [value for value in found if _fits(wanted, value)]
             if not fitting:
                 return None
-            if names(wanted.value):
+            if placeholder_names(wanted.value):
                 pairs.append((wanted.value, fitting[0]))
-    return match_all(pairs)
+    return match_templates(pairs)
 
 
-def _values(actual: Part, wanted: _Property, shape: _Shape) -> list[str]:
-    section: Values = actual.sections.get(wanted.section, {})
+def _values(actual: MessagePart, wanted: _DeclaredProperty, shape: _ProtocolLayout) -> list[str]:
+    section: PartValues = actual.sections.get(wanted.section, {})
     if wanted.section not in shape.folded:
         return section.get(wanted.name, [])
     return [value for name, values in section.items() if name.lower() == wanted.name.lower() for value in values]
 
 
-def _fits(wanted: _Property, value: str) -> bool:
+def _fits(wanted: _DeclaredProperty, value: str) -> bool:
     """Whether one value will do by itself; a value with placeholders is a template, whatever its type."""
     assert wanted.value is not None, "there is nothing to compare with"
-    if names(wanted.value):
-        return match_all([(wanted.value, value)]) is not None
+    if placeholder_names(wanted.value):
+        return match_templates([(wanted.value, value)]) is not None
     if wanted.name.lower() in _MEDIA_TYPES:
         return _media_type(wanted.value) == _media_type(value)
     return wanted.value == value or _alike(wanted.type, wanted.value, value)
@@ -176,7 +176,7 @@ def _alike(type: str, one: str, other: str) -> bool:
         if type in _NUMBERS:
             return Decimal(one) == Decimal(other)
         if type == "timestamp":
-            return instants.key(timestamps.utc(one)) == instants.key(timestamps.utc(other))
+            return instants.instant_key(timestamps.to_utc(one)) == instants.instant_key(timestamps.to_utc(other))
     except (InvalidOperation, ValueError, OverflowError):
         return False
     return False

@@ -17,7 +17,7 @@ from domain.jsontext import Json
 from domain.model.values import string_form
 
 #: Values by name.
-Values = dict[str, list[str]]
+PartValues = dict[str, list[str]]
 
 #: Members of a structured CloudEvent that are no context attributes.
 _PAYLOAD: Final = frozenset({"data", "data_base64"})
@@ -27,27 +27,27 @@ PROTOCOL: Final = ("protocol", "protocoloptions")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MessagePart:
     """An envelope or a protocol, and what a message says there. name: folded, of protocols the canonical one."""
 
     name: str
-    sections: Mapping[str, Values] = field(default_factory=dict)
+    sections: Mapping[str, PartValues] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class MessageParts:
     """A message that definitions are held against; it has at least one part."""
 
-    envelope: Part | None = None
-    protocol: Part | None = None
+    envelope: MessagePart | None = None
+    protocol: MessagePart | None = None
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """What two names of an envelope or a protocol have in common that mean the same (EP-10)."""
-    return (names.protocol(name) or name).lower()
+    return (names.canonical_protocol(name) or name).lower()
 
 
-def taken(value: Json) -> Message:
+def parse_message(value: Json) -> MessageParts:
     """A structured CloudEvent, or the parts of any message in the words of a definition.
 
     Raises: ValueError, whose message says what is wrong.
@@ -57,15 +57,15 @@ def taken(value: Json) -> Message:
     return _cloud_event(value) if "specversion" in value else _parts(value)
 
 
-def _cloud_event(event: Mapping[str, Json]) -> Message:
+def _cloud_event(event: Mapping[str, Json]) -> MessageParts:
     version = event["specversion"]
     if not isinstance(version, str):
         raise ValueError('"specversion" has to be a string')
     given = {name: value for name, value in event.items() if name not in _PAYLOAD}
-    return Message(envelope=Part(f"cloudevents/{version}".lower(), {"": _values(given, "the event")}))
+    return MessageParts(envelope=MessagePart(f"cloudevents/{version}".lower(), {"": _values(given, "the event")}))
 
 
-def _parts(given: Mapping[str, Json]) -> Message:
+def _parts(given: Mapping[str, Json]) -> MessageParts:
     for name in given:
         if name not in (*ENVELOPE, *PROTOCOL):
             raise ValueError(f'"{name}" is none of: {", ".join((*ENVELOPE, *PROTOCOL))}; nor is this a CloudEvent')
@@ -74,9 +74,9 @@ def _parts(given: Mapping[str, Json]) -> Message:
         raise ValueError('a message has an "envelope", a "protocol" or both, or is a structured CloudEvent')
     metadata = {"": _values(_object(given, "envelopemetadata"), "envelopemetadata")}
     options = _sections(_object(given, "protocoloptions"))
-    return Message(
-        Part(folded(envelope), metadata) if envelope is not None else None,
-        Part(folded(protocol), options) if protocol is not None else None,
+    return MessageParts(
+        MessagePart(fold_name(envelope), metadata) if envelope is not None else None,
+        MessagePart(fold_name(protocol), options) if protocol is not None else None,
     )
 
 
@@ -94,10 +94,10 @@ def _object(given: Mapping[str, Json], member: str) -> Mapping[str, Json]:
     return value or {}
 
 
-def _sections(options: Mapping[str, Json]) -> dict[str, Values]:
+def _sections(options: Mapping[str, Json]) -> dict[str, PartValues]:
     """Options of a protocol: those that are scalars together, each map or list of named values by itself."""
     plain: dict[str, Json] = {}
-    found: dict[str, Values] = {}
+    found: dict[str, PartValues] = {}
     for name, value in options.items():
         if isinstance(value, dict):
             found[name] = _values(value, name)
@@ -108,13 +108,13 @@ def _sections(options: Mapping[str, Json]) -> dict[str, Values]:
     return {**found, "": _values(plain, "protocoloptions")}
 
 
-def _values(given: Mapping[str, Json], where: str) -> Values:
+def _values(given: Mapping[str, Json], where: str) -> PartValues:
     return {name: [_text(value, f"{name} in {where}")] for name, value in given.items() if value is not None}
 
 
-def _listed(items: list[Json], where: str) -> Values:
+def _listed(items: list[Json], where: str) -> PartValues:
     """A list such as that of a message's headers, which may have a name more than once."""
-    found: Values = {}
+    found: PartValues = {}
     for name, value in _named(items, where):
         found.setdefault(name, []).append(_text(value, f"{name} in {where}"))
     return found

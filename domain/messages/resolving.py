@@ -14,7 +14,7 @@ from functools import reduce
 from typing import Any, Final, Protocol
 
 from domain.entities import Attributes
-from domain.stated import stated
+from domain.stated import explicit_values
 
 BASE: Final = "basemessageuri"
 #: What a message takes from its base (MS-15): all that the message registry itself defines, but not the pointer.
@@ -28,8 +28,8 @@ _WHOLE: Final = frozenset({"dataschema"})
 MAX_BASES: Final = 256
 
 
-class Reason(StrEnum):
-    """Why a chain ends before its end: see `Unresolved`."""
+class UnresolvedReason(StrEnum):
+    """Why a chain ends before its end: see `UnresolvedReference`."""
 
     EXTERNAL = "external"  # it leaves this registry, and nothing is fetched
     DANGLING = "dangling"  # there is no such entity here, or the caller may not see it
@@ -38,15 +38,15 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Unresolved:
+class UnresolvedReference:
     """A reference that could not be followed, as it is stored."""
 
     uri: str
-    reason: Reason
+    reason: UnresolvedReason
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class MessageDefinition:
     """A message as it is stored: one Version of it. xid: of the Version. marks: its defaults, see `domain.stated`."""
 
     xid: str
@@ -54,15 +54,15 @@ class Definition:
     marks: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Lookup(Protocol):
+class DefinitionLookup(Protocol):
     """Where definitions are found."""
 
-    def definition(self, xid: str) -> Definition | None:
+    def definition(self, xid: str) -> MessageDefinition | None:
         """The Version that an xid names, or the default one of the message that it names (MS-17); None for neither."""
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedMessage:
     """What a message comes to.
 
     attributes: the message's own, those that it inherits merged in. bases: xids of the Versions that it was made of,
@@ -71,41 +71,45 @@ class Resolved:
 
     attributes: Attributes
     bases: tuple[str, ...] = ()
-    unresolved: Unresolved | None = None
+    unresolved: UnresolvedReference | None = None
 
 
-def resolve(definition: Definition, lookup: Lookup) -> Resolved:
+def resolve_message(definition: MessageDefinition, lookup: DefinitionLookup) -> ResolvedMessage:
     """A message with all that its bases give it. Never fails: an end that cannot be followed is marked (MS-18)."""
     chain, unresolved = _chain(definition, lookup)
-    return Resolved({**definition.attributes, **_merged(chain)}, tuple(base.xid for base in chain[1:]), unresolved)
+    return ResolvedMessage(
+        {**definition.attributes, **_merged(chain)}, tuple(base.xid for base in chain[1:]), unresolved
+    )
 
 
-def reason_of(uri: str) -> Reason:
+def unresolved_reason(uri: str) -> UnresolvedReason:
     """Why a reference that was not found was not."""
-    return Reason.DANGLING if uri.startswith("/") else Reason.EXTERNAL
+    return UnresolvedReason.DANGLING if uri.startswith("/") else UnresolvedReason.EXTERNAL
 
 
-def _chain(definition: Definition, lookup: Lookup) -> tuple[list[Definition], Unresolved | None]:
+def _chain(
+    definition: MessageDefinition, lookup: DefinitionLookup
+) -> tuple[list[MessageDefinition], UnresolvedReference | None]:
     chain = [definition]
     known = {definition.xid.lower()}
     while (uri := chain[-1].attributes.get(BASE)) is not None:
         found = lookup.definition(uri) if uri.startswith("/") else None
         if found is None:
-            return chain, Unresolved(uri, reason_of(uri))
+            return chain, UnresolvedReference(uri, unresolved_reason(uri))
         if found.xid.lower() in known:
-            return chain, Unresolved(uri, Reason.CYCLE)
+            return chain, UnresolvedReference(uri, UnresolvedReason.CYCLE)
         if len(chain) > MAX_BASES:
-            return chain, Unresolved(uri, Reason.LONG)
+            return chain, UnresolvedReference(uri, UnresolvedReason.LONG)
         known.add(found.xid.lower())
         chain.append(found)
     return chain, None
 
 
-def _merged(chain: Iterable[Definition]) -> Attributes:
+def _merged(chain: Iterable[MessageDefinition]) -> Attributes:
     """Everything that is inherited: defaults at the bottom, above them what was stated, the nearest on top."""
     upwards = list(chain)[::-1]
     everything = [_inherited(each.attributes) for each in upwards]
-    said = [_inherited(stated(each.attributes, each.marks)) for each in upwards]
+    said = [_inherited(explicit_values(each.attributes, each.marks)) for each in upwards]
     return reduce(lambda below, above: _over(below, above, _WHOLE), [*everything, *said], {})
 
 

@@ -27,11 +27,11 @@ _OPERATORS: Final = "+#./;?&"
 _RESERVED: Final = "=,!@|"
 
 
-class _GaveUp(Exception):
+class _TriesExhausted(Exception):
     """All tries are used up."""
 
 
-def names(template: str) -> tuple[str, ...]:
+def placeholder_names(template: str) -> tuple[str, ...]:
     """The names of a template's placeholders, each once, in their order; case counts."""
     return tuple(dict.fromkeys(_PLACEHOLDER.findall(template)))
 
@@ -41,12 +41,12 @@ def expand(template: str, values: Mapping[str, str]) -> str:
 
     Raises: ValueError for a placeholder that has no value.
     """
-    if missing := [name for name in names(template) if name not in values]:
+    if missing := [name for name in placeholder_names(template) if name not in values]:
         raise ValueError(f"no value for {', '.join(missing)}")
     return _PLACEHOLDER.sub(lambda found: quote(values[found[1]], safe=""), template)
 
 
-def match(template: str, text: str, bound: Mapping[str, str] | None = None) -> Bindings | None:
+def match_template(template: str, text: str, bound: Mapping[str, str] | None = None) -> Bindings | None:
     """What each placeholder stands for in a text that a template fits, as it is written there; None if it does not fit.
 
     A placeholder stands for one character or more, none of them `/` (MS-50), and for the same ones wherever it is used;
@@ -54,10 +54,10 @@ def match(template: str, text: str, bound: Mapping[str, str] | None = None) -> B
 
     bound: what names stand for already; it is part of what comes back.
     """
-    return match_all([(template, text)], bound)
+    return match_templates([(template, text)], bound)
 
 
-def match_all(pairs: Iterable[tuple[str, str]], bound: Mapping[str, str] | None = None) -> Bindings | None:
+def match_templates(pairs: Iterable[tuple[str, str]], bound: Mapping[str, str] | None = None) -> Bindings | None:
     """The same for several templates, each with its text, that share their placeholders (CM-13)."""
     open: list[tuple[list[str], str]] = []
     length = count = 0
@@ -75,11 +75,11 @@ def match_all(pairs: Iterable[tuple[str, str]], bound: Mapping[str, str] | None 
     try:
         tries = max(2 * MAX_PLACEHOLDERS, min(MAX_TRIES, _MAX_CHARACTERS // (length + 1)))
         return _fitted(open, dict(bound or {}), iter(range(tries)))
-    except _GaveUp:
+    except _TriesExhausted:
         return None
 
 
-def problems(template: str) -> tuple[str, ...]:
+def template_problems(template: str) -> tuple[str, ...]:
     """What keeps a text from being a level 1 template; empty for one that is, and for text without braces (CM-12)."""
     return tuple(
         f"{found[0]} {why}" for found in _BRACED.finditer(template) if (why := _problem(found[0], found[0][1:-1]))
@@ -135,7 +135,7 @@ def _ways(parts: list[str], run: str, bound: Bindings, tries: Iterator[int]) -> 
         return
     for end in _ends(rest, run):
         if next(tries, None) is None:
-            raise _GaveUp
+            raise _TriesExhausted
         yield from _ways(rest, run[end:], {**bound, name: run[:end]}, tries)
 
 

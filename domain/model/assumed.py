@@ -6,24 +6,24 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from domain.model.specified import Definition, Definitions
-from domain.model.values import folded
-from domain.stated import Marks
+from domain.model.values import fold_value
+from domain.stated import DefaultMarks
 
 
-def assumed(definitions: Definitions, values: Mapping[str, Any]) -> Marks:
+def assumed_defaults(definitions: Definitions, values: Mapping[str, Any]) -> DefaultMarks:
     """Marks (see `domain.stated`) of the values that equal their defaults; arrays are looked at as a whole."""
     known = dict(_in_force(definitions, values))
     star = known.pop("*", None)
-    marks: Marks = {}
+    marks: DefaultMarks = {}
     for name, value in values.items():
         if (definition := known.get(name, star)) is not None and (mark := _mark(definition, value)):
             marks[name] = mark
     return marks
 
 
-def fills_in(definitions: Definitions) -> bool:
+def has_defaults(definitions: Definitions) -> bool:
     """Whether any definition has a default, at any depth."""
-    return any("default" in row or any(map(fills_in, _below(row))) for row in definitions.values())
+    return any("default" in row or any(map(has_defaults, _below(row))) for row in definitions.values())
 
 
 def _mark(definition: Definition, value: Any) -> Any:
@@ -33,7 +33,7 @@ def _mark(definition: Definition, value: Any) -> Any:
         return None
     if definition["type"] == "map":
         return {key: mark for key, each in value.items() if (mark := _mark(definition["item"], each))}
-    return assumed(definition.get("attributes", {}), value)
+    return assumed_defaults(definition.get("attributes", {}), value)
 
 
 def _in_force(definitions: Definitions, values: Mapping[str, Any]) -> Iterator[tuple[str, Definition]]:
@@ -43,7 +43,7 @@ def _in_force(definitions: Definitions, values: Mapping[str, Any]) -> Iterator[t
         value = values.get(name)
         if value is not None and not isinstance(value, dict | list):
             for key, branch in row.get("ifvalues", {}).items():
-                if key.casefold() == folded(value):
+                if key.casefold() == fold_value(value):
                     yield from _in_force(branch["siblingattributes"], values)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from domain import xid as xids
-from domain.model.constraints import steps
+from domain.model.constraints import parse_constraint_key
 from domain.model.types import Model
 
 #: Aspects that describe and never bind.
@@ -17,7 +17,7 @@ _DESCRIPTIVE: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Renamed:
+class RenamedType:
     """A type that kept its plural and changed its singular: illegal while it has instances (MOD-1)."""
 
     type: str
@@ -51,11 +51,11 @@ def removed_types(old: Model, new: Model) -> set[str]:
     return {type for type, _ in _definitions(old)} - {type for type, _ in _definitions(new)}
 
 
-def renamed_types(old: Model, new: Model) -> list[Renamed]:
+def renamed_types(old: Model, new: Model) -> list[RenamedType]:
     """The types whose singular differs."""
     before, after = dict(_singulars(old)), dict(_singulars(new))
     common = [type for type in before if type in after]
-    return [Renamed(type, before[type], after[type]) for type in common if before[type] != after[type]]
+    return [RenamedType(type, before[type], after[type]) for type in common if before[type] != after[type]]
 
 
 def _definitions(model: Model) -> Iterator[tuple[str, Any]]:
@@ -64,7 +64,7 @@ def _definitions(model: Model) -> Iterator[tuple[str, Any]]:
         constraints = group.get("constraints", {})
         yield plural, (group["singular"], _attributes(group["attributes"]), constraints)
         for name, row in group["resources"].items():
-            bounds = {key: each for key, each in constraints.items() if steps(key)[0] == name}
+            bounds = {key: each for key, each in constraints.items() if parse_constraint_key(key)[0] == name}
             yield f"{plural}.{name}", (model.groups[plural].resources[name].origin, _resource(row), bounds)
 
 

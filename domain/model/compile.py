@@ -11,8 +11,8 @@ from typing import Any, Final
 from domain import xid as xids
 from domain.model import constraints, imports, includes, language, overlay, specified, typemap
 from domain.model.includes import Include
-from domain.model.refusals import Place, aspects, members, refusal
-from domain.model.specified import RESOURCE_DEFAULTS, Definitions, Specified
+from domain.model.refusals import ModelPath, checked_aspects, model_error, object_members
+from domain.model.specified import RESOURCE_DEFAULTS, Definitions, SpecAttributes
 from domain.model.targets import Types
 from domain.model.types import Model
 
@@ -71,9 +71,9 @@ def compile_model(source: Any, include: Include | None = None, loose: bool = Fal
     Raises: ModelError, ModelRequiredTrue, ModelScalarDefault.
     """
     source = {} if source is None else source
-    given = aspects(includes.resolve(source, include, loose), _MODEL, ())
-    groups = members(given.get("groups", {}), ("groups",))
-    resources = imports.imported(groups)
+    given = checked_aspects(includes.expand_includes(source, include, loose), _MODEL, ())
+    groups = object_members(given.get("groups", {}), ("groups",))
+    resources = imports.expand_imports(groups)
     types: Types = {plural: tuple(rows) for plural, rows in resources.items()}
     checked = {plural: _group(plural, groups[plural], resources[plural], types) for plural in groups}
     _check_names([(("groups", plural), row) for plural, row in checked.items()], _LONG)
@@ -91,10 +91,10 @@ def compile_model(source: Any, include: Include | None = None, loose: bool = Fal
 
 
 def _group(plural: str, given: Any, resources: imports.Resources, types: Types) -> dict[str, Any]:
-    place: Place = ("groups", plural)
-    row = _named(plural, aspects(given, _GROUP, place), place)
-    if plural in specified.OWN_PATHS:
-        raise refusal(place, "the name is taken, so no Group type can have it")
+    place: ModelPath = ("groups", plural)
+    row = _named(plural, checked_aspects(given, _GROUP, place), place)
+    if plural in specified.RESERVED_PATHS:
+        raise model_error(place, "the name is taken, so no Group type can have it")
     checked = {
         name: _resource(name, definition, (*place, "resources", name), types)
         for name, (definition, _) in resources.items()
@@ -102,25 +102,29 @@ def _group(plural: str, given: Any, resources: imports.Resources, types: Types) 
     _check_names([((*place, "resources", name), each) for name, each in checked.items()], _SHORT)
     level = specified.group(row["singular"], checked)
     if f"{row['singular']}id" in specified.group("", ()).attributes:
-        raise refusal((*place, "singular"), f"its id attribute would be {row['singular']}id, which is something else")
+        raise model_error(
+            (*place, "singular"), f"its id attribute would be {row['singular']}id, which is something else"
+        )
     _check_collections(checked, specified.group(row["singular"], ()), (*place, "resources"))
     attributes = _level(level, row.get("attributes"), (*place, "attributes"), types)
     versions = {name: each["attributes"] for name, each in checked.items()}
-    bounds = constraints.checked(row.pop("constraints", {}), attributes, versions, types, (*place, "constraints"))
+    bounds = constraints.check_constraints(
+        row.pop("constraints", {}), attributes, versions, types, (*place, "constraints")
+    )
     row |= {"attributes": attributes, "resources": checked}
     if bounds:
         row["constraints"] = bounds
     return _in_order(row, [name for name in _GROUP if name != "ximportresources"])
 
 
-def _resource(plural: str, given: Any, place: Place, types: Types) -> dict[str, Any]:
-    row = RESOURCE_DEFAULTS | _named(plural, aspects(given, _RESOURCE, place), place)
-    row |= _validation(row, place) | _versionmode(row, members(given, place), place)
+def _resource(plural: str, given: Any, place: ModelPath, types: Types) -> dict[str, Any]:
+    row = RESOURCE_DEFAULTS | _named(plural, checked_aspects(given, _RESOURCE, place), place)
+    row |= _validation(row, place) | _versionmode(row, object_members(given, place), place)
     if "typemap" in row:
-        row["typemap"] = typemap.checked(members(row["typemap"], place), (*place, "typemap"))
-    clash = specified.own_names(row["singular"], row["hasdocument"]) & specified.fixed_names()
+        row["typemap"] = typemap.check_typemap(object_members(row["typemap"], place), (*place, "typemap"))
+    clash = specified.singular_names(row["singular"], row["hasdocument"]) & specified.fixed_names()
     if clash:
-        raise refusal((*place, "singular"), f"it would make an attribute {min(clash)}, which is something else")
+        raise model_error((*place, "singular"), f"it would make an attribute {min(clash)}, which is something else")
     levels = {
         "attributes": specified.version(row["singular"], row["hasdocument"]),
         "resourceattributes": specified.resource(row["singular"]),
@@ -130,63 +134,65 @@ def _resource(plural: str, given: Any, place: Place, types: Types) -> dict[str, 
         row[name] = _level(level, row.get(name), (*place, name), types, versions=name == "attributes")
     added = row["resourceattributes"].keys() - levels["resourceattributes"].attributes.keys()
     if added:
-        raise refusal((*place, "resourceattributes", min(added)), "Resources have no attributes beside their Versions'")
+        raise model_error(
+            (*place, "resourceattributes", min(added)), "Resources have no attributes beside their Versions'"
+        )
     return _in_order(row, _RESOURCE)
 
 
-def _named(plural: str, row: dict[str, Any], place: Place) -> dict[str, Any]:
+def _named(plural: str, row: dict[str, Any], place: ModelPath) -> dict[str, Any]:
     if row.get("plural", plural) != plural:
-        raise refusal((*place, "plural"), "it differs from its key")
+        raise model_error((*place, "plural"), "it differs from its key")
     if "singular" not in row:
-        raise refusal((*place, "singular"), "it is required")
+        raise model_error((*place, "singular"), "it is required")
     return {"plural": plural, **row}
 
 
-def _validation(row: dict[str, Any], place: Place) -> dict[str, Any]:
+def _validation(row: dict[str, Any], place: ModelPath) -> dict[str, Any]:
     if row["validatecompatibility"] and not row["validateformat"]:
-        raise refusal((*place, "validatecompatibility"), "it needs validateformat to be true")
+        raise model_error((*place, "validatecompatibility"), "it needs validateformat to be true")
     bound = row["maxversions"]
     # Beyond 64 bits JSON is written from Decimals only, and int("1e999999999") would not end.
     return {"maxversions": int(bound) if bound < 1 << 63 else bound}
 
 
-def _versionmode(row: dict[str, Any], given: Mapping[str, Any], place: Place) -> dict[str, Any]:
+def _versionmode(row: dict[str, Any], given: Mapping[str, Any], place: ModelPath) -> dict[str, Any]:
     mode = row["versionmode"].lower()
     if mode not in specified.VERSIONMODES:
-        raise refusal((*place, "versionmode"), f"{mode!r} is not one of: {', '.join(specified.VERSIONMODES)}")
+        raise model_error((*place, "versionmode"), f"{mode!r} is not one of: {', '.join(specified.VERSIONMODES)}")
     if mode not in specified.COMPUTED_MODES:
         return {"versionmode": mode}
     if given.get("singleversionroot") is False:
-        raise refusal((*place, "singleversionroot"), f"versionmode {mode} needs it to be true")
+        raise model_error((*place, "singleversionroot"), f"versionmode {mode} needs it to be true")
     return {"versionmode": mode, "singleversionroot": True}
 
 
-def _level(level: Specified, given: Any, place: Place, types: Types, versions: bool = False) -> Definitions:
-    joined = overlay.overlaid(level, given or {}, place)
-    scope = language.Scope(types, level.attributes, versions=versions, taken=level.reserved)
-    return language.attributes(joined, place, scope)
+def _level(level: SpecAttributes, given: Any, place: ModelPath, types: Types, versions: bool = False) -> Definitions:
+    joined = overlay.overlay_level(level, given or {}, place)
+    scope = language.DefinitionContext(types, level.attributes, versions=versions, taken=level.reserved)
+    return language.full_definitions(joined, place, scope)
 
 
-def _check_names(rows: Iterable[tuple[Place, Mapping[str, Any]]], singular: int) -> None:
+def _check_names(rows: Iterable[tuple[ModelPath, Mapping[str, Any]]], singular: int) -> None:
     """Refuses type names of a wrong form, and any two that are the same. singular: characters that those may have."""
     seen: set[str] = set()
     for place, row in rows:
         for aspect, most in (("plural", _SHORT), ("singular", singular)):
             name = row[aspect]
             if not xids.NAME.match(name) or len(name) > most:
-                raise refusal((*place, aspect), f"{name!r} is not a name of at most {most} characters")
+                raise model_error((*place, aspect), f"{name!r} is not a name of at most {most} characters")
             if name in seen:
-                raise refusal((*place, aspect), f"another type here is called {name} already")
+                raise model_error((*place, aspect), f"another type here is called {name} already")
             seen.add(name)
 
 
-def _check_collections(plurals: Iterable[str], level: Specified, place: Place) -> None:
+def _check_collections(plurals: Iterable[str], level: SpecAttributes, place: ModelPath) -> None:
     """Refuses collections whose attributes hide each other or those of the level."""
     seen = set(level.attributes)
     for plural in plurals:
         names = specified.collection(plural).keys()
         if names & seen:
-            raise refusal((*place, plural), f"its attribute {min(names & seen)} is something else already")
+            raise model_error((*place, plural), f"its attribute {min(names & seen)} is something else already")
         seen |= names
 
 

@@ -10,16 +10,16 @@ from typing import Any, Final
 
 from domain import dotpath
 from domain.model import values
-from domain.model.language import check_listed, check_value
-from domain.model.refusals import Place, aspects, members, refusal
+from domain.model.language import check_enum, check_value
+from domain.model.refusals import ModelPath, checked_aspects, model_error, object_members
 from domain.model.specified import Definition, Definitions
 from domain.model.targets import Types
 
 ASPECTS: Final = {"default": "any", "enum": "array", "equals": "string"}
 
 
-def checked(
-    given: Any, group: Definitions, versions: Mapping[str, Definitions], types: Types, place: Place
+def check_constraints(
+    given: Any, group: Definitions, versions: Mapping[str, Definitions], types: Types, place: ModelPath
 ) -> dict[str, dict[str, Any]]:
     """The constraints that a Group type or a Group has, without aspects that say nothing.
 
@@ -28,11 +28,11 @@ def checked(
     """
     return {
         key: _constraint(key, constraint, group, versions, types, (*place, key))
-        for key, constraint in members(given, place).items()
+        for key, constraint in object_members(given, place).items()
     }
 
 
-def steps(key: str) -> tuple[str, tuple[str, ...]]:
+def parse_constraint_key(key: str) -> tuple[str, tuple[str, ...]]:
     """The Resource type (its plural) and the path of the attribute that a key names.
 
     Raises: ValueError for a key that is no path of names.
@@ -46,7 +46,7 @@ def steps(key: str) -> tuple[str, tuple[str, ...]]:
 def with_defaults(definitions: Definitions, plural: str, constraints: Mapping[str, Any]) -> Definitions:
     """The definitions of a Version level with the defaults that a Group type's constraints set (MOD-61)."""
     for key, constraint in constraints.items():
-        resource, path = steps(key)
+        resource, path = parse_constraint_key(key)
         if resource == plural and "default" in constraint:
             definitions = _with_default(definitions, path, constraint["default"])
     return definitions
@@ -61,47 +61,47 @@ def definition_at(definitions: Definitions, path: tuple[str, ...]) -> Definition
 
 
 def _constraint(
-    key: str, given: Any, group: Definitions, versions: Mapping[str, Definitions], types: Types, place: Place
+    key: str, given: Any, group: Definitions, versions: Mapping[str, Definitions], types: Types, place: ModelPath
 ) -> dict[str, Any]:
-    row = {name: value for name, value in aspects(given, ASPECTS, place).items() if value not in ("", [])}
+    row = {name: value for name, value in checked_aspects(given, ASPECTS, place).items() if value not in ("", [])}
     attribute = _attribute(key, versions, place)
     enum = row.get("enum")
     own = attribute.get("enum") if attribute.get("strict", True) else None
     for index, value in enumerate(enum or ()):
         check_value(value, attribute, (*place, "enum", index), types)
-        check_listed(value, own, (*place, "enum", index))
+        check_enum(value, own, (*place, "enum", index))
     default = row.get("default", attribute.get("default"))
     if default is not None:
         check_value(default, attribute, (*place, "default"), types)
-        check_listed(default, enum or own, (*place, "default"))
+        check_enum(default, enum or own, (*place, "default"))
     if "equals" in row:
         _check_equals(row["equals"], attribute, group, (*place, "equals"))
     return row
 
 
-def _attribute(key: str, versions: Mapping[str, Definitions], place: Place) -> Definition:
+def _attribute(key: str, versions: Mapping[str, Definitions], place: ModelPath) -> Definition:
     try:
-        plural, path = steps(key)
+        plural, path = parse_constraint_key(key)
     except ValueError as error:
-        raise refusal(place, str(error)) from None
+        raise model_error(place, str(error)) from None
     if plural not in versions:
-        raise refusal(place, f"this Group type has no Resource type {plural}")
+        raise model_error(place, f"this Group type has no Resource type {plural}")
     return _scalar(definition_at(versions[plural], path), place)
 
 
-def _check_equals(path: str, attribute: Definition, group: Definitions, place: Place) -> None:
+def _check_equals(path: str, attribute: Definition, group: Definitions, place: ModelPath) -> None:
     try:
         names = _names(dotpath.parse(path), path)
     except ValueError as error:
-        raise refusal(place, str(error)) from None
+        raise model_error(place, str(error)) from None
     found = _scalar(definition_at(group, names), place)
     if found["type"] != attribute["type"]:
-        raise refusal(place, f"{found['type']} and {attribute['type']} are never equal")
+        raise model_error(place, f"{found['type']} and {attribute['type']} are never equal")
 
 
-def _scalar(definition: Definition | None, place: Place) -> Definition:
+def _scalar(definition: Definition | None, place: ModelPath) -> Definition:
     if definition is None or definition["type"] not in values.SCALARS:
-        raise refusal(place, "it does not name a scalar attribute that is statically defined")
+        raise model_error(place, "it does not name a scalar attribute that is statically defined")
     return definition
 
 

@@ -19,18 +19,18 @@ from domain.problems import (
     UnknownAttribute,
 )
 
-Path = tuple[str | int, ...]
+ValuePath = tuple[str | int, ...]
 
 
-class Flaw(Exception):
+class InvalidValue(Exception):
     """The value at `path` breaks a rule of its definition; `detail` says which, as a clause without a full stop."""
 
-    def __init__(self, detail: str, path: Path = ()) -> None:
+    def __init__(self, detail: str, path: ValuePath = ()) -> None:
         super().__init__(detail)
         self.detail = detail
         self.path = path
 
-    def under(self, step: str | int) -> Flaw:
+    def under(self, step: str | int) -> InvalidValue:
         """The same flaw as the container sees it, whose member or item the value is."""
         self.path = (step, *self.path)
         return self
@@ -40,21 +40,21 @@ class Flaw(Exception):
         return InvalidAttribute(xid, name=dotpath.text(self.path), error_detail=self.detail)
 
 
-class Unknown(Flaw):
+class UnknownName(InvalidValue):
     """The model does not know the name."""
 
     def problem(self, xid: str) -> Problem:
         return UnknownAttribute(xid, name=dotpath.text(self.path))
 
 
-class Missing(Flaw):
+class MissingValues(InvalidValue):
     """Required attributes have no value; `paths` are relative to where the flaw is raised."""
 
-    def __init__(self, paths: Iterable[Path]) -> None:
+    def __init__(self, paths: Iterable[ValuePath]) -> None:
         super().__init__("a required attribute has no value")
         self.paths = tuple(paths)
 
-    def under(self, step: str | int) -> Flaw:
+    def under(self, step: str | int) -> InvalidValue:
         self.paths = tuple((step, *path) for path in self.paths)
         return self
 
@@ -62,7 +62,7 @@ class Missing(Flaw):
         return RequiredAttributeMissing(xid, list=",".join(dotpath.text(path) for path in self.paths))
 
 
-class BadXid(Flaw):
+class InvalidXid(InvalidValue):
     """The value is no xid of this registry: bad syntax, or a type that the model does not have."""
 
     def __init__(self, value: str, detail: str) -> None:
@@ -73,7 +73,7 @@ class BadXid(Flaw):
         return MalformedXid(xid=self.value, error_detail=self.detail)
 
 
-class BadXref(BadXid):
+class InvalidXref(InvalidXid):
     """The value cannot be the target of a cross reference."""
 
     def problem(self, xid: str) -> Problem:

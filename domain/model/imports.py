@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from domain import xid as xids
-from domain.model.refusals import Place, members, refusal
+from domain.model.refusals import ModelPath, model_error, object_members
 
 #: Types of Groups and Resources of one model, a Resource type once for each Group type that has it: each brings dozens
 #: of attributes of its own, which are compiled while other writers wait.
-MOST_TYPES: Final = 500
+MAX_TYPES: Final = 500
 
 #: Resource types by the Group type and the Resource type that own them; values are definitions and their origin.
 Resources = dict[str, tuple[Any, str]]
 
 
-def imported(groups: Mapping[str, Any]) -> dict[str, Resources]:
+def expand_imports(groups: Mapping[str, Any]) -> dict[str, Resources]:
     """The Resource types of every Group type, own ones first, each with its origin (`/messagegroups/messages`).
 
     groups: the Group types of a modelsource, includes resolved.
@@ -28,39 +28,39 @@ def imported(groups: Mapping[str, Any]) -> dict[str, Resources]:
     found: dict[str, Resources] = {}
     types = len(groups)
     for plural in groups:
-        if types <= MOST_TYPES:
+        if types <= MAX_TYPES:
             found[plural] = _resources(plural, groups, ())
             types += len(found[plural])
-    if types > MOST_TYPES:
-        raise refusal(
-            (), f"it has more than {MOST_TYPES} types of Groups and Resources, imported ones counted each time"
+    if types > MAX_TYPES:
+        raise model_error(
+            (), f"it has more than {MAX_TYPES} types of Groups and Resources, imported ones counted each time"
         )
     return found
 
 
 def _resources(plural: str, groups: Mapping[str, Any], chain: tuple[str, ...]) -> Resources:
-    group = members(groups[plural], ("groups", plural))
-    place: Place = ("groups", plural, "ximportresources")
-    own = members(group.get("resources", {}), ("groups", plural, "resources"))
+    group = object_members(groups[plural], ("groups", plural))
+    place: ModelPath = ("groups", plural, "ximportresources")
+    own = object_members(group.get("resources", {}), ("groups", plural, "resources"))
     found: Resources = {name: (row, xids.join(plural, name)) for name, row in own.items()}
     for reference in _references(group.get("ximportresources", []), place):
         name = reference.rpartition("/")[2]
         if name in found:
-            raise refusal(place, f"this Group type has a Resource type {name} already, so {reference} clashes")
+            raise model_error(place, f"this Group type has a Resource type {name} already, so {reference} clashes")
         found[name] = _imported(reference, plural, groups, chain)
     return found
 
 
 def _imported(reference: str, importer: str, groups: Mapping[str, Any], chain: tuple[str, ...]) -> tuple[Any, str]:
-    place: Place = ("groups", importer, "ximportresources")
+    place: ModelPath = ("groups", importer, "ximportresources")
     names = xids.segments(reference) if reference.startswith("/") else ()
     if len(names) != 2 or names[0] not in groups:
-        raise refusal(place, f"{reference} does not name a Resource type of this model")
+        raise model_error(place, f"{reference} does not name a Resource type of this model")
     group, resource = names
     if group == importer:
-        raise refusal(place, f"{reference} is of this Group type itself")
+        raise model_error(place, f"{reference} is of this Group type itself")
     if f"{importer} {reference}" in chain:
-        raise refusal(place, f"{reference} imports itself in the end")
+        raise model_error(place, f"{reference} imports itself in the end")
     return _owner(group, resource, reference, groups, (*chain, f"{importer} {reference}"))
 
 
@@ -68,18 +68,18 @@ def _owner(
     group: str, resource: str, reference: str, groups: Mapping[str, Any], chain: tuple[str, ...]
 ) -> tuple[Any, str]:
     """The definition behind a reference, which may be an import of its Group type in turn."""
-    definition = members(groups[group], ("groups", group))
-    own = members(definition.get("resources", {}), ("groups", group, "resources"))
+    definition = object_members(groups[group], ("groups", group))
+    own = object_members(definition.get("resources", {}), ("groups", group, "resources"))
     if resource in own:
         return own[resource], xids.join(group, resource)
-    place: Place = ("groups", group, "ximportresources")
+    place: ModelPath = ("groups", group, "ximportresources")
     for further in _references(definition.get("ximportresources", []), place):
         if further.rpartition("/")[2] == resource:
             return _imported(further, group, groups, chain)
-    raise refusal(place[:2], f"it has no Resource type {resource} that {reference} could import")
+    raise model_error(place[:2], f"it has no Resource type {resource} that {reference} could import")
 
 
-def _references(value: Any, place: Place) -> list[str]:
+def _references(value: Any, place: ModelPath) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise refusal(place, "it needs to be an array of Resource types, such as /dirs/files")
+        raise model_error(place, "it needs to be an array of Resource types, such as /dirs/files")
     return value

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import unquote, urljoin, urlsplit
 
-from domain.model.refusals import Place, refusal
+from domain.model.refusals import ModelPath, model_error
 
 #: Reads a document by its name: the reference of a directive, resolved against that of the including document.
 Include = Callable[[str], Any]
@@ -20,13 +20,13 @@ Include = Callable[[str], Any]
 _MOST: Final = 200
 _DEEPEST: Final = 50
 #: Objects of one model, what it includes counted each time: each is compiled while other writers wait.
-LARGEST: Final = 20_000
+MAX_OBJECTS: Final = 20_000
 #: Elements of all arrays of one model, such as `enum`: each is looked at then, too.
-ELEMENTS: Final = 300_000
+MAX_ELEMENTS: Final = 300_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _IncludeContext:
     """Where the resolver is: in a document, inside a chain of includes.
 
     name: of the document, empty for the modelsource itself. loose: whether `#groups` may stand for `#/groups`.
@@ -43,27 +43,27 @@ class _Source:
     elements: list[int] = field(default_factory=lambda: [0])
 
 
-def resolve(source: Any, include: Include | None = None, loose: bool = False) -> Any:
+def expand_includes(source: Any, include: Include | None = None, loose: bool = False) -> Any:
     """The modelsource without directives; the given one is not changed.
 
     include: None where there is no base, so that only the modelsource itself can be included.
     loose: whether a fragment may lack its leading slash, as in a published model file (CM-05).
     Raises: ModelError.
     """
-    return _resolved(source, (), _Source("", source, include, loose))
+    return _resolved(source, (), _IncludeContext("", source, include, loose))
 
 
-def _resolved(value: Any, place: Place, source: _Source) -> Any:
+def _resolved(value: Any, place: ModelPath, source: _IncludeContext) -> Any:
     if isinstance(value, list):
         source.elements[0] += len(value)
-        if source.elements[0] > ELEMENTS:
-            raise refusal((), f"its arrays have more than {ELEMENTS} elements; list fewer values")
+        if source.elements[0] > MAX_ELEMENTS:
+            raise model_error((), f"its arrays have more than {MAX_ELEMENTS} elements; list fewer values")
         return [_resolved(each, (*place, index), source) for index, each in enumerate(value)]
     if not isinstance(value, dict):
         return value
     source.objects[0] += 1
-    if source.objects[0] > LARGEST:
-        raise refusal((), f"it has more than {LARGEST} objects; define fewer types and attributes")
+    if source.objects[0] > MAX_OBJECTS:
+        raise model_error((), f"it has more than {MAX_OBJECTS} objects; define fewer types and attributes")
     result = {
         name: _resolved(each, (*place, name), source)
         for name, each in value.items()
@@ -76,24 +76,24 @@ def _resolved(value: Any, place: Place, source: _Source) -> Any:
     return result
 
 
-def _references(value: dict[str, Any], place: Place) -> list[str]:
+def _references(value: dict[str, Any], place: ModelPath) -> list[str]:
     one, many = value.get("$include"), value.get("$includes")
     if one is not None and many is not None:
-        raise refusal(place, "it has both $include and $includes")
+        raise model_error(place, "it has both $include and $includes")
     references = many if many is not None else [] if one is None else [one]
     if not isinstance(references, list) or not all(isinstance(each, str) for each in references):
-        raise refusal(place, "$include takes one string, $includes an array of strings")
+        raise model_error(place, "$include takes one string, $includes an array of strings")
     return references
 
 
-def _included(reference: str, place: Place, source: _Source) -> dict[str, Any]:
+def _included(reference: str, place: ModelPath, source: _IncludeContext) -> dict[str, Any]:
     path, _, fragment = reference.partition("#")
     name = _joined(source.name, path) if path else source.name
     if (name, fragment) in source.chain:
-        raise refusal(place, f"{reference} includes itself")
+        raise model_error(place, f"{reference} includes itself")
     source.spent[0] += 1
     if source.spent[0] > _MOST or len(source.chain) > _DEEPEST:
-        raise refusal(place, "it includes too much")
+        raise model_error(place, "it includes too much")
     document = source.document if name == source.name else _read(name, reference, place, source)
     target = _pointed(document, fragment, reference, place, source.loose)
     inner = replace(source, name=name, document=document, chain=(*source.chain, (name, fragment)))
@@ -101,14 +101,14 @@ def _included(reference: str, place: Place, source: _Source) -> dict[str, Any]:
     return {key: each for key, each in found.items() if key != "$schema"}
 
 
-def _read(name: str, reference: str, place: Place, source: _Source) -> Any:
+def _read(name: str, reference: str, place: ModelPath, source: _IncludeContext) -> Any:
     if source.include is None:
-        raise refusal(place, f"{reference} cannot be included: no base for includes is configured")
+        raise model_error(place, f"{reference} cannot be included: no base for includes is configured")
     if name not in source.read:
         try:
             source.read[name] = source.include(name)
         except (OSError, ValueError, LookupError) as error:
-            raise refusal(place, f"{reference} cannot be included: {error}") from error
+            raise model_error(place, f"{reference} cannot be included: {error}") from error
     return source.read[name]
 
 
@@ -119,17 +119,17 @@ def _joined(base: str, path: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(base), path))
 
 
-def _pointed(document: Any, fragment: str, reference: str, place: Place, loose: bool) -> dict[str, Any]:
+def _pointed(document: Any, fragment: str, reference: str, place: ModelPath, loose: bool) -> dict[str, Any]:
     """What a JSON Pointer (RFC 6901), written as a fragment, names."""
     pointer = unquote(fragment)
     if pointer and not pointer.startswith("/"):
         if not loose:
-            raise refusal(place, f"the fragment of {reference} is no JSON Pointer: it does not start with /")
+            raise model_error(place, f"the fragment of {reference} is no JSON Pointer: it does not start with /")
         pointer = f"/{pointer}"
     value = document
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         value = value.get(name) if isinstance(value, dict) else None
     if not isinstance(value, dict):
-        raise refusal(place, f"{reference} does not name an object")
+        raise model_error(place, f"{reference} does not name an object")
     return value

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from domain import dotpath
 from domain.model import targets, values
-from domain.model.flaws import Flaw
-from domain.model.refusals import Place, aspects, kind, members, refusal
+from domain.model.flaws import InvalidValue
+from domain.model.refusals import ModelPath, checked_aspects, model_error, object_members
 from domain.model.shape import CHARSETS
 from domain.model.specified import Definition, Definitions
 from domain.problems import ModelRequiredTrue, ModelScalarDefault
@@ -42,7 +42,7 @@ _FLAGS: Final = ("matchversions", "readonly", "immutable", "required")
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class DefinitionContext:
     """What a definition has to know about where it is.
 
     specified: the specification's own definitions at this place. charset: of the names here.
@@ -57,23 +57,23 @@ class Scope:
     taken: frozenset[str] = frozenset()
 
 
-def attributes(given: Any, place: Place, scope: Scope) -> Definitions:
+def full_definitions(given: Any, place: ModelPath, scope: DefinitionContext) -> Definitions:
     """The definitions of one level or object as a full model has them.
 
     Raises: ModelError, ModelRequiredTrue, ModelScalarDefault.
     """
-    rows = members(given, place)
+    rows = object_members(given, place)
     inner = replace(scope, taken=scope.taken | rows.keys())
     return {name: _attribute(name, row, (*place, name), inner) for name, row in rows.items()}
 
 
-def _attribute(name: str, given: Any, place: Place, scope: Scope) -> Definition:
-    row = aspects(given, ASPECTS, place)
+def _attribute(name: str, given: Any, place: ModelPath, scope: DefinitionContext) -> Definition:
+    row = checked_aspects(given, ASPECTS, place)
     # Names made from a type's own may be longer than an extension's (ENT-11).
     if name not in scope.specified and name != "*" and not CHARSETS[scope.charset].match(name):
-        raise refusal(place, f"{name!r} is not a valid attribute name")
+        raise model_error(place, f"{name!r} is not a valid attribute name")
     if row.get("name", name) != name:
-        raise refusal((*place, "name"), "it differs from its key")
+        raise model_error((*place, "name"), "it differs from its key")
     _check_common(row, place, scope)
     nested = _nested(name, row, place, scope)
     for rule in _RULES:
@@ -81,38 +81,40 @@ def _attribute(name: str, given: Any, place: Place, scope: Scope) -> Definition:
     return _written({**row, "name": name, **nested})
 
 
-def _item(given: Any, place: Place, scope: Scope) -> Definition:
-    row = aspects(given, ITEM_ASPECTS, place)
+def _item(given: Any, place: ModelPath, scope: DefinitionContext) -> Definition:
+    row = checked_aspects(given, ITEM_ASPECTS, place)
     _check_common(row, place, scope)
     return _written({**row, **_nested("", row, place, replace(scope, versions=False))})
 
 
-def _check_common(row: Definition, place: Place, scope: Scope) -> None:
+def _check_common(row: Definition, place: ModelPath, scope: DefinitionContext) -> None:
     """The rules for a value's type, which attributes and items share."""
     wanted = row.get("type")
     if wanted not in values.SCALARS | values.COMPLEX:
-        raise refusal((*place, "type"), f"{wanted!r} is not a data type" if wanted else "it is required")
+        raise model_error((*place, "type"), f"{wanted!r} is not a data type" if wanted else "it is required")
     if "target" in row:
         _check_target(row["target"], wanted, (*place, "target"), scope)
     if "namecharset" in row and (wanted != "object" or row["namecharset"].lower() not in CHARSETS):
-        raise refusal((*place, "namecharset"), "it is strict or extended, and on objects only")
+        raise model_error((*place, "namecharset"), "it is strict or extended, and on objects only")
     if row.get("attributes") and wanted != "object":
-        raise refusal((*place, "attributes"), "only objects have attributes")
+        raise model_error((*place, "attributes"), "only objects have attributes")
     if ("item" in row) != (wanted in ("array", "map")):
-        raise refusal((*place, "item"), "arrays and maps need an item, and nothing else has one")
+        raise model_error((*place, "item"), "arrays and maps need an item, and nothing else has one")
 
 
-def _check_target(target: str, wanted: str, place: Place, scope: Scope) -> None:
-    if wanted not in values.AIMED:
-        raise refusal(place, "only uri, url and xid have a target")
+def _check_target(target: str, wanted: str, place: ModelPath, scope: DefinitionContext) -> None:
+    if wanted not in values.TARGETABLE:
+        raise model_error(place, "only uri, url and xid have a target")
     if not targets.target_exists(target, scope.types):
-        raise refusal(place, f"{target!r} does not name a type of this model, such as /dirs or /dirs/files[/versions]")
+        raise model_error(
+            place, f"{target!r} does not name a type of this model, such as /dirs or /dirs/files[/versions]"
+        )
 
 
-def _nested(name: str, row: Definition, place: Place, scope: Scope) -> dict[str, Any]:
+def _nested(name: str, row: Definition, place: ModelPath, scope: DefinitionContext) -> dict[str, Any]:
     """The definitions inside a definition, in the form of a full model."""
     specified = scope.specified.get(name, {})
-    inside = Scope(
+    inside = DefinitionContext(
         types=scope.types,
         specified=specified.get("attributes", {}),
         charset=row.get("namecharset", "strict").lower(),
@@ -120,7 +122,7 @@ def _nested(name: str, row: Definition, place: Place, scope: Scope) -> dict[str,
     )
     nested: dict[str, Any] = {}
     if row["type"] == "object" and "attributes" in row:
-        nested["attributes"] = attributes(row["attributes"], (*place, "attributes"), inside)
+        nested["attributes"] = full_definitions(row["attributes"], (*place, "attributes"), inside)
     if "item" in row:
         nested["item"] = _item(row["item"], (*place, "item"), inside)
     if row.get("ifvalues"):
@@ -128,20 +130,20 @@ def _nested(name: str, row: Definition, place: Place, scope: Scope) -> dict[str,
     return nested
 
 
-def _ifvalues(row: Definition, place: Place, scope: Scope) -> dict[str, Any]:
+def _ifvalues(row: Definition, place: ModelPath, scope: DefinitionContext) -> dict[str, Any]:
     inner = replace(scope, specified={}, versions=False)
     keys: set[str] = set()
     branches = {}
     for key, branch in row["ifvalues"].items():
         here = (*place, key)
         if not key or key.startswith("^") or key.casefold() in keys:
-            raise refusal(here, "a value is not empty, does not start with ^, and appears once, whatever its case")
+            raise model_error(here, "a value is not empty, does not start with ^, and appears once, whatever its case")
         keys.add(key.casefold())
-        given = aspects(branch, {"siblingattributes": "object"}, here).get("siblingattributes", {})
-        clash = sorted(scope.taken & members(given, here).keys())
+        given = checked_aspects(branch, {"siblingattributes": "object"}, here).get("siblingattributes", {})
+        clash = sorted(scope.taken & object_members(given, here).keys())
         if clash:
-            raise refusal((*here, "siblingattributes", clash[0]), "an attribute beside it has this name already")
-        branches[key] = {"siblingattributes": attributes(given, (*here, "siblingattributes"), inner)}
+            raise model_error((*here, "siblingattributes", clash[0]), "an attribute beside it has this name already")
+        branches[key] = {"siblingattributes": full_definitions(given, (*here, "siblingattributes"), inner)}
     return branches
 
 
@@ -164,32 +166,32 @@ def _written(row: Definition) -> Definition:
     return {name: kept[name] for name in ASPECTS if name in kept}
 
 
-def _check_star(name: str, row: Definition, place: Place, scope: Scope) -> None:
+def _check_star(name: str, row: Definition, place: ModelPath, scope: DefinitionContext) -> None:
     if name != "*":
         return
     for aspect in ("readonly", "required", "ifvalues", "matchversions"):
         if row.get(aspect):
-            raise refusal((*place, aspect), "it has no meaning for *")
+            raise model_error((*place, aspect), "it has no meaning for *")
 
 
-def _check_immutable(name: str, row: Definition, place: Place, scope: Scope) -> None:
+def _check_immutable(name: str, row: Definition, place: ModelPath, scope: DefinitionContext) -> None:
     if row.get("immutable") and name not in scope.specified:
-        raise refusal((*place, "immutable"), "only spec-defined attributes are immutable")
+        raise model_error((*place, "immutable"), "only spec-defined attributes are immutable")
 
 
-def _check_enum(name: str, row: Definition, place: Place, scope: Scope) -> None:
+def _check_enum(name: str, row: Definition, place: ModelPath, scope: DefinitionContext) -> None:
     if not row.get("enum"):
         return
     item = row.get("item")
     # One of the published models has its enum on an array of strings; it holds for the items then (EP-02).
     of = item if row["type"] == "array" and isinstance(item, dict) else row
     if of.get("type") not in values.SCALARS:
-        raise refusal((*place, "enum"), "only scalars and arrays of scalars have an enum")
+        raise model_error((*place, "enum"), "only scalars and arrays of scalars have an enum")
     for index, value in enumerate(row["enum"]):
         check_value(value, of, (*place, "enum", index), scope.types)
 
 
-def _check_default(name: str, row: Definition, place: Place, scope: Scope) -> None:
+def _check_default(name: str, row: Definition, place: ModelPath, scope: DefinitionContext) -> None:
     if "default" not in row:
         return
     if row["type"] not in values.SCALARS:
@@ -198,27 +200,27 @@ def _check_default(name: str, row: Definition, place: Place, scope: Scope) -> No
         raise ModelRequiredTrue(name=dotpath.text(place))
     check_value(row["default"], row, (*place, "default"), scope.types)
     if row.get("strict", True):
-        check_listed(row["default"], row.get("enum"), (*place, "default"))
+        check_enum(row["default"], row.get("enum"), (*place, "default"))
 
 
-def _check_matchversions(name: str, row: Definition, place: Place, scope: Scope) -> None:
+def _check_matchversions(name: str, row: Definition, place: ModelPath, scope: DefinitionContext) -> None:
     if row.get("matchversions") and not (scope.versions and row["type"] in values.SCALARS):
-        raise refusal((*place, "matchversions"), "it is for scalar, statically defined attributes of Versions only")
+        raise model_error((*place, "matchversions"), "it is for scalar, statically defined attributes of Versions only")
 
 
-def _check_ifvalues(name: str, row: Definition, place: Place, scope: Scope) -> None:
+def _check_ifvalues(name: str, row: Definition, place: ModelPath, scope: DefinitionContext) -> None:
     keys = row.get("ifvalues")
     if not keys:
         return
     if row["type"] not in values.SCALARS:
-        raise refusal((*place, "ifvalues"), "only scalars have ifvalues")
-    allowed = {values.folded(value) for value in row.get("enum", ())}
+        raise model_error((*place, "ifvalues"), "only scalars have ifvalues")
+    allowed = {values.fold_value(value) for value in row.get("enum", ())}
     for key in keys:
         if allowed and row.get("strict", True) and key.casefold() not in allowed:
-            raise refusal((*place, "ifvalues", key), "the enum does not have this value")
+            raise model_error((*place, "ifvalues", key), "the enum does not have this value")
 
 
-_RULES: Final[tuple[Callable[[str, Definition, Place, Scope], None], ...]] = (
+_RULES: Final[tuple[Callable[[str, Definition, ModelPath, DefinitionContext], None], ...]] = (
     _check_star,
     _check_immutable,
     _check_enum,
@@ -228,18 +230,18 @@ _RULES: Final[tuple[Callable[[str, Definition, Place, Scope], None], ...]] = (
 )
 
 
-def check_value(value: Any, definition: Definition, place: Place, types: targets.Types) -> None:
+def check_value(value: Any, definition: Definition, place: ModelPath, types: targets.Types) -> None:
     """Refuses a value that is not of a definition's scalar type. Raises: ModelError."""
     try:
-        values.scalar(definition["type"], types, definition.get("target"))(value)
-    except Flaw as flaw:
-        raise refusal(place, flaw.detail) from None
+        values.scalar_check(definition["type"], types, definition.get("target"))(value)
+    except InvalidValue as flaw:
+        raise model_error(place, flaw.detail) from None
 
 
-def check_listed(value: Any, enum: Collection[Any] | None, place: Place) -> None:
+def check_enum(value: Any, enum: Collection[Any] | None, place: ModelPath) -> None:
     """Refuses a value that a non-empty enum does not have. Raises: ModelError."""
     if enum and value not in enum:
-        raise refusal(place, f"{values.string_form(value)!r} is not in the enum")
+        raise model_error(place, f"{values.string_form(value)!r} is not in the enum")
 
 
-__all__ = ["ASPECTS", "Scope", "attributes", "check_listed", "check_value", "kind"]
+__all__ = ["ASPECTS", "DefinitionContext", "check_enum", "check_value", "full_definitions"]

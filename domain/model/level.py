@@ -9,14 +9,14 @@ from typing import Any, Final
 from domain import dotpath, instants
 from domain.entities import Attributes
 from domain.model import targets
-from domain.model.assumed import assumed, fills_in
-from domain.model.flaws import Flaw, Missing
-from domain.model.shape import Rules, Shape
-from domain.model.specified import Definitions, Specified
+from domain.model.assumed import assumed_defaults, has_defaults
+from domain.model.flaws import InvalidValue, MissingValues
+from domain.model.shape import AttributeRules, CompiledAttributes
+from domain.model.specified import Definitions, SpecAttributes
 from domain.model.targets import Types
-from domain.model.values import Check
+from domain.model.values import ValueCheck
 from domain.problems import InvalidAttribute
-from domain.stated import Marks
+from domain.stated import DefaultMarks
 
 _MEDIA_TYPE: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*(?:;.*)?\Z")
 
@@ -30,12 +30,12 @@ class Level:
     not this class's business: `accept` drops it, and `complete` neither asks for it nor gives it back.
     """
 
-    def __init__(self, definitions: Definitions, specified: Specified, types: Types) -> None:
+    def __init__(self, definitions: Definitions, specified: SpecAttributes, types: Types) -> None:
         """definitions: those of a full model. Building costs O(definitions); a Level is built once per model.
 
         specified: what of them the specification defines; `self.specified` holds the names of that.
         """
-        rules = Rules(
+        rules = AttributeRules(
             types=types,
             last=specified.last,
             served=specified.served,
@@ -46,8 +46,10 @@ class Level:
         self.definitions = definitions
         self.specified = frozenset(specified.attributes)
         self.types = types
-        self._fills_in = fills_in(definitions)
-        self._shape = Shape({name: _checked_as(name, row, specified) for name, row in definitions.items()}, rules)
+        self._fills_in = has_defaults(definitions)
+        self._shape = CompiledAttributes(
+            {name: _checked_as(name, row, specified) for name, row in definitions.items()}, rules
+        )
 
     def accept(self, given: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> Attributes:
         """What a client may say: read-only attributes dropped at every depth; nulls stay (they mean "delete").
@@ -57,7 +59,7 @@ class Level:
         """
         try:
             return self._shape.accept(given, stored)
-        except Flaw:
+        except InvalidValue:
             # Two siblings that contradict each other: `complete` refuses them and names them.
             return dict(given)
 
@@ -79,25 +81,25 @@ class Level:
         """
         try:
             return self._shape.complete(attributes)
-        except Missing as flaw:
+        except MissingValues as flaw:
             deleted = next((path for path in flaw.paths if path[0] in erased), None)
             if deleted is None:
                 raise flaw.problem(xid) from None
             detail = "it is required, so it cannot be deleted"
             raise InvalidAttribute(xid, name=dotpath.text(deleted), error_detail=detail) from None
-        except Flaw as flaw:
+        except InvalidValue as flaw:
             raise flaw.problem(xid) from None
 
-    def assumed(self, completed: Attributes) -> Marks:
+    def assumed(self, completed: Attributes) -> DefaultMarks:
         """Marks of the values that would be the same had nobody given them, as the model has them for defaults."""
-        return assumed(self.definitions, completed) if self._fills_in else {}
+        return assumed_defaults(self.definitions, completed) if self._fills_in else {}
 
     def order(self, attributes: Attributes) -> Attributes:
         """The same in serialization order: the model's, then extensions by name; server-set names included."""
         return self._shape.order(attributes)
 
 
-def _checked_as(name: str, definition: dict[str, Any], specified: Specified) -> dict[str, Any]:
+def _checked_as(name: str, definition: dict[str, Any], specified: SpecAttributes) -> dict[str, Any]:
     """A definition as values are checked by it, which differs from what the published full model says (C-15)."""
     if name not in specified.attributes:
         return definition
@@ -108,37 +110,37 @@ def _checked_as(name: str, definition: dict[str, Any], specified: Specified) -> 
     return definition | {"type": "uri"} if _is_document_url(name, definition, specified) else definition
 
 
-def _is_document_url(name: str, definition: dict[str, Any], specified: Specified) -> bool:
+def _is_document_url(name: str, definition: dict[str, Any], specified: SpecAttributes) -> bool:
     return name in specified.last and name.endswith("url") and not definition.get("readonly")
 
 
-def _extra(specified: Specified, types: Types) -> dict[str, Check]:
+def _extra(specified: SpecAttributes, types: Types) -> dict[str, ValueCheck]:
     """The rules about spec-defined attributes that the model language cannot express."""
-    rules: dict[str, Check] = {**_RULES, "xref": lambda value: targets.xref(value, types)}
+    rules: dict[str, ValueCheck] = {**_RULES, "xref": lambda value: targets.check_xref(value, types)}
     rules |= {name: _not_empty for name, row in specified.attributes.items() if _is_document_url(name, row, specified)}
     return {name: rules[name] for name in specified.attributes if name in rules}
 
 
 def _not_empty(value: Any) -> Any:
     if value == "":
-        raise Flaw("it is empty")
+        raise InvalidValue("it is empty")
     return value
 
 
 def _media_type(value: Any) -> Any:
     if not _MEDIA_TYPE.match(value):
-        raise Flaw(f"{value!r} is not a media type")
+        raise InvalidValue(f"{value!r} is not a media type")
     return value
 
 
 def _removed_after_effective(value: Any) -> Any:
     effective, removal = value.get("effective"), value.get("removal")
-    if effective and removal and instants.key(removal) < instants.key(effective):
-        raise Flaw("it is before effective", ("removal",))
+    if effective and removal and instants.instant_key(removal) < instants.instant_key(effective):
+        raise InvalidValue("it is before effective", ("removal",))
     return value
 
 
-_RULES: Final[dict[str, Check]] = {
+_RULES: Final[dict[str, ValueCheck]] = {
     "name": _not_empty,
     "documentation": _not_empty,
     "icon": _not_empty,

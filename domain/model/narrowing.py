@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from domain.model import constraints
-from domain.model.refusals import members, refusal
+from domain.model.refusals import model_error, object_members
 from domain.model.types import GroupType
 from domain.problems import InvalidAttribute, ModelError
 
 #: Constraints by the Resource type and the path of the attribute that they are about.
-Bounds = dict[tuple[str, ...], dict[str, Any]]
+ConstraintsByPath = dict[tuple[str, ...], dict[str, Any]]
 
 
-def in_force(group: GroupType, given: Mapping[str, Any] | None, xid: str) -> Bounds:
+def group_constraints(group: GroupType, given: Mapping[str, Any] | None, xid: str) -> ConstraintsByPath:
     """The constraints on the Versions of one Group. given: its `constraints` attribute, complete.
 
     Raises: InvalidAttribute when it says what constraints cannot, or widens what the type says.
@@ -32,23 +32,23 @@ def in_force(group: GroupType, given: Mapping[str, Any] | None, xid: str) -> Bou
     return bounds
 
 
-def _narrowed(group: GroupType, key: str, given: Any, bounds: Bounds) -> Bounds:
+def _narrowed(group: GroupType, key: str, given: Any, bounds: ConstraintsByPath) -> ConstraintsByPath:
     place = ("constraints", key)
-    own = {aspect: value for aspect, value in members(given, place).items() if value not in ("", [])}
+    own = {aspect: value for aspect, value in object_members(given, place).items() if value not in ("", [])}
     try:
         wide = bounds.get(_key(key), {})
     except ValueError as error:
-        raise refusal(place, str(error)) from None
+        raise model_error(place, str(error)) from None
     versions = {plural: type.version.definitions for plural, type in group.resources.items()}
     joined = {key: {**wide, **own}}
-    checked = constraints.checked(joined, group.level.definitions, versions, group.level.types, place[:1])
+    checked = constraints.check_constraints(joined, group.level.definitions, versions, group.level.types, place[:1])
     if "enum" in wide and not all(value in wide["enum"] for value in own.get("enum", ())):
-        raise refusal((*place, "enum"), "it has a value that the Group type's constraint does not have")
+        raise model_error((*place, "enum"), "it has a value that the Group type's constraint does not have")
     if "equals" in wide and own.get("equals", wide["equals"]) != wide["equals"]:
-        raise refusal((*place, "equals"), f"the Group type's constraint says {wide['equals']}")
+        raise model_error((*place, "equals"), f"the Group type's constraint says {wide['equals']}")
     return {_key(key): checked[key]}
 
 
 def _key(key: str) -> tuple[str, ...]:
-    plural, path = constraints.steps(key)
+    plural, path = constraints.parse_constraint_key(key)
     return (plural, *path)

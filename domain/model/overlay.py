@@ -7,27 +7,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.model.refusals import Place, members, refusal
-from domain.model.specified import Definition, Definitions, Specified
+from domain.model.refusals import ModelPath, model_error, object_members
+from domain.model.specified import Definition, Definitions, SpecAttributes
 
 
-def overlaid(specified: Specified, given: Any, place: Place) -> Definitions:
+def overlay_level(specified: SpecAttributes, given: Any, place: ModelPath) -> Definitions:
     """The attributes of one level: spec-defined ones, extensions, then those that are serialized last.
 
     given: the attributes that a modelsource has for the level.
     Raises: ModelError.
     """
-    joined = merged(specified.attributes, given, place)
+    joined = overlay_definitions(specified.attributes, given, place)
     clash = next((name for name in joined if name in specified.reserved), None)
     if clash:
-        raise refusal((*place, clash), "the name is taken, so no extension can have it")
+        raise model_error((*place, clash), "the name is taken, so no extension can have it")
     last = {name: joined[name] for name in specified.last if name in joined}
     return {name: row for name, row in joined.items() if name not in last} | last
 
 
-def merged(specified: Definitions, given: Any, place: Place) -> Definitions:
+def overlay_definitions(specified: Definitions, given: Any, place: ModelPath) -> Definitions:
     """Spec-defined attributes in their order, overlaid, then the extensions in theirs. Raises: ModelError."""
-    rows = members(given, place)
+    rows = object_members(given, place)
     spec = {
         name: _overlaid(row, rows[name], (*place, name)) if name in rows else row
         for name, row in specified.items()
@@ -35,23 +35,25 @@ def merged(specified: Definitions, given: Any, place: Place) -> Definitions:
     }
     extensions = {name: row for name, row in rows.items() if name not in spec and name != "*"}
     star = {"*": rows.get("*") or specified.get("*")}
-    return spec | extensions | members(star, place)
+    return spec | extensions | object_members(star, place)
 
 
-def _overlaid(specified: Definition, given: Any, place: Place) -> Definition:
+def _overlaid(specified: Definition, given: Any, place: ModelPath) -> Definition:
     # Not `members`: that a default is set to null, and so taken away, is what has to be seen here.
-    members(given, place)
+    object_members(given, place)
     row: Definition = {**specified, **given}
     if row["type"] != specified["type"]:
-        raise refusal(place, f"its type is {specified['type']} and cannot change")
+        raise model_error(place, f"its type is {specified['type']} and cannot change")
     for flag in ("required", "readonly", "immutable"):
         if specified.get(flag) and row[flag] is not True:
-            raise refusal((*place, flag), "it is true and cannot become false")
+            raise model_error((*place, flag), "it is true and cannot become false")
     for aspect in ("default", "enum"):
         if aspect in specified and row[aspect] in (None, []):
-            raise refusal((*place, aspect), "it can change but not go")
+            raise model_error((*place, aspect), "it can change but not go")
     if specified.get("attributes"):
-        row["attributes"] = merged(specified["attributes"], given.get("attributes") or {}, (*place, "attributes"))
+        row["attributes"] = overlay_definitions(
+            specified["attributes"], given.get("attributes") or {}, (*place, "attributes")
+        )
     if specified.get("item") and given.get("item"):
         row["item"] = _overlaid(specified["item"], given["item"], (*place, "item"))
     return row

@@ -14,22 +14,22 @@ from typing import Any, Final, NamedTuple
 
 from domain import xid as xids
 from domain.model import values
-from domain.model.flaws import NO_VALUE, Flaw, Missing, Path, Unknown
+from domain.model.flaws import NO_VALUE, InvalidValue, MissingValues, UnknownName, ValuePath
 from domain.model.specified import Definition, Definitions
 from domain.model.targets import Types
-from domain.model.values import Check
+from domain.model.values import ValueCheck
 
 #: Map keys, and attribute names where `namecharset` is `extended` (ENT-12).
-KEY: Final = re.compile(r"[a-z0-9][a-z0-9:_.\-]{0,62}\Z")
+MAP_KEY: Final = re.compile(r"[a-z0-9][a-z0-9:_.\-]{0,62}\Z")
 #: The character sets that `namecharset` names.
-CHARSETS: Final = {"strict": xids.NAME, "extended": KEY}
+CHARSETS: Final = {"strict": xids.NAME, "extended": MAP_KEY}
 
 #: Drops read-only members at every depth of a value.
-Accept = Callable[[Any], Any]
+DropReadonly = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class AttributeRules:
     """What else holds for the attributes of a Shape.
 
     names: character set of names that `*` lets through. last: names that are serialized behind extensions.
@@ -43,35 +43,37 @@ class Rules:
     served: frozenset[str] = frozenset()
     compared: frozenset[str] = frozenset()
     reserved: frozenset[str] = frozenset()
-    extra: Mapping[str, Check] = field(default_factory=dict)
+    extra: Mapping[str, ValueCheck] = field(default_factory=dict)
 
 
-class Codec(NamedTuple):
+class CompiledDefinition(NamedTuple):
     """What one definition does with values; `accept` is None where there is nothing read-only inside."""
 
-    check: Check
-    accept: Accept | None
+    check: ValueCheck
+    accept: DropReadonly | None
 
 
-class Row(NamedTuple):
+class AttributeRow(NamedTuple):
     """One attribute in the pass over a Shape."""
 
     name: str
-    check: Check
+    check: ValueCheck
     default: Any
     required: bool
 
 
-class Shape:
+class CompiledAttributes:
     """See the module. Immutable but for the Shapes that it keeps for `ifvalues`."""
 
-    def __init__(self, definitions: Definitions, rules: Rules, switching: Iterable[str] | None = None) -> None:
+    def __init__(self, definitions: Definitions, rules: AttributeRules, switching: Iterable[str] | None = None) -> None:
         """switching: names whose `ifvalues` still count; None: all."""
         self._definitions = definitions
         self._rules = rules
-        self._variants: dict[tuple[tuple[str, str], ...], Shape] = {}
+        self._variants: dict[tuple[tuple[str, str], ...], CompiledAttributes] = {}
         self._switches = _switches(definitions, definitions if switching is None else switching)
-        codecs = {name: codec(name, row, rules) for name, row in definitions.items() if name not in rules.served}
+        codecs = {
+            name: compile_definition(name, row, rules) for name, row in definitions.items() if name not in rules.served
+        }
         star = codecs.pop("*", None)
         self._star = star.check if star else None
         self._sized = _sized(definitions["*"]) if star else None
@@ -100,13 +102,13 @@ class Shape:
         """
         shape = self.active(attributes)
         done: dict[str, Any] = {}
-        missing: list[Path] = []
+        missing: list[ValuePath] = []
         _fill(shape._head, attributes, done, missing)
         if not shape._names.issuperset(attributes):
             shape._extensions(attributes, done, missing)
         _fill(shape._tail, attributes, done, missing)
         if missing:
-            raise Missing(missing)
+            raise MissingValues(missing)
         return done
 
     def accept(self, given: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -139,7 +141,7 @@ class Shape:
             done |= {name: attributes[name] for name in sorted(attributes.keys() - shape._placed)}
         return done | {name: attributes[name] for name in shape._rules.last if name in attributes}
 
-    def active(self, attributes: Mapping[str, Any]) -> Shape:
+    def active(self, attributes: Mapping[str, Any]) -> CompiledAttributes:
         """The Shape with the siblings that these values switch on, and those that the siblings switch on (MOD-23)."""
         shape = self
         while shape._switches:
@@ -158,61 +160,63 @@ class Shape:
                 chosen.append((name, key))
         return tuple(chosen)
 
-    def _vary(self, chosen: tuple[tuple[str, str], ...]) -> Shape:
+    def _vary(self, chosen: tuple[tuple[str, str], ...]) -> CompiledAttributes:
         added: dict[str, Definitions] = {name: self._switches[name][key] for name, key in chosen}
         joined: Definitions = {}
         for name, row in self._definitions.items():
             joined[name] = row
             for sibling, definition in added.get(name, {}).items():
                 if sibling in joined or sibling in self._definitions:
-                    raise Flaw("two values at this level define it in different ways", (sibling,))
+                    raise InvalidValue("two values at this level define it in different ways", (sibling,))
                 joined[sibling] = definition
         switching = [sibling for siblings in added.values() for sibling in siblings]
-        return self._variants.setdefault(chosen, Shape(joined, self._rules, switching))
+        return self._variants.setdefault(chosen, CompiledAttributes(joined, self._rules, switching))
 
-    def _extensions(self, attributes: Mapping[str, Any], done: dict[str, Any], missing: list[Path]) -> None:
+    def _extensions(self, attributes: Mapping[str, Any], done: dict[str, Any], missing: list[ValuePath]) -> None:
         names = sorted(name for name in attributes.keys() - self._names if attributes[name] is not None)
         for name in names:
             if self._star is None:
-                raise Unknown("it is unknown", (name,))
+                raise UnknownName("it is unknown", (name,))
             if not self._rules.names.match(name):
-                raise Flaw("it is not a valid attribute name", (name,))
+                raise InvalidValue("it is not a valid attribute name", (name,))
             if name in self._rules.reserved:
-                raise Flaw("the name is taken by the registry itself", (name,))
+                raise InvalidValue("the name is taken by the registry itself", (name,))
         if self._star:
-            _fill([Row(name, self._extension(name), None, False) for name in names], attributes, done, missing)
+            _fill([AttributeRow(name, self._extension(name), None, False) for name in names], attributes, done, missing)
 
-    def _extension(self, name: str) -> Check:
+    def _extension(self, name: str) -> ValueCheck:
         """The check of an extension, whose size counts with the name that it has."""
         assert self._star is not None, "asked where there may be extensions"
-        return values.all_of([self._star, self._sized(name)]) if self._sized else self._star
+        return values.chained_check([self._star, self._sized(name)]) if self._sized else self._star
 
 
-def codec(name: str, definition: Definition, rules: Rules) -> Codec:
+def compile_definition(name: str, definition: Definition, rules: AttributeRules) -> CompiledDefinition:
     """What a definition does with values. name: of the attribute, for ENT-13."""
     kind = definition["type"]
     if kind == "string" and not definition.get("enum") and name not in rules.extra:
-        return Codec(values.text(name), None)
+        return CompiledDefinition(values.text_check(name), None)
     extra = [rules.extra[name]] if name in rules.extra else []
     if kind in values.SCALARS:
-        return Codec(values.all_of([*_scalar(definition, rules.types), values.fits(name), *extra]), None)
+        return CompiledDefinition(
+            values.chained_check([*_scalar(definition, rules.types), values.size_check(name), *extra]), None
+        )
     made = _COMPLEX[kind](definition, rules.types)
-    return Codec(values.all_of([made.check, *extra]), made.accept)
+    return CompiledDefinition(values.chained_check([made.check, *extra]), made.accept)
 
 
-def _scalar(definition: Definition, types: Types, inherited: Definition | None = None) -> list[Check]:
+def _scalar(definition: Definition, types: Types, inherited: Definition | None = None) -> list[ValueCheck]:
     """The checks of a scalar value. inherited: the array whose `enum` holds for its items (EP-02)."""
     bounds = inherited or definition
-    checks = [values.scalar(definition["type"], types, definition.get("target"))]
+    checks = [values.scalar_check(definition["type"], types, definition.get("target"))]
     if bounds.get("enum") and bounds.get("strict", True):
-        checks.append(values.one_of(bounds["enum"], fold=bool(bounds.get("fold"))))
+        checks.append(values.enum_check(bounds["enum"], fold=bool(bounds.get("fold"))))
     return checks
 
 
-def _array(definition: Definition, types: Types) -> Codec:
+def _array(definition: Definition, types: Types) -> CompiledDefinition:
     item = definition["item"]
     inner = (
-        Codec(values.all_of(_scalar(item, types, definition)), None)
+        CompiledDefinition(values.chained_check(_scalar(item, types, definition)), None)
         if item["type"] in values.SCALARS
         else _COMPLEX[item["type"]](item, types)
     )
@@ -220,7 +224,7 @@ def _array(definition: Definition, types: Types) -> Codec:
 
     def check(value: Any) -> list[Any]:
         if not isinstance(value, list):
-            raise Flaw("it is not an array")
+            raise InvalidValue("it is not an array")
         # A tenth of the time, which counts while others wait for the write lock.
         if plain.issuperset(map(type, value)):
             return value
@@ -228,74 +232,80 @@ def _array(definition: Definition, types: Types) -> Codec:
         for index, each in enumerate(value):
             try:
                 if each is None:
-                    raise Flaw(NO_VALUE)
+                    raise InvalidValue(NO_VALUE)
                 done.append(inner.check(each))
-            except Flaw as flaw:
+            except InvalidValue as flaw:
                 raise flaw.under(index) from None
         return done
 
     each_accept = inner.accept
-    return Codec(check, each_accept and (lambda value: _items(each_accept, value)))
+    return CompiledDefinition(check, each_accept and (lambda value: _items(each_accept, value)))
 
 
-def _map(definition: Definition, types: Types) -> Codec:
+def _map(definition: Definition, types: Types) -> CompiledDefinition:
     item = definition["item"]
     sized = item["type"] in values.SCALARS
-    inner = Codec(values.all_of(_scalar(item, types)), None) if sized else _COMPLEX[item["type"]](item, types)
+    inner = (
+        CompiledDefinition(values.chained_check(_scalar(item, types)), None)
+        if sized
+        else _COMPLEX[item["type"]](item, types)
+    )
 
     def check(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise Flaw("it is not a map")
+            raise InvalidValue("it is not a map")
         done = {}
         for key in sorted(value):
             each = value[key]
             if each is None:
                 continue
             try:
-                if not KEY.match(key):
-                    raise Flaw("it is not a valid map key: 1 to 63 of a-z 0-9 : - _ . with a letter or digit first")
+                if not MAP_KEY.match(key):
+                    raise InvalidValue(
+                        "it is not a valid map key: 1 to 63 of a-z 0-9 : - _ . with a letter or digit first"
+                    )
                 done[key] = inner.check(each)
                 if sized:
-                    values.fits(key)(each)
-            except Flaw as flaw:
+                    values.size_check(key)(each)
+            except InvalidValue as flaw:
                 raise flaw.under(key) from None
         return done
 
     each_accept = inner.accept
-    return Codec(check, each_accept and (lambda value: _members(each_accept, value)))
+    return CompiledDefinition(check, each_accept and (lambda value: _members(each_accept, value)))
 
 
-def _object(definition: Definition, types: Types) -> Codec:
+def _object(definition: Definition, types: Types) -> CompiledDefinition:
     names = CHARSETS[definition.get("namecharset", "strict")]
-    shape = Shape(definition.get("attributes", {}), Rules(types, names))
+    shape = CompiledAttributes(definition.get("attributes", {}), AttributeRules(types, names))
 
     def check(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise Flaw("it is not an object")
+            raise InvalidValue("it is not an object")
         return shape.complete(value)
 
     def accept(value: Any) -> Any:
         return shape.accept(value) if isinstance(value, dict) else value
 
-    return Codec(check, accept if shape.readonly_inside else None)
+    return CompiledDefinition(check, accept if shape.readonly_inside else None)
 
 
-def _any(definition: Definition, types: Types) -> Codec:
+def _any(definition: Definition, types: Types) -> CompiledDefinition:
     # Below `any` a server cannot tell attributes from map keys, so only JSON's own rules hold there.
-    return Codec(lambda value: value, None)
+    return CompiledDefinition(lambda value: value, None)
 
 
-def _sized(definition: Definition) -> Callable[[str], Check] | None:
+def _sized(definition: Definition) -> Callable[[str], ValueCheck] | None:
     """How the size of an extension is checked, by what `*` lets through; objects check their own attributes."""
     if definition["type"] in values.SCALARS:
-        return values.fits
+        return values.size_check
     inner = definition
     while inner["type"] in ("array", "map"):
         inner = inner["item"]
-    return None if inner["type"] == "object" else values.fits_throughout
+    return None if inner["type"] == "object" else values.nested_size_check
 
 
-_COMPLEX: Final[dict[str, Callable[[Definition, Types], Codec]]] = {
+_COMPLEX: Final[dict[str, Callable[[Definition, Types], CompiledDefinition]]] = {
     "any": _any,
     "array": _array,
     "map": _map,
@@ -303,7 +313,9 @@ _COMPLEX: Final[dict[str, Callable[[Definition, Types], Codec]]] = {
 }
 
 
-def _fill(rows: list[Row], attributes: Mapping[str, Any], done: dict[str, Any], missing: list[Path]) -> None:
+def _fill(
+    rows: list[AttributeRow], attributes: Mapping[str, Any], done: dict[str, Any], missing: list[ValuePath]
+) -> None:
     for name, check, default, required in rows:
         value = attributes.get(name)
         try:
@@ -313,16 +325,16 @@ def _fill(rows: list[Row], attributes: Mapping[str, Any], done: dict[str, Any], 
                 done[name] = default
             elif required:
                 missing.append((name,))
-        except Missing as flaw:
+        except MissingValues as flaw:
             missing.extend((name, *path) for path in flaw.paths)
-        except Flaw as flaw:
+        except InvalidValue as flaw:
             raise flaw.under(name) from None
 
 
-def _row(name: str, definition: Definition, made: Codec) -> Row:
+def _row(name: str, definition: Definition, made: CompiledDefinition) -> AttributeRow:
     default = definition.get("default")
     checked = None if default is None else made.check(default)
-    return Row(name, made.check, checked, bool(definition.get("required")))
+    return AttributeRow(name, made.check, checked, bool(definition.get("required")))
 
 
 def _switches(definitions: Definitions, names: Iterable[str]) -> dict[str, dict[str, Definitions]]:
@@ -336,7 +348,7 @@ def _switches(definitions: Definitions, names: Iterable[str]) -> dict[str, dict[
 
 def _key(value: Any) -> str:
     """What `ifvalues` compares; empty, which no key is, for what is no scalar."""
-    return values.folded(value) if isinstance(value, (str, bool, int, float, Decimal)) else ""
+    return values.fold_value(value) if isinstance(value, (str, bool, int, float, Decimal)) else ""
 
 
 def _says_readonly(definition: Definition) -> bool:
@@ -350,9 +362,9 @@ def _says_readonly(definition: Definition) -> bool:
     return bool(definition.get("readonly")) or any(_says_readonly(each) for each in below)
 
 
-def _items(accept: Accept, value: Any) -> Any:
+def _items(accept: DropReadonly, value: Any) -> Any:
     return [accept(each) for each in value] if isinstance(value, list) else value
 
 
-def _members(accept: Accept, value: Any) -> Any:
+def _members(accept: DropReadonly, value: Any) -> Any:
     return {key: accept(each) for key, each in value.items()} if isinstance(value, dict) else value

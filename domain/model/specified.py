@@ -36,13 +36,13 @@ RESOURCE_DEFAULTS: Final[dict[str, Any]] = {
 _REPLACEABLE: Final = frozenset({"name", "description", "documentation", "icon", "labels", "format"})
 
 #: First path segments that are taken, so no Group type and no Registry attribute may have these names (HTTP-4).
-OWN_PATHS: Final = ("subscriptions", "compat", "export", "capabilitiesoffered")
+RESERVED_PATHS: Final = ("subscriptions", "compat", "export", "capabilitiesoffered")
 #: The response header of this name carries something else, so no Version attribute may have it (EV-32).
-OWN_HEADERS: Final = ("xregcorrelationid",)
+RESERVED_HEADERS: Final = ("xregcorrelationid",)
 
 
 @dataclass(frozen=True, slots=True)
-class Specified:
+class SpecAttributes:
     """What the specification says about one level.
 
     attributes: its definitions. last: names that are serialized behind extensions, in this order.
@@ -124,7 +124,7 @@ _VALIDATED: Final = (
 _SERVED: Final = frozenset({"self", "shortself", "xid", "epoch"})
 
 
-def registry(groups: Iterable[str]) -> Specified:
+def registry(groups: Iterable[str]) -> SpecAttributes:
     """The Registry level, with the collections of its Group types."""
     attributes = _table(
         _attribute("specversion", "string", "readonly required", default=SPECVERSION),
@@ -143,17 +143,17 @@ def registry(groups: Iterable[str]) -> Specified:
     return replace(
         _with_collections(attributes, served, groups),
         compared=frozenset({"registryid"}),
-        reserved=frozenset(OWN_PATHS),
+        reserved=frozenset(RESERVED_PATHS),
     )
 
 
-def group(singular: str, resources: Iterable[str]) -> Specified:
+def group(singular: str, resources: Iterable[str]) -> SpecAttributes:
     """The level of a Group type, with the collections of its Resource types."""
     attributes = _table(_id(singular), *_ADDRESS, _EPOCH, _NAME, *_ABOUT, _LABELS, *_TIMES, _DEPRECATED, _CONSTRAINTS)
     return _with_collections(attributes, _SERVED, resources)
 
 
-def version(singular: str, hasdocument: bool) -> Specified:
+def version(singular: str, hasdocument: bool) -> SpecAttributes:
     """The level of a Resource type's Versions, whose attributes its Resources show as well."""
     attributes = _table(
         _id(singular),
@@ -173,22 +173,22 @@ def version(singular: str, hasdocument: bool) -> Specified:
     document = _document(singular) if hasdocument else {}
     navigation = tuple(_NAVIGATION)
     served = _SERVED | {"isdefault", *(row["name"] for row in _VALIDATED), *navigation}
-    return Specified(
+    return SpecAttributes(
         # A type may be called `format`, and then its document takes the place of the attribute of that name.
         attributes={name: row for name, row in attributes.items() if name not in document} | document,
         last=(*document, *navigation),
         served=served | (document.keys() - {f"{singular}url"}),
-        reserved=frozenset((*navigation, *OWN_HEADERS)),
+        reserved=frozenset((*navigation, *RESERVED_HEADERS)),
     )
 
 
-def resource(singular: str) -> Specified:
+def resource(singular: str) -> SpecAttributes:
     """What a Resource has beside its default Version's attributes: all of it navigation."""
     attributes = _table(_id(singular), *_ADDRESS) | _NAVIGATION
-    return Specified(attributes, last=tuple(_NAVIGATION), served=frozenset(attributes))
+    return SpecAttributes(attributes, last=tuple(_NAVIGATION), served=frozenset(attributes))
 
 
-def meta(singular: str) -> Specified:
+def meta(singular: str) -> SpecAttributes:
     """The level of a Resource type's `meta`."""
     attributes = _table(
         _id(singular),
@@ -204,7 +204,7 @@ def meta(singular: str) -> Specified:
         _attribute("defaultversionurl", "url", "readonly required"),
         _attribute("defaultversionsticky", "boolean", "required", default=False),
     )
-    return Specified(attributes, served=_SERVED | {"defaultversionurl"})
+    return SpecAttributes(attributes, served=_SERVED | {"defaultversionurl"})
 
 
 def fixed_names() -> frozenset[str]:
@@ -231,7 +231,7 @@ def _id(singular: str) -> Definition:
     return _attribute(f"{singular}id", "string", "immutable required")
 
 
-def own_names(singular: str, hasdocument: bool) -> frozenset[str]:
+def singular_names(singular: str, hasdocument: bool) -> frozenset[str]:
     """Names that the attributes of a Resource type take from its `singular`."""
     return frozenset({f"{singular}id", *(_document(singular) if hasdocument else ())})
 
@@ -244,6 +244,6 @@ def _document(singular: str) -> Definitions:
     )
 
 
-def _with_collections(attributes: Definitions, served: frozenset[str], plurals: Iterable[str]) -> Specified:
+def _with_collections(attributes: Definitions, served: frozenset[str], plurals: Iterable[str]) -> SpecAttributes:
     shown = {name: row for plural in plurals for name, row in collection(plural).items()}
-    return Specified(attributes | shown, last=tuple(shown), served=served | shown.keys())
+    return SpecAttributes(attributes | shown, last=tuple(shown), served=served | shown.keys())

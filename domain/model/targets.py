@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from domain import xid as xids
-from domain.model.flaws import BadXid, BadXref, Flaw
+from domain.model.flaws import InvalidValue, InvalidXid, InvalidXref
 
 #: Plural names of the Resource types by plural name of their Group type.
 Types = Mapping[str, Collection[str]]
@@ -20,7 +20,7 @@ _TARGET: Final = re.compile(r"/([^/\[\]]+)(?:/([^/\[\]]+)(/versions|\[/versions\
 _KINDS: Final = {None: {"resource"}, "/versions": {"version"}, "[/versions]": {"resource", "version"}}
 
 
-def xid(value: str, types: Types) -> str:
+def check_xid(value: str, types: Types) -> str:
     """The value again when it is the xid of an entity, which need not exist, of a type that does.
 
     Raises: BadXid.
@@ -29,23 +29,23 @@ def xid(value: str, types: Types) -> str:
     return value
 
 
-def xref(value: str, types: Types) -> str:
+def check_xref(value: str, types: Types) -> str:
     """The value again when it is the xid of a Resource, which need not exist. Raises: BadXref."""
     try:
         kind = _kind(value, types)
-    except BadXid as flaw:
-        raise BadXref(value, flaw.detail) from None
+    except InvalidXid as flaw:
+        raise InvalidXref(value, flaw.detail) from None
     if kind != "resource":
-        raise BadXref(value, "it does not name a Resource")
+        raise InvalidXref(value, "it does not name a Resource")
     return value
 
 
-def xidtype(value: str, types: Types) -> str:
+def check_xidtype(value: str, types: Types) -> str:
     """The value again when it names the Registry or a type that exists. Raises: Flaw."""
     group, *rest = xids.segments(value) or ("",)
     if value == xids.REGISTRY or (value.startswith("/") and group in types and _known_below(rest, types[group])):
         return value
-    raise Flaw("it does not name a type of this registry, such as /dirs or /dirs/files")
+    raise InvalidValue("it does not name a type of this registry, such as /dirs or /dirs/files")
 
 
 def target_exists(target: str, types: Types) -> bool:
@@ -54,7 +54,7 @@ def target_exists(target: str, types: Types) -> bool:
     return found is not None and found[1] in types and (found[2] is None or found[2] in types[found[1]])
 
 
-def aimed(target: str, types: Types) -> Callable[[str], str]:
+def target_check(target: str, types: Types) -> Callable[[str], str]:
     """A check that a value is the xid of an entity that a target admits; it raises BadXid, or Flaw for other kinds."""
     found = _TARGET.match(target)
     assert found, "definitions are checked before they are compiled"
@@ -64,7 +64,7 @@ def aimed(target: str, types: Types) -> Callable[[str], str]:
     def check(value: str) -> str:
         kind, names = _kind(value, types), xids.segments(value)
         if kind not in kinds or names[0] != group or (resource and names[2] != resource):
-            raise Flaw(f"it does not match the target {target}")
+            raise InvalidValue(f"it does not match the target {target}")
         return value
 
     return check
@@ -77,10 +77,10 @@ def _known_below(names: list[str], resources: Collection[str]) -> bool:
 def _kind(value: str, types: Types) -> str:
     """What an xid names: `registry`, `group`, `resource`, `meta` or `version`. Raises: BadXid."""
     if not value.startswith("/"):
-        raise BadXid(value, "it does not start with /")
+        raise InvalidXid(value, "it does not start with /")
     names = xids.segments(value)
     if not all(xids.ID.match(name) for name in names[1::2]):
-        raise BadXid(value, "it has an id with characters that ids do not have")
+        raise InvalidXid(value, "it has an id with characters that ids do not have")
     match names:
         case ():
             return "registry"
@@ -92,4 +92,4 @@ def _kind(value: str, types: Types) -> str:
             return "meta"
         case (group, _, resource, _, "versions", _) if resource in types.get(group, ()):
             return "version"
-    raise BadXid(value, "it does not name an entity of a type that this registry has")
+    raise InvalidXid(value, "it does not name an entity of a type that this registry has")

@@ -14,7 +14,7 @@ _RFC3339: Final = re.compile(
 
 
 @lru_cache(maxsize=256)  # most of an import's are the same: its own time
-def utc(text: str) -> str:
+def to_utc(text: str) -> str:
     """The same instant with `Z` as its offset, sub-second digits as they are.
 
     A second 60 becomes the first one of the next minute, as no clock that we compare with knows it.

@@ -9,24 +9,24 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from domain.model.refusals import Place, kind, refusal
+from domain.model.refusals import ModelPath, check_kind, model_error
 
-FORMS: Final = ("binary", "json", "string")
+DOCUMENT_FORMS: Final = ("binary", "json", "string")
 _IMPLICIT: Final = {"application/json": "json", "*+json": "json", "text/plain": "string"}
 
 
-def checked(given: Mapping[str, str], place: Place) -> dict[str, str]:
+def check_typemap(given: Mapping[str, str], place: ModelPath) -> dict[str, str]:
     """A typemap with its values in lower case. Raises: ModelError."""
     for key, form in given.items():
-        kind(form, "nonempty", (*place, key))
+        check_kind(form, "nonempty", (*place, key))
         if not key or key.count("*") > 1:
-            raise refusal((*place, key), "a key is a media type with one * at most")
-        if form.lower() not in FORMS:
-            raise refusal((*place, key), f"{form!r} is not one of: {', '.join(FORMS)}")
+            raise model_error((*place, key), "a key is a media type with one * at most")
+        if form.lower() not in DOCUMENT_FORMS:
+            raise model_error((*place, key), f"{form!r} is not one of: {', '.join(DOCUMENT_FORMS)}")
     return {key: form.lower() for key, form in given.items()}
 
 
-def form(typemap: Mapping[str, str], contenttype: str | None) -> str:
+def document_form(typemap: Mapping[str, str], contenttype: str | None) -> str:
     """`json`, `string` or `binary`; parameters of the media type do not count, nor does case."""
     media_type = (contenttype or "").partition(";")[0].strip().lower()
     for rules in (typemap, _IMPLICIT):

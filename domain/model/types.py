@@ -40,7 +40,7 @@ class ResourceType:
 
     def document_form(self, contenttype: str | None) -> str:
         """`json`, `string` or `binary`: how a document of this media type is inlined (ENT-126, MOD-80 to 82)."""
-        return typemap.form(self.typemap, contenttype)
+        return typemap.document_form(self.typemap, contenttype)
 
 
 @dataclass(frozen=True, slots=True)

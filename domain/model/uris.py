@@ -45,7 +45,7 @@ def relative(value: str) -> str:
     return value
 
 
-def locating(value: str) -> str:
+def locator(value: str) -> str:
     """The value again when it can locate what it names, as a URL does and a URN does not. Raises: ValueError."""
     if value[:4].lower() == "urn:":
         raise ValueError("a URN is no URL")

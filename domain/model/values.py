@@ -10,26 +10,26 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from domain.jsontext import text_of
+from domain.jsontext import number_text
 from domain.model import targets, timestamps, uris
-from domain.model.flaws import Flaw
+from domain.model.flaws import InvalidValue
 from domain.model.targets import Types
 
 #: Gives back the value as it is kept. Raises: Flaw.
-Check = Callable[[Any], Any]
+ValueCheck = Callable[[Any], Any]
 #: The steps from a value to what is in it, the last one first.
-Trail = tuple["Trail", str | int] | None
+ValueTrail = tuple["ValueTrail", str | int] | None
 
 #: Digits of the integers that JSON text gives as int.
 _INT_DIGITS: Final = 18
 #: Bytes that a scalar attribute's name and value may take together, so that they fit in a header (ENT-13).
-ROOM: Final = 4096
+MAX_HEADER_BYTES: Final = 4096
 #: Types whose values take few characters, and how many at most: Decimals may have any number of digits.
 _SHORT: Final = frozenset((bool, float, int, type(None)))
 _LONGEST: Final = 32
 
 
-def scalar(kind: str, types: Types, target: str | None = None) -> Check:
+def scalar_check(kind: str, types: Types, target: str | None = None) -> ValueCheck:
     """The check of a scalar data type. target: as the definition has it."""
     if kind in _NUMBERS:
         return _NUMBERS[kind]
@@ -38,39 +38,39 @@ def scalar(kind: str, types: Types, target: str | None = None) -> Check:
     return _text(kind, _parser(kind, types, target))
 
 
-def one_of(values: Sequence[Any], fold: bool = False) -> Check:
+def enum_check(values: Sequence[Any], fold: bool = False) -> ValueCheck:
     """The check of a strict `enum`. fold: case does not matter."""
-    allowed = [folded(value) if fold else value for value in values]
+    allowed = [fold_value(value) if fold else value for value in values]
     listed = ", ".join(string_form(value) for value in values)
 
     def check(value: Any) -> Any:
-        if (folded(value) if fold else value) not in allowed:
-            raise Flaw(f"{string_form(value)!r} is not one of: {listed}")
+        if (fold_value(value) if fold else value) not in allowed:
+            raise InvalidValue(f"{string_form(value)!r} is not one of: {listed}")
         return value
 
     return check
 
 
-def fits(name: str) -> Check:
+def size_check(name: str) -> ValueCheck:
     """The check that an attribute fits in a header (ENT-13)."""
-    room = ROOM - len(name.encode())
+    room = MAX_HEADER_BYTES - len(name.encode())
     # No character takes more than four bytes, so most values need no encoding to be measured.
     safe = room // 4
 
     def check(value: Any) -> Any:
-        text = value if type(value) is str else text_of(value) if type(value) is Decimal else string_form(value)
+        text = value if type(value) is str else number_text(value) if type(value) is Decimal else string_form(value)
         if len(text) > safe and len(text.encode()) > room:
-            raise Flaw(f"its name and value take more than {ROOM} bytes")
+            raise InvalidValue(f"its name and value take more than {MAX_HEADER_BYTES} bytes")
         return value
 
     return check
 
 
-def fits_throughout(name: str) -> Check:
+def nested_size_check(name: str) -> ValueCheck:
     """The check that each scalar at any depth of a value fits in a header with the name nearest above it."""
 
     def check(value: Any) -> Any:
-        todo: list[tuple[str, Trail, Any]] = [(name, None, value)]
+        todo: list[tuple[str, ValueTrail, Any]] = [(name, None, value)]
         while todo:  # no recursion, because the depth is the client's
             nearest, trail, at = todo.pop()
             if isinstance(at, dict):
@@ -91,24 +91,24 @@ def fits_throughout(name: str) -> Check:
 def _is_short(name: str, value: Any) -> bool:
     """Whether a value is a scalar that fits whatever its characters are, none of which takes more than four bytes."""
     kind = type(value)
-    length = len(value) if kind is str else _LONGEST if kind in _SHORT else ROOM
-    return 4 * (len(name) + length) <= ROOM
+    length = len(value) if kind is str else _LONGEST if kind in _SHORT else MAX_HEADER_BYTES
+    return 4 * (len(name) + length) <= MAX_HEADER_BYTES
 
 
-def _fits_at(name: str, trail: Trail, value: Any) -> None:
+def _fits_at(name: str, trail: ValueTrail, value: Any) -> None:
     try:
-        fits(name)(value)
-    except Flaw as flaw:
+        size_check(name)(value)
+    except InvalidValue as flaw:
         while trail is not None:
             trail, step = trail
             flaw = flaw.under(step)
         raise flaw from None
 
 
-def text(name: str) -> Check:
+def text_check(name: str) -> ValueCheck:
     """The check of a string attribute, in one step because most attributes are strings."""
-    checked = all_of([_plain, fits(name)])
-    safe = (ROOM - len(name.encode())) // 4
+    checked = chained_check([_plain, size_check(name)])
+    safe = (MAX_HEADER_BYTES - len(name.encode())) // 4
 
     def check(value: Any) -> Any:
         return value if type(value) is str and len(value) <= safe else checked(value)
@@ -116,7 +116,7 @@ def text(name: str) -> Check:
     return check
 
 
-def all_of(checks: Sequence[Check]) -> Check:
+def chained_check(checks: Sequence[ValueCheck]) -> ValueCheck:
     """The checks in turn, each given what the one before gave back."""
     if len(checks) == 1:
         return checks[0]
@@ -145,19 +145,19 @@ def string_form(value: Any) -> str:
         case Decimal():
             return _canonical(value)
         case float():
-            return text_of(value)
+            return number_text(value)
     return type(value).__name__
 
 
 def _canonical(number: Decimal) -> str:
     """The same text for equal numbers: no exponent where plain digits fit, no zeros behind the last digit."""
-    if abs(number.adjusted()) > ROOM:
-        return text_of(number)
+    if abs(number.adjusted()) > MAX_HEADER_BYTES:
+        return number_text(number)
     plain = format(number, "f")
     return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
 
-def folded(value: Any) -> str:
+def fold_value(value: Any) -> str:
     """What two values have in common that differ only in case."""
     return string_form(value).casefold()
 
@@ -165,14 +165,14 @@ def folded(value: Any) -> str:
 def _boolean(value: Any) -> bool:
     if value is True or value is False:
         return value
-    raise Flaw(f"it is not a boolean but {_shape(value)}")
+    raise InvalidValue(f"it is not a boolean but {_shape(value)}")
 
 
 def _decimal(value: Any) -> Any:
     # A bool is an int to Python, not to us.
     if type(value) in (int, float, Decimal):
         return value
-    raise Flaw(f"it is not a number but {_shape(value)}")
+    raise InvalidValue(f"it is not a number but {_shape(value)}")
 
 
 def _integer(value: Any) -> Any:
@@ -183,12 +183,12 @@ def _integer(value: Any) -> Any:
         return int(number)
     if number == Decimal(number).to_integral_value():
         return _plain_digits(Decimal(number))
-    raise Flaw(f"{string_form(value)} is not an integer")
+    raise InvalidValue(f"{string_form(value)} is not an integer")
 
 
 def _plain_digits(number: Decimal) -> Any:
     """An integer without exponent or fraction, as whoever reads integers expects it; kept where it is too long."""
-    if number.adjusted() >= ROOM:
+    if number.adjusted() >= MAX_HEADER_BYTES:
         return number
     return int(number) if number.adjusted() < _INT_DIGITS else Decimal(int(number))
 
@@ -201,7 +201,7 @@ def _exact(number: float | Decimal) -> bool:
 def _uinteger(value: Any) -> Any:
     number = _integer(value)
     if number < 0:
-        raise Flaw(f"{string_form(number)} is negative")
+        raise InvalidValue(f"{string_form(number)} is negative")
     return number
 
 
@@ -210,14 +210,14 @@ def _string(value: str) -> str:
 
 
 def _url(parse: Callable[[str], str]) -> Callable[[str], str]:
-    return lambda value: uris.locating(parse(value))
+    return lambda value: uris.locator(parse(value))
 
 
-_NUMBERS: Final[dict[str, Check]] = {"decimal": _decimal, "integer": _integer, "uinteger": _uinteger}
+_NUMBERS: Final[dict[str, ValueCheck]] = {"decimal": _decimal, "integer": _integer, "uinteger": _uinteger}
 #: Parsers of the data types that are strings in JSON and need no model.
 _STRINGS: Final[dict[str, Callable[[str], str]]] = {
     "string": _string,
-    "timestamp": timestamps.utc,
+    "timestamp": timestamps.to_utc,
     "uri": uris.reference,
     "uriabsolute": uris.absolute,
     "urirelative": uris.relative,
@@ -226,7 +226,7 @@ _STRINGS: Final[dict[str, Callable[[str], str]]] = {
     "urlrelative": _url(uris.relative),
     "uritemplate": uris.template,
 }
-_NAMING: Final = {"xid": targets.xid, "xidtype": targets.xidtype}
+_NAMING: Final = {"xid": targets.check_xid, "xidtype": targets.check_xidtype}
 
 #: The Python types of values that need no look beyond their type, by data type.
 PLAIN: Final[dict[str, frozenset[type]]] = {
@@ -240,34 +240,34 @@ SCALARS: Final = frozenset({"boolean", *_NUMBERS, *_STRINGS, *_NAMING})
 #: Names of the others.
 COMPLEX: Final = frozenset({"any", "array", "map", "object"})
 #: Data types that may have a `target`.
-AIMED: Final = frozenset({"uri", "url", "xid"})
+TARGETABLE: Final = frozenset({"uri", "url", "xid"})
 
 
 def _parser(kind: str, types: Types, target: str | None) -> Callable[[str], str]:
     if kind in _NAMING:
-        return targets.aimed(target, types) if target else lambda value: _NAMING[kind](value, types)
+        return targets.target_check(target, types) if target else lambda value: _NAMING[kind](value, types)
     parse = _STRINGS[kind]
     if target is None:
         return parse
-    local = targets.aimed(target, types)
+    local = targets.target_check(target, types)
     return lambda value: local(value) if value.startswith("/") else parse(value)
 
 
-def _text(kind: str, parse: Callable[[str], str]) -> Check:
+def _text(kind: str, parse: Callable[[str], str]) -> ValueCheck:
     def check(value: Any) -> str:
         if type(value) is not str:
-            raise Flaw(f"it is not a {kind} but {_shape(value)}")
+            raise InvalidValue(f"it is not a {kind} but {_shape(value)}")
         try:
             return parse(value)
         except (ValueError, OverflowError) as error:
-            raise Flaw(f"{value!r} is not a {kind}: {error}") from None
+            raise InvalidValue(f"{value!r} is not a {kind}: {error}") from None
 
     return check if kind != "string" else _plain
 
 
 def _plain(value: Any) -> str:
     if type(value) is not str:
-        raise Flaw(f"it is not a string but {_shape(value)}")
+        raise InvalidValue(f"it is not a string but {_shape(value)}")
     return value
 
 

@@ -22,7 +22,7 @@ _SEMVER: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class VersionLineage:
     """One Version as ancestry sees it.
 
     ancestor: its `ancestorid`; None: not said yet. ordered: its ordering time in `modifiedat` mode (ENT-101).
@@ -43,13 +43,15 @@ def is_semver(versionid: str) -> bool:
     return _SEMVER.match(versionid) is not None
 
 
-def newest(mode: str, lines: Sequence[Line]) -> Line:
+def newest_version(mode: str, lines: Sequence[VersionLineage]) -> VersionLineage:
     """The newest of some Versions, at least one."""
     candidates = _leaves(lines) if mode == "manual" else lines
     return max(candidates or lines, key=_ORDERS[mode])
 
 
-def oldest(mode: str, lines: Sequence[Line], count: int, skipped: str | None = None) -> list[Line]:
+def oldest_versions(
+    mode: str, lines: Sequence[VersionLineage], count: int, skipped: str | None = None
+) -> list[VersionLineage]:
     """The Versions that go first, one after the other: each is the oldest of those that are left.
 
     skipped: id of a Version left out of the choice; in `manual` mode those that descend from it count as roots then.
@@ -59,7 +61,9 @@ def oldest(mode: str, lines: Sequence[Line], count: int, skipped: str | None = N
     return list(islice(_from_the_roots(others, skipped) if mode == "manual" else others, count))
 
 
-def descend(mode: str, stored: Sequence[Line], added: Sequence[Line]) -> list[Line]:
+def assign_ancestors(
+    mode: str, stored: Sequence[VersionLineage], added: Sequence[VersionLineage]
+) -> list[VersionLineage]:
     """All Versions with their ancestors settled.
 
     stored: those that were there before, added: those that the request creates. In the computed modes the order alone
@@ -71,7 +75,7 @@ def descend(mode: str, stored: Sequence[Line], added: Sequence[Line]) -> list[Li
     present = {line.id for line in (*stored, *added)}
     settled = [line if line.ancestor in present else replace(line, ancestor=line.id) for line in stored]
     named = {line.ancestor for line in (*stored, *added)}
-    latest: Line | None = None  # the last one that took the newest as its ancestor: it is the newest now
+    latest: VersionLineage | None = None  # the last one that took the newest as its ancestor: it is the newest now
     for line in sorted(added, key=lambda line: line.id.lower()):
         if line.ancestor is not None:
             settled.append(line)
@@ -83,12 +87,12 @@ def descend(mode: str, stored: Sequence[Line], added: Sequence[Line]) -> list[Li
     return settled
 
 
-def roots(lines: Iterable[Line]) -> list[str]:
+def root_ids(lines: Iterable[VersionLineage]) -> list[str]:
     """Ids of the Versions that are their own ancestor."""
     return [line.id for line in lines if line.is_root]
 
 
-def cycle(lines: Sequence[Line]) -> list[str] | None:
+def find_cycle(lines: Sequence[VersionLineage]) -> list[str] | None:
     """Ids along a circle of ancestors, None if there is none."""
     ancestors = {line.id: line.ancestor for line in lines}
     sound: set[str] = set()
@@ -104,7 +108,7 @@ def cycle(lines: Sequence[Line]) -> list[str] | None:
     return None
 
 
-def _from_the_roots(ordered: Sequence[Line], skipped: str | None) -> Iterator[Line]:
+def _from_the_roots(ordered: Sequence[VersionLineage], skipped: str | None) -> Iterator[VersionLineage]:
     """Versions, the oldest root first each time; what descends from one that has gone is a root from then on."""
     roots, children = list[int](), dict[str | None, list[int]]()
     for rank, line in enumerate(ordered):
@@ -120,25 +124,25 @@ def _from_the_roots(ordered: Sequence[Line], skipped: str | None) -> Iterator[Li
                 heappush(roots, child)
 
 
-def _leaves(lines: Sequence[Line]) -> list[Line]:
+def _leaves(lines: Sequence[VersionLineage]) -> list[VersionLineage]:
     named = {line.ancestor for line in lines if not line.is_root}
     return [line for line in lines if line.id not in named]
 
 
-def _chain(ordered: Sequence[Line]) -> list[Line]:
+def _chain(ordered: Sequence[VersionLineage]) -> list[VersionLineage]:
     previous = [ordered[0], *ordered[:-1]] if ordered else []
     return [replace(line, ancestor=before.id) for line, before in zip(ordered, previous, strict=True)]
 
 
-def _newest_but(below: frozenset[str], settled: Sequence[Line], latest: Line | None) -> str | None:
+def _newest_but(below: frozenset[str], settled: Sequence[VersionLineage], latest: VersionLineage | None) -> str | None:
     """The newest so far; never one that itself descends from the new Version, which would close a circle."""
     if latest is not None and latest.id not in below:
         return latest.id
     candidates = [line for line in settled if line.id not in below]
-    return newest("manual", candidates).id if candidates else None
+    return newest_version("manual", candidates).id if candidates else None
 
 
-def _below(id: str, lines: Sequence[Line]) -> frozenset[str]:
+def _below(id: str, lines: Sequence[VersionLineage]) -> frozenset[str]:
     """Ids of the Versions that descend from one."""
     children: dict[str, list[str]] = {}
     for line in lines:
@@ -153,7 +157,7 @@ def _below(id: str, lines: Sequence[Line]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _semver_order(line: Line) -> Any:
+def _semver_order(line: VersionLineage) -> Any:
     found = _SEMVER.match(line.id)
     if found is None:
         return ((0, 0, 0), (0, ()), line.id.lower())
@@ -163,10 +167,10 @@ def _semver_order(line: Line) -> Any:
     return (release, (0, prerelease) if parts else (1, ()), line.id.lower())
 
 
-_ORDERS: Final[dict[str, Callable[[Line], Any]]] = {
-    "manual": lambda line: (instants.key(line.createdat), line.id.lower()),
-    "createdat": lambda line: (instants.key(line.createdat), line.id.lower()),
-    "modifiedat": lambda line: (instants.key(line.ordered), line.id.lower()),
+_ORDERS: Final[dict[str, Callable[[VersionLineage], Any]]] = {
+    "manual": lambda line: (instants.instant_key(line.createdat), line.id.lower()),
+    "createdat": lambda line: (instants.instant_key(line.createdat), line.id.lower()),
+    "modifiedat": lambda line: (instants.instant_key(line.ordered), line.id.lower()),
     "semver": _semver_order,
 }
 

@@ -15,9 +15,9 @@ from domain import xid as xids
 from domain.changes import ChangeSet
 from domain.drafts import GroupDraft, ResourceDraft
 from domain.entities import Attributes
-from domain.model.narrowing import Bounds, in_force
+from domain.model.narrowing import ConstraintsByPath, group_constraints
 from domain.problems import ConstraintFailure
-from domain.rules.sameness import compared
+from domain.rules.sameness import comparable_value
 
 
 def constraints_hold(changes: ChangeSet) -> None:
@@ -27,10 +27,10 @@ def constraints_hold(changes: ChangeSet) -> None:
     them. A Group whose constraints, or whose attributes that they name, have changed binds all its Resources anew.
     Raises: ConstraintFailure, InvalidAttribute.
     """
-    binding = _Binding(changes)
+    binding = _GroupConstraints(changes)
     for group in list(changes.groups.values()):
         if group.xid != xids.REGISTRY and group.updated and not group.deleted:
-            _bring_in(changes, group, binding.of(group.xid))
+            _load_affected_resources(changes, group, binding.of(group.xid))
     left = [one for one in changes.resources.values() if not (one.deleted or changes.goes(one.xid))]
     changes.world.prefetch_sources(one.xid for one in left if one.xref is None)
     for resource in left:
@@ -40,38 +40,38 @@ def constraints_hold(changes: ChangeSet) -> None:
             _check_versions(changes, resource, binding)
 
 
-def defaults_in(changes: ChangeSet, resource: ResourceDraft) -> Mapping[tuple[str, ...], Any]:
+def constraint_defaults(changes: ChangeSet, resource: ResourceDraft) -> Mapping[tuple[str, ...], Any]:
     """Defaults that a Group's own constraints give to attributes of its Resources, by path (ENT-155)."""
-    group = changes.group(owner_of(resource.xid))
+    group = changes.group(group_of_resource(resource.xid))
     own = group.attributes.get("constraints")
     if not own:
         return {}
-    bounds = _of(in_force(changes.group_type(group.xid), own, group.xid), resource.type.plural)
+    bounds = _of(group_constraints(changes.group_type(group.xid), own, group.xid), resource.type.plural)
     return {path: row["default"] for path, row in bounds.items() if "default" in row}
 
 
-def owner_of(resource: str) -> str:
+def group_of_resource(resource: str) -> str:
     """The Group of a Resource."""
     return xids.join(*xids.segments(resource)[:2])
 
 
-class _Binding:
+class _GroupConstraints:
     """The constraints of Groups as the change leaves them; each is worked out once."""
 
     def __init__(self, changes: ChangeSet) -> None:
         self._changes = changes
-        self._known: dict[str, Bounds] = {}
+        self._known: dict[str, ConstraintsByPath] = {}
 
-    def of(self, group: str) -> Bounds:
+    def of(self, group: str) -> ConstraintsByPath:
         """What binds all Resources of a Group. Raises: InvalidAttribute."""
         if group not in self._known:
             given = self._changes.group(group).attributes.get("constraints")
-            self._known[group] = in_force(self._changes.group_type(group), given, group)
+            self._known[group] = group_constraints(self._changes.group_type(group), given, group)
         return self._known[group]
 
-    def check(self, shown: str, plural: str, versions: Iterable[Attributes], told: _Told) -> None:
+    def check(self, shown: str, plural: str, versions: Iterable[Attributes], told: _ErrorSubject) -> None:
         """Holds Versions against the Group in which a Resource shows them. Raises: ConstraintFailure."""
-        group = owner_of(shown)
+        group = group_of_resource(shown)
         bounds = _of(self.of(group), plural)
         if bounds:
             attributes = self._changes.group(group).attributes
@@ -80,14 +80,14 @@ class _Binding:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _ErrorSubject:
     """What a refusal names. detail: whose constraint it is where that is no Group of the Resource itself."""
 
     resource: str
     detail: str | None = None
 
 
-def _bring_in(changes: ChangeSet, group: GroupDraft, bounds: Bounds) -> None:
+def _load_affected_resources(changes: ChangeSet, group: GroupDraft, bounds: ConstraintsByPath) -> None:
     """Brings in every Resource that a change of the Group may have put in the wrong (ENT-156)."""
     if group.new or not _differ(group, bounds):
         return
@@ -98,7 +98,7 @@ def _bring_in(changes: ChangeSet, group: GroupDraft, bounds: Bounds) -> None:
                 changes.load_versions(resource)
 
 
-def _differ(group: GroupDraft, bounds: Bounds) -> bool:
+def _differ(group: GroupDraft, bounds: ConstraintsByPath) -> bool:
     before, after = group.before or {}, group.attributes
     if before.get("constraints") != after.get("constraints"):
         return True
@@ -106,29 +106,29 @@ def _differ(group: GroupDraft, bounds: Bounds) -> bool:
     return any(dotpath.find(before, path) != dotpath.find(after, path) for path in named)
 
 
-def _check_versions(changes: ChangeSet, resource: ResourceDraft, binding: _Binding) -> None:
+def _check_versions(changes: ChangeSet, resource: ResourceDraft, binding: _GroupConstraints) -> None:
     """Holds the Versions that the change reached against their own Group and those of the pointers that stay."""
     versions, plural = _versions(resource), resource.type.plural
     if not versions:
         return
-    binding.check(resource.xid, plural, versions, _Told(resource.xid))
+    binding.check(resource.xid, plural, versions, _ErrorSubject(resource.xid))
     for source in changes.world.sources(resource.xid):
         if xids.stream(source) not in changes.resources and not changes.goes(source):
-            binding.check(source, plural, versions, _Told(resource.xid, _whose(changes, source)))
+            binding.check(source, plural, versions, _ErrorSubject(resource.xid, _constraint_owner(changes, source)))
 
 
-def _whose(changes: ChangeSet, source: str) -> str | None:
+def _constraint_owner(changes: ChangeSet, source: str) -> str | None:
     if not changes.context.reads(source):
         return None
-    return f'"{source}" shows it in "{owner_of(source)}", whose constraint it is'
+    return f'"{source}" shows it in "{group_of_resource(source)}", whose constraint it is'
 
 
-def _check_pointer(changes: ChangeSet, resource: ResourceDraft, target: str, binding: _Binding) -> None:
+def _check_pointer(changes: ChangeSet, resource: ResourceDraft, target: str, binding: _GroupConstraints) -> None:
     """Holds what a pointer shows against its Group: the Versions of its target, as they are after this change."""
-    binding.check(resource.xid, resource.type.plural, _pointed_at(changes, target), _Told(resource.xid))
+    binding.check(resource.xid, resource.type.plural, _pointed_at(changes, target), _ErrorSubject(resource.xid))
 
 
-def _of(bounds: Bounds, plural: str) -> Bounds:
+def _of(bounds: ConstraintsByPath, plural: str) -> ConstraintsByPath:
     return {path[1:]: row for path, row in bounds.items() if path[0] == plural}
 
 
@@ -151,11 +151,15 @@ def _pointed_at(changes: ChangeSet, target: str) -> Iterator[Attributes]:
         yield from (version.attributes for version in changes.world.members(f"{target}/versions"))
 
 
-def _check(version: Attributes, bounds: Bounds, group: Attributes, told: _Told) -> None:
+def _check(version: Attributes, bounds: ConstraintsByPath, group: Attributes, told: _ErrorSubject) -> None:
     for path, row in bounds.items():
-        value = compared(path, dotpath.find(version, path))
-        if row.get("enum") and value is not None and value not in [compared(path, each) for each in row["enum"]]:
+        value = comparable_value(path, dotpath.find(version, path))
+        if (
+            row.get("enum")
+            and value is not None
+            and value not in [comparable_value(path, each) for each in row["enum"]]
+        ):
             raise ConstraintFailure(told.resource, path=dotpath.text(path), kind="enum", detail=told.detail)
         wanted = dotpath.find(group, dotpath.parse(row["equals"])) if row.get("equals") else None
-        if wanted is not None and value != compared(path, wanted):
+        if wanted is not None and value != comparable_value(path, wanted):
             raise ConstraintFailure(told.resource, path=dotpath.text(path), kind="equals", detail=told.detail)

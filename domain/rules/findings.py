@@ -11,31 +11,31 @@ from typing import Any, Final
 
 from domain import xid as xids
 from domain.changes import ChangeSet
-from domain.checks import Document
+from domain.checks import FormatCheck
 from domain.documents import digest
 from domain.drafts import GroupDraft, ResourceDraft, VersionDraft
 from domain.entities import Attributes
 from domain.findings import (
     L2,
     MESSAGES,
-    Chains,
-    Check,
+    BaseChains,
     Finding,
-    Subject,
-    changed,
-    findings,
+    SchemaCheck,
+    ValidatedEntity,
+    change_findings,
+    entity_findings,
     inline_schema,
-    judged,
-    membership,
-    references,
+    kinds_by_type,
+    membership_findings,
+    referenced_xids,
 )
 from domain.findings.agreement import BINDING
-from domain.findings.types import GROUPS
+from domain.findings.types import GROUP_TYPES
 from domain.problems import InvalidAttribute, Problem, RequiredAttributeMissing
-from domain.world import everything
+from domain.world import can_read_everything
 
 #: Findings that a refusal lists at most.
-LISTED: Final = 1000
+MAX_LISTED: Final = 1000
 _OFF: Final = "off"
 _STRICT: Final = "strict"
 #: The one rule whose breach is that something is not there (EP-03).
@@ -50,16 +50,16 @@ def domain_rules_hold(changes: ChangeSet) -> int:
     """
     if changes.context.domainvalidation == _OFF:
         return 0
-    due = list(_due(changes))
+    due = list(_entity_checks(changes))
     if not due:
         return 0
-    changes.world.prefetch({xid for one in due for xid in references(one.attributes)})
+    changes.world.prefetch({xid for one in due for xid in referenced_xids(one.attributes)})
     all, seen = ChangedEntities(changes), ChangedEntities(changes, changes.context.reads)
-    check, chains = _checks(changes, due), Chains()
+    check, chains = _checks(changes, due), BaseChains()
     found = [
         finding
         for one in due
-        for finding in one.findings(Subject(one.xid, one.attributes, seen if one.kind else all, check, chains))
+        for finding in one.findings(ValidatedEntity(one.xid, one.attributes, seen if one.kind else all, check, chains))
     ]
     if changes.context.domainvalidation == _STRICT:
         _refuse(found)
@@ -67,7 +67,7 @@ def domain_rules_hold(changes: ChangeSet) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Due:
+class _EntityCheck:
     """An entity to be judged. kind: None where only its membership is. before: its attributes so far, if any.
 
     told: the xid that findings name, where the caller may not see the entity's own.
@@ -79,14 +79,14 @@ class _Due:
     before: Mapping[str, Any] | None = None
     told: str | None = None
 
-    def findings(self, subject: Subject) -> Iterator[Finding]:
+    def findings(self, subject: ValidatedEntity) -> Iterator[Finding]:
         if self.kind is None:
-            for finding in membership(subject):
+            for finding in membership_findings(subject):
                 yield replace(finding, xid=self.told or self.xid)
             return
-        yield from findings(self.kind, subject)
+        yield from entity_findings(self.kind, subject)
         if self.before is not None and self.kind == MESSAGES:
-            yield from changed(self.before, subject)
+            yield from change_findings(self.before, subject)
 
 
 class ChangedEntities:
@@ -95,7 +95,7 @@ class ChangedEntities:
     reads: whether the caller may see one; what it may not see is not there, so that nobody finds out what is.
     """
 
-    def __init__(self, changes: ChangeSet, reads: Callable[[str], bool] = everything) -> None:
+    def __init__(self, changes: ChangeSet, reads: Callable[[str], bool] = can_read_everything) -> None:
         self._changes = changes
         self._reads = reads
         self._collections: dict[str, set[str]] | None = None
@@ -169,13 +169,13 @@ class ChangedEntities:
         return entity.attributes if entity is not None else None
 
 
-def _due(changes: ChangeSet) -> Iterator[_Due]:
+def _entity_checks(changes: ChangeSet) -> Iterator[_EntityCheck]:
     """What the change wrote that has rules, and the messages whose Group it changed or that show what it wrote."""
-    groups = [group for group in changes.groups.values() if group.written and xids.type_of(group.xid) in GROUPS]
+    groups = [group for group in changes.groups.values() if group.written and xids.type_of(group.xid) in GROUP_TYPES]
     resources = [resource for resource in changes.resources.values() if resource.type.plural == MESSAGES]
     if not groups and not resources:
         return
-    kinds, lookup = judged(changes.model), ChangedEntities(changes)
+    kinds, lookup = kinds_by_type(changes.model), ChangedEntities(changes)
     done: set[str] = set()
     for resource in resources:
         if not resource.deleted and xids.type_of(resource.xid) in kinds:
@@ -184,37 +184,37 @@ def _due(changes: ChangeSet) -> Iterator[_Due]:
                 yield one
     for group in groups:
         if not group.deleted and (kind := kinds.get(xids.type_of(group.xid))):
-            yield _Due(group.xid, group.attributes, kind)
-            if _binds_anew(group):
+            yield _EntityCheck(group.xid, group.attributes, kind)
+            if _binding_changed(group):
                 yield from _members(set(lookup.members(f"{group.xid}/{MESSAGES}")) - done, lookup)
 
 
-def _of_resource(changes: ChangeSet, resource: ResourceDraft, lookup: ChangedEntities) -> Iterator[_Due]:
+def _of_resource(changes: ChangeSet, resource: ResourceDraft, lookup: ChangedEntities) -> Iterator[_EntityCheck]:
     if resource.xref is not None:
         shown = lookup.get(resource.xid) if resource.meta.written else None
         if shown is not None:
-            yield _Due(resource.xid, shown, MESSAGES)
+            yield _EntityCheck(resource.xid, shown, MESSAGES)
         return
     default, written = _default_of(resource), list[VersionDraft]()
     for version in resource.living():
         if version.written or (version.id == default and resource.default_before != default):
             written.append(version)
             xid = resource.xid if version.id == default else version.xid
-            yield _Due(xid, version.attributes, MESSAGES, version.before)
+            yield _EntityCheck(xid, version.attributes, MESSAGES, version.before)
     if written and not resource.new:
         for one in _members(changes.world.sources(resource.xid), lookup):
             yield one if changes.context.reads(one.xid) else replace(one, told=resource.xid)
 
 
-def _members(messages: Iterable[str], lookup: ChangedEntities) -> Iterator[_Due]:
+def _members(messages: Iterable[str], lookup: ChangedEntities) -> Iterator[_EntityCheck]:
     """Messages that were not written, and may no longer agree with their Groups."""
     for xid in sorted(messages, key=xids.tree_key):
         attributes = lookup.get(xid)
         if attributes is not None:
-            yield _Due(xid, attributes, None)
+            yield _EntityCheck(xid, attributes, None)
 
 
-def _binds_anew(group: GroupDraft) -> bool:
+def _binding_changed(group: GroupDraft) -> bool:
     before = group.before
     return before is not None and any(before.get(name) != group.attributes.get(name) for name in BINDING)
 
@@ -224,7 +224,7 @@ def _default_of(resource: ResourceDraft) -> str | None:
     return found
 
 
-def _checks(changes: ChangeSet, due: Iterable[_Due]) -> Check:
+def _checks(changes: ChangeSet, due: Iterable[_EntityCheck]) -> SchemaCheck:
     """What judges inline schemas. Raises: Unanswered."""
     given = [inline_schema(one.attributes) for one in due if one.kind == MESSAGES]
     asked = {_question(name, content): content for name, content in filter(None, given) if content is not None}
@@ -238,8 +238,8 @@ def _checks(changes: ChangeSet, due: Iterable[_Due]) -> Check:
     return check
 
 
-def _question(name: str, document: bytes) -> Document:
-    return Document(name.lower(), digest(document))
+def _question(name: str, document: bytes) -> FormatCheck:
+    return FormatCheck(name.lower(), digest(document))
 
 
 def _refuse(found: list[Finding]) -> None:
@@ -252,7 +252,7 @@ def _refuse(found: list[Finding]) -> None:
 def _problem(first: Finding, found: list[Finding]) -> Problem:
     name = first.path[1:].partition("/")[0]
     detail = f"{first.rule} at {first.path}: {first.text}"
-    listed: dict[str, object] = {"findings": [asdict(finding) for finding in found[:LISTED]]}
+    listed: dict[str, object] = {"findings": [asdict(finding) for finding in found[:MAX_LISTED]]}
     if first.rule == _MISSING:
         return RequiredAttributeMissing(first.xid, list=name, detail=detail, extensions=listed)
     return InvalidAttribute(first.xid, name=name, error_detail=first.text, detail=detail, extensions=listed)

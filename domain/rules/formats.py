@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from domain import capabilities
-from domain.capabilities import Switched
+from domain.capabilities import EnabledFormats
 from domain.changes import ChangeSet
 from domain.drafts import ResourceDraft, VersionDraft
 from domain.problems import (
@@ -21,9 +21,9 @@ from domain.problems import (
     FormatViolation,
     Problem,
 )
-from domain.rules.lineage import line_of, reached, stirs_others
-from domain.rules.offenders import Offenders
-from domain.rules.version_checks import Due, document_of, incompatible
+from domain.rules.lineage import affects_descendants, ancestors_of, versions_to_check
+from domain.rules.offenders import StoredEntityErrors
+from domain.rules.version_checks import VersionCheck, compatibility_violations, format_check
 
 _UNKNOWN: Final = "this registry does not know the format"
 _EXTERNAL: Final = "the document is stored outside of this registry"
@@ -37,8 +37,8 @@ def formats_hold(changes: ChangeSet) -> None:
     ModelComplianceError for what no request wrote but a new model asks; Unanswered where something about documents has
     to be found out first.
     """
-    refusals = _Refusals(changes)
-    due = list(_due(changes, refusals))
+    refusals = _CheckErrors(changes)
+    due = list(_version_checks(changes, refusals))
     questions = frozenset(question for one in due for question in one.questions())
     verdicts = changes.world.verdicts(questions, changes.documents) if questions else {}
     for one in due:
@@ -46,17 +46,17 @@ def formats_hold(changes: ChangeSet) -> None:
             one.version.validated = one.shown(verdicts)
         except FormatViolation as violation:
             refusals.add(one.version, violation)
-    for version, problem in incompatible(due, verdicts):
+    for version, problem in compatibility_violations(due, verdicts):
         refusals.add(version, problem)
     refusals.end()
 
 
-class _Refusals:
+class _CheckErrors:
     """What is done about a Version that may not be as it is."""
 
     def __init__(self, changes: ChangeSet) -> None:
         self._modelled = changes.model is not changes.world.model
-        self._offenders = Offenders()
+        self._offenders = StoredEntityErrors()
 
     def add(self, version: VersionDraft, problem: Problem) -> None:
         """Raises: the problem, unless it is a new model that makes one of what is stored."""
@@ -69,9 +69,9 @@ class _Refusals:
         self._offenders.refuse()
 
 
-def _due(changes: ChangeSet, refusals: _Refusals) -> Iterator[Due]:
+def _version_checks(changes: ChangeSet, refusals: _CheckErrors) -> Iterator[VersionCheck]:
     """The Versions whose answer the change may have changed, each with what has to be known of it."""
-    offered = Switched(capabilities.after(changes))
+    offered = EnabledFormats(capabilities.capabilities_after(changes))
     for resource in changes.resources.values():
         if resource.deleted or resource.xref is not None:
             continue
@@ -86,53 +86,57 @@ def _forget(resource: ResourceDraft) -> None:
         version.validated = {}
 
 
-def _of_resource(changes: ChangeSet, resource: ResourceDraft, offered: Switched, refusals: _Refusals) -> Iterator[Due]:
+def _of_resource(
+    changes: ChangeSet, resource: ResourceDraft, offered: EnabledFormats, refusals: _CheckErrors
+) -> Iterator[VersionCheck]:
     compatibility = resource.meta.attributes.get("compatibility")
     rule = str(compatibility).lower() if resource.type.validatecompatibility and compatibility is not None else None
-    everything = _asks_for_all(changes, resource)
-    if everything or (rule is not None and (resource.unsettled or stirs_others(resource))):
+    everything = _needs_all_checked(changes, resource)
+    if everything or (rule is not None and (resource.unsettled or affects_descendants(resource))):
         changes.load_versions(resource)
     transitive = rule is not None and rule.endswith("_transitive")
     for version in (
-        resource.living() if everything else reached(resource, compared=rule is not None, transitive=transitive)
+        resource.living()
+        if everything
+        else versions_to_check(resource, compared=rule is not None, transitive=transitive)
     ):
         if "format" not in version.attributes:
             version.validated = {}
             continue
         try:
-            one = _looked_at(changes, resource, version, rule, offered)
+            one = _version_check(changes, resource, version, rule, offered)
         except Problem as problem:
             refusals.add(version, problem)
         else:
             yield one
 
 
-def _asks_for_all(changes: ChangeSet, resource: ResourceDraft) -> bool:
+def _needs_all_checked(changes: ChangeSet, resource: ResourceDraft) -> bool:
     """Whether every Version is to be looked at again: the model or the rule of compatibility changed."""
     before = resource.meta.before or {}
     moved = before.get("compatibility") != resource.meta.attributes.get("compatibility")
     return changes.model is not changes.world.model or moved or resource.rechecked
 
 
-def _looked_at(
-    changes: ChangeSet, resource: ResourceDraft, version: VersionDraft, rule: str | None, offered: Switched
-) -> Due:
+def _version_check(
+    changes: ChangeSet, resource: ResourceDraft, version: VersionDraft, rule: str | None, offered: EnabledFormats
+) -> VersionCheck:
     """Raises: FormatUnknown, FormatExternal, CompatibilityUnknown."""
-    flaw = _flaw(resource, version, offered)
+    flaw = _why_format_skipped(resource, version, offered)
     if flaw is not None:
-        return Due(resource, version, flaw=flaw, rule=rule)
-    document = document_of(version)
+        return VersionCheck(resource, version, flaw=flaw, rule=rule)
+    document = format_check(version)
     if rule is None:
-        return Due(resource, version, document)
-    unruled = _unruled(resource, version, rule, offered)
+        return VersionCheck(resource, version, document)
+    unruled = _why_rule_skipped(resource, version, rule, offered)
     ancestors = _compared(changes, resource, version, rule) if unruled is None else ()
     for ancestor in ancestors:
-        if _flaw(resource, ancestor, offered) is not None:
-            return Due(resource, version, document, rule=rule, unruled=f'"{ancestor.id}" was not validated')
-    return Due(resource, version, document, None, rule, unruled, ancestors)
+        if _why_format_skipped(resource, ancestor, offered) is not None:
+            return VersionCheck(resource, version, document, rule=rule, unruled=f'"{ancestor.id}" was not validated')
+    return VersionCheck(resource, version, document, None, rule, unruled, ancestors)
 
 
-def _flaw(resource: ResourceDraft, version: VersionDraft, offered: Switched) -> str | None:
+def _why_format_skipped(resource: ResourceDraft, version: VersionDraft, offered: EnabledFormats) -> str | None:
     """Why a document cannot be checked; None where it can be. Raises: FormatUnknown, FormatExternal."""
     name, strict = str(version.attributes.get("format", "")), resource.type.strictvalidation
     if not offered.validates(name):
@@ -146,7 +150,7 @@ def _flaw(resource: ResourceDraft, version: VersionDraft, offered: Switched) -> 
     return None
 
 
-def _unruled(resource: ResourceDraft, version: VersionDraft, rule: str, offered: Switched) -> str | None:
+def _why_rule_skipped(resource: ResourceDraft, version: VersionDraft, rule: str, offered: EnabledFormats) -> str | None:
     """Why a rule cannot be checked; None where it can be. Raises: CompatibilityUnknown."""
     if offered.compares(version.attributes["format"], rule):
         return None
@@ -162,4 +166,4 @@ def _compared(changes: ChangeSet, resource: ResourceDraft, version: VersionDraft
         changes.load_versions(resource)
     else:
         changes.version(resource, version.attributes["ancestorid"])
-    return line_of(resource, version, whole=transitive)
+    return ancestors_of(resource, version, whole=transitive)

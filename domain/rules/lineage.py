@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from domain.drafts import ResourceDraft, VersionDraft
 
 
-def line_of(resource: ResourceDraft, version: VersionDraft, *, whole: bool) -> list[VersionDraft]:
+def ancestors_of(resource: ResourceDraft, version: VersionDraft, *, whole: bool) -> list[VersionDraft]:
     """A Version's ancestors, nearest first: all up to the root, or the nearest only. None for a root (SC-32)."""
     line: list[VersionDraft] = []
     at = version
@@ -22,7 +22,7 @@ def line_of(resource: ResourceDraft, version: VersionDraft, *, whole: bool) -> l
     return line
 
 
-def reached(resource: ResourceDraft, *, compared: bool, transitive: bool) -> list[VersionDraft]:
+def versions_to_check(resource: ResourceDraft, *, compared: bool, transitive: bool) -> list[VersionDraft]:
     """The Versions that have to be looked at after a change: its own, and those that descend from one of them.
 
     compared: whether Versions are compared with ancestors at all. transitive: whether all descendants count, not the
@@ -31,24 +31,24 @@ def reached(resource: ResourceDraft, *, compared: bool, transitive: bool) -> lis
     versions = resource.living()
     url = resource.type.singular + "url"
     if not compared:
-        return [version for version in versions if _doubtful(version, url)]
+        return [version for version in versions if _needs_check(version, url)]
     by_id = {version.id.lower(): version for version in versions}
     answers: dict[str, bool] = {}
     for version in versions:
-        for one in reversed(_unanswered(version, by_id, answers)):
+        for one in reversed(_undecided_ancestors(version, by_id, answers)):
             above = None if _is_root(one) else by_id.get(_ancestor(one))
             inherited = above is not None and (answers[above.id] if transitive else _other_content(above, url))
-            answers[one.id] = _doubtful(one, url) or inherited
+            answers[one.id] = _needs_check(one, url) or inherited
     return [version for version in versions if answers[version.id]]
 
 
-def stirs_others(resource: ResourceDraft) -> bool:
+def affects_descendants(resource: ResourceDraft) -> bool:
     """Whether a change at hand can change the answer of Versions that descend from one, which may not be at hand."""
     url = resource.type.singular + "url"
-    return any(_doubtful(version, url) for version in resource.living())
+    return any(_needs_check(version, url) for version in resource.living())
 
 
-def _unanswered(
+def _undecided_ancestors(
     version: VersionDraft, by_id: Mapping[str, VersionDraft], answers: Mapping[str, bool]
 ) -> list[VersionDraft]:
     """A Version and its ancestors, up to the first that is answered."""
@@ -60,7 +60,7 @@ def _unanswered(
     return path
 
 
-def _doubtful(version: VersionDraft, url: str) -> bool:
+def _needs_check(version: VersionDraft, url: str) -> bool:
     """Whether its own answer is in doubt: another document, another ancestor, or one that could not be given before."""
     before = version.before
     if before is None or before["ancestorid"] != version.attributes["ancestorid"] or _other_content(version, url):

@@ -7,7 +7,7 @@ from domain.changes import ChangeSet
 from domain.drafts import ResourceDraft
 from domain.jsontext import dumps
 from domain.problems import MismatchedVersionAttribute
-from domain.rules.sameness import compared
+from domain.rules.sameness import comparable_value
 
 
 def versions_match(changes: ChangeSet) -> None:
@@ -17,7 +17,7 @@ def versions_match(changes: ChangeSet) -> None:
             changes.load_versions(resource)
             for path in resource.type.matchversions:
                 found = (dotpath.find(version.attributes, path) for version in resource.living())
-                values = {dumps(compared(path, value)) for value in found}
+                values = {dumps(comparable_value(path, value)) for value in found}
                 if len(values) > 1:
                     raise MismatchedVersionAttribute(resource.xid, name=dotpath.text(path))
 

@@ -7,10 +7,10 @@ from typing import Final
 from domain.problems import ModelComplianceError, Problem
 
 #: As many are named in an error; more would help nobody.
-NAMED: Final = 20
+MAX_NAMED: Final = 20
 
 
-class Offenders:
+class StoredEntityErrors:
     """What stored entities have against a new model."""
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class Offenders:
     def add(self, xid: str, problem: Problem) -> None:
         """Notes one. Raises: ModelComplianceError where no more of them would be named."""
         self._found.append(f"{xid}: {problem.text()}")
-        if len(self._found) == NAMED:
+        if len(self._found) == MAX_NAMED:
             self.refuse()
 
     def refuse(self) -> None:

@@ -15,7 +15,7 @@ def check_removable(entity: Entity, now: datetime) -> None:
         return  # a Version has no such attribute; an extension may have its name
     own: Attributes = entity.attributes["meta"] if "." in entity.type else entity.attributes
     removal = (own.get("deprecated") or {}).get("removal")
-    if removal and instants.key(removal) > instants.key(instants.text(now)):
+    if removal and instants.instant_key(removal) > instants.instant_key(instants.to_text(now)):
         raise BadRequest(
             error_detail=f'"{entity.xid}" announces its removal for {removal} in "deprecated.removal" and cannot be '
             f'deleted before; change or clear "deprecated" first'

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from domain.model.values import folded
+from domain.model.values import fold_value
 
 #: Attributes of Versions that core defines without case.
 _FOLDED: Final = frozenset({("format",)})
 
 
-def compared(path: tuple[Any, ...], value: Any) -> Any:
+def comparable_value(path: tuple[Any, ...], value: Any) -> Any:
     """A value of the attribute at a path, as it compares with others."""
-    return folded(value) if path in _FOLDED and isinstance(value, str) else value
+    return fold_value(value) if path in _FOLDED and isinstance(value, str) else value

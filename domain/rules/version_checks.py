@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from domain.checks import Document, Question, Reading, Verdicts
+from domain.checks import CheckResults, CompatibilityCheck, DocumentCheck, FormatCheck
 from domain.drafts import ResourceDraft, VersionDraft
 from domain.problems import Problem
 from domain.rules import violations
 
 _NOT_VALIDATED: Final = "the format was not validated"
 #: How many incompatibilities one refusal lists at most.
-TOLD: Final = 50
+MAX_REPORTED: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class VersionCheck:
     """A Version that has to be looked at.
 
     document: what has to be one of its format; None where nothing can be checked, and flaw says why. ancestors: the
@@ -27,70 +27,72 @@ class Due:
 
     resource: ResourceDraft
     version: VersionDraft
-    document: Document | None = None
+    document: FormatCheck | None = None
     flaw: str | None = None
     rule: str | None = None
     unruled: str | None = None
     ancestors: Sequence[VersionDraft] = ()
 
-    def questions(self) -> Iterator[Question]:
+    def questions(self) -> Iterator[DocumentCheck]:
         if self.document is None:
             return
         yield self.document
         for ancestor in self.ancestors:
             yield from self.readings(ancestor)
 
-    def readings(self, ancestor: VersionDraft) -> Iterator[Reading]:
+    def readings(self, ancestor: VersionDraft) -> Iterator[CompatibilityCheck]:
         """What has to hold between it and an ancestor: backward, forward or, for full, both."""
         assert self.document is not None and self.rule is not None
-        other = document_of(ancestor)
+        other = format_check(ancestor)
         if not self.rule.startswith("forward"):
-            yield Reading(self.document, other)
+            yield CompatibilityCheck(self.document, other)
         if not self.rule.startswith("backward"):
-            yield Reading(other, self.document, newer="writer")
+            yield CompatibilityCheck(other, self.document, newer="writer")
 
-    def shown(self, verdicts: Verdicts) -> dict[str, Any]:
+    def shown(self, verdicts: CheckResults) -> dict[str, Any]:
         """The attributes that say what was checked; none where nothing is. Raises: FormatViolation."""
         if self.document is not None and (found := verdicts[self.document]):
-            raise violations.of_format(self.version, found)
+            raise violations.format_violation(self.version, found)
         if self.document is None and self.flaw is None:
             return {}
-        said = _said("format", self.flaw)
+        said = _validated("format", self.flaw)
         if self.rule is not None:
-            said |= _said("compatibility", _NOT_VALIDATED if self.flaw else self.unruled)
+            said |= _validated("compatibility", _NOT_VALIDATED if self.flaw else self.unruled)
         return said
 
 
-def document_of(version: VersionDraft) -> Document:
+def format_check(version: VersionDraft) -> FormatCheck:
     """What is asked about a Version's document."""
-    return Document(str(version.attributes.get("format", "")).lower(), version.document)
+    return FormatCheck(str(version.attributes.get("format", "")).lower(), version.document)
 
 
-def incompatible(dues: Sequence[Due], verdicts: Verdicts) -> Iterator[tuple[VersionDraft, Problem]]:
+def compatibility_violations(
+    dues: Sequence[VersionCheck], verdicts: CheckResults
+) -> Iterator[tuple[VersionDraft, Problem]]:
     """A refusal for each Resource whose Versions break its rule (SC-30), with one of these, written before stored."""
-    by_resource: dict[str, list[Due]] = {}
+    by_resource: dict[str, list[VersionCheck]] = {}
     for due in dues:
         if due.ancestors:
             by_resource.setdefault(due.resource.xid, []).append(due)
     for some in by_resource.values():
         found = [(due.version, entry) for due in some for entry in _entries(due, verdicts)]
         if found:
-            resource, told = some[0].resource, [entry for _, entry in found[:TOLD]]
+            resource, told = some[0].resource, [entry for _, entry in found[:MAX_REPORTED]]
             written = (version for version in resource.living() if version.written)
-            yield next(written, found[0][0]), violations.of_compatibility(resource, str(some[0].rule), told)
+            yield next(written, found[0][0]), violations.compatibility_violation(resource, str(some[0].rule), told)
 
 
-def _entries(due: Due, verdicts: Verdicts) -> Iterator[dict[str, Any]]:
+def _entries(due: VersionCheck, verdicts: CheckResults) -> Iterator[dict[str, Any]]:
     for ancestor in due.ancestors:
         for reading in due.readings(ancestor):
             if verdicts.get(reading.reader) or verdicts.get(reading.writer):
                 continue  # refused for what it is
             backward = reading.newer == "reader"
             for one in verdicts[reading]:
-                yield violations.entry(one, due.version.id, ancestor.id, backward=backward)
+                yield violations.incompatibility_entry(one, due.version.id, ancestor.id, backward=backward)
 
 
-def _said(what: str, flaw: str | None) -> dict[str, Any]:
+def _validated(what: str, flaw: str | None) -> dict[str, Any]:
     if flaw is None:
         return {f"{what}validated": True}
     return {f"{what}validated": False, f"{what}validatedreason": flaw}

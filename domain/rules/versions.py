@@ -16,7 +16,7 @@ from domain.problems import (
     UnknownId,
 )
 from domain.rules import ancestry
-from domain.rules.ancestry import Line
+from domain.rules.ancestry import VersionLineage
 
 
 def resources_settle(changes: ChangeSet) -> None:
@@ -36,34 +36,36 @@ def settle(changes: ChangeSet, resource: ResourceDraft) -> None:
         return
     if resource.meta.new and not resource.meta.written:
         resource.meta.write({}, patch=False, kept=resource.meta_ids())
-    lines = _descend(resource)
+    lines = _assign_ancestors(resource)
     default, sticky = _default(resource, lines)
     lines = _prune(resource, lines, default)
     if all(line.id != default for line in lines):  # the only place is another's
-        default = ancestry.newest(resource.type.versionmode, lines).id
+        default = ancestry.newest_version(resource.type.versionmode, lines).id
     _check(resource, lines)
     for line in lines:
         _assign(resource.versions[line.id.lower()], line, resource.type.versionmode)
     _point(resource, default, sticky)
 
 
-def _line(draft: VersionDraft) -> Line:
+def _lineage(draft: VersionDraft) -> VersionLineage:
     attributes = draft.attributes
-    return Line(draft.id, draft.ancestorid, attributes["createdat"], draft.ordered or attributes["modifiedat"])
+    return VersionLineage(
+        draft.id, draft.ancestorid, attributes["createdat"], draft.ordered or attributes["modifiedat"]
+    )
 
 
-def _descend(resource: ResourceDraft) -> list[Line]:
+def _assign_ancestors(resource: ResourceDraft) -> list[VersionLineage]:
     living = resource.living()
     ids = {draft.id for draft in living}
     for draft in living:
         if draft.ancestor is not None and draft.ancestor not in ids:
             raise UnknownId(draft.xid, singular="version", id=draft.ancestor)
-    stored = [_line(draft) for draft in living if not draft.new]
-    added = [_line(draft) for draft in living if draft.new]
-    return ancestry.descend(resource.type.versionmode, stored, added)
+    stored = [_lineage(draft) for draft in living if not draft.new]
+    added = [_lineage(draft) for draft in living if draft.new]
+    return ancestry.assign_ancestors(resource.type.versionmode, stored, added)
 
 
-def _default(resource: ResourceDraft, lines: Sequence[Line]) -> tuple[str, bool]:
+def _default(resource: ResourceDraft, lines: Sequence[VersionLineage]) -> tuple[str, bool]:
     """The id of the default Version, and whether it is sticky (ENT-80 to 84)."""
     wish = resource.wish
     sticky = wish.sticky if wish.sticky is not None else bool(resource.meta.attributes.get("defaultversionsticky"))
@@ -76,31 +78,33 @@ def _default(resource: ResourceDraft, lines: Sequence[Line]) -> tuple[str, bool]
     if sticky and named in ids:
         return str(named), True
     lost = sticky and named is not None  # the sticky default was deleted and the request names no other (ENT-81)
-    newest = ancestry.newest(resource.type.versionmode, lines).id
+    newest = ancestry.newest_version(resource.type.versionmode, lines).id
     return newest, bool(resource.type.meta.definitions["defaultversionsticky"]["default"]) if lost else sticky
 
 
-def _prune(resource: ResourceDraft, lines: list[Line], default: str) -> list[Line]:
+def _prune(resource: ResourceDraft, lines: list[VersionLineage], default: str) -> list[VersionLineage]:
     """Drops the oldest Versions beyond `maxversions`; the default stays unless it is the only place (ENT-104)."""
     limit, mode = resource.type.maxversions, resource.type.versionmode
     if not limit or len(lines) <= limit:
         return lines
-    gone = {line.id for line in ancestry.oldest(mode, lines, len(lines) - limit, default if limit > 1 else None)}
+    gone = {
+        line.id for line in ancestry.oldest_versions(mode, lines, len(lines) - limit, default if limit > 1 else None)
+    }
     for id in gone:
         resource.versions[id.lower()].gone = "pruned"
     resource.membership_changed = True
-    return ancestry.descend(mode, [line for line in lines if line.id not in gone], [])
+    return ancestry.assign_ancestors(mode, [line for line in lines if line.id not in gone], [])
 
 
-def _check(resource: ResourceDraft, lines: Sequence[Line]) -> None:
-    circle = ancestry.cycle(lines)
+def _check(resource: ResourceDraft, lines: Sequence[VersionLineage]) -> None:
+    circle = ancestry.find_cycle(lines)
     if circle:
         raise AncestorCircularReference(resource.xid, list=",".join(circle))
-    if resource.type.singleversionroot and len(ancestry.roots(lines)) > 1:
+    if resource.type.singleversionroot and len(ancestry.root_ids(lines)) > 1:
         raise MultipleRoots(resource.xid, plural=resource.type.plural)
 
 
-def _assign(draft: VersionDraft, line: Line, mode: str) -> None:
+def _assign(draft: VersionDraft, line: VersionLineage, mode: str) -> None:
     """Gives a Version its ancestor; a change is an update, but never moves the ordering time (ENT-71, ENT-101)."""
     if mode == "modifiedat":
         draft.ordered = line.ordered

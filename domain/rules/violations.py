@@ -8,34 +8,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from domain.checks import Verdict
+from domain.checks import CheckResult
 from domain.drafts import ResourceDraft, VersionDraft
-from domain.formats import Incompatibility, Spot
+from domain.formats import DocumentLocation, Incompatibility
 from domain.problems import CompatibilityViolation, FormatViolation, Problem
 
 
-def of_format(version: VersionDraft, verdict: Verdict) -> Problem:
+def format_violation(version: VersionDraft, verdict: CheckResult) -> Problem:
     """The refusal of a document that is none of its format; `violations` has the places."""
-    found = [{"versionid": version.id, "text": one.text, **place(one.reader)} for one in verdict]
+    found = [{"versionid": version.id, "text": one.text, **spot_members(one.reader)} for one in verdict]
     return FormatViolation(
         version.xid,
         format=version.attributes["format"],
-        detail="; ".join(said(one.text, one.reader) for one in verdict),
+        detail="; ".join(reason_with_spot(one.text, one.reader) for one in verdict),
         extensions={"violations": found},
     )
 
 
-def of_compatibility(resource: ResourceDraft, rule: str, entries: Sequence[dict[str, Any]]) -> Problem:
+def compatibility_violation(resource: ResourceDraft, rule: str, entries: Sequence[dict[str, Any]]) -> Problem:
     """The refusal of Versions that break a rule; `incompatibilities` has the entries."""
     return CompatibilityViolation(
         resource.xid,
         compat=rule,
-        detail="; ".join(line(entry) for entry in entries),
+        detail="; ".join(entry_text(entry) for entry in entries),
         extensions={"incompatibilities": list(entries)},
     )
 
 
-def entry(found: Incompatibility, version: str, ancestor: str, *, backward: bool) -> dict[str, Any]:
+def incompatibility_entry(found: Incompatibility, version: str, ancestor: str, *, backward: bool) -> dict[str, Any]:
     """One incompatibility as members of an answer: which rule, and where in each of the two Versions.
 
     backward: the Version is the reader of what its ancestor wrote; otherwise it is the other way round.
@@ -45,12 +45,12 @@ def entry(found: Incompatibility, version: str, ancestor: str, *, backward: bool
         "direction": "backward" if backward else "forward",
         "rule": found.rule,
         "text": found.text,
-        "version": {"versionid": version, **place(newer)},
-        "ancestor": {"versionid": ancestor, **place(older)},
+        "version": {"versionid": version, **spot_members(newer)},
+        "ancestor": {"versionid": ancestor, **spot_members(older)},
     }
 
 
-def line(entry: dict[str, Any]) -> str:
+def entry_text(entry: dict[str, Any]) -> str:
     """An entry in words."""
     version, ancestor = entry["version"], entry["ancestor"]
     where = f" at {_where(version)}" if _where(version) else ""
@@ -61,7 +61,7 @@ def line(entry: dict[str, Any]) -> str:
     )
 
 
-def place(spot: Spot | None) -> dict[str, Any]:
+def spot_members(spot: DocumentLocation | None) -> dict[str, Any]:
     """A place as members of an answer."""
     if spot is None:
         return {}
@@ -69,9 +69,9 @@ def place(spot: Spot | None) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def said(text: str, spot: Spot | None) -> str:
+def reason_with_spot(text: str, spot: DocumentLocation | None) -> str:
     """A reason with its place, in words."""
-    where = _where(place(spot))
+    where = _where(spot_members(spot))
     return f"{text} (at {where})" if where else text
 
 

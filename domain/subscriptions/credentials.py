@@ -7,11 +7,20 @@ from datetime import datetime
 from typing import Any, Final
 
 from domain.jsontext import Json
-from domain.model.timestamps import utc
+from domain.model.timestamps import to_utc
 from domain.subscriptions import sinks
-from domain.subscriptions.kinds import Kind, Member, Table, line, matching, object_of, one_of, read
-from domain.subscriptions.places import Place
-from domain.subscriptions.settings import renamed
+from domain.subscriptions.kinds import (
+    Member,
+    MemberTable,
+    MemberType,
+    choice_type,
+    parse_line,
+    parse_members,
+    parse_object,
+    pattern_type,
+)
+from domain.subscriptions.places import ErrorPlace
+from domain.subscriptions.settings import rename_aliases
 from domain.subscriptions.sinks import HTTP
 
 #: What stands before the names of secret values.
@@ -19,75 +28,77 @@ PREFIX: Final = "sinkcredential."
 EXPIRES: Final = "accesstokenexpiresutc"
 ENDPOINT: Final = "refreshtokenendpoint"
 #: Members that no answer shows.
-SECRET: Final = frozenset(("secret", "accesstoken", "refreshtoken"))
+SECRET_MEMBERS: Final = frozenset(("secret", "accesstoken", "refreshtoken"))
 #: Members without which a stored secret is for somebody else (SUB-304).
 BINDING: Final = ("credentialtype", "identifier", ENDPOINT)
 
 
-def _time(given: Any, place: Place) -> str:
+def _time(given: Any, place: ErrorPlace) -> str:
     try:
-        found = utc(line(given, place))
+        found = to_utc(parse_line(given, place))
         datetime.fromisoformat(found)
     except (ValueError, OverflowError) as error:
         raise place.refused("value", str(error)) from None
     return found
 
 
-def _endpoint(given: Any, place: Place) -> str:
-    found = sinks.address(given, HTTP, place)
+def _endpoint(given: Any, place: ErrorPlace) -> str:
+    found = sinks.parse_sink(given, HTTP, place)
     if not found.tls:
         raise place.refused("value", "an https URL is needed")
     return str(given)
 
 
-_TYPE: Final = Member(one_of("PLAIN", "ACCESSTOKEN", "REFRESHTOKEN"), required=True)
-_LINE: Final = Kind("string", line)
-_SECRET: Final = Member(Kind("string", line, {"secret": True}))
-_TOKEN: Final[Table] = {
+_TYPE: Final = Member(choice_type("PLAIN", "ACCESSTOKEN", "REFRESHTOKEN"), required=True)
+_LINE: Final = MemberType("string", parse_line)
+_SECRET: Final = Member(MemberType("string", parse_line, {"secret": True}))
+_TOKEN: Final[MemberTable] = {
     "accesstoken": _SECRET,
-    EXPIRES: Member(Kind("timestamp", _time), required=True),
-    "accesstokentype": Member(matching(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+", "it is no type of a token"), "bearer"),
+    EXPIRES: Member(MemberType("timestamp", _time), required=True),
+    "accesstokentype": Member(pattern_type(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+", "it is no type of a token"), "bearer"),
 }
 #: The members of each kind; those that are secret are needed too, here or in what is stored.
-TABLES: Final[Mapping[str, Table]] = {
+CREDENTIAL_MEMBERS: Final[Mapping[str, MemberTable]] = {
     "PLAIN": {"credentialtype": _TYPE, "identifier": Member(_LINE, required=True), "secret": _SECRET},
     "ACCESSTOKEN": {"credentialtype": _TYPE, **_TOKEN},
     "REFRESHTOKEN": {
         "credentialtype": _TYPE,
         **_TOKEN,
         "refreshtoken": _SECRET,
-        ENDPOINT: Member(Kind("url", _endpoint), required=True),
+        ENDPOINT: Member(MemberType("url", _endpoint), required=True),
     },
 }
-_NAMES: Final = frozenset(name for table in TABLES.values() for name in table)
+_NAMES: Final = frozenset(name for table in CREDENTIAL_MEMBERS.values() for name in table)
 
 
-def credential(given: Any, protocol: str, place: Place) -> dict[str, Json]:
+def parse_credential(given: Any, protocol: str, place: ErrorPlace) -> dict[str, Json]:
     """The credential with its defaults, as far as it is given, secret values still in it. Raises: InvalidSubscription.
 
     Names are understood in any letter case (SUB-106).
     """
-    members = object_of(given, place)
+    members = parse_object(given, place)
     aliases = {name: name.lower() for name in members if name not in _NAMES and name.lower() in _NAMES}
-    members = renamed(members, aliases, place)
+    members = rename_aliases(members, aliases, place)
     type = _TYPE.kind.parse(members["credentialtype"], place.at("credentialtype")) if _typed(members, place) else ""
-    found = read(members, TABLES[type], place)
+    found = parse_members(members, CREDENTIAL_MEMBERS[type], place)
     if protocol == HTTP and ":" in found.get("identifier", ""):
         raise place.at("identifier").refused("value", "HTTP allows no colon in it")
     return found
 
 
-def missing(found: Mapping[str, Json]) -> list[str]:
+def missing_secrets(found: Mapping[str, Json]) -> list[str]:
     """The names of the secret members that a credential needs and does not say."""
-    return [name for name in TABLES[found["credentialtype"]] if name in SECRET and name not in found]
+    return [
+        name for name in CREDENTIAL_MEMBERS[found["credentialtype"]] if name in SECRET_MEMBERS and name not in found
+    ]
 
 
-def expired(found: Mapping[str, Json], now: datetime) -> bool:
+def is_expired(found: Mapping[str, Json], now: datetime) -> bool:
     """Whether its token was good until a time that has passed."""
     return EXPIRES in found and datetime.fromisoformat(found[EXPIRES]) <= now
 
 
-def _typed(members: Mapping[str, Any], place: Place) -> bool:
+def _typed(members: Mapping[str, Any], place: ErrorPlace) -> bool:
     if "credentialtype" not in members:
         raise place.at("credentialtype").refused("required", "it is needed")
     return True

@@ -17,9 +17,9 @@ from domain.problems import NotFound
 from domain.refusals import QuotaExceeded
 from domain.roles import Role
 from domain.subscriptions import credentials, sinks
-from domain.subscriptions.places import Place, refused
-from domain.subscriptions.properties import QUERY
-from domain.subscriptions.settings import HEADERS, SIGNINGKEY
+from domain.subscriptions.places import ErrorPlace, invalid_subscription
+from domain.subscriptions.properties import QUERY_SUFFIX
+from domain.subscriptions.settings import HEADERS_PREFIX, SIGNINGKEY
 from domain.subscriptions.subscription import TYPE, Subscription
 from domain.world import Context, Decision, Secret, World
 
@@ -28,7 +28,7 @@ COLLECTION: Final = "/" + TYPE
 _STARTS: Final = ("startposition", "starttime")
 
 
-def decide(command: SubscriptionCommand, world: World, context: Context) -> Decision:
+def decide_subscription(command: SubscriptionCommand, world: World, context: Context) -> Decision:
     """The event of a command, if it comes to one. Raises: NotFound, InvalidSubscription, QuotaExceeded."""
     match command:
         case WriteSubscription(new=True):
@@ -46,15 +46,15 @@ def may_see(owner: str, caller: str, role: Role | None) -> bool:
     return owner == caller or role is Role.ADMIN
 
 
-def pointer_of(secret: str) -> str:
+def secret_pointer(secret: str) -> str:
     """A JSON Pointer to the member that a secret value belongs to."""
-    if secret.startswith(HEADERS):
-        return Place().at(*HEADERS.strip(".").split("."), secret.removeprefix(HEADERS)).pointer
-    return Place().at(*secret.removesuffix(QUERY).split(".")).pointer
+    if secret.startswith(HEADERS_PREFIX):
+        return ErrorPlace().at(*HEADERS_PREFIX.strip(".").split("."), secret.removeprefix(HEADERS_PREFIX)).pointer
+    return ErrorPlace().at(*secret.removesuffix(QUERY_SUFFIX).split(".")).pointer
 
 
 @dataclass(slots=True)
-class _Secrets:
+class _SecretChanges:
     """Secret values on their way: references by name, and what is sealed or destroyed."""
 
     xid: str
@@ -75,9 +75,9 @@ def _create(command: WriteSubscription, world: World, context: Context) -> Decis
     _check_quota(command, world, context)
     if command.needed:
         name = min(command.needed)
-        raise refused("required", pointer_of(name), "it is needed")
+        raise invalid_subscription("required", secret_pointer(name), "it is needed")
     _check_current(command, context)
-    secrets = _Secrets(command.xid, context.xregcorrelationid)
+    secrets = _SecretChanges(command.xid, context.xregcorrelationid)
     for name, value in command.secrets.items():
         secrets.put(name, value)
     position = context.position + 1
@@ -97,7 +97,7 @@ def _create(command: WriteSubscription, world: World, context: Context) -> Decis
 def _replace(command: WriteSubscription, world: World, context: Context) -> Decision:
     entity = _existing(command.xid, world, context)
     stored = Subscription.of(entity, entity.position)
-    secrets = _kept(command, stored, world, context)
+    secrets = _secrets_after_update(command, stored, world, context)
     private = {name: value for name, value in entity.private.items() if name not in ("secrets", "action")}
     if secrets.names:
         private["secrets"] = secrets.names
@@ -122,7 +122,7 @@ def _replace(command: WriteSubscription, world: World, context: Context) -> Deci
 
 def _delete(command: DeleteSubscription, world: World, context: Context) -> Decision:
     entity = _existing(command.xid, world, context)
-    secrets = _Secrets(entity.xid, "")
+    secrets = _SecretChanges(entity.xid, "")
     for name, reference in Subscription.of(entity, entity.position).secrets.items():
         secrets.gone(name, reference)
     event = EntityDeleted(attributes={}, private={}, **_shared(command.xid, entity.epoch, world, context))
@@ -136,7 +136,7 @@ def _control(command: ControlSubscription, world: World, context: Context) -> De
     idle = {"pause": paused, "resume": not paused and not command.stopped}
     if idle.get(command.name, False):
         return Decision((), {}, (command.xid,))
-    arguments = _replayed(command, context) if command.name == "replay" else command.arguments
+    arguments = _replay_range(command, context) if command.name == "replay" else command.arguments
     private = entity.private | {"action": {"name": command.name, **arguments, "position": context.position + 1}}
     if command.name in idle:
         private["paused"] = command.name == "pause"
@@ -146,7 +146,7 @@ def _control(command: ControlSubscription, world: World, context: Context) -> De
         born=entity.born,
         **_shared(command.xid, entity.epoch, world, context),
     )
-    return _decided(event, _Secrets(entity.xid, ""))
+    return _decided(event, _SecretChanges(entity.xid, ""))
 
 
 def _existing(xid: str, world: World, context: Context) -> Entity:
@@ -167,16 +167,18 @@ def _check_quota(command: WriteSubscription, world: World, context: Context) -> 
 
 
 def _check_current(command: WriteSubscription, context: Context) -> None:
-    if credentials.expired(command.attributes.get("sinkcredential", {}), context.now):
-        raise refused("value", f"/sinkcredential/{credentials.EXPIRES}", "the token has expired")
+    if credentials.is_expired(command.attributes.get("sinkcredential", {}), context.now):
+        raise invalid_subscription("value", f"/sinkcredential/{credentials.EXPIRES}", "the token has expired")
 
 
-def _kept(command: WriteSubscription, stored: Subscription, world: World, context: Context) -> _Secrets:
+def _secrets_after_update(
+    command: WriteSubscription, stored: Subscription, world: World, context: Context
+) -> _SecretChanges:
     """The secrets after an update: what is said anew, and what is left unsaid and may stay (SUB-304).
 
     Raises: InvalidSubscription for a secret that would go somewhere else than before.
     """
-    secrets = _Secrets(command.xid, context.xregcorrelationid)
+    secrets = _SecretChanges(command.xid, context.xregcorrelationid)
     for name, reference in stored.secrets.items():
         known = Secret(reference, command.xid, name)
         given = command.secrets.get(name)
@@ -185,19 +187,19 @@ def _kept(command: WriteSubscription, stored: Subscription, world: World, contex
                 secrets.names[name] = reference
             else:
                 secrets.gone(name, reference)
-        elif _is_left_unsaid(known, command, stored, world, context):
+        elif _is_retained(known, command, stored, world, context):
             _check_same(name, command, stored)
             secrets.names[name] = reference
         else:
             secrets.gone(name, reference)
     for name in sorted(command.needed - secrets.names.keys()):
-        raise refused("secretrequired", pointer_of(name), "it is needed, as none is known")
+        raise invalid_subscription("secretrequired", secret_pointer(name), "it is needed, as none is known")
     for name in command.secrets.keys() - secrets.names.keys():
         secrets.put(name, command.secrets[name])
     return secrets
 
 
-def _is_left_unsaid(
+def _is_retained(
     known: Secret, command: WriteSubscription, stored: Subscription, world: World, context: Context
 ) -> bool:
     """Whether a secret that is not in a document stays, because answers do not show it to who wrote the document."""
@@ -206,11 +208,11 @@ def _is_left_unsaid(
         return True
     if name in command.dropped:
         return False
-    if name.endswith(QUERY):
-        path = name.removesuffix(QUERY)
+    if name.endswith(QUERY_SUFFIX):
+        path = name.removesuffix(QUERY_SUFFIX)
         shown = context.caller == stored.owner and world.secret(known) is not None
         return not shown and _at(command.attributes, path) == _at(stored.attributes, path)
-    if name.startswith(HEADERS):
+    if name.startswith(HEADERS_PREFIX):
         return "headers" in settings
     return name == SIGNINGKEY and command.attributes["protocol"] == sinks.HTTP
 
@@ -218,25 +220,25 @@ def _is_left_unsaid(
 def _check_same(name: str, command: WriteSubscription, stored: Subscription) -> None:
     """SUB-304: a secret stays where it was. Raises: InvalidSubscription."""
     protocol, sink = stored.attributes["protocol"], stored.attributes["sink"]
-    same = command.place == (protocol, *sinks.address(sink, protocol, Place("/sink")).place)
+    same = command.place == (protocol, *sinks.parse_sink(sink, protocol, ErrorPlace("/sink")).place)
     if same and name.startswith(credentials.PREFIX):
         before, after = (each.get("sinkcredential", {}) for each in (stored.attributes, command.attributes))
         same = all(before.get(each) == after.get(each) for each in credentials.BINDING)
     if not same:
-        raise refused(
-            "secretrequired", pointer_of(name), "it is needed anew, as it would go somewhere else than before"
+        raise invalid_subscription(
+            "secretrequired", secret_pointer(name), "it is needed anew, as it would go somewhere else than before"
         )
 
 
-def _replayed(command: ControlSubscription, context: Context) -> dict[str, Json]:
+def _replay_range(command: ControlSubscription, context: Context) -> dict[str, Json]:
     """From where to where a replay goes (SUB-834). Raises: InvalidSubscription."""
     end = context.position
     first, last = command.arguments["from"], command.arguments.get("to", end)
     for pointer, position in (("/fromposition", first), ("/toposition", last)):
         if position > end:
-            raise refused("value", pointer, f"the log ends at position {end}")
+            raise invalid_subscription("value", pointer, f"the log ends at position {end}")
     if last < first:
-        raise refused("value", "/toposition", "it is before the beginning")
+        raise invalid_subscription("value", "/toposition", "it is before the beginning")
     return {**command.arguments, "from": first, "to": last}
 
 
@@ -250,7 +252,7 @@ def _starts(command: WriteSubscription, position: int) -> int:
     start = command.attributes["config"]["startposition"]
     first: int = {"latest": position + 1, "earliest": 1}.get(start) or max(1, start)
     if start != "latest" and first > position:
-        raise refused("value", "/config/startposition", f"the log ends at position {position - 1}")
+        raise invalid_subscription("value", "/config/startposition", f"the log ends at position {position - 1}")
     return first
 
 
@@ -258,7 +260,7 @@ def _start(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(attributes["config"].get(name) for name in _STARTS)
 
 
-def _changed(before: Mapping[str, Any], after: Mapping[str, Any], secrets: _Secrets) -> tuple[str, ...]:
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any], secrets: _SecretChanges) -> tuple[str, ...]:
     """The names of the properties that differ, those included that differ in a secret only."""
     names = {name for name in before.keys() | after.keys() if dumps(before.get(name)) != dumps(after.get(name))}
     return tuple(sorted(names | {secret.name.partition(".")[0] for secret in secrets.settled}))
@@ -283,5 +285,5 @@ def _shared(xid: str, epoch: int, world: World, context: Context) -> dict[str, A
     }
 
 
-def _decided(event: EntityEvent, secrets: _Secrets) -> Decision:
+def _decided(event: EntityEvent, secrets: _SecretChanges) -> Decision:
     return Decision((event,), {}, (event.xid,), secrets=tuple(secrets.settled))

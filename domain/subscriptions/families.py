@@ -11,20 +11,20 @@ XREGISTRY: Final = "xregistry"
 #: What the types of each family begin with.
 PREFIXES: Final[Mapping[str, str]] = {
     XREGISTRY: "io.xregistry.",
-    **{family.name: f"{family.events}." for family in compat.FAMILIES},
+    **{family.name: f"{family.events}." for family in compat.LEGACY_APIS},
 }
 FAMILIES: Final = tuple(PREFIXES)
 
 
-def derived(source: str | None, types: Sequence[str], sources: Mapping[str, str]) -> list[str]:
+def families_in_scope(source: str | None, types: Sequence[str], sources: Mapping[str, str]) -> list[str]:
     """The families that a source or types name; the registry's own where they name none.
 
     sources: the `source` of each family's events.
     """
     by_source = [family for family in FAMILIES if source is not None and sources.get(family) == source]
-    return by_source or named(types) or [XREGISTRY]
+    return by_source or families_of_types(types) or [XREGISTRY]
 
 
-def named(types: Sequence[str]) -> list[str]:
+def families_of_types(types: Sequence[str]) -> list[str]:
     """The families that some types belong to."""
     return [family for family, prefix in PREFIXES.items() if any(each.startswith(prefix) for each in types)]

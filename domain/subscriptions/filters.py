@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from domain import cesql
-from domain.cesql import Event
-from domain.cesql.values import DATA, string
+from domain.cesql import ContextAttributes
+from domain.cesql.values import DATA_MEMBER, canonical_string
 from domain.subscriptions import conditions as needed
-from domain.subscriptions.conditions import Needs
+from domain.subscriptions.conditions import IndexConditions
 
 #: How deep filters nest, and how many there are in one subscription (SUB-408).
-DEEPEST: Final = 32
-MOST: Final = 500
+MAX_DEPTH: Final = 32
+MAX_FILTERS: Final = 500
 
 #: Decides on an event.
-Matches = Callable[[Event], bool]
+EventPredicate = Callable[[ContextAttributes], bool]
 
 
 class FilterError(ValueError):
@@ -37,20 +37,20 @@ class FilterError(ValueError):
 class Filter:
     """matches: never raises. needs: what an event has to have; see `conditions`."""
 
-    matches: Matches
-    needs: Needs = None
+    matches: EventPredicate
+    needs: IndexConditions = None
 
 
 #: Makes the filter of a dialect from its argument, at a place.
-Dialect = Callable[[Any, "_Place"], Filter]
+FilterDialect = Callable[[Any, "_FilterPlace"], Filter]
 
 #: The dialects by name; names are case-sensitive.
-DIALECTS: Final[dict[str, Dialect]] = {}
+DIALECTS: Final[dict[str, FilterDialect]] = {}
 
 _NAME: Final = re.compile(r"[a-z0-9]+\Z")
 
 
-def compile(filters: Any, pointer: str = "/filters") -> Filter:
+def compile_filters(filters: Any, pointer: str = "/filters") -> Filter:
     """The one filter that a subscription's `filters` come to, from their JSON form; all of them have to be true.
 
     pointer: where in its document it stands. Nothing, or an empty array, lets every event pass.
@@ -58,18 +58,18 @@ def compile(filters: Any, pointer: str = "/filters") -> Filter:
     """
     if filters is None or filters == []:
         return Filter(lambda _: True)
-    return _all(filters, _Place(pointer, 0, [0]))
+    return _all(filters, _FilterPlace(pointer, 0, [0]))
 
 
-def conditions(filters: Any) -> Needs:
+def filter_conditions(filters: Any) -> IndexConditions:
     """What an event has to have so that filters can be true; None where that cannot be said. Raises: FilterError."""
-    return compile(filters).needs
+    return compile_filters(filters).needs
 
 
-def dialect(name: str) -> Callable[[Dialect], Dialect]:
+def dialect(name: str) -> Callable[[FilterDialect], FilterDialect]:
     """Takes a function into the dialects."""
 
-    def take(made: Dialect) -> Dialect:
+    def take(made: FilterDialect) -> FilterDialect:
         DIALECTS[name] = made
         return made
 
@@ -77,28 +77,30 @@ def dialect(name: str) -> Callable[[Dialect], Dialect]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _FilterPlace:
     """A place in a tree of filters. seen: how many filters there were up to now, of the whole tree."""
 
     pointer: str
     depth: int
     seen: list[int]
 
-    def at(self, step: str | int) -> _Place:
+    def at(self, step: str | int) -> _FilterPlace:
         escaped = str(step).replace("~", "~0").replace("/", "~1")
-        return _Place(f"{self.pointer}/{escaped}", self.depth, self.seen)
+        return _FilterPlace(f"{self.pointer}/{escaped}", self.depth, self.seen)
 
-    def within(self) -> _Place:
+    def within(self) -> _FilterPlace:
         """The same place, one filter deeper. Raises: FilterError."""
         self.seen[0] += 1
-        if self.seen[0] > MOST:
-            raise FilterError(self.pointer, f"a subscription has at most {MOST} filters, those within others included")
-        if self.depth == DEEPEST:
-            raise FilterError(self.pointer, f"filters nest at most {DEEPEST} deep")
-        return _Place(self.pointer, self.depth + 1, self.seen)
+        if self.seen[0] > MAX_FILTERS:
+            raise FilterError(
+                self.pointer, f"a subscription has at most {MAX_FILTERS} filters, those within others included"
+            )
+        if self.depth == MAX_DEPTH:
+            raise FilterError(self.pointer, f"filters nest at most {MAX_DEPTH} deep")
+        return _FilterPlace(self.pointer, self.depth + 1, self.seen)
 
 
-def _filter(given: Any, place: _Place) -> Filter:
+def _filter(given: Any, place: _FilterPlace) -> Filter:
     """A filter object: one dialect and its argument."""
     if not isinstance(given, dict):
         raise FilterError(place.pointer, "a filter is an object")
@@ -112,107 +114,107 @@ def _filter(given: Any, place: _Place) -> Filter:
 
 
 @dialect("exact")
-def _exact(given: Any, place: _Place) -> Filter:
-    return _comparison(given, place, str.__eq__, needed.equal)
+def _exact(given: Any, place: _FilterPlace) -> Filter:
+    return _comparison(given, place, str.__eq__, needed.attribute_equals)
 
 
 @dialect("prefix")
-def _prefix(given: Any, place: _Place) -> Filter:
-    return _comparison(given, place, str.startswith, needed.beginning)
+def _prefix(given: Any, place: _FilterPlace) -> Filter:
+    return _comparison(given, place, str.startswith, needed.attribute_starts_with)
 
 
 @dialect("suffix")
-def _suffix(given: Any, place: _Place) -> Filter:
+def _suffix(given: Any, place: _FilterPlace) -> Filter:
     return _comparison(given, place, str.endswith, lambda _name, _text: None)
 
 
 def _comparison(
-    given: Any, place: _Place, test: Callable[[str, str], bool], needs: Callable[[str, str], Needs]
+    given: Any, place: _FilterPlace, test: Callable[[str, str], bool], needs: Callable[[str, str], IndexConditions]
 ) -> Filter:
     """Several attributes that are all compared with a text, as canonical strings (SUB-404 to SUB-406)."""
     if not isinstance(given, dict) or not given:
         raise FilterError(place.pointer, "an object is needed, with an attribute at least")
     pairs = [(_named(name, place), _wanted(wanted, place.at(name))) for name, wanted in given.items()]
 
-    def matches(event: Event) -> bool:
+    def matches(event: ContextAttributes) -> bool:
         for name, wanted in pairs:
             value = event.get(name)
-            if value is None or not test(value if type(value) is str else string(value), wanted):
+            if value is None or not test(value if type(value) is str else canonical_string(value), wanted):
                 return False
         return True
 
-    return Filter(matches, needed.all_of(needs(name, wanted) for name, wanted in pairs))
+    return Filter(matches, needed.all_conditions(needs(name, wanted) for name, wanted in pairs))
 
 
-def _named(name: str, place: _Place) -> str:
-    if not _NAME.match(name) or name == DATA:
+def _named(name: str, place: _FilterPlace) -> str:
+    if not _NAME.match(name) or name == DATA_MEMBER:
         raise FilterError(place.at(name).pointer, f"{name!r} is no name of a context attribute")
     return name
 
 
-def _wanted(text: Any, place: _Place) -> str:
+def _wanted(text: Any, place: _FilterPlace) -> str:
     if not isinstance(text, str) or not text:
         raise FilterError(place.pointer, "a string is needed that is not empty")
     return text
 
 
-def _several(given: Any, place: _Place) -> list[Filter]:
+def _several(given: Any, place: _FilterPlace) -> list[Filter]:
     if not isinstance(given, list) or not given:
         raise FilterError(place.pointer, "an array is needed, with a filter at least")
     return [_filter(each, place.at(index)) for index, each in enumerate(given)]
 
 
 @dialect("all")
-def _all(given: Any, place: _Place) -> Filter:
+def _all(given: Any, place: _FilterPlace) -> Filter:
     filters = _several(given, place)
     if len(filters) == 1:
         return filters[0]
     tests = [each.matches for each in filters]
 
-    def matches(event: Event) -> bool:
+    def matches(event: ContextAttributes) -> bool:
         for test in tests:  # noqa: SIM110 -- a generator would be one more call on the stack for each level
             if not test(event):
                 return False
         return True
 
-    return Filter(matches, needed.all_of(each.needs for each in filters))
+    return Filter(matches, needed.all_conditions(each.needs for each in filters))
 
 
 @dialect("any")
-def _any(given: Any, place: _Place) -> Filter:
+def _any(given: Any, place: _FilterPlace) -> Filter:
     filters = _several(given, place)
     if len(filters) == 1:
         return filters[0]
     tests = [each.matches for each in filters]
 
-    def matches(event: Event) -> bool:
+    def matches(event: ContextAttributes) -> bool:
         for test in tests:  # noqa: SIM110 -- as above
             if test(event):
                 return True
         return False
 
-    return Filter(matches, needed.any_of(each.needs for each in filters))
+    return Filter(matches, needed.any_condition(each.needs for each in filters))
 
 
 @dialect("not")
-def _not(given: Any, place: _Place) -> Filter:
+def _not(given: Any, place: _FilterPlace) -> Filter:
     negated = _filter(given, place).matches
     return Filter(lambda event: not negated(event))
 
 
 @dialect("sql")
-def _sql(given: Any, place: _Place) -> Filter:
+def _sql(given: Any, place: _FilterPlace) -> Filter:
     """An expression that is true as a Boolean and has no error (SUB-421)."""
     if not isinstance(given, str) or not given:
         raise FilterError(place.pointer, "an expression is needed, as a string that is not empty")
-    expression = expression_of(given, place.pointer)
-    return Filter(expression.matches, needed.of_expression(expression.tree))
+    expression = parse_expression(given, place.pointer)
+    return Filter(expression.matches, needed.expression_conditions(expression.tree))
 
 
-def expression_of(text: str, pointer: str) -> cesql.Expression:
+def parse_expression(text: str, pointer: str) -> cesql.CesqlExpression:
     """An expression that can be a filter. Raises: FilterError for bad syntax and for unknown functions (SUB-422)."""
     try:
-        expression = cesql.compile(text)
+        expression = cesql.compile_expression(text)
     except cesql.ParseError as error:
         raise FilterError(pointer, str(error)) from None
     for call in expression.unknown:

@@ -9,38 +9,38 @@ from enum import Enum
 from typing import Any, Final
 
 from domain.jsontext import Json
-from domain.subscriptions.places import Place
+from domain.subscriptions.places import ErrorPlace
 
 #: Gives what is kept of a value. Raises: InvalidSubscription.
-Parse = Callable[[Any, Place], Json]
+ParseMember = Callable[[Any, ErrorPlace], Json]
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class MemberType:
     """type: its name for clients. facts: more members of its description."""
 
     type: str
-    parse: Parse
+    parse: ParseMember
     facts: Mapping[str, Json] = field(default_factory=dict)
 
 
-class Absent(Enum):
+class NoDefault(Enum):
     """No default."""
 
     ABSENT = ""
 
 
-ABSENT: Final = Absent.ABSENT
+ABSENT: Final = NoDefault.ABSENT
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
     """One member of an object."""
 
-    kind: Kind
-    default: Json | Absent = ABSENT
+    kind: MemberType
+    default: Json | NoDefault = ABSENT
     required: bool = False
 
     def described(self) -> dict[str, Json]:
@@ -49,17 +49,17 @@ class Member:
         return {"type": self.kind.type, "required": self.required, **given, **self.kind.facts}
 
 
-Table = Mapping[str, Member]
+MemberTable = Mapping[str, Member]
 
 
-def object_of(given: Any, place: Place) -> dict[str, Any]:
+def parse_object(given: Any, place: ErrorPlace) -> dict[str, Any]:
     """A JSON object, without the members that are null (SUB-102). Raises: InvalidSubscription."""
     if not isinstance(given, dict):
         raise place.refused("type", "an object is needed")
     return {name: value for name, value in given.items() if value is not None}
 
 
-def read(given: Mapping[str, Any], table: Table, place: Place) -> dict[str, Json]:
+def parse_members(given: Mapping[str, Any], table: MemberTable, place: ErrorPlace) -> dict[str, Json]:
     """The members of an object with their defaults, in the order of a table. Raises: InvalidSubscription."""
     for name in given:
         if name not in table:
@@ -75,7 +75,7 @@ def read(given: Mapping[str, Any], table: Table, place: Place) -> dict[str, Json
     return found
 
 
-def line(given: Any, place: Place) -> str:
+def parse_line(given: Any, place: ErrorPlace) -> str:
     """A string that is not empty and fits into a header, a topic or a URL (SUB-907)."""
     if not isinstance(given, str):
         raise place.refused("type", "a string is needed")
@@ -86,54 +86,54 @@ def line(given: Any, place: Place) -> str:
     return given
 
 
-TEXT: Final = Kind("string", line)
+TEXT: Final = MemberType("string", parse_line)
 
 
-def matching(pattern: str, reason: str, most: int | None = None) -> Kind:
+def pattern_type(pattern: str, reason: str, most: int | None = None) -> MemberType:
     """A string of a form. most: bytes at most."""
     form = re.compile(rf"(?:{pattern})\Z", re.DOTALL)
 
-    def parse(given: Any, place: Place) -> str:
-        text = line(given, place)
+    def parse(given: Any, place: ErrorPlace) -> str:
+        text = parse_line(given, place)
         if not form.match(text):
             raise place.refused("value", reason)
         if most is not None and len(text.encode()) > most:
             raise place.refused("value", f"it has more than {most} bytes")
         return text
 
-    return Kind("string", parse)
+    return MemberType("string", parse)
 
 
-def one_of(*values: str) -> Kind:
+def choice_type(*values: str) -> MemberType:
     """One of some words, in their case."""
 
-    def parse(given: Any, place: Place) -> str:
+    def parse(given: Any, place: ErrorPlace) -> str:
         if not isinstance(given, str):
             raise place.refused("type", "a string is needed")
         if given not in values:
             raise place.refused("value", f"it is none of {', '.join(values)}")
         return given
 
-    return Kind("string", parse, {"values": list(values)})
+    return MemberType("string", parse, {"values": list(values)})
 
 
-def integer(low: int, high: int) -> Kind:
+def integer_type(low: int, high: int) -> MemberType:
     """A whole number in a range."""
 
-    def parse(given: Any, place: Place) -> int:
+    def parse(given: Any, place: ErrorPlace) -> int:
         if type(given) is not int:
             raise place.refused("type", "a whole number is needed")
         if not low <= given <= high:
             raise place.refused("value", f"it is not from {low} to {high}")
         return given
 
-    return Kind("integer", parse, {"minimum": low, "maximum": high})
+    return MemberType("integer", parse, {"minimum": low, "maximum": high})
 
 
-def number(low: float, high: float) -> Kind:
+def number_type(low: float, high: float) -> MemberType:
     """A number in a range."""
 
-    def parse(given: Any, place: Place) -> int | float:
+    def parse(given: Any, place: ErrorPlace) -> int | float:
         if type(given) not in (int, float):
             raise place.refused("type", "a number is needed")
         if not low <= given <= high:
@@ -141,41 +141,43 @@ def number(low: float, high: float) -> Kind:
         found: int | float = given
         return found
 
-    return Kind("number", parse, {"minimum": low, "maximum": high})
+    return MemberType("number", parse, {"minimum": low, "maximum": high})
 
 
-def _boolean(given: Any, place: Place) -> bool:
+def _boolean(given: Any, place: ErrorPlace) -> bool:
     if not isinstance(given, bool):
         raise place.refused("type", "true or false is needed")
     return given
 
 
-BOOLEAN: Final = Kind("boolean", _boolean)
+BOOLEAN: Final = MemberType("boolean", _boolean)
 
 
-def map_of(name: Kind, value: Kind) -> Kind:
+def map_type(name: MemberType, value: MemberType) -> MemberType:
     """A map of strings, keys and values of some form."""
 
-    def parse(given: Any, place: Place) -> dict[str, Json]:
-        members = object_of(given, place)
+    def parse(given: Any, place: ErrorPlace) -> dict[str, Json]:
+        members = parse_object(given, place)
         return {
             str(name.parse(key, place.at(key))): value.parse(member, place.at(key)) for key, member in members.items()
         }
 
-    return Kind("map", parse, {"item": {"type": value.type}})
+    return MemberType("map", parse, {"item": {"type": value.type}})
 
 
-def structure(table: Table, check: Callable[[dict[str, Json], Place], None] = lambda found, place: None) -> Kind:
+def object_type(
+    table: MemberTable, check: Callable[[dict[str, Json], ErrorPlace], None] = lambda found, place: None
+) -> MemberType:
     """An object of known members. check: what has to hold among them."""
 
-    def parse(given: Any, place: Place) -> dict[str, Json]:
-        found = read(object_of(given, place), table, place)
+    def parse(given: Any, place: ErrorPlace) -> dict[str, Json]:
+        found = parse_members(parse_object(given, place), table, place)
         check(found, place)
         return found
 
-    return Kind("object", parse, {"members": described(table)})
+    return MemberType("object", parse, {"members": describe_members(table)})
 
 
-def described(table: Table) -> dict[str, Json]:
+def describe_members(table: MemberTable) -> dict[str, Json]:
     """What clients are told of the members of an object."""
     return {name: member.described() for name, member in table.items()}

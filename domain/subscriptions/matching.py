@@ -10,17 +10,17 @@ from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from domain.cesql import Event
-from domain.cesql.values import string
+from domain.cesql import ContextAttributes
+from domain.cesql.values import canonical_string
 from domain.subscriptions import conditions
-from domain.subscriptions.conditions import Condition, Needs
+from domain.subscriptions.conditions import IndexCondition, IndexConditions
 from domain.subscriptions.filters import Filter
 
 K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
-class Interest:
+class SubscriptionInterest:
     """What a subscription wants: events of a source, of one of several types, that its filters let pass.
 
     source, types: None and nothing for any (SUB-103).
@@ -30,7 +30,7 @@ class Interest:
     source: str | None = None
     types: Collection[str] = ()
 
-    def matches(self, event: Event) -> bool:
+    def matches(self, event: ContextAttributes) -> bool:
         """Whether an event is wanted; what is cheap to find out comes first (SUB-105)."""
         if self.source is not None and event.get("source") != self.source:
             return False
@@ -39,23 +39,27 @@ class Interest:
         return self.filter.matches(event)
 
     @property
-    def needs(self) -> Needs:
+    def needs(self) -> IndexConditions:
         """What every wanted event has."""
-        of_source = conditions.equal("source", self.source) if self.source is not None else None
-        of_types = conditions.any_of(conditions.equal("type", each) for each in self.types) if self.types else None
-        return conditions.all_of((self.filter.needs, of_types, of_source))
+        of_source = conditions.attribute_equals("source", self.source) if self.source is not None else None
+        of_types = (
+            conditions.any_condition(conditions.attribute_equals("type", each) for each in self.types)
+            if self.types
+            else None
+        )
+        return conditions.all_conditions((self.filter.needs, of_types, of_source))
 
 
-class Matching(Generic[K]):
+class SubscriptionIndex(Generic[K]):
     """The interests of subscriptions by their keys; it changes as subscriptions come and go."""
 
     def __init__(self) -> None:
-        self._interests: dict[K, Interest] = {}
+        self._interests: dict[K, SubscriptionInterest] = {}
         self._always: dict[K, None] = {}
         #: Keys by attribute, by the length of what is looked up (0 for the whole text), and by that.
         self._tables: dict[str, dict[int, dict[str, dict[K, None]]]] = {}
 
-    def put(self, key: K, interest: Interest) -> None:
+    def put(self, key: K, interest: SubscriptionInterest) -> None:
         """Takes an interest in, in the place of the one that the key had."""
         self.remove(key)
         self._interests[key] = interest
@@ -76,28 +80,28 @@ class Matching(Generic[K]):
         for condition in interest.needs or ():
             self._forget(key, condition)
 
-    def candidates(self, event: Event) -> list[K]:
+    def candidates(self, event: ContextAttributes) -> list[K]:
         """The keys of all interests that may match, each once. O(attributes × lengths + candidates)."""
         found = dict(self._always)
         for keys in self._met(event):
             found.update(keys)
         return list(found)
 
-    def matches(self, event: Event) -> list[K]:
+    def matches(self, event: ContextAttributes) -> list[K]:
         """The keys of all interests that match."""
         return [key for key in self.candidates(event) if self._interests[key].matches(event)]
 
-    def _met(self, event: Event) -> Iterator[dict[K, None]]:
+    def _met(self, event: ContextAttributes) -> Iterator[dict[K, None]]:
         for attribute, lengths in self._tables.items():
             value = event.get(attribute)
             if value is None:
                 continue
-            text = value if type(value) is str else string(value)
+            text = value if type(value) is str else canonical_string(value)
             for length, keys in lengths.items():
                 if length <= len(text) and (met := keys.get(text[:length] if length else text)):
                     yield met
 
-    def _forget(self, key: K, condition: Condition) -> None:
+    def _forget(self, key: K, condition: IndexCondition) -> None:
         """Tables that become empty go too, so that what was once asked for costs nothing later."""
         lengths = self._tables[condition.attribute]
         length = 0 if condition.whole else len(condition.text)

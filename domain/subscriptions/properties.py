@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from domain.jsontext import Json
 from domain.model import uris
-from domain.model.timestamps import utc
+from domain.model.timestamps import to_utc
 from domain.refusals import QuotaExceeded
 from domain.subscriptions import credentials, families, filters, sinks
-from domain.subscriptions.kinds import line, object_of, one_of
-from domain.subscriptions.places import Place, refused
-from domain.subscriptions.settings import HEADERS, SIGNINGKEY, is_secret, settings
-from domain.subscriptions.sinks import HTTP, Address
+from domain.subscriptions.kinds import choice_type, parse_line, parse_object
+from domain.subscriptions.places import ErrorPlace, invalid_subscription
+from domain.subscriptions.settings import HEADERS_PREFIX, SIGNINGKEY, is_secret_header, parse_settings
+from domain.subscriptions.sinks import HTTP, SinkAddress
 
 #: The properties, in the order in which answers have them.
 PROPERTIES: Final = (
@@ -25,21 +25,21 @@ PROPERTIES: Final = (
     *("sink", "sinkcredential", "protocol", "protocolsettings"),
 )
 #: Properties that are the server's: they are read over.
-SERVED: Final = ("id", "status")
+SERVER_PROPERTIES: Final = ("id", "status")
 #: What stands behind the name of a URI whose query is kept as a secret (SUB-917).
-QUERY: Final = ".query"
+QUERY_SUFFIX: Final = ".query"
 #: What `startposition` can be besides a number.
-WORDS: Final = ("earliest", "latest")
+START_WORDS: Final = ("earliest", "latest")
 #: What `config` can have, as clients are told of it.
-CONFIG: Final[Mapping[str, Json]] = {
+CONFIG_MEMBERS: Final[Mapping[str, Json]] = {
     "families": {"type": "array", "item": {"type": "string"}, "values": list(families.FAMILIES)},
-    "startposition": {"type": "integer", "values": list(WORDS), "default": "latest"},
+    "startposition": {"type": "integer", "values": list(START_WORDS), "default": "latest"},
     "starttime": {"type": "timestamp"},
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class SubscriptionSupport:
     """What a server can do. protocols: those that can be opened. sources: the `source` of each family's events.
 
     plaintext: whether channels without TLS will do. filters: how many a subscription may have.
@@ -52,7 +52,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Realised:
+class SubscriptionDocument:
     """A subscription as it was asked for. attributes: its public form. secrets: values by name.
 
     needed: names of secrets that are not given and have to be known already. dropped: those that are no longer wanted.
@@ -66,26 +66,28 @@ class Realised:
     place: tuple[object, ...]
 
 
-def realised(body: Any, offer: Offer) -> Realised:
+def parse_subscription(body: Any, offer: SubscriptionSupport) -> SubscriptionDocument:
     """What a document says. Raises: InvalidSubscription, QuotaExceeded."""
-    root = Place()
-    given = _proper(object_of(body, root), root)
-    found = wanted(given, offer)
+    root = ErrorPlace()
+    given = _canonical_properties(parse_object(body, root), root)
+    found = parse_selection(given, offer)
     protocol = _protocol(given, offer, root)
-    sink = sinks.address(_required(given, "sink", root), protocol, root.at("sink"))
+    sink = sinks.parse_sink(_required(given, "sink", root), protocol, root.at("sink"))
     if body.get("protocol") == "HTTPS" and not sink.tls:
         raise root.at("sink").refused("scheme", "HTTPS goes to https")
     given_credential = given.get("sinkcredential")
     place = root.at("sinkcredential")
-    credential = None if given_credential is None else credentials.credential(given_credential, protocol, place)
+    credential = None if given_credential is None else credentials.parse_credential(given_credential, protocol, place)
     place = root.at("protocolsettings")
-    options = settings(given.get("protocolsettings"), protocol, sink, credential is not None, place)
+    options = parse_settings(given.get("protocolsettings"), protocol, sink, credential is not None, place)
     found |= {"sink": given["sink"], "protocol": protocol, "protocolsettings": options}
     if credential is not None:
         found["sinkcredential"] = credential
-    secrets = _taken(found)
-    _check_channel(sink, options, credential is not None or any(name.startswith(HEADERS) for name in secrets), offer)
-    return Realised(
+    secrets = _take_secrets(found)
+    _check_channel(
+        sink, options, credential is not None or any(name.startswith(HEADERS_PREFIX) for name in secrets), offer
+    )
+    return SubscriptionDocument(
         attributes={name: found[name] for name in PROPERTIES if name in found},
         secrets=secrets,
         needed=_needed(credential, secrets),
@@ -94,9 +96,9 @@ def realised(body: Any, offer: Offer) -> Realised:
     )
 
 
-def wanted(given: Mapping[str, Any], offer: Offer) -> dict[str, Json]:
+def parse_selection(given: Mapping[str, Any], offer: SubscriptionSupport) -> dict[str, Json]:
     """What says which events are wanted: `source`, `types`, `config` and `filters`. Raises: as `realised`."""
-    root = Place()
+    root = ErrorPlace()
     found: dict[str, Json] = {}
     if "source" in given:
         found["source"] = _source(given["source"], offer, root.at("source"))
@@ -104,9 +106,9 @@ def wanted(given: Mapping[str, Any], offer: Offer) -> dict[str, Json]:
         found["types"] = _types(given["types"], root.at("types"))
     types, source = found.get("types", ()), found.get("source")
     found["config"] = _config(
-        given.get("config", {}), families.derived(source, types, offer.sources), root.at("config")
+        given.get("config", {}), families.families_in_scope(source, types, offer.sources), root.at("config")
     )
-    left_out = set(families.named(types)) - set(found["config"]["families"])
+    left_out = set(families.families_of_types(types)) - set(found["config"]["families"])
     if left_out:
         reason = f"types name the family {min(left_out)}, which is left out here"
         raise root.at("config", "families").refused("value", reason)
@@ -115,30 +117,32 @@ def wanted(given: Mapping[str, Any], offer: Offer) -> dict[str, Json]:
     return found
 
 
-def for_preview(body: Any, offer: Offer, beside: frozenset[str]) -> tuple[dict[str, Json], dict[str, Any]]:
+def parse_preview(
+    body: Any, offer: SubscriptionSupport, beside: frozenset[str]
+) -> tuple[dict[str, Json], dict[str, Any]]:
     """What says which events are wanted, of a document that needs no sink, and the members beside it.
 
     Raises: as `realised`.
     """
-    root = Place()
-    members = object_of(body, root)
-    given = _proper({name: value for name, value in members.items() if name not in beside}, root)
-    return wanted(given, offer), {name: members[name] for name in beside & members.keys()}
+    root = ErrorPlace()
+    members = parse_object(body, root)
+    given = _canonical_properties({name: value for name, value in members.items() if name not in beside}, root)
+    return parse_selection(given, offer), {name: members[name] for name in beside & members.keys()}
 
 
-def _proper(members: dict[str, Any], place: Place) -> dict[str, Any]:
+def _canonical_properties(members: dict[str, Any], place: ErrorPlace) -> dict[str, Any]:
     """The properties under their proper names. Raises: InvalidSubscription for those that there are not."""
     if "filter" in members:
         if "filters" in members:
             raise place.at("filter").refused("alias", "it is another name of filters, which is there as well")
         members["filters"] = _split(members.pop("filter"), place.at("filter"))
     for name in members:
-        if name not in PROPERTIES and name not in SERVED:
+        if name not in PROPERTIES and name not in SERVER_PROPERTIES:
             raise place.at(name).refused("unknown", f"there is no such property, only {', '.join(PROPERTIES)}")
-    return {name: value for name, value in members.items() if name not in SERVED}
+    return {name: value for name, value in members.items() if name not in SERVER_PROPERTIES}
 
 
-def _split(given: Any, place: Place) -> list[Json]:
+def _split(given: Any, place: ErrorPlace) -> list[Json]:
     """One filter for each member of what older descriptions call `filter` (SUB-106)."""
     if not isinstance(given, dict):
         raise place.refused("type", "an object is needed")
@@ -149,25 +153,25 @@ def _split(given: Any, place: Place) -> list[Json]:
     return [{name: value} for name, value in given.items()]
 
 
-def _required(given: Mapping[str, Any], name: str, place: Place) -> Any:
+def _required(given: Mapping[str, Any], name: str, place: ErrorPlace) -> Any:
     if name not in given:
         raise place.at(name).refused("required", "it is needed")
     return given[name]
 
 
-def _protocol(given: Mapping[str, Any], offer: Offer, place: Place) -> str:
+def _protocol(given: Mapping[str, Any], offer: SubscriptionSupport, place: ErrorPlace) -> str:
     text = _required(given, "protocol", place)
     text = HTTP if text == "HTTPS" else text
-    found = str(one_of(*sinks.PROTOCOLS).parse(text, place.at("protocol")))
+    found = str(choice_type(*sinks.PROTOCOLS).parse(text, place.at("protocol")))
     if found not in offer.protocols:
         reason = f"{found} needs a client that is not installed here; there are {', '.join(offer.protocols)}"
         raise place.at("protocol").refused("protocolunavailable", reason)
     return found
 
 
-def _source(given: Any, offer: Offer, place: Place) -> str:
+def _source(given: Any, offer: SubscriptionSupport, place: ErrorPlace) -> str:
     """The `source` that events are to have; a slash at the end of one of our own is taken off (SUB-103)."""
-    text = line(given, place)
+    text = parse_line(given, place)
     try:
         uris.reference(text)
     except ValueError as error:
@@ -176,20 +180,20 @@ def _source(given: Any, offer: Offer, place: Place) -> str:
     return own if own in offer.sources.values() else text
 
 
-def _types(given: Any, place: Place) -> list[Json]:
+def _types(given: Any, place: ErrorPlace) -> list[Json]:
     if not isinstance(given, list):
         raise place.refused("type", "an array is needed")
     if not given:
         raise place.refused("value", "an array with a type at least is needed; without it there is any type")
-    return [line(each, place.at(index)) for index, each in enumerate(given)]
+    return [parse_line(each, place.at(index)) for index, each in enumerate(given)]
 
 
-def _config(given: Any, own: list[str], place: Place) -> dict[str, Json]:
+def _config(given: Any, own: list[str], place: ErrorPlace) -> dict[str, Json]:
     """`config` with its defaults. own: the families where none are named (SUB-107, SUB-111)."""
-    members = object_of(given, place)
+    members = parse_object(given, place)
     for name in members:
-        if name not in CONFIG:
-            raise place.at(name).refused("unknown", f"there is no such key, only {', '.join(CONFIG)}")
+        if name not in CONFIG_MEMBERS:
+            raise place.at(name).refused("unknown", f"there is no such key, only {', '.join(CONFIG_MEMBERS)}")
     found: dict[str, Json] = {"families": own}
     if "families" in members:
         found["families"] = _families(members["families"], place.at("families"))
@@ -200,34 +204,34 @@ def _config(given: Any, own: list[str], place: Place) -> dict[str, Json]:
     return found | {"startposition": _position(members.get("startposition", "latest"), place.at("startposition"))}
 
 
-def _families(given: Any, place: Place) -> list[Json]:
+def _families(given: Any, place: ErrorPlace) -> list[Json]:
     several = [part.strip() for part in given.split(",")] if isinstance(given, str) else given
     if not isinstance(several, list):
         raise place.refused("type", "an array is needed")
     if not several:
         raise place.refused("value", "a family at least is needed")
-    named = [one_of(*families.FAMILIES).parse(each, place.at(index)) for index, each in enumerate(several)]
+    named = [choice_type(*families.FAMILIES).parse(each, place.at(index)) for index, each in enumerate(several)]
     return [family for family in families.FAMILIES if family in named]
 
 
-def _position(given: Any, place: Place) -> int | str:
+def _position(given: Any, place: ErrorPlace) -> int | str:
     if isinstance(given, str) and given.isascii() and given.isdecimal() and len(given) < 19:
         given = int(given)
-    if given in WORDS:
+    if given in START_WORDS:
         return str(given)
     if type(given) is not int or given < 0:
-        raise place.refused("value", f"a position of the log is needed, or {' or '.join(WORDS)}")
+        raise place.refused("value", f"a position of the log is needed, or {' or '.join(START_WORDS)}")
     return given
 
 
-def _time(given: Any, place: Place) -> str:
+def _time(given: Any, place: ErrorPlace) -> str:
     try:
-        return utc(line(given, place))
+        return to_utc(parse_line(given, place))
     except (ValueError, OverflowError) as error:
         raise place.refused("value", str(error)) from None
 
 
-def _filters(given: Any, offer: Offer) -> list[Json]:
+def _filters(given: Any, offer: SubscriptionSupport) -> list[Json]:
     if isinstance(given, list) and len(given) > offer.filters:
         raise QuotaExceeded(
             error_detail=f"a subscription has at most {offer.filters} filters",
@@ -240,38 +244,40 @@ def _filters(given: Any, offer: Offer) -> list[Json]:
 def _compiled(given: Any, shown: str, pointer: str) -> None:
     """Raises: InvalidSubscription. shown: what stands for `pointer` where the document is another one."""
     try:
-        filters.compile(given, pointer.removesuffix("/0") if shown != pointer else pointer)
+        filters.compile_filters(given, pointer.removesuffix("/0") if shown != pointer else pointer)
     except filters.FilterError as error:
         place = shown + error.pointer.removeprefix(pointer) if error.pointer.startswith(pointer) else shown
-        raise refused("filter", place, error.reason) from None
+        raise invalid_subscription("filter", place, error.reason) from None
 
 
-def _check_channel(sink: Address, options: Mapping[str, Json], secret: bool, offer: Offer) -> None:
+def _check_channel(sink: SinkAddress, options: Mapping[str, Json], secret: bool, offer: SubscriptionSupport) -> None:
     """SUB-306, SUB-905. secret: whether something goes along that others must not read. Raises: InvalidSubscription."""
     if not sink.tls and not offer.plaintext:
-        raise refused("plaintext", "/sink", "this server sends events over channels with TLS only")
+        raise invalid_subscription("plaintext", "/sink", "this server sends events over channels with TLS only")
     if not sink.tls and secret and not sink.loopback:
-        raise refused("plaintext", "/sink", "a credential goes over channels with TLS only")
+        raise invalid_subscription("plaintext", "/sink", "a credential goes over channels with TLS only")
     dead = options["deadletter"].get("uri")
     if dead is not None and not offer.plaintext and not dead.lower().startswith("https:"):
-        raise refused("plaintext", "/protocolsettings/deadletter/uri", "an https URL is needed")
+        raise invalid_subscription("plaintext", "/protocolsettings/deadletter/uri", "an https URL is needed")
 
 
-def _taken(found: dict[str, Json]) -> dict[str, str]:
+def _take_secrets(found: dict[str, Json]) -> dict[str, str]:
     """The secret values, taken out of a document that is made of new objects."""
     secrets: dict[str, str] = {}
     options, credential = found["protocolsettings"], found.get("sinkcredential", {})
-    for name in [name for name in credential if name in credentials.SECRET]:
+    for name in [name for name in credential if name in credentials.SECRET_MEMBERS]:
         secrets[credentials.PREFIX + name] = credential.pop(name)
     if "headers" in options:
-        secrets |= {HEADERS + name.lower(): value for name, value in options["headers"].items() if is_secret(name)}
-        options["headers"] = {name: value for name, value in options["headers"].items() if not is_secret(name)}
+        secrets |= {
+            HEADERS_PREFIX + name.lower(): value for name, value in options["headers"].items() if is_secret_header(name)
+        }
+        options["headers"] = {name: value for name, value in options["headers"].items() if not is_secret_header(name)}
     if "signingkey" in options:
         secrets[SIGNINGKEY] = options.pop("signingkey")
     options["deadletter"] = dict(options["deadletter"])
     for owner, member, name in _uris(found):
         if member in owner and "?" in owner[member]:
-            owner[member], _, secrets[name + QUERY] = owner[member].partition("?")
+            owner[member], _, secrets[name + QUERY_SUFFIX] = owner[member].partition("?")
     return secrets
 
 
@@ -288,14 +294,14 @@ def _uris(found: dict[str, Json]) -> tuple[tuple[dict[str, Json], str, str], ...
 def _needed(credential: Mapping[str, Json] | None, secrets: Mapping[str, str]) -> frozenset[str]:
     if credential is None:
         return frozenset()
-    names = (credentials.PREFIX + name for name in credentials.missing(credential))
+    names = (credentials.PREFIX + name for name in credentials.missing_secrets(credential))
     return frozenset(name for name in names if name not in secrets)
 
 
 def _dropped(options: Any) -> frozenset[str]:
     """Secrets that are there as null: answers do not show them, so leaving them out keeps them."""
     headers = options.get("headers") if isinstance(options, dict) else None
-    found = {HEADERS + name.lower() for name, value in headers.items() if value is None} if headers else set()
+    found = {HEADERS_PREFIX + name.lower() for name, value in headers.items() if value is None} if headers else set()
     if isinstance(options, dict) and "signingkey" in options and options["signingkey"] is None:
         found.add(SIGNINGKEY)
     return frozenset(found)

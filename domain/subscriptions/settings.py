@@ -14,24 +14,24 @@ from domain.subscriptions import sinks
 from domain.subscriptions.kinds import (
     BOOLEAN,
     TEXT,
-    Kind,
     Member,
-    Table,
-    integer,
-    line,
-    map_of,
-    matching,
-    number,
-    object_of,
-    one_of,
-    read,
-    structure,
+    MemberTable,
+    MemberType,
+    choice_type,
+    integer_type,
+    map_type,
+    number_type,
+    object_type,
+    parse_line,
+    parse_members,
+    parse_object,
+    pattern_type,
 )
-from domain.subscriptions.places import Place
-from domain.subscriptions.sinks import AMQP, HTTP, KAFKA, MQTT3, MQTT5, NATS, Address
+from domain.subscriptions.places import ErrorPlace
+from domain.subscriptions.sinks import AMQP, HTTP, KAFKA, MQTT3, MQTT5, NATS, SinkAddress
 
 #: What stands before the names of secret headers, and the name of the key that signs.
-HEADERS: Final = "protocolsettings.headers."
+HEADERS_PREFIX: Final = "protocolsettings.headers."
 SIGNINGKEY: Final = "protocolsettings.signingkey"
 #: Spellings that are understood as well (SUB-106).
 ALIASES: Final = {"linkName": "linkname", "linkProperties": "linkproperties", "ackmode": "acks"}
@@ -45,28 +45,28 @@ _YEARS: Final = 10**9
 _STRUCTURED: Final = "structured"
 
 
-def _retry_adds_up(found: dict[str, Json], place: Place) -> None:
+def _retry_adds_up(found: dict[str, Json], place: ErrorPlace) -> None:
     if found["maxdelay"] < found["initialdelay"]:
         raise place.at("maxdelay").refused("value", "it is less than initialdelay")
 
 
-_RETRY: Final[Table] = {
-    "maxattempts": Member(integer(1, 1000), 20),
-    "maxage": Member(integer(1, _YEARS), 86400),
-    "initialdelay": Member(number(0.001, _YEARS), 1),
-    "maxdelay": Member(number(0.001, _YEARS), 300),
-    "multiplier": Member(number(1, 1000), 2),
+_RETRY: Final[MemberTable] = {
+    "maxattempts": Member(integer_type(1, 1000), 20),
+    "maxage": Member(integer_type(1, _YEARS), 86400),
+    "initialdelay": Member(number_type(0.001, _YEARS), 1),
+    "maxdelay": Member(number_type(0.001, _YEARS), 300),
+    "multiplier": Member(number_type(1, 1000), 2),
 }
-_DEADLETTER: Final[Table] = {
-    "mode": Member(one_of("store", "drop", "sink"), "store"),
+_DEADLETTER: Final[MemberTable] = {
+    "mode": Member(choice_type("store", "drop", "sink"), "store"),
     "uri": Member(TEXT),
 }
-_COMMON: Final[Table] = {
-    "contentmode": Member(one_of(_STRUCTURED, "binary", "batched"), _STRUCTURED),
-    "retry": Member(structure(_RETRY, _retry_adds_up), {name: member.default for name, member in _RETRY.items()}),
-    "deadletter": Member(structure(_DEADLETTER), {"mode": "store"}),
-    "timeout": Member(integer(1, 120), 30),
-    "ordering": Member(one_of("subject", "source", "none"), "subject"),
+_COMMON: Final[MemberTable] = {
+    "contentmode": Member(choice_type(_STRUCTURED, "binary", "batched"), _STRUCTURED),
+    "retry": Member(object_type(_RETRY, _retry_adds_up), {name: member.default for name, member in _RETRY.items()}),
+    "deadletter": Member(object_type(_DEADLETTER), {"mode": "store"}),
+    "timeout": Member(integer_type(1, 120), 30),
+    "ordering": Member(choice_type("subject", "source", "none"), "subject"),
 }
 _MODES: Final = {
     HTTP: (_STRUCTURED, "binary", "batched"),
@@ -75,7 +75,7 @@ _MODES: Final = {
 }
 
 
-def _header(given: Any, place: Place) -> str:
+def _header(given: Any, place: ErrorPlace) -> str:
     """The value of a header: what can be seen, and blanks."""
     if not isinstance(given, str):
         raise place.refused("type", "a string is needed")
@@ -84,34 +84,34 @@ def _header(given: Any, place: Place) -> str:
     return given
 
 
-def _header_name(given: Any, place: Place) -> str:
-    name: Json = matching(_TOKEN, "it is no name of a header").parse(given, place)
+def _header_name(given: Any, place: ErrorPlace) -> str:
+    name: Json = pattern_type(_TOKEN, "it is no name of a header").parse(given, place)
     if _REFUSED.match(name.lower()):
         raise place.refused("value", "this header is not for subscriptions to set")
     return str(name)
 
 
-def _property_name(given: Any, place: Place) -> str:
-    name = line(given, place)
+def _property_name(given: Any, place: ErrorPlace) -> str:
+    name = parse_line(given, place)
     if name in _ATTRIBUTES:
         raise place.refused("value", "it is the name of a CloudEvents attribute")
     return name
 
 
-def _text(given: Any, place: Place) -> str:
+def _text(given: Any, place: ErrorPlace) -> str:
     """A string that may be empty, without control characters (SUB-907)."""
-    return "" if given == "" else line(given, place)
+    return "" if given == "" else parse_line(given, place)
 
 
-def _acks(given: Any, place: Place) -> str:
+def _acks(given: Any, place: ErrorPlace) -> str:
     """Integers are accepted, because an older description of the API has them."""
     text = str(given) if type(given) is int else given
-    return str(one_of("0", "1", "all", "-1").parse(text, place))
+    return str(choice_type("0", "1", "all", "-1").parse(text, place))
 
 
-def _signing_key(given: Any, place: Place) -> str:
+def _signing_key(given: Any, place: ErrorPlace) -> str:
     """A key of Standard Webhooks: `whsec_` and base64 of 24 to 64 bytes."""
-    text = line(given, place)
+    text = parse_line(given, place)
     try:
         length = len(b64decode(text.removeprefix("whsec_"), validate=True)) if text.startswith("whsec_") else 0
     except Error:
@@ -127,61 +127,67 @@ _ATTRIBUTES: Final = frozenset(
         *("xregcorrelationid", "sequence"),
     )
 )
-_HEADERS: Final = map_of(Kind("string", _header_name), Kind("string", _header))
-_STRINGS: Final = Kind("string", _text)
-_TOPIC: Final = matching(r"[^+#\x00]+", "a topic to send to has no wildcards", 65535)
-_MQTT: Final[Table] = {
+_HEADERS: Final = map_type(MemberType("string", _header_name), MemberType("string", _header))
+_STRINGS: Final = MemberType("string", _text)
+_TOPIC: Final = pattern_type(r"[^+#\x00]+", "a topic to send to has no wildcards", 65535)
+_MQTT: Final[MemberTable] = {
     "topicname": Member(_TOPIC, required=True),
-    "qos": Member(integer(0, 2), 1),
+    "qos": Member(integer_type(0, 2), 1),
     "retain": Member(BOOLEAN, False),
 }
-_OWN: Final[Mapping[str, Table]] = {
+_OWN: Final[Mapping[str, MemberTable]] = {
     HTTP: {
         "headers": Member(_HEADERS),
-        "method": Member(one_of("POST", "PUT", "PATCH"), "POST"),
-        "maxbatchsize": Member(integer(1, 1000)),
-        "maxbatchwait": Member(integer(0, 10000)),
-        "requestrate": Member(integer(1, _YEARS)),
-        "signingkey": Member(Kind("string", _signing_key, {"secret": True})),
+        "method": Member(choice_type("POST", "PUT", "PATCH"), "POST"),
+        "maxbatchsize": Member(integer_type(1, 1000)),
+        "maxbatchwait": Member(integer_type(0, 10000)),
+        "requestrate": Member(integer_type(1, _YEARS)),
+        "signingkey": Member(MemberType("string", _signing_key, {"secret": True})),
     },
     MQTT3: _MQTT,
     MQTT5: {
         **_MQTT,
-        "expiry": Member(integer(1, (1 << 32) - 1)),
-        "userproperties": Member(map_of(Kind("string", _property_name), _STRINGS)),
+        "expiry": Member(integer_type(1, (1 << 32) - 1)),
+        "userproperties": Member(map_type(MemberType("string", _property_name), _STRINGS)),
     },
     AMQP: {
         "address": Member(TEXT),
         "linkname": Member(TEXT),
-        "sendersettlementmode": Member(one_of("settled", "unsettled"), "unsettled"),
-        "linkproperties": Member(map_of(TEXT, _STRINGS)),
+        "sendersettlementmode": Member(choice_type("settled", "unsettled"), "unsettled"),
+        "linkproperties": Member(map_type(TEXT, _STRINGS)),
     },
     KAFKA: {
-        "topicname": Member(matching(r"(?!\.{1,2}\Z)[A-Za-z0-9._\-]{1,249}", "it is no legal name of a Kafka topic")),
-        "partitionkeyextractor": Member(matching(r"[a-z0-9]+", "it is no name of a context attribute"), "subject"),
+        "topicname": Member(
+            pattern_type(r"(?!\.{1,2}\Z)[A-Za-z0-9._\-]{1,249}", "it is no legal name of a Kafka topic")
+        ),
+        "partitionkeyextractor": Member(pattern_type(r"[a-z0-9]+", "it is no name of a context attribute"), "subject"),
         "clientid": Member(TEXT),
-        "acks": Member(Kind("string", _acks, {"values": ["0", "1", "all", "-1"]}), "all"),
+        "acks": Member(MemberType("string", _acks, {"values": ["0", "1", "all", "-1"]}), "all"),
     },
     NATS: {
         "subject": Member(
-            matching(r"[^\s.*>]+(?:\.[^\s.*>]+)*", "a subject to send to has no blanks, wildcards or empty tokens"),
+            pattern_type(r"[^\s.*>]+(?:\.[^\s.*>]+)*", "a subject to send to has no blanks, wildcards or empty tokens"),
             required=True,
         ),
     },
 }
 #: Everything that a protocol can be told.
-TABLES: Final[Mapping[str, Table]] = {protocol: {**own, **_COMMON} for protocol, own in _OWN.items()}
+SETTINGS_BY_PROTOCOL: Final[Mapping[str, MemberTable]] = {
+    protocol: {**own, **_COMMON} for protocol, own in _OWN.items()
+}
 #: Batches, where there are any.
 _BATCHES: Final = {"maxbatchsize": 100, "maxbatchwait": 200}
 
 
-def settings(given: Any, protocol: str, sink: Address, authorized: bool, place: Place) -> dict[str, Json]:
+def parse_settings(
+    given: Any, protocol: str, sink: SinkAddress, authorized: bool, place: ErrorPlace
+) -> dict[str, Json]:
     """`protocolsettings` with all defaults, secret values still in them. Raises: InvalidSubscription.
 
     authorized: whether there is a credential.
     """
-    members = renamed(object_of({} if given is None else given, place), ALIASES, place)
-    found = read(members, TABLES[protocol], place)
+    members = rename_aliases(parse_object({} if given is None else given, place), ALIASES, place)
+    found = parse_members(members, SETTINGS_BY_PROTOCOL[protocol], place)
     if found["contentmode"] not in _MODES[protocol]:
         raise place.at("contentmode").refused("value", f"{protocol} has {', '.join(_MODES[protocol])}")
     _check_deadletter(found["deadletter"], place.at("deadletter"))
@@ -189,15 +195,15 @@ def settings(given: Any, protocol: str, sink: Address, authorized: bool, place: 
         check(found, sink, place)
     if authorized and any(name.lower() == "authorization" for name in found.get("headers", {})):
         raise place.at("headers", "authorization").refused("value", "sinkcredential says what goes into this header")
-    return {name: found[name] for name in TABLES[protocol] if name in found}
+    return {name: found[name] for name in SETTINGS_BY_PROTOCOL[protocol] if name in found}
 
 
-def is_secret(header: str) -> bool:
+def is_secret_header(header: str) -> bool:
     """Whether the value of a header is kept as a secret (SUB-915)."""
     return _SECRET.search(header.lower()) is not None
 
 
-def renamed(members: Mapping[str, Any], aliases: Mapping[str, str], place: Place) -> dict[str, Any]:
+def rename_aliases(members: Mapping[str, Any], aliases: Mapping[str, str], place: ErrorPlace) -> dict[str, Any]:
     """The members under their proper names. Raises: InvalidSubscription where one is there under both."""
     found: dict[str, Any] = {}
     for name, value in members.items():
@@ -208,14 +214,14 @@ def renamed(members: Mapping[str, Any], aliases: Mapping[str, str], place: Place
     return found
 
 
-def _check_deadletter(found: dict[str, Json], place: Place) -> None:
+def _check_deadletter(found: dict[str, Json], place: ErrorPlace) -> None:
     if ("uri" in found) != (found["mode"] == "sink"):
         raise place.at("uri").refused("required" if "uri" not in found else "value", 'it goes with the mode "sink"')
     if "uri" in found:
-        sinks.address(found["uri"], HTTP, place.at("uri"))
+        sinks.parse_sink(found["uri"], HTTP, place.at("uri"))
 
 
-def _http(found: dict[str, Json], sink: Address, place: Place) -> None:
+def _http(found: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
     names = [name.lower() for name in found.get("headers", {})]
     if len(set(names)) != len(names):
         raise place.at("headers").refused("value", "a header is there twice, in different letter case")
@@ -227,25 +233,25 @@ def _http(found: dict[str, Json], sink: Address, place: Place) -> None:
             raise place.at(name).refused("value", 'it goes with the contentmode "batched"')
 
 
-def _amqp(found: dict[str, Json], sink: Address, place: Place) -> None:
+def _amqp(found: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
     path = unquote(sink.path.removeprefix("/")) if sink.scheme.startswith("amqp") else ""
     address = found.setdefault("address", path)
     if not address:
         raise place.at("address").refused("required", "it is needed where the sink has no path")
     if path and address != path:
         raise place.at("address").refused("value", "it is another one than the path of the sink")
-    line(address, place.at("address"))
+    parse_line(address, place.at("address"))
 
 
-def _kafka(found: dict[str, Json], sink: Address, place: Place) -> None:
+def _kafka(found: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
     if "topicname" not in found:
         path = sink.path.strip("/")
         named = path if path and "/" not in path else "cloudevents"
-        found["topicname"] = TABLES[KAFKA]["topicname"].kind.parse(named, place.at("topicname"))
+        found["topicname"] = SETTINGS_BY_PROTOCOL[KAFKA]["topicname"].kind.parse(named, place.at("topicname"))
 
 
 #: What depends on other members.
-_CHECKS: Final[Mapping[str, Callable[[dict[str, Json], Address, Place], None]]] = {
+_CHECKS: Final[Mapping[str, Callable[[dict[str, Json], SinkAddress, ErrorPlace], None]]] = {
     HTTP: _http,
     AMQP: _amqp,
     KAFKA: _kafka,

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Any, Final
 
-from domain.subscriptions.kinds import line
-from domain.subscriptions.places import Place
+from domain.subscriptions.kinds import parse_line
+from domain.subscriptions.places import ErrorPlace
 
 HTTP: Final = "HTTP"
 MQTT3: Final = "MQTT3"
@@ -25,32 +25,32 @@ PROTOCOLS: Final = (HTTP, MQTT3, MQTT5, AMQP, KAFKA, NATS)
 
 
 @dataclass(frozen=True, slots=True)
-class Scheme:
+class SinkScheme:
     """tls: whether the channel is encrypted and its end proved. port: where the URI says none."""
 
     tls: bool
     port: int
 
 
-_WEB: Final = {"https": Scheme(True, 443), "http": Scheme(False, 80)}
-_SOCKETS: Final = {"wss": Scheme(True, 443), "ws": Scheme(False, 80)}
+_WEB: Final = {"https": SinkScheme(True, 443), "http": SinkScheme(False, 80)}
+_SOCKETS: Final = {"wss": SinkScheme(True, 443), "ws": SinkScheme(False, 80)}
 _MQTT: Final = {
-    **{"mqtts": Scheme(True, 8883), "mqtt": Scheme(False, 1883)},
-    **{"ssl": Scheme(True, 8883), "tcp": Scheme(False, 1883)},
+    **{"mqtts": SinkScheme(True, 8883), "mqtt": SinkScheme(False, 1883)},
+    **{"ssl": SinkScheme(True, 8883), "tcp": SinkScheme(False, 1883)},
     **_SOCKETS,
 }
-SCHEMES: Final[Mapping[str, Mapping[str, Scheme]]] = {
+SCHEMES: Final[Mapping[str, Mapping[str, SinkScheme]]] = {
     HTTP: _WEB,
     MQTT3: _MQTT,
     MQTT5: _MQTT,
-    AMQP: {"amqps": Scheme(True, 5671), "amqp": Scheme(False, 5672), **_SOCKETS},
+    AMQP: {"amqps": SinkScheme(True, 5671), "amqp": SinkScheme(False, 5672), **_SOCKETS},
     KAFKA: {
-        "ssl": Scheme(True, 9092),
-        "sasl_ssl": Scheme(True, 9092),
-        "plaintext": Scheme(False, 9092),
-        "kafka": Scheme(False, 9092),
+        "ssl": SinkScheme(True, 9092),
+        "sasl_ssl": SinkScheme(True, 9092),
+        "plaintext": SinkScheme(False, 9092),
+        "kafka": SinkScheme(False, 9092),
     },
-    NATS: {"tls": Scheme(True, 4222), "nats": Scheme(False, 4222), "ws": Scheme(False, 80)},
+    NATS: {"tls": SinkScheme(True, 4222), "nats": SinkScheme(False, 4222), "ws": SinkScheme(False, 80)},
 }
 
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-_]*)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(#.*)?\Z")
@@ -61,7 +61,7 @@ _LOOPBACK: Final = re.compile(r"(?:localhost|.+\.localhost|127\.[0-9.]+|::1)\Z",
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class SinkAddress:
     """A URI in parts. servers: hosts, IPv6 ones without brackets, with their ports. base: the URI without its query."""
 
     scheme: str
@@ -82,9 +82,9 @@ class Address:
         return self.scheme, tuple((host.lower(), port) for host, port in self.servers)
 
 
-def address(given: Any, protocol: str, place: Place) -> Address:
+def parse_sink(given: Any, protocol: str, place: ErrorPlace) -> SinkAddress:
     """The address of a sink. Raises: InvalidSubscription."""
-    text = line(given, place)
+    text = parse_line(given, place)
     found = _URI.match(text)
     if found is None or not _LEGAL.match(text):
         raise place.refused("value", "an absolute URI is needed, such as https://example.com/events")
@@ -99,10 +99,10 @@ def address(given: Any, protocol: str, place: Place) -> Address:
     default = known[scheme.lower()]
     several = authority.split(",") if protocol == KAFKA else [authority]
     servers = tuple(_server(each, default.port, protocol == NATS, place) for each in several)
-    return Address(scheme.lower(), servers, path, query, text.partition("?")[0], default.tls)
+    return SinkAddress(scheme.lower(), servers, path, query, text.partition("?")[0], default.tls)
 
 
-def _server(text: str, default: int, exact: bool, place: Place) -> tuple[str, int]:
+def _server(text: str, default: int, exact: bool, place: ErrorPlace) -> tuple[str, int]:
     """A host and its port. exact: whether the port has to be there."""
     found = _SERVER.match(text)
     if found is None:
@@ -115,7 +115,7 @@ def _server(text: str, default: int, exact: bool, place: Place) -> tuple[str, in
     return _host(host, place), int(port) if port is not None else default
 
 
-def _host(text: str, place: Place) -> str:
+def _host(text: str, place: ErrorPlace) -> str:
     try:
         if text.startswith("["):
             return str(IPv6Address(text[1:-1]))

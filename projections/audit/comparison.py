@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from domain import xid as xids
-from projections.audit.images import Difference, alive, differences
-from projections.audit.trail import Trail, batches
+from projections.audit.images import EntityDiff, diff_entity, unless_deleted
+from projections.audit.trail import AuditTrail, batches
 from projections.database import Database
 
 #: Positions of the events that an entity had last at either moment.
-Ends = tuple[int | None, int | None]
+LastPositions = tuple[int | None, int | None]
 
 _LAST: Final = "SELECT position FROM log WHERE stream = {} AND position <= ? ORDER BY revision DESC LIMIT 1"
 _OF_ONE: Final = f"SELECT ({_LAST.format('?')}), ({_LAST.format('?')})"
@@ -38,22 +38,22 @@ _COUNT: Final = (
 )
 
 
-class Comparison:
+class RegistryDiff:
     """The state of a registry at one position beside that at another, which may be an earlier one."""
 
     def __init__(self, db: Database, before: int, after: int) -> None:
         self._db = db
-        self._trail = Trail(db)
+        self._trail = AuditTrail(db)
         self._low, self._high = min(before, after), max(before, after)
         self._backwards = before > after
 
-    def of_entity(self, xid: str) -> Iterator[Difference]:
+    def of_entity(self, xid: str) -> Iterator[EntityDiff]:
         """What became of one entity; meanwhile it may have been another spelling of its id."""
         stream = xids.stream(xid)
         ends = self._db.one(_OF_ONE, (stream, self._low, stream, self._high))
         return self._differences(iter([tuple(ends)]))
 
-    def of_tree(self, xid: str) -> Iterator[Difference]:
+    def of_tree(self, xid: str) -> Iterator[EntityDiff]:
         """What became of each entity at or below an entity or collection, in tree order, streamed."""
         between = self._high - self._low
         keys = (xids.tree_key(xid), xids.subtree(xid)[1])
@@ -65,9 +65,9 @@ class Comparison:
             found = self._db.stream(BY_LOG, (self._low, self._high, *keys))
         return self._differences(map(tuple, found))
 
-    def _differences(self, ends: Iterator[Ends]) -> Iterator[Difference]:
+    def _differences(self, ends: Iterator[LastPositions]) -> Iterator[EntityDiff]:
         for batch in batches(each for each in ends if each[0] != each[1]):
             events = self._trail.events([position for pair in batch for position in pair if position is not None])
             for low, high in batch:
-                pair = alive(events.get(low)), alive(events.get(high))
-                yield from differences(*(pair[::-1] if self._backwards else pair))
+                pair = unless_deleted(events.get(low)), unless_deleted(events.get(high))
+                yield from diff_entity(*(pair[::-1] if self._backwards else pair))

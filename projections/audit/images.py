@@ -12,20 +12,20 @@ from domain.events import EntityDeleted, EntityEvent
 from domain.jsontext import dumps
 
 #: What became of an entity between two moments.
-Change = Literal["created", "deleted", "changed"]
+ChangeKind = Literal["created", "deleted", "changed"]
 
 
-class Absent(Enum):
+class AbsentValue(Enum):
     """The value of an attribute that is not there, which null is not."""
 
     ABSENT = ""
 
 
-ABSENT: Final = Absent.ABSENT
+ABSENT: Final = AbsentValue.ABSENT
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class AttributeDiff:
     """An attribute that differs. path: in dot notation. before, after: JSON values, or `ABSENT`."""
 
     path: str
@@ -34,17 +34,17 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class EntityDiff:
     """What became of one entity: its attributes that differ, and the SHA-256 of its document before and after."""
 
     xid: str
     type: str
-    change: Change
-    values: tuple[Value, ...]
+    change: ChangeKind
+    values: tuple[AttributeDiff, ...]
     documents: tuple[str | None, str | None]
 
 
-def differences(before: EntityEvent | None, after: EntityEvent | None) -> Iterator[Difference]:
+def diff_entity(before: EntityEvent | None, after: EntityEvent | None) -> Iterator[EntityDiff]:
     """What became of the entity of a stream, None where it does not live; nothing if no reader can tell.
 
     An entity that came back under another spelling of its id is another one.
@@ -60,7 +60,7 @@ def differences(before: EntityEvent | None, after: EntityEvent | None) -> Iterat
         yield _difference("created", after, None, after)
 
 
-def differing(before: Any, after: Any, steps: tuple[str, ...] = ()) -> Iterator[Value]:
+def diff_values(before: Any, after: Any, steps: tuple[str, ...] = ()) -> Iterator[AttributeDiff]:
     """The values that differ between two JSON values, sorted by name within each object.
 
     Objects are gone into where there are two of them; an array counts as one value, because what moved in it, and what
@@ -68,22 +68,22 @@ def differing(before: Any, after: Any, steps: tuple[str, ...] = ()) -> Iterator[
     """
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         if not _same(before, after):
-            yield Value(dotpath.text(steps), before, after)
+            yield AttributeDiff(dotpath.text(steps), before, after)
         return
     for name in sorted(before.keys() | after.keys()):
-        yield from differing(before.get(name, ABSENT), after.get(name, ABSENT), (*steps, name))
+        yield from diff_values(before.get(name, ABSENT), after.get(name, ABSENT), (*steps, name))
 
 
-def alive(event: EntityEvent | None) -> EntityEvent | None:
+def unless_deleted(event: EntityEvent | None) -> EntityEvent | None:
     """The event, if it left its entity alive."""
     return None if isinstance(event, EntityDeleted) else event
 
 
 def _difference(
-    change: Change, named: EntityEvent, before: EntityEvent | None, after: EntityEvent | None
-) -> Difference:
-    values = differing(before.attributes if before else {}, after.attributes if after else {})
-    return Difference(named.xid, named.type, change, tuple(values), (_document(before), _document(after)))
+    change: ChangeKind, named: EntityEvent, before: EntityEvent | None, after: EntityEvent | None
+) -> EntityDiff:
+    values = diff_values(before.attributes if before else {}, after.attributes if after else {})
+    return EntityDiff(named.xid, named.type, change, tuple(values), (_document(before), _document(after)))
 
 
 def _document(event: EntityEvent | None) -> str | None:

@@ -40,7 +40,7 @@ _REVISION_BY: Final = "SELECT revision FROM log WHERE stream = ? AND position <=
 OF_STREAM: Final = "SELECT position FROM log WHERE stream = ? AND revision > ? AND revision <= ? ORDER BY revision"
 _OF_ALL: Final = "SELECT position FROM log WHERE position > ? AND position <= ?{} ORDER BY position"
 #: What keeps the streams out that are apart from the registry's tree; `0` follows `/`.
-_INSIDE: Final = "".join(f" AND NOT ({{0}} >= '{start}' AND {{0}} < '{start[:-1]}0')" for start in xids.APART)
+_INSIDE: Final = "".join(f" AND NOT ({{0}} >= '{start}' AND {{0}} < '{start[:-1]}0')" for start in xids.OUTSIDE_TREE)
 # The plus sign hides the column from its own index: the subtree's part of the index by stream is read, not all the log.
 OF_TREE: Final = (
     "SELECT position FROM log WHERE stream >= ? AND stream < ? AND (stream = ? OR stream >= ?)"
@@ -56,7 +56,7 @@ _KNOWN: Final = "SELECT 1 FROM head WHERE tree_key = ?"
 _KNOWN_BELOW: Final = "SELECT 1 FROM head WHERE tree_key > ? AND tree_key < ? LIMIT 1"
 
 
-class Span(NamedTuple):
+class LogRange(NamedTuple):
     """Positions beyond one and up to another, in the order of the log or backwards."""
 
     after: int
@@ -80,7 +80,7 @@ class Revision(NamedTuple):
     before: EntityEvent | None
 
 
-class Trail:
+class AuditTrail:
     """See the module. Inside a transaction all that it returns belongs to one moment."""
 
     def __init__(self, db: Database) -> None:
@@ -95,13 +95,13 @@ class Trail:
         """Whether there has ever been an entity below an xid."""
         return self._db.one(_KNOWN_BELOW, xids.subtree(xid)) is not None
 
-    def of_entity(self, xid: str, span: Span) -> Iterator[int]:
+    def of_entity(self, xid: str, span: LogRange) -> Iterator[int]:
         """Positions of one entity's events. Look-ups by stream and revision, whatever the length of the history."""
         stream = xids.stream(xid)
         bounds = (stream, self._revision(stream, span.after), self._revision(stream, span.until))
         return self._numbers(span.sorted(OF_STREAM), bounds)
 
-    def of_tree(self, xid: str, span: Span, apart: bool = True) -> Iterator[int]:
+    def of_tree(self, xid: str, span: LogRange, apart: bool = True) -> Iterator[int]:
         """Positions of the events at and below an entity or collection. Cost: O(events there, in any span).
 
         apart: whether what is apart from the registry's tree counts as below the registry.
@@ -111,7 +111,7 @@ class Trail:
         stream = xids.stream(xid)
         return self._numbers(span.sorted(OF_TREE), (stream, f"{stream}0", stream, f"{stream}/", *span[:2]))
 
-    def interactions(self, span: Span, caller: str | None = None, apart: bool = True) -> Iterator[int]:
+    def interactions(self, span: LogRange, caller: str | None = None, apart: bool = True) -> Iterator[int]:
         """Where interactions end. caller: only those of this one, found by looking at all of the span.
 
         apart: whether those count that changed something apart from the registry's tree.

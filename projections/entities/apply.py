@@ -13,23 +13,23 @@ from sqlalchemy import Connection
 
 from domain import jsontext
 from domain import xid as xids
-from domain.compat.published import Image, Publication, follow, matters
+from domain.compat.published import LiveVersion, Publication, affects_publications, fold_publications
 from domain.events import EntityCreated, EntityDeleted, EntityEvent
 from projections import database
 from projections.database import Database, Values
-from projections.entities.leaves import MOST, OMITTED, PRESENT, UNINDEXED, Leaf, leaves
-from projections.entities.published import kept_of
-from projections.entities.rows import Row, published_row, row, stored_row
-from projections.entities.tables import Tables, tables
-from projections.positions import forget, move
+from projections.entities.leaves import MAX_LEAVES, OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, Leaf, leaves
+from projections.entities.published import retained_publications
+from projections.entities.rows import EntityRow, publication_row, row, stored_row
+from projections.entities.tables import ReadModelTables, tables
+from projections.positions import delete_position, save_position
 
-Recorded = Sequence[tuple[int, EntityEvent]]
+PositionedEvents = Sequence[tuple[int, EntityEvent]]
 
 #: How many events become rows together: enough for bulk statements, few enough that an import's leaves fit in memory.
-TOGETHER: Final = 2000
+BATCH_EVENTS: Final = 2000
 
 
-class Entities:
+class EntityProjection:
     """The REST read model. name: of its position; into: the set of tables that it writes.
 
     most: leaves that the index takes of one entity. Tables may hold entities that were written under other bounds.
@@ -37,7 +37,7 @@ class Entities:
 
     name = "entities"
 
-    def __init__(self, name: str = name, into: Tables | None = None, most: int = MOST) -> None:
+    def __init__(self, name: str = name, into: ReadModelTables | None = None, most: int = MAX_LEAVES) -> None:
         self._position = name
         self._most = most
         self._tables = into or tables()
@@ -47,33 +47,35 @@ class Entities:
         if not self._tables.exist(connection):
             self._tables.metadata.drop_all(connection)
             self._tables.create(connection)
-            forget(database.over(connection), self._position)
+            delete_position(database.database_of(connection), self._position)
 
-    def apply(self, connection: Connection, recorded: Recorded) -> None:
+    def apply(self, connection: Connection, recorded: PositionedEvents) -> None:
         """Takes in the events of whole interactions, in log order; what is apart from the tree has no rows."""
         if not recorded:
             return
-        db = database.over(connection)
-        inside = [each for each in recorded if not xids.is_apart(each[1].xid)]
-        for start in range(0, len(inside), TOGETHER):
-            self._apply(db, inside[start : start + TOGETHER])
-        move(db, self._position, recorded[-1][0])
+        db = database.database_of(connection)
+        inside = [each for each in recorded if not xids.is_outside_tree(each[1].xid)]
+        for start in range(0, len(inside), BATCH_EVENTS):
+            self._apply(db, inside[start : start + BATCH_EVENTS])
+        save_position(db, self._position, recorded[-1][0])
 
-    def _apply(self, db: Database, recorded: Recorded) -> None:
+    def _apply(self, db: Database, recorded: PositionedEvents) -> None:
         before, omitted = self._before(db, recorded)
-        work, streams = Work(omitted, self._most), _by_stream(recorded)
+        work, streams = RowChanges(omitted, self._most), _by_stream(recorded)
         for key, events in streams.items():
             work.add(before.get(key), events)
-        published = {key: events for key, events in streams.items() if any(matters(event) for _, event in events)}
+        published = {
+            key: events for key, events in streams.items() if any(affects_publications(event) for _, event in events)
+        }
         if published:
             # What is not there and had an event before is a Version that was kept, or one that is gone for good.
             dead = [key for key, events in published.items() if key not in before and events[0][1].revision > 1]
-            kept = kept_of(db, self._tables.published.name, dead)
+            kept = retained_publications(db, self._tables.published.name, dead)
             for key, events in published.items():
                 work.publish(before.get(key), kept.get(key), events)
         self._write(db, work)
 
-    def _before(self, db: Database, recorded: Recorded) -> tuple[dict[str, Row], frozenset[str]]:
+    def _before(self, db: Database, recorded: PositionedEvents) -> tuple[dict[str, EntityRow], frozenset[str]]:
         """The rows that are there, by key, and the keys of those that the index omits."""
         known: set[str] = set()
         asked: list[str] = []
@@ -86,11 +88,11 @@ class Entities:
         own = self._tables
         omitted = f"EXISTS (SELECT 1 FROM {own.attribute.name} AS a WHERE a.tree_key = e.tree_key AND a.path = ?)"
         named = f"SELECT e.*, {omitted} FROM {own.entity.name} AS e WHERE {db.named('e.tree_key')}"
-        found = db.all(named, [OMITTED, db.listed(asked)])
+        found = db.all(named, [OMITTED_PATH, db.listed(asked)])
         rows = {values[0]: stored_row(values[:-1]) for values in found}
         return rows, frozenset(values[0] for values in found if values[-1])
 
-    def _write(self, db: Database, work: Work) -> None:
+    def _write(self, db: Database, work: RowChanges) -> None:
         own = self._tables
         for write, table, rows in (
             (db.insert, own.history, work.replaced),
@@ -106,7 +108,7 @@ class Entities:
                 write(table, rows)
 
 
-class Work:
+class RowChanges:
     """The rows that a run of events comes to, by what is to be done with them.
 
     omitted: keys of entities that the index omits. most: leaves that it takes of one entity.
@@ -124,7 +126,7 @@ class Work:
         self.lost_leaves: list[Values] = []
         self.published: list[Values] = []
 
-    def add(self, before: Row | None, events: Recorded) -> None:
+    def add(self, before: EntityRow | None, events: PositionedEvents) -> None:
         """Adds the events of one stream. before: the row that is there."""
         images = [before, *(None if isinstance(event, EntityDeleted) else row(event, at) for at, event in events)]
         ends = [position for position, _ in events]
@@ -140,32 +142,32 @@ class Work:
             self.gone.append((before.tree_key,))
             self.lost_leaves += [(before.tree_key, path) for path in self._stored_leaves(before)]
 
-    def publish(self, before: Row | None, kept: Publication | None, events: Recorded) -> None:
+    def publish(self, before: EntityRow | None, kept: Publication | None, events: PositionedEvents) -> None:
         """Adds what the events of a Version's stream come to for the older APIs. kept: what is kept of it."""
-        living = Image(before.since, jsontext.loads_own(before.private), before.born) if before else None
-        self.published += map(published_row, follow(events, living, kept))
+        living = LiveVersion(before.since, jsontext.loads_trusted(before.private), before.born) if before else None
+        self.published += map(publication_row, fold_publications(events, living, kept))
 
-    def _add_changes(self, after: Row, old: dict[str, Leaf], new: dict[str, Leaf]) -> None:
+    def _add_changes(self, after: EntityRow, old: dict[str, Leaf], new: dict[str, Leaf]) -> None:
         self.lost_leaves += [(after.tree_key, path) for path in old if path not in new]
         self.moved_leaves += _rows(after, {path: leaf for path, leaf in new.items() if old.get(path) != leaf})
 
     def _leaves(self, event: EntityEvent) -> dict[str, Leaf]:
-        return {} if event.type in UNINDEXED else leaves(event.attributes, self._most)
+        return {} if event.type in UNINDEXED_TYPES else leaves(event.attributes, self._most)
 
-    def _stored_leaves(self, old: Row) -> dict[str, Leaf]:
+    def _stored_leaves(self, old: EntityRow) -> dict[str, Leaf]:
         if old.tree_key in self._omitted:
-            return {OMITTED: PRESENT}
-        return {} if old.type in UNINDEXED else leaves(jsontext.loads_own(old.attributes))
+            return {OMITTED_PATH: PRESENT_LEAF}
+        return {} if old.type in UNINDEXED_TYPES else leaves(jsontext.loads_trusted(old.attributes))
 
 
-def _by_stream(recorded: Recorded) -> dict[str, list[tuple[int, EntityEvent]]]:
+def _by_stream(recorded: PositionedEvents) -> dict[str, list[tuple[int, EntityEvent]]]:
     streams: dict[str, list[tuple[int, EntityEvent]]] = {}
     for position, event in recorded:
         streams.setdefault(xids.tree_key(event.xid), []).append((position, event))
     return streams
 
 
-def _rows(owner: Row, found: dict[str, Leaf]) -> list[Values]:
+def _rows(owner: EntityRow, found: dict[str, Leaf]) -> list[Values]:
     # In the order of the primary key: SQLite appends to one page of the table, which saves a sixth of an import.
     key, type_ = owner.tree_key, owner.type
     return [(key, path, type_, *found[path]) for path in sorted(found)]

@@ -12,30 +12,30 @@ from typing import Any
 import orjson
 
 from domain import jsontext
-from domain.comparison import number_sign, sort_key, text_order
-from domain.dotpath import Step, Wild, find
-from domain.filters import Expression, Operator, Sort, Sought
+from domain.comparison import compare_numbers, sort_key, text_sort_key
+from domain.dotpath import PathWildcard, Step, find
+from domain.filters import FilterExpression, FilterValue, Operator, Sort
 from projections.entities.leaves import TEXT_LIMIT
-from projections.entities.rows import Row
+from projections.entities.rows import EntityRow
 
 
-def matches(expression: Expression, row: Row, base: str) -> bool:
+def matches(expression: FilterExpression, row: EntityRow, base: str) -> bool:
     """Whether an entity of the expression's type meets it. base: absolute URL of the registry."""
     found = any(_meets(expression, value) for value in _values(expression, row, base))
     return found is not expression.operator.negative
 
 
-def order_of(row: Row, sort: Sort) -> tuple[tuple[int, float, str], str]:
+def sort_key_of(row: EntityRow, sort: Sort) -> tuple[tuple[int, float, str], str]:
     """What an entity has as its place in an order, smallest first."""
     if not sort.path:
         return (0, 0.0, ""), row.tree_key
-    value = find(document(row), sort.path)
+    value = find(parse_attributes(row), sort.path)
     if isinstance(value, float):
-        value = find(jsontext.loads_own(row.attributes), sort.path)
+        value = find(jsontext.loads_trusted(row.attributes), sort.path)
     return sort_key(value, TEXT_LIMIT), row.tree_key
 
 
-def document(row: Row) -> Any:
+def parse_attributes(row: EntityRow) -> Any:
     """The entity's attributes, for what asks for no exact numbers: floats among them may be rounded."""
     try:
         found = orjson.loads(row.attributes)
@@ -44,12 +44,12 @@ def document(row: Row) -> Any:
     return found
 
 
-def _values(expression: Expression, row: Row, base: str) -> Iterator[Any]:
+def _values(expression: FilterExpression, row: EntityRow, base: str) -> Iterator[Any]:
     if expression.derived:
         start = base if expression.derived.absolute else ""
         return iter((f"{start}{row.xid}{expression.derived.suffix}",))
     exact = expression.sought.number is not None
-    return _reached(jsontext.loads_own(row.attributes) if exact else document(row), expression.path)
+    return _reached(jsontext.loads_trusted(row.attributes) if exact else parse_attributes(row), expression.path)
 
 
 def _reached(value: Any, path: Sequence[Step]) -> Iterator[Any]:
@@ -61,9 +61,9 @@ def _reached(value: Any, path: Sequence[Step]) -> Iterator[Any]:
         return
     step, *rest = path
     match step, value:
-        case Wild.MEMBER, dict():
+        case PathWildcard.MEMBER, dict():
             inner = list(value.values())
-        case Wild.ITEM, list():
+        case PathWildcard.ITEM, list():
             inner = value
         case str(), dict():
             inner = [value.get(step)]
@@ -75,25 +75,25 @@ def _reached(value: Any, path: Sequence[Step]) -> Iterator[Any]:
         yield from _reached(each, rest)
 
 
-def _meets(expression: Expression, value: Any) -> bool:
+def _meets(expression: FilterExpression, value: Any) -> bool:
     """Whether a value meets the positive form of an expression."""
     operator, sought = expression.operator.positive, expression.sought
     if operator is Operator.PRESENT:
         return True
     if sought.pattern:
-        return isinstance(value, str) and sought.fits(text_order(value))
+        return isinstance(value, str) and sought.fits(text_sort_key(value))
     sign = _sign(value, sought)
     return sign is not None and sign in operator.value
 
 
-def _sign(value: Any, sought: Sought) -> int | None:
+def _sign(value: Any, sought: FilterValue) -> int | None:
     """-1, 0 or 1 as a value is below, level with or above what is sought; None where they do not compare."""
     match value:
         case bool():
             return None if sought.boolean is None else (value > sought.boolean) - (value < sought.boolean)
         case str() if sought.text is not None:
-            text = text_order(value)
+            text = text_sort_key(value)
             return (text > sought.text) - (text < sought.text)
         case int() | float() | Decimal() if sought.number is not None:
-            return number_sign(value, sought.number)
+            return compare_numbers(value, sought.number)
     return None

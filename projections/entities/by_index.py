@@ -19,17 +19,17 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Final
 
-from domain.comparison import EXACT, number_sign
-from domain.dotpath import Step, Wild
-from domain.filters import Conjunction, Expression, Operator, Sought, depth, is_above
+from domain.comparison import NO_REMAINDER, compare_numbers
+from domain.dotpath import PathWildcard, Step
+from domain.filters import Conjunction, FilterExpression, FilterValue, Operator, depth, is_above
 from projections.database import Database
 from projections.entities.by_document import matches
-from projections.entities.leaves import TEXT_LIMIT, path_key, path_text, step
-from projections.entities.omitted import Omitted
-from projections.entities.rows import Row, stored_row
-from projections.entities.sql import ALWAYS, Sql, ancestor, between, both, either, joined
+from projections.entities.leaves import TEXT_LIMIT, path_key, path_step, path_text
+from projections.entities.omitted import OmittedEntities
+from projections.entities.rows import EntityRow, stored_row
+from projections.entities.sql import ALWAYS, SqlFragment, ancestor_key, and_, between, join_fragments, or_
 
-COLUMNS: Final = ", ".join(Row._fields)
+COLUMNS: Final = ", ".join(EntityRow._fields)
 #: The signs of comparison as SQL.
 _COMPARED: Final = {
     Operator.EQUAL: "=",
@@ -41,7 +41,7 @@ _COMPARED: Final = {
 #: The same by what they let pass: less, level, more.
 _SIGNS: Final = {frozenset(operator.value): compared for operator, compared in _COMPARED.items()}
 _MEMBER: Final = r"(?:\.[^.\[\]'\"*]+|\['(?:[^']|'')*'\])"
-_WILD: Final = {Wild.MEMBER: _MEMBER, Wild.ITEM: r"\[[0-9]+\]"}
+_WILD: Final = {PathWildcard.MEMBER: _MEMBER, PathWildcard.ITEM: r"\[[0-9]+\]"}
 #: What both JSON and case folding leave as it is.
 _PLAIN: Final = re.compile(r"[a-z0-9 ._:-]+")
 #: The distinct paths of a type, each found by one step in an index. Texts and the rest have an index each.
@@ -55,10 +55,10 @@ _PATHS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class RowOverrides:
     """A moment of the past, as what has changed since: the streams that did, and the images that they had then."""
 
-    images: Mapping[str, Row | None] = field(default_factory=dict)
+    images: Mapping[str, EntityRow | None] = field(default_factory=dict)
 
     def alive(self, type: str) -> list[str]:
         """The tree keys of those that were entities of a type."""
@@ -66,35 +66,35 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaves:
+class LeafConditions:
     """How an expression is met in the `attribute` table, its negation left aside.
 
     paths, values: alternatives of conditions on `a`; every value condition names one of the two partial indexes.
     also: keys of entities that meet it and are not found this way. cost: rank as a driver, low is good.
     """
 
-    paths: tuple[Sql, ...]
-    values: tuple[Sql, ...]
+    paths: tuple[SqlFragment, ...]
+    values: tuple[SqlFragment, ...]
     also: tuple[str, ...]
     cost: int
 
 
-class Index:
+class FilterCompiler:
     """Compiles filters for one connection.
 
     base: absolute URL of the registry. range: the keys that all questions are about; those of owners are not in it.
     moment: None for the present.
     """
 
-    def __init__(self, db: Database, base: str, range: tuple[str, str], moment: Moment | None = None) -> None:
+    def __init__(self, db: Database, base: str, range: tuple[str, str], moment: RowOverrides | None = None) -> None:
         self._db = db
         self._base = base
         self._range = range
         self._moment = moment if moment and moment.images else None
-        self._leaves: dict[Expression, Leaves] = {}
-        self.omitted = Omitted(db, range, moment.images if moment else ())
+        self._leaves: dict[FilterExpression, LeafConditions] = {}
+        self.omitted = OmittedEntities(db, range, moment.images if moment else ())
 
-    def survivors(self, conjunctions: Sequence[Conjunction], type: str, low: str, high: str) -> Sql | None:
+    def survivors(self, conjunctions: Sequence[Conjunction], type: str, low: str, high: str) -> SqlFragment | None:
         """A query for the keys of the entities of a type between two keys that a filter leaves, each once.
 
         None where there can be none. The keys range over whole subtrees of the type that the filter starts at.
@@ -107,15 +107,17 @@ class Index:
         if not sets:
             return None
         return (
-            sets[0] if len(sets) == 1 else joined(" UNION ", (each.within("SELECT key FROM ({}) s") for each in sets))
+            sets[0]
+            if len(sets) == 1
+            else join_fragments(" UNION ", (each.within("SELECT key FROM ({}) s") for each in sets))
         )
 
-    def _set(self, conjunction: Conjunction, type: str, low: str, high: str) -> Sql:
+    def _set(self, conjunction: Conjunction, type: str, low: str, high: str) -> SqlFragment:
         keys = self._keys(conjunction, low, high)
         if type == conjunction.type:
             return keys
         if is_above(type, conjunction.type):
-            owner = ancestor("k.key", conjunction.type, depth(type), self._db.find)
+            owner = ancestor_key("k.key", conjunction.type, depth(type), self._db.find)
             return keys.within(f"SELECT DISTINCT {owner} AS key FROM ({{}}) AS k")
         below = keys.within(
             "SELECT e.tree_key AS key FROM ({}) AS k CROSS JOIN entity AS e"
@@ -123,14 +125,14 @@ class Index:
         )
         if self._moment is None:
             return below
-        owner = ancestor("i.key", type, depth(conjunction.type), self._db.find)
-        then = both(
+        owner = ancestor_key("i.key", type, depth(conjunction.type), self._db.find)
+        then = and_(
             self._list(self._moment.alive(type)).within("SELECT i.key FROM {} AS i WHERE 1 = 1"),
             keys.within(f"{owner} IN ({{}})"),
         )
-        return joined(" UNION ALL ", (both(below, self.unchanged("e.tree_key")), then))
+        return join_fragments(" UNION ALL ", (and_(below, self.unchanged("e.tree_key")), then))
 
-    def _keys(self, conjunction: Conjunction, low: str, high: str) -> Sql:
+    def _keys(self, conjunction: Conjunction, low: str, high: str) -> SqlFragment:
         """The entities of a conjunction's own type that it picks."""
         own = sorted(conjunction.of(conjunction.type), key=lambda each: self._of(each).cost)
         driver, *others = own
@@ -139,52 +141,56 @@ class Index:
         tests = [self._probe(each, "d.key") for each in (others if drives else own)]
         for each in conjunction.expressions:
             if each.type != conjunction.type:
-                key = ancestor("d.key", conjunction.type, depth(each.type), self._db.find)
+                key = ancestor_key("d.key", conjunction.type, depth(each.type), self._db.find)
                 tests.append(self._probe(each, key))
-        return source if not tests else both(source.within("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), *tests)
+        return source if not tests else and_(source.within("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), *tests)
 
-    def every(self, type: str, low: str, high: str) -> Sql:
+    def every(self, type: str, low: str, high: str) -> SqlFragment:
         """A query for the keys of all entities of a type between two keys."""
-        start = Sql(f"SELECT e.tree_key AS key FROM entity AS e WHERE e.type = '{type}'")
-        now = both(start, between("e.tree_key", low, high))
+        start = SqlFragment(f"SELECT e.tree_key AS key FROM entity AS e WHERE e.type = '{type}'")
+        now = and_(start, between("e.tree_key", low, high))
         if self._moment is None:
             return now
         alive = [key for key in self._moment.alive(type) if low < key < high]
         then = self._list(alive).within("SELECT i.key FROM {} AS i")
-        return joined(" UNION ALL ", (both(now, self.unchanged("e.tree_key")), then))
+        return join_fragments(" UNION ALL ", (and_(now, self.unchanged("e.tree_key")), then))
 
-    def _driver(self, expression: Expression, low: str, high: str) -> Sql:
+    def _driver(self, expression: FilterExpression, low: str, high: str) -> SqlFragment:
         """The keys of the entities that meet an expression's positive form."""
         if expression.derived:
             test = self._derived(expression, "d.key")
-            return both(self.every(expression.type, low, high).within("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), test)
+            return and_(self.every(expression.type, low, high).within("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), test)
         found = self._of(expression)
         distinct = "DISTINCT " if expression.wild or expression.operator is Operator.PRESENT else ""
-        start = Sql(f"SELECT {distinct}a.tree_key AS key FROM attribute AS a WHERE a.type = '{expression.type}'")
-        end = both(between("a.tree_key", low, high), self.unchanged("a.tree_key"))
-        parts = [both(start, path, value, end) for path in found.paths for value in found.values]
+        start = SqlFragment(
+            f"SELECT {distinct}a.tree_key AS key FROM attribute AS a WHERE a.type = '{expression.type}'"
+        )
+        end = and_(between("a.tree_key", low, high), self.unchanged("a.tree_key"))
+        parts = [and_(start, path, value, end) for path in found.paths for value in found.values]
         if also := [key for key in found.also if low < key < high]:
             parts.append(self._list(also).within("SELECT i.key FROM {} AS i"))
         if len(parts) == 1:
             return parts[0]
-        return joined(" UNION " if distinct else " UNION ALL ", parts or [Sql("SELECT '' AS key WHERE 1 = 0")])
+        return join_fragments(
+            " UNION " if distinct else " UNION ALL ", parts or [SqlFragment("SELECT '' AS key WHERE 1 = 0")]
+        )
 
-    def _probe(self, expression: Expression, key: str) -> Sql:
+    def _probe(self, expression: FilterExpression, key: str) -> SqlFragment:
         """Whether the entity with a key meets an expression."""
         negation = "NOT " if expression.operator.negative else ""
         if expression.derived:
             return self._derived(expression, key).within(f"{negation}({{}})")
         found = self._of(expression)
-        tests: list[Sql] = []
+        tests: list[SqlFragment] = []
         if found.paths and found.values:
-            leaf = both(Sql(f"a.tree_key = {key}"), either(found.paths), either(found.values))
+            leaf = and_(SqlFragment(f"a.tree_key = {key}"), or_(found.paths), or_(found.values))
             there = leaf.within("EXISTS (SELECT 1 FROM attribute AS a WHERE {})")
-            tests.append(both(there, self.unchanged(key)))
+            tests.append(and_(there, self.unchanged(key)))
         if found.also:
             tests.append(self._named(key, found.also))
-        return either(tests or [Sql("1 = 0")]).within(f"{negation}{{}}")
+        return or_(tests or [SqlFragment("1 = 0")]).within(f"{negation}{{}}")
 
-    def _derived(self, expression: Expression, key: str) -> Sql:
+    def _derived(self, expression: FilterExpression, key: str) -> SqlFragment:
         derived, sought = expression.derived, expression.sought
         assert derived is not None, "only what is made from xids comes here"
         operator = expression.operator.positive
@@ -194,21 +200,21 @@ class Index:
         text = f"(CAST(? AS TEXT) || replace({key}, '!', '/') || CAST(? AS TEXT))"
         made = (start, derived.suffix)
         if sought.pattern:
-            return Sql(f"{text} LIKE ? ESCAPE '\\'", (*made, _like(sought.pieces)))
+            return SqlFragment(f"{text} LIKE ? ESCAPE '\\'", (*made, _like(sought.pieces)))
         if sought.text is None:
-            return Sql("1 = 0")
-        return Sql(f"{text} {_COMPARED[operator]} ?", (*made, sought.text))
+            return SqlFragment("1 = 0")
+        return SqlFragment(f"{text} {_COMPARED[operator]} ?", (*made, sought.text))
 
-    def _of(self, expression: Expression) -> Leaves:
+    def _of(self, expression: FilterExpression) -> LeafConditions:
         """The leaves of an expression; what is in doubt is decided when they are first asked for."""
         found = self._leaves.get(expression)
         if found is None:
             found = self._leaves[expression] = self._compiled(expression)
         return found
 
-    def _compiled(self, expression: Expression) -> Leaves:
+    def _compiled(self, expression: FilterExpression) -> LeafConditions:
         if expression.derived:
-            return Leaves((), (), (), 5)
+            return LeafConditions((), (), (), 5)
         paths = self._paths(expression)
         sure, doubt, cost = _conditions(expression)
         decided = self._decided(expression, paths, doubt) if doubt and paths else {}
@@ -216,26 +222,26 @@ class Index:
         if decided and expression.sought.number is not None:
             # A rounded number lies where another one does that its double stands for.
             apart = self._named("a.tree_key", decided).within("NOT ({})")
-            sure = [both(condition, apart) for condition in sure]
+            sure = [and_(condition, apart) for condition in sure]
         if self._moment:
             also = [key for key in also if key not in self._moment.images] + self._then(expression)
         also += self._met(expression, self.omitted.rows(expression.type))
-        return Leaves(paths, tuple(sure), tuple(also), 9 if expression.operator.negative else cost)
+        return LeafConditions(paths, tuple(sure), tuple(also), 9 if expression.operator.negative else cost)
 
-    def _paths(self, expression: Expression) -> tuple[Sql, ...]:
+    def _paths(self, expression: FilterExpression) -> tuple[SqlFragment, ...]:
         """The conditions on paths, as alternatives."""
         if expression.wild:
             found = self._wild_paths(expression)
             return (self._named("a.path", found),) if found else ()
         path = path_key(path_text(expression.path))
-        exact = Sql("a.path = ?", (path,))
+        exact = SqlFragment("a.path = ?", (path,))
         if expression.operator.positive is not Operator.PRESENT or expression.scalar:
             return (exact,)
-        return exact, Sql("a.path > ? AND a.path < ?", (f"{path}.", f"{path}/")), _items(path)
+        return exact, SqlFragment("a.path > ? AND a.path < ?", (f"{path}.", f"{path}/")), _items(path)
 
-    def _wild_paths(self, expression: Expression) -> list[str]:
+    def _wild_paths(self, expression: FilterExpression) -> list[str]:
         """The paths in use that a path with wildcards means."""
-        fixed = path_text(tuple(takewhile(lambda each: not isinstance(each, Wild), expression.path)))
+        fixed = path_text(tuple(takewhile(lambda each: not isinstance(each, PathWildcard), expression.path)))
         inner = r"(?:[.\[].*)?" if expression.operator.positive is Operator.PRESENT else ""
         wanted = re.compile("".join(map(_pattern, enumerate(expression.path))) + inner + r"\Z", re.DOTALL)
         low, high, type = fixed, fixed + "\U0010ffff", expression.type
@@ -246,129 +252,133 @@ class Index:
         ]
         return [path for path in dict.fromkeys(found) if wanted.match(path)]
 
-    def _decided(self, expression: Expression, paths: Sequence[Sql], doubt: Sql) -> dict[str, bool]:
+    def _decided(
+        self, expression: FilterExpression, paths: Sequence[SqlFragment], doubt: SqlFragment
+    ) -> dict[str, bool]:
         """Whether entities meet the positive form of an expression, by key, of those in doubt."""
-        start = Sql(
-            f"SELECT DISTINCT {', '.join(f'e.{name}' for name in Row._fields)} FROM attribute AS a"
+        start = SqlFragment(
+            f"SELECT DISTINCT {', '.join(f'e.{name}' for name in EntityRow._fields)} FROM attribute AS a"
             f" CROSS JOIN entity AS e WHERE e.tree_key = a.tree_key AND a.type = '{expression.type}'"
         )
-        query = both(start, either(paths), doubt, between("a.tree_key", *self._range), *self._hinted(expression.sought))
+        query = and_(start, or_(paths), doubt, between("a.tree_key", *self._range), *self._hinted(expression.sought))
         rows = map(stored_row, self._db.stream(*query))
         negative = expression.operator.negative
         return {row.tree_key: matches(expression, row, self._base) is not negative for row in rows}
 
-    def _hinted(self, sought: Sought) -> tuple[Sql, ...]:
+    def _hinted(self, sought: FilterValue) -> tuple[SqlFragment, ...]:
         """A condition that spares most entities in doubt about a pattern the reading: a part of it is in their JSON."""
         parts = [part for piece in sought.pieces for part in _PLAIN.findall(piece)] if sought.pattern else []
         if not parts:
             return ()
-        there = Sql("lower(e.attributes) LIKE ?", (f"%{_escaped(max(parts, key=len))}%",)).within("{} ESCAPE '\\'")
+        there = SqlFragment("lower(e.attributes) LIKE ?", (f"%{_escaped(max(parts, key=len))}%",)).within(
+            "{} ESCAPE '\\'"
+        )
         # What is not ASCII may fold to ASCII.
-        return (either([there, Sql(self._db.nonascii.format("e.attributes"))]),)
+        return (or_([there, SqlFragment(self._db.nonascii.format("e.attributes"))]),)
 
-    def _then(self, expression: Expression) -> list[str]:
+    def _then(self, expression: FilterExpression) -> list[str]:
         """The keys of the changed entities that met the positive form of an expression then."""
         assert self._moment is not None, "there is no then without a moment"
         images = self._moment.images.values()
         return self._met(expression, (row for row in images if row and row.type == expression.type))
 
-    def _met(self, expression: Expression, rows: Iterable[Row]) -> list[str]:
+    def _met(self, expression: FilterExpression, rows: Iterable[EntityRow]) -> list[str]:
         """The keys of the rows that meet the positive form of an expression."""
         negative = expression.operator.negative
         return [row.tree_key for row in rows if matches(expression, row, self._base) is not negative]
 
-    def unchanged(self, column: str) -> Sql:
+    def unchanged(self, column: str) -> SqlFragment:
         """A condition on a column of keys: what they name is now as it was at the moment."""
         if self._moment is None:
             return ALWAYS
         return self._named(column, self._moment.images).within("NOT ({})")
 
-    def _named(self, column: str, values: Collection[str]) -> Sql:
-        return Sql(self._db.named(column), (self._db.listed(values),))
+    def _named(self, column: str, values: Collection[str]) -> SqlFragment:
+        return SqlFragment(self._db.named(column), (self._db.listed(values),))
 
-    def _list(self, values: Collection[str]) -> Sql:
-        return Sql(self._db.listing, (self._db.listed(values),))
+    def _list(self, values: Collection[str]) -> SqlFragment:
+        return SqlFragment(self._db.listing, (self._db.listed(values),))
 
 
 def _pattern(numbered: tuple[int, Step]) -> str:
     at, each = numbered
-    if isinstance(each, Wild):
-        return _WILD[each] if at else r"[^.\[]+" if each is Wild.MEMBER else "(?!)"
-    return re.escape(path_text([each]) if not at else f"[{each}]" if isinstance(each, int) else step(each))
+    if isinstance(each, PathWildcard):
+        return _WILD[each] if at else r"[^.\[]+" if each is PathWildcard.MEMBER else "(?!)"
+    return re.escape(path_text([each]) if not at else f"[{each}]" if isinstance(each, int) else path_step(each))
 
 
-def _items(path: str) -> Sql:
-    return Sql("a.path > ? AND a.path < ?", (f"{path}[", f"{path}\\"))
+def _items(path: str) -> SqlFragment:
+    return SqlFragment("a.path > ? AND a.path < ?", (f"{path}[", f"{path}\\"))
 
 
-Conditions = tuple[list[Sql], Sql | None, int]
+Conditions = tuple[list[SqlFragment], SqlFragment | None, int]
 
 
-def _conditions(expression: Expression) -> Conditions:
+def _conditions(expression: FilterExpression) -> Conditions:
     """Conditions on leaves that are sure to be met, one on those in doubt, and the rank as a driver."""
     operator, sought = expression.operator.positive, expression.sought
     if operator is Operator.PRESENT:
-        return [Sql("a.text IS NOT NULL"), Sql("a.text IS NULL")], None, 3
+        return [SqlFragment("a.text IS NOT NULL"), SqlFragment("a.text IS NULL")], None, 3
     if sought.pattern:
         return _like_text(sought.pieces)
-    sure: list[Sql] = []
-    doubts: list[Sql] = []
+    sure: list[SqlFragment] = []
+    doubts: list[SqlFragment] = []
     if sought.text is not None:
         _add_text(sought.text, _COMPARED[operator], sure, doubts)
     if sought.boolean is not None:
         sure.append(_of_booleans(sought.boolean, _COMPARED[operator]))
     if sought.number is not None:
         _add_number(sought.number, operator, sure, doubts)
-    return sure, either(doubts) if doubts else None, 0 if operator is Operator.EQUAL else 2
+    return sure, or_(doubts) if doubts else None, 0 if operator is Operator.EQUAL else 2
 
 
-def _add_text(text: str, compared: str, sure: list[Sql], doubts: list[Sql]) -> None:
+def _add_text(text: str, compared: str, sure: list[SqlFragment], doubts: list[SqlFragment]) -> None:
     key = text[:TEXT_LIMIT]
     if len(key) < TEXT_LIMIT:
-        sure.append(_of_texts(Sql(f"a.text {compared} ?", (key,)), key if compared == "=" else None))
+        sure.append(_of_texts(SqlFragment(f"a.text {compared} ?", (key,)), key if compared == "=" else None))
         return
-    doubts.append(Sql("a.text = ?", (key,)))
+    doubts.append(SqlFragment("a.text = ?", (key,)))
     if compared != "=":
-        sure.append(_of_texts(Sql(f"a.text {compared[0]} ?", (key,)), None))
+        sure.append(_of_texts(SqlFragment(f"a.text {compared[0]} ?", (key,)), None))
 
 
-def _of_booleans(boolean: bool, compared: str) -> Sql:
+def _of_booleans(boolean: bool, compared: str) -> SqlFragment:
     """The condition for booleans, which have texts and numbers. One text leaves the index in the order of its keys."""
     texts = f"a.text = '{str(boolean).lower()}'" if compared == "=" else "a.text IN ('false', 'true')"
-    return Sql(f"{texts} AND a.number {compared} ?", (float(boolean),))
+    return SqlFragment(f"{texts} AND a.number {compared} ?", (float(boolean),))
 
 
-def _of_texts(condition: Sql, only: str | None) -> Sql:
+def _of_texts(condition: SqlFragment, only: str | None) -> SqlFragment:
     """The condition for strings: booleans have texts too. only: the one text that is in question."""
     if only is not None and only not in ("true", "false"):
         return condition
-    return both(condition, Sql("(a.text NOT IN ('false', 'true') OR a.number IS NULL)"))
+    return and_(condition, SqlFragment("(a.text NOT IN ('false', 'true') OR a.number IS NULL)"))
 
 
-def _add_number(number: Decimal, operator: Operator, sure: list[Sql], doubts: list[Sql]) -> None:
+def _add_number(number: Decimal, operator: Operator, sure: list[SqlFragment], doubts: list[SqlFragment]) -> None:
     """Numbers of other doubles are in the order of these; one of the same double is it, or is rounded."""
     double = float(number)
     signs = {sign for sign in (-1, 1) if sign in operator.value}
-    if number_sign(double, number) in operator.value:
+    if compare_numbers(double, number) in operator.value:
         signs.add(0)
     if signs:
-        found = both(Sql("a.text IS NULL"), Sql(f"a.number {_SIGNS[frozenset(signs)]} ?", (double,)))
+        found = and_(SqlFragment("a.text IS NULL"), SqlFragment(f"a.number {_SIGNS[frozenset(signs)]} ?", (double,)))
         # One number leaves the index in the order of its keys.
-        sure.append(both(found, Sql(f"a.remainder = '{EXACT}'")) if signs == {0} else found)
-    doubts.append(Sql(f"a.remainder <> '{EXACT}' AND a.number = ?", (double,)))
+        sure.append(and_(found, SqlFragment(f"a.remainder = '{NO_REMAINDER}'")) if signs == {0} else found)
+    doubts.append(SqlFragment(f"a.remainder <> '{NO_REMAINDER}' AND a.number = ?", (double,)))
 
 
 def _like_text(pieces: tuple[str, ...]) -> Conditions:
     """A pattern: its beginning is a range; the rest is told by the key where that is the whole text."""
     prefix = pieces[0]
     key = prefix[:TEXT_LIMIT]
-    start = Sql("a.text >= ? AND a.text < ?", (key, _after(key))) if key else Sql("a.text IS NOT NULL")
+    start = SqlFragment("a.text >= ? AND a.text < ?", (key, _after(key))) if key else SqlFragment("a.text IS NOT NULL")
     texts = _of_texts(start, None)
     if not any(pieces[1:]) and len(prefix) <= TEXT_LIMIT:
         return [texts], None, 1
-    short = Sql(f"length(a.text) < {TEXT_LIMIT}")
-    like = Sql("a.text LIKE ? ESCAPE '\\'", (_like(pieces),))
-    return [both(texts, like, short)], both(start, Sql(f"length(a.text) = {TEXT_LIMIT}")), 1 if key else 4
+    short = SqlFragment(f"length(a.text) < {TEXT_LIMIT}")
+    like = SqlFragment("a.text LIKE ? ESCAPE '\\'", (_like(pieces),))
+    return [and_(texts, like, short)], and_(start, SqlFragment(f"length(a.text) = {TEXT_LIMIT}")), 1 if key else 4
 
 
 @lru_cache(maxsize=256)

@@ -7,14 +7,14 @@ path beyond `PATH_LIMIT` characters is cut and ends in `#` and the SHA-256 of th
 | value            | text                  | number            | remainder                              |
 |------------------|-----------------------|-------------------|----------------------------------------|
 | string           | `text_key` of it      | NULL              | NULL                                   |
-| number           | NULL                  | nearest double    | `EXACT`, or where it lies beside that  |
+| number           | NULL                  | nearest double    | `NO_REMAINDER`, or where it lies beside that  |
 | true, false      | `true`, `false`       | 1, 0              | NULL                                   |
 | `{}`, `[]`, or nothing but nulls inside | NULL | NULL        | NULL                                   |
 | null             | no leaf: null is absent |                 |                                        |
 
 So an attribute is present where a leaf has its path or a path below it. What a key cannot tell (a text as long as
 `TEXT_LIMIT`, a number with a remainder) is told by the JSON of the row. An entity with too many leaves has one only,
-`OMITTED`, whose path is empty: what is asked of its attributes is decided on its JSON.
+`OMITTED_PATH`, whose path is empty: what is asked of its attributes is decided on its JSON.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from hashlib import sha256
 from typing import Any, Final
 
 from domain import xid as xids
-from domain.comparison import remainder, text_order
+from domain.comparison import number_remainder, text_sort_key
 from domain.dotpath import Step
 
 #: Types of which there are no leaves, because no filter reaches them.
-UNINDEXED: Final = frozenset((xids.MODEL, xids.CAPABILITIES))
+UNINDEXED_TYPES: Final = frozenset((xids.MODEL, xids.CAPABILITIES))
 #: Characters of a text key, and of a remainder; those of a longer one are its beginning.
 TEXT_LIMIT: Final = 128
 PATH_LIMIT: Final = 256
 #: Leaves that an entity has in the index at most, unless set otherwise.
-MOST: Final = 1000
+MAX_LEAVES: Final = 1000
 
 #: The keys of one value: folded text, nearest double, and what a number is beside that.
 Leaf = tuple[str | None, float | None, str | None]
-PRESENT: Final[Leaf] = (None, None, None)
+PRESENT_LEAF: Final[Leaf] = (None, None, None)
 #: The path of the one leaf of an entity that has more leaves than the index takes.
-OMITTED: Final = ""
+OMITTED_PATH: Final = ""
 _TRUE: Final[Leaf] = ("true", 1.0, None)
 _FALSE: Final[Leaf] = ("false", 0.0, None)
 
@@ -50,25 +50,25 @@ _PLAIN_KEY: Final = re.compile(r"(?!\d+\Z)[^.\[\]'\"*]+\Z")
 
 
 def leaves(attributes: Mapping[str, Any], most: int = sys.maxsize) -> dict[str, Leaf]:
-    """The leaves of an entity's attributes by path; `OMITTED` alone where there are more than `most`. O(most)."""
+    """The leaves of an entity's attributes by path; `OMITTED_PATH` alone where there are more than `most`. O(most)."""
     found: dict[str, Leaf] = {}
     if len(attributes) <= most:
         for name, value in attributes.items():
             _add(found, name, value, most)
     if len(attributes) > most or len(found) > most:
-        return {OMITTED: PRESENT}
+        return {OMITTED_PATH: PRESENT_LEAF}
     return found if max(map(len, found), default=0) <= PATH_LIMIT else {path_key(path): found[path] for path in found}
 
 
 def text_key(text: str) -> str:
     """The beginning of a text in the form that compares; byte order of keys is the order of texts."""
-    return _short(text) if len(text) <= TEXT_LIMIT else text_order(text)[:TEXT_LIMIT]
+    return _short_text_key(text) if len(text) <= TEXT_LIMIT else text_sort_key(text)[:TEXT_LIMIT]
 
 
 @lru_cache(maxsize=1 << 14)
-def _short(text: str) -> str:
+def _short_text_key(text: str) -> str:
     # Most texts of an import stand in it many times: formats, labels, the time, and each value of a default Version.
-    return text_order(text)[:TEXT_LIMIT]
+    return text_sort_key(text)[:TEXT_LIMIT]
 
 
 def path_key(path: str) -> str:
@@ -82,11 +82,11 @@ def path_key(path: str) -> str:
 def path_text(path: Sequence[Step]) -> str:
     """A path of steps, none of them a wildcard, in canonical form."""
     first, *rest = path or ("",)
-    return f"{first}" + "".join(f"[{each}]" if isinstance(each, int) else step(str(each)) for each in rest)
+    return f"{first}" + "".join(f"[{each}]" if isinstance(each, int) else path_step(str(each)) for each in rest)
 
 
 @lru_cache(maxsize=4096)
-def step(key: str) -> str:
+def path_step(key: str) -> str:
     """The step of a path to a member: `.stage` or `['a.b']`."""
     quoted = key.replace("'", "''")
     return f".{key}" if _PLAIN_KEY.match(key) else f"['{quoted}']"
@@ -97,17 +97,17 @@ def _add(found: dict[str, Leaf], path: str, value: Any, most: int) -> None:
     # An import comes here twenty times for each entity, so what is frequent is asked first.
     kind = type(value)
     if kind is str:
-        found[path] = (_short(value) if len(value) <= TEXT_LIMIT else text_key(value), None, None)
+        found[path] = (_short_text_key(value) if len(value) <= TEXT_LIMIT else text_key(value), None, None)
     elif kind is bool:
         found[path] = _TRUE if value else _FALSE
     elif kind is dict:
         before = len(found)
         for key, member in value.items():
-            _add(found, path + step(key), member, most)
+            _add(found, path + path_step(key), member, most)
             if len(found) > most:
                 return
         if len(found) == before:
-            found[path] = PRESENT
+            found[path] = PRESENT_LEAF
     elif kind is list:
         before = len(found)
         for index, item in enumerate(value):
@@ -115,6 +115,6 @@ def _add(found: dict[str, Leaf], path: str, value: Any, most: int) -> None:
             if len(found) > most:
                 return
         if len(found) == before:
-            found[path] = PRESENT
+            found[path] = PRESENT_LEAF
     elif value is not None:
-        found[path] = (None, float(value), remainder(value, TEXT_LIMIT))
+        found[path] = (None, float(value), number_remainder(value, TEXT_LIMIT))

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from commands.damage import UnreadableRow
 from domain import xid as xids
-from projections.connect import Reader
-from projections.positions import whole
+from projections.connect import ReadConnection
+from projections.positions import checked_position
 
 _MEMBER: Final = "type = ? AND tree_key > ? AND tree_key < ?"
 #: The position of the last event of what is at a tree key.
@@ -28,7 +28,7 @@ _LISTED: Final = (
 )
 
 
-class Listed(NamedTuple):
+class CollectionStream(NamedTuple):
     """position: of the log, to which the members belong. texts: first attributes and `meta` of each, in tree order."""
 
     position: int
@@ -36,7 +36,9 @@ class Listed(NamedTuple):
 
 
 @contextmanager
-def listed(reader: Reader, collection: str, definitions: tuple[int, int]) -> Iterator[Listed | None]:
+def stream_collection(
+    reader: ReadConnection, collection: str, definitions: tuple[int, int]
+) -> Iterator[CollectionStream | None]:
     """All members of a collection, streamed; of each a quarter of what its row costs.
 
     definitions: positions of the model and the capabilities that the caller knows. None where these are others, where
@@ -47,10 +49,10 @@ def listed(reader: Reader, collection: str, definitions: tuple[int, int]) -> Ite
     members = (xids.type_of(collection), *xids.subtree(collection))
     values = (*members, *definitions, xids.tree_key(owner), owner, *members)
     with reader.stream_at(_POSITION, _COLUMNS, _LISTED, values) as (position, texts):
-        yield None if position is None else Listed(whole(position), _sound(texts))
+        yield None if position is None else CollectionStream(checked_position(position), _checked_texts(texts))
 
 
-def _sound(texts: Iterator[Any]) -> Iterator[Any]:
+def _checked_texts(texts: Iterator[Any]) -> Iterator[Any]:
     """The same. Raises: UnreadableRow for what is no text of a member, which SQLite keeps as well."""
     for found in texts:
         if type(found[0]) is not str or type(found[1]) is not int or found[0][:1] != "{":

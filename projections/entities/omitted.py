@@ -9,19 +9,19 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from projections.database import Database
-from projections.entities.leaves import OMITTED
-from projections.entities.rows import Row, stored_row
-from projections.entities.sql import Sql
+from projections.entities.leaves import OMITTED_PATH
+from projections.entities.rows import EntityRow, stored_row
+from projections.entities.sql import SqlFragment
 
 #: Finds them. Each column of the index up to the key has its value, so the marked ones of a range lie side by side.
-MARKED: Final = (
+OMITTED_KEYS: Final = (
     "SELECT tree_key FROM attribute WHERE type = ? AND path = ? AND text IS NULL AND number IS NULL"
     " AND remainder IS NULL AND tree_key > ? AND tree_key < ? ORDER BY tree_key"
 )
-_ROWS: Final = f"SELECT {', '.join(Row._fields)} FROM entity WHERE "
+_ROWS: Final = f"SELECT {', '.join(EntityRow._fields)} FROM entity WHERE "
 
 
-class Omitted:
+class OmittedEntities:
     """The omitted entities between two keys. apart: keys of those that do not read as their rows say."""
 
     def __init__(self, db: Database, range: tuple[str, str], apart: Collection[str] = ()) -> None:
@@ -34,21 +34,23 @@ class Omitted:
         """Their tree keys, in order. One look into an index for each type."""
         found = self._keys.get(type)
         if found is None:
-            marked = self._db.all(MARKED, (type, OMITTED, *self._range))
+            marked = self._db.all(OMITTED_KEYS, (type, OMITTED_PATH, *self._range))
             found = self._keys[type] = [key for (key,) in marked if key not in self._apart]
         return found
 
-    def rows(self, type: str, among: Sql | None = None) -> Iterator[Row]:
+    def rows(self, type: str, among: SqlFragment | None = None) -> Iterator[EntityRow]:
         """Their rows, streamed. among: a query for the keys of those that are wanted; None: all are."""
         keys = self.keys(type)
         if not keys:
             return iter(())
-        query = Sql(_ROWS + self._db.named("tree_key"), (self._db.listed(keys),))
+        query = SqlFragment(_ROWS + self._db.named("tree_key"), (self._db.listed(keys),))
         if among is not None:
-            query = Sql(f"{query.text} AND tree_key IN ({among.text})", (*query.values, *among.values))
+            query = SqlFragment(f"{query.text} AND tree_key IN ({among.text})", (*query.values, *among.values))
         return map(stored_row, self._db.stream(*query))
 
-    def without(self, column: str, type: str) -> Sql:
+    def without(self, column: str, type: str) -> SqlFragment:
         """A condition on a column of keys: what they name is not omitted."""
         keys = self.keys(type)
-        return Sql(f"NOT ({self._db.named(column)})", (self._db.listed(keys),)) if keys else Sql("1 = 1")
+        return (
+            SqlFragment(f"NOT ({self._db.named(column)})", (self._db.listed(keys),)) if keys else SqlFragment("1 = 1")
+        )

@@ -16,28 +16,28 @@ from typing import Final, NamedTuple
 
 from domain.filters import Sort
 from projections.database import Database
-from projections.entities.by_document import order_of
-from projections.entities.by_index import Moment
+from projections.entities.by_document import sort_key_of
+from projections.entities.by_index import RowOverrides
 from projections.entities.leaves import path_key, path_text
-from projections.entities.presence import MOST, Asked, Keys, Presence
-from projections.entities.rows import Row, stored_row
+from projections.entities.presence import MAX_KEYS, MissingAttributeCache, MissingAttributeQuery, TreeKeys
+from projections.entities.rows import EntityRow, stored_row
 from projections.entities.selection import Selection
-from projections.entities.sql import Sql, between, both
+from projections.entities.sql import SqlFragment, and_, between
 
 #: Up to so many members are sorted; of a larger collection the index over all entities of its type is read in order.
-FEW: Final = 5000
+MAX_SORTED: Final = 5000
 
 BY_ID: Final = Sort(())
 
 
-class Place(NamedTuple):
+class PageKey(NamedTuple):
     """Where a member stands in an order."""
 
     key: tuple[int, float, str]
     tree_key: str
 
 
-class Members:
+class CollectionMembers:
     """The members of a collection that survive a filter. size: how many it has about, before any filter.
 
     presence: what is known of members without the attribute that they are sorted by.
@@ -50,20 +50,22 @@ class Members:
         type: str,
         sort: Sort | None,
         size: int,
-        presence: Presence | None = None,
+        presence: MissingAttributeCache | None = None,
     ) -> None:
-        self._presence = presence or Presence()
+        self._presence = presence or MissingAttributeCache()
         self._db = db
         self._selection = selection
         self._type = type
         self._sort = sort or BY_ID
         self._size = size
 
-    def rows(self, places: Iterable[Place]) -> Iterator[Row]:
+    def rows(self, places: Iterable[PageKey]) -> Iterator[EntityRow]:
         """The members at some places."""
         return self._selection.by_keys(place.tree_key for place in places)
 
-    def places(self, after: Place | None = None, backwards: bool = False, limit: int | None = None) -> Iterator[Place]:
+    def places(
+        self, after: PageKey | None = None, backwards: bool = False, limit: int | None = None
+    ) -> Iterator[PageKey]:
         """The places behind one, or before it, nearest first. limit: how many are wanted at most, a hint."""
         descending = self._sort.descending is not backwards
         low, high = self._selection.low, self._selection.high
@@ -74,31 +76,31 @@ class Members:
             return self._by_id(low, high, descending, limit)
         return self._by_value(after, descending, limit)
 
-    def _by_id(self, low: str, high: str, descending: bool, limit: int | None) -> Iterator[Place]:
+    def _by_id(self, low: str, high: str, descending: bool, limit: int | None) -> Iterator[PageKey]:
         query = self._selection.keys(self._selection.state, self._type, low, high)
         if query is None:
             return
         ordered = query.within(f"SELECT s.key FROM ({{}}) AS s ORDER BY s.key{_DIRECTION[descending]}")
         for (key,) in self._db.stream(*_limited(ordered, limit)):
-            yield Place((0, 0.0, ""), key)
+            yield PageKey((0, 0.0, ""), key)
 
-    def _by_value(self, after: Place | None, descending: bool, limit: int | None) -> Iterator[Place]:
+    def _by_value(self, after: PageKey | None, descending: bool, limit: int | None) -> Iterator[PageKey]:
         classes = (_MISSING, _NUMBERS, _TEXTS)
         wanted = [one for one in (reversed(classes) if descending else classes) if _is_left(one, after, descending)]
         now = chain.from_iterable(self._of_class(one, after, descending, limit) for one in wanted)
         beside = [found for found in (self._then(after, descending), self._omitted(after, descending)) if found]
         return heapq.merge(now, *beside, reverse=descending) if beside else now
 
-    def _of_class(self, kind: int, after: Place | None, descending: bool, limit: int | None) -> Iterator[Place]:
+    def _of_class(self, kind: int, after: PageKey | None, descending: bool, limit: int | None) -> Iterator[PageKey]:
         start = after if after and after.key[0] == kind else None
         if kind == _MISSING:
-            yield from (Place((kind, 0.0, ""), key) for key in self._missing(start, descending, limit))
+            yield from (PageKey((kind, 0.0, ""), key) for key in self._missing(start, descending, limit))
             return
         query = self._with_value(kind, start, descending)
         for *value, key in self._db.stream(*_limited(query, limit)) if query else ():
-            yield Place((kind, value[0], value[1]) if kind == _NUMBERS else (kind, 0.0, value[0]), key)
+            yield PageKey((kind, value[0], value[1]) if kind == _NUMBERS else (kind, 0.0, value[0]), key)
 
-    def _missing(self, after: Place | None, descending: bool, limit: int | None) -> Iterator[str]:
+    def _missing(self, after: PageKey | None, descending: bool, limit: int | None) -> Iterator[str]:
         """Tree keys of the members without the attribute."""
         known = self._lacking()
         if known is None:
@@ -110,7 +112,7 @@ class Members:
             key for key in turned if after is None or (key < after.tree_key if descending else key > after.tree_key)
         )
 
-    def _with_value(self, kind: int, after: Place | None, descending: bool) -> Sql | None:
+    def _with_value(self, kind: int, after: PageKey | None, descending: bool) -> SqlFragment | None:
         columns, keys = [f"a.{column}" for column in (*_COLUMNS[kind][0], "tree_key")], self._filtered("a.tree_key")
         if keys is None:
             return None
@@ -118,67 +120,71 @@ class Members:
         if after:
             values, sign = after.key[1 if kind == _NUMBERS else 2 :], "<" if descending else ">"
             # The first condition is what an index takes as its start, the second is the whole truth.
-            parts.append(Sql(f"{columns[0]} {sign}= ?", values[:1]))
+            parts.append(SqlFragment(f"{columns[0]} {sign}= ?", values[:1]))
             marks = ", ".join("?" for _ in columns)
-            parts.append(Sql(f"({', '.join(columns)}) {sign} ({marks})", (*values, after.tree_key)))
+            parts.append(SqlFragment(f"({', '.join(columns)}) {sign} ({marks})", (*values, after.tree_key)))
         order = ", ".join(f"{column}{_DIRECTION[descending]}" for column in columns)
-        return both(*parts).within(f"{{}} ORDER BY {order}")
+        return and_(*parts).within(f"{{}} ORDER BY {order}")
 
-    def _without_value(self, after: Place | None, descending: bool) -> Sql | None:
+    def _without_value(self, after: PageKey | None, descending: bool) -> SqlFragment | None:
         low, high = self._selection.low, self._selection.high
         if after:
             low, high = (low, after.tree_key) if descending else (after.tree_key, high)
         keys = self._filtered("e.tree_key")
         if keys is None:
             return None
-        start = Sql(f"SELECT e.tree_key FROM entity AS e WHERE e.type = '{self._type}'")
+        start = SqlFragment(f"SELECT e.tree_key FROM entity AS e WHERE e.type = '{self._type}'")
         # Counted, because PostgreSQL makes a join of NOT EXISTS, and a slow one while it does not know its tables.
-        bare = Sql(f"(SELECT count(*) FROM attribute AS a WHERE {_OF_ENTITY}) = 0", (self._path,))
+        bare = SqlFragment(f"(SELECT count(*) FROM attribute AS a WHERE {_OF_ENTITY}) = 0", (self._path,))
         index = self._selection.index
-        read = both(index.unchanged("e.tree_key"), index.omitted.without("e.tree_key", self._type))
-        query = both(start, between("e.tree_key", low, high), bare, keys, read)
+        read = and_(index.unchanged("e.tree_key"), index.omitted.without("e.tree_key", self._type))
+        query = and_(start, between("e.tree_key", low, high), bare, keys, read)
         return query.within(f"{{}} ORDER BY e.tree_key{_DIRECTION[descending]}")
 
     def _lacking(self) -> list[str] | None:
         """The same of a large collection whose members are few, or none at all; None where that is not known."""
         selection = self._selection
-        if self._size <= FEW or not selection.state.whole or selection.moment.images:
+        if self._size <= MAX_SORTED or not selection.state.whole or selection.moment.images:
             return None
-        asked = Asked(self._type, self._path, selection.low, selection.high)
+        asked = MissingAttributeQuery(self._type, self._path, selection.low, selection.high)
         return self._presence.lacking(self._db, asked, self._lacking_of_all, self._lacking_among)
 
-    def _lacking_of_all(self) -> Keys | None:
+    def _lacking_of_all(self) -> TreeKeys | None:
         # Counting the values is cheaper than looking for members without one.
-        start = Sql(f"SELECT 1 FROM attribute AS a WHERE a.type = '{self._type}' AND a.path = ?", (self._path,))
+        start = SqlFragment(f"SELECT 1 FROM attribute AS a WHERE a.type = '{self._type}' AND a.path = ?", (self._path,))
         range = between("a.tree_key", self._selection.low, self._selection.high)
-        found = (both(start, range, Sql(condition)) for _, condition in _COLUMNS.values())
+        found = (and_(start, range, SqlFragment(condition)) for _, condition in _COLUMNS.values())
         counted = (self._db.one(*query.within("SELECT count(*) FROM ({}) AS s"))[0] for query in found)
         lacking = self._size - sum(counted) - len(self._selection.index.omitted.keys(self._type))
         if lacking == 0:
             return frozenset()
-        query = self._without_value(None, descending=False) if 0 < lacking <= MOST else None
+        query = self._without_value(None, descending=False) if 0 < lacking <= MAX_KEYS else None
         return frozenset(key for (key,) in self._db.all(*query)) if query else None
 
-    def _lacking_among(self, keys: Sequence[str]) -> Keys:
+    def _lacking_among(self, keys: Sequence[str]) -> TreeKeys:
         query = self._without_value(None, descending=False)
         assert query is not None, "nothing is filtered"
         some = query.within(f"SELECT s.tree_key FROM ({{}}) AS s WHERE {self._db.named('s.tree_key')}")
         return frozenset(key for (key,) in self._db.all(some.text, (*some.values, self._db.listed(keys))))
 
-    def _values(self, kind: int) -> Sql:
+    def _values(self, kind: int) -> SqlFragment:
         """The values of a class with the keys of their members."""
         columns, condition = _COLUMNS[kind]
         selection = self._selection
         listed = ", ".join(f"a.{column}" for column in columns)
-        if self._size > FEW:
+        if self._size > MAX_SORTED:
             start = f"SELECT {listed}, a.tree_key FROM attribute AS a WHERE a.type = '{self._type}' AND a.path = ?"
-            return both(Sql(start, (self._path,)), Sql(condition), between("a.tree_key", selection.low, selection.high))
+            return and_(
+                SqlFragment(start, (self._path,)),
+                SqlFragment(condition),
+                between("a.tree_key", selection.low, selection.high),
+            )
         # A value is looked up for each member, where a join would leave the choice to what a database knows of its
         # tables, which is nothing while they are new.
         value = f"FROM attribute AS a WHERE a.tree_key = e.tree_key AND a.path = ? AND {condition}"
         looked = ", ".join(f"(SELECT a.{column} {value}) AS {column}" for column in columns)
-        members = both(
-            Sql(
+        members = and_(
+            SqlFragment(
                 f"SELECT {looked}, e.tree_key FROM entity AS e WHERE e.type = '{self._type}'",
                 tuple(self._path for _ in columns),
             ),
@@ -186,15 +192,15 @@ class Members:
         )
         return members.within(f"SELECT {listed}, a.tree_key FROM ({{}}) AS a WHERE a.{columns[0]} IS NOT NULL")
 
-    def _filtered(self, column: str) -> Sql | None:
+    def _filtered(self, column: str) -> SqlFragment | None:
         """A condition for what survives the filter; None where nothing does."""
         selection = self._selection
         if selection.state.whole:
-            return Sql("1 = 1")
+            return SqlFragment("1 = 1")
         keys = selection.keys(selection.state, self._type, selection.low, selection.high)
         return keys.within(f"{column} IN ({{}})") if keys else None
 
-    def _then(self, after: Place | None, descending: bool) -> list[Place]:
+    def _then(self, after: PageKey | None, descending: bool) -> list[PageKey]:
         """The places of changed entities, as they were."""
         selection = self._selection
         if not selection.moment.images:
@@ -202,7 +208,7 @@ class Members:
         rows = selection.then(selection.keys(selection.state, self._type, selection.low, selection.high))
         return self._sorted(rows, after, descending)
 
-    def _omitted(self, after: Place | None, descending: bool) -> list[Place]:
+    def _omitted(self, after: PageKey | None, descending: bool) -> list[PageKey]:
         """The places of entities that the index omits."""
         selection = self._selection
         if not selection.index.omitted.keys(self._type):
@@ -210,8 +216,8 @@ class Members:
         keys = selection.keys(selection.state, self._type, selection.low, selection.high)
         return self._sorted(selection.index.omitted.rows(self._type, keys), after, descending) if keys else []
 
-    def _sorted(self, rows: Iterable[Row], after: Place | None, descending: bool) -> list[Place]:
-        places = (Place(*order_of(row, self._sort)) for row in rows)
+    def _sorted(self, rows: Iterable[EntityRow], after: PageKey | None, descending: bool) -> list[PageKey]:
+        places = (PageKey(*sort_key_of(row, self._sort)) for row in rows)
         left = (place for place in places if after is None or (place < after if descending else place > after))
         return sorted(left, reverse=descending)
 
@@ -231,23 +237,23 @@ _DIRECTION: Final = {False: "", True: " DESC"}
 _OF_ENTITY: Final = "a.tree_key = e.tree_key AND a.path = ? AND (a.text IS NOT NULL OR a.number IS NOT NULL)"
 
 
-def _is_left(kind: int, after: Place | None, descending: bool) -> bool:
+def _is_left(kind: int, after: PageKey | None, descending: bool) -> bool:
     """Whether members of a class may lie behind a place."""
     return after is None or (kind <= after.key[0] if descending else kind >= after.key[0])
 
 
-def _limited(query: Sql, limit: int | None) -> Sql:
-    return query if limit is None else Sql(f"{query.text} LIMIT ?", (*query.values, limit))
+def _limited(query: SqlFragment, limit: int | None) -> SqlFragment:
+    return query if limit is None else SqlFragment(f"{query.text} LIMIT ?", (*query.values, limit))
 
 
-def moment_of(db: Database, position: int, low: str, high: str) -> Moment | None:
+def past_overrides(db: Database, position: int, low: str, high: str) -> RowOverrides | None:
     """What has changed between two keys since a position, as it was then; None where nothing has. O(changes since)."""
     streams = {row[0] for row in db.all("SELECT stream FROM log WHERE position > ?", (position,))}
     changed = [key for stream in streams if low < (key := stream.replace("/", "!")) < high]
     if not changed:
         return None
-    columns = ", ".join(Row._fields)
+    columns = ", ".join(EntityRow._fields)
     named = db.named("tree_key")
     sql = f"SELECT {columns} FROM entity_history WHERE {named} AND since <= ? AND until > ?"
     rows = db.all(sql, (db.listed(changed), position, position))
-    return Moment({**dict.fromkeys(changed), **{row[0]: stored_row(row) for row in rows}})
+    return RowOverrides({**dict.fromkeys(changed), **{row[0]: stored_row(row) for row in rows}})

@@ -13,9 +13,9 @@ from typing import Any, Final
 from sqlalchemy import Table
 
 from projections.database import Database, Values
-from projections.entities.rows import Row
+from projections.entities.rows import EntityRow
 
-_COLUMNS: Final = ", ".join(Row._fields)
+_COLUMNS: Final = ", ".join(EntityRow._fields)
 _THEN: Final = (
     f"WITH entity AS NOT MATERIALIZED (SELECT {_COLUMNS} FROM {{}}entity WHERE since <= ?"
     f" UNION ALL SELECT {_COLUMNS} FROM entity_history WHERE since <= ? AND until > ?) "
@@ -31,7 +31,7 @@ _WITH_DOCUMENT: Final = (
 )
 
 
-class Past:
+class PastDatabase:
     """A `Database` for readers whose table `entity` is that of a position. Other tables are as they are now."""
 
     def __init__(self, db: Database, position: int) -> None:

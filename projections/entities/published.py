@@ -9,16 +9,16 @@ from sqlalchemy import Connection
 
 from commands.mapper import EventMapper
 from domain import xid as xids
-from domain.compat.family import Family
+from domain.compat.family import LegacyApi
 from domain.compat.published import Publication
 from domain.entities import Entity
-from domain.jsontext import loads_own
+from domain.jsontext import loads_trusted
 from projections import database
 from projections.database import Database, Values
-from projections.entities.rows import Row, indexed, stored_row
+from projections.entities.rows import EntityRow, index_key, stored_row
 
 _NAMES: Final = ", ".join(f"p.{name}" for name in Publication._fields)
-_ROW: Final = ", ".join(f"h.{name}" for name in Row._fields)
+_ROW: Final = ", ".join(f"h.{name}" for name in EntityRow._fields)
 _FROM: Final = f"SELECT {_NAMES} FROM published p WHERE "
 _IMAGE: Final = f"SELECT {_ROW} FROM entity_history h WHERE h.tree_key = ? AND h.since = ?"
 _IMAGES: Final = (
@@ -28,7 +28,7 @@ _IMAGES: Final = (
 _AT: Final = "p.tree_key >= ? AND p.tree_key < ?"
 
 
-def kept_of(db: Database, table: str, keys: Collection[str]) -> dict[str, Publication]:
+def retained_publications(db: Database, table: str, keys: Collection[str]) -> dict[str, Publication]:
     """The kept Versions among some streams, by tree key."""
     if not keys:
         return {}
@@ -39,14 +39,14 @@ def kept_of(db: Database, table: str, keys: Collection[str]) -> dict[str, Public
     return {xids.tree_key(one.xid): one for one in map(Publication._make, found)}
 
 
-class Kept:
+class StoredPublications:
     """Publications as of a moment, and the rows of those that were pruned by then. position: of then; None: now."""
 
     def __init__(self, db: Database, position: int | None = None) -> None:
         self._db = db
         self._position = position
 
-    def rows(self, xid: str) -> list[tuple[Publication, Row]]:
+    def rows(self, xid: str) -> list[tuple[Publication, EntityRow]]:
         """The kept Versions of a Resource with their last rows, by number."""
         where = f"{_AT} AND {self._pruned} ORDER BY p.number"
         found = self._db.all(_IMAGES + where, (*_range(xid), *self._moment))
@@ -57,16 +57,16 @@ class Kept:
         """The numbers of the kept Versions of a Resource, ascending."""
         return [number for _, number in self._numbers(xid)]
 
-    def row(self, xid: str, number: int) -> Row | None:
+    def row(self, xid: str, number: int) -> EntityRow | None:
         """The last row of the kept Version of a Resource that has a number."""
         where = f"{_AT} AND {self._pruned} AND p.number = ?"
         found = self._db.one(_IMAGES + where, (*_range(xid), *self._moment, number))
         return stored_row(found[len(Publication._fields) :]) if found else None
 
-    def by_uri(self, family: Family, uri: str) -> tuple[Publication, Row | None] | None:
+    def by_uri(self, family: LegacyApi, uri: str) -> tuple[Publication, EntityRow | None] | None:
         """The Version with a URI of its own, which is normalised, and its last row if it is kept."""
         found = self._db.one(
-            _FROM + f"p.uri = ? AND {_AT} AND {self._there}", (indexed(uri), *_family(family), *self._ends)
+            _FROM + f"p.uri = ? AND {_AT} AND {self._there}", (index_key(uri), *_family(family), *self._ends)
         )
         if found is None:
             return None
@@ -97,20 +97,20 @@ class Kept:
 _LEFT: Final = "(p.gone IS NULL OR p.gone > ?)"
 
 
-class Inline:
+class SqlPublications:
     """`domain.compat.published.Publications` through the connection of a transaction that writes."""
 
     def __init__(self, connection: Connection, mapper: EventMapper) -> None:
-        self._db = database.over(connection)
+        self._db = database.database_of(connection)
 
     def kept(self, xid: str) -> Sequence[Publication]:
         where = f"{_AT} AND p.pruned IS NOT NULL AND p.gone IS NULL ORDER BY p.tree_key"
         return [Publication._make(found) for found in self._db.all(_FROM + where, _range(xid))]
 
-    def by_uri(self, family: Family, uri: str) -> Publication | None:
+    def by_uri(self, family: LegacyApi, uri: str) -> Publication | None:
         return self._named("uri", family, uri)
 
-    def by_id(self, family: Family, id: str) -> Publication | None:
+    def by_id(self, family: LegacyApi, id: str) -> Publication | None:
         return self._named("id", family, id)
 
     def image(self, kept: Publication) -> Entity:
@@ -119,14 +119,14 @@ class Inline:
             raise LookupError(f"the image of {kept.xid} at {kept.since} is missing")
         return _entity(stored_row(found))
 
-    def _named(self, name: str, family: Family, value: str) -> Publication | None:
+    def _named(self, name: str, family: LegacyApi, value: str) -> Publication | None:
         where = f"p.{name} = ? AND {_AT} AND p.gone IS NULL"
-        found = self._db.one(_FROM + where, (indexed(value), *_family(family)))
+        found = self._db.one(_FROM + where, (index_key(value), *_family(family)))
         return Publication._make(found) if found else None
 
 
-def _entity(row: Row) -> Entity:
-    attributes, private = loads_own(row.attributes), loads_own(row.private)
+def _entity(row: EntityRow) -> Entity:
+    attributes, private = loads_trusted(row.attributes), loads_trusted(row.private)
     return Entity(row.xid, row.type, row.epoch, attributes, private, position=row.since, born=row.born)
 
 
@@ -135,5 +135,5 @@ def _range(xid: str) -> tuple[str, str]:
     return xids.tree_key(xid), xids.subtree(xid)[1]
 
 
-def _family(family: Family) -> tuple[str, str]:
+def _family(family: LegacyApi) -> tuple[str, str]:
     return xids.subtree(f"/{family.groups}")

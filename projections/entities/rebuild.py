@@ -22,28 +22,28 @@ from sqlalchemy.schema import CreateIndex
 
 from commands import proof
 from commands.engine import WRITING
-from commands.log import Store, Tip
-from commands.mapper import image_of
+from commands.log import LogEnd, Store
+from commands.mapper import assemble_after_image
 from domain import xid as xids
 from projections import database, positions
 from projections.database import Values
-from projections.entities.apply import Entities
-from projections.entities.leaves import MOST
-from projections.entities.tables import Tables, tables
+from projections.entities.apply import EntityProjection
+from projections.entities.leaves import MAX_LEAVES
+from projections.entities.tables import ReadModelTables, tables
 
 #: Events of one transaction: on SQLite, some tens of milliseconds in which writers wait.
 BATCH: Final = 500
 #: How often, and after how many seconds, a swap is tried again that readers of a long snapshot hold up.
-TRIES: Final = 900
-PAUSE: Final = 1.0
+SWAP_ATTEMPTS: Final = 900
+SWAP_PAUSE: Final = 1.0
 #: How long a swap waits for such readers before it lets the new ones that queue behind it go on.
-PATIENCE: Final = "200ms"
+SWAP_LOCK_TIMEOUT: Final = "200ms"
 #: How long a rebuild waits, before that, for a lock that only keeps vacuums out, while nobody waits for it. Longer than
 #: `deadlock_timeout`, 1 s unless set, after which PostgreSQL calls its own vacuum of a table off.
-VACUUMS: Final = "3s"
+VACUUM_LOCK_TIMEOUT: Final = "3s"
 
 #: Called with the position reached and the one to reach.
-Progress = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 
 _LEFT_OVER: Final = re.compile(r"(?:entity|entity_history|attribute|published)_r[0-9a-f]{8}(?:_old)?\Z")
 # The number of the log's table is the write lock.
@@ -52,12 +52,12 @@ _IMAGES: Final = "SELECT xid, type, epoch, attributes, private FROM {}"
 _STATE: Final = "SELECT state FROM interaction WHERE last = ?"
 
 
-class Diverged(RuntimeError):
+class RebuildDiverged(RuntimeError):
     """The rows made from the log do not add up to the log's own state hash: the log is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class PrecomputedRows:
     """The read model as of the end of an interaction, worked out elsewhere.
 
     batches: names of tables (`entity`, `history`, `attribute`, `published`), each with some rows of it, all columns in
@@ -69,7 +69,7 @@ class Computed:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class RebuildReport:
     """What a rebuild did. position: of the last event that the new tables held when they were swapped in."""
 
     events: int
@@ -78,36 +78,39 @@ class Report:
 
 
 def rebuild(
-    store: Store, progress: Progress | None = None, computed: Computed | None = None, most: int = MOST
-) -> Report:
+    store: Store,
+    progress: ProgressCallback | None = None,
+    computed: PrecomputedRows | None = None,
+    most: int = MAX_LEAVES,
+) -> RebuildReport:
     """Replaces the read model's tables by new ones. Time grows with the log, memory does not.
 
-    computed: what they begin with, in the place of nothing; it is proved like all else. most: see `Entities`.
-    Raises: Diverged; TimeoutError when readers held on to the old tables for `TRIES` times `PAUSE`.
+    computed: what they begin with, in the place of nothing; it is proved like all else. most: see `EntityProjection`.
+    Raises: Diverged; TimeoutError when readers held on to the old tables for `SWAP_ATTEMPTS` times `PAUSE`.
     """
-    with _alone(store):
-        return _rebuilt(store, progress, computed, most)
+    with _rebuild_lock(store):
+        return _run_rebuild(store, progress, computed, most)
 
 
-def catch_up(store: Store, most: int = MOST) -> None:
+def rebuild_if_stale(store: Store, most: int = MAX_LEAVES) -> None:
     """Makes a read model anew that is not where the log is: one that was dropped, or restored from elsewhere.
 
-    Processes that open a store together make it once. most: see `Entities`. Raises: as `rebuild`.
+    Processes that open a store together make it once. most: see `EntityProjection`. Raises: as `rebuild`.
     """
     if not _is_current(store):
-        with _alone(store):
+        with _rebuild_lock(store):
             if not _is_current(store):
-                _rebuilt(store, None, None, most)
+                _run_rebuild(store, None, None, most)
 
 
 def _is_current(store: Store) -> bool:
     # Under the write lock, because a commit between the two looks would cost a rebuild.
     with store.writing() as tx:
-        return positions.position(database.over(tx.connection), Entities.name) == tx.tip.position
+        return positions.read_position(database.database_of(tx.connection), EntityProjection.name) == tx.tip.position
 
 
 @contextmanager
-def _alone(store: Store) -> Iterator[None]:
+def _rebuild_lock(store: Store) -> Iterator[None]:
     """Held by one rebuild at a time, because it drops what others left behind. SQLite has one server: nothing."""
     if store.engine.dialect.name != "postgresql":
         yield
@@ -120,7 +123,9 @@ def _alone(store: Store) -> Iterator[None]:
             connection.exec_driver_sql(f"SELECT pg_advisory_unlock({_REBUILDING})")
 
 
-def _rebuilt(store: Store, progress: Progress | None, computed: Computed | None, most: int) -> Report:
+def _run_rebuild(
+    store: Store, progress: ProgressCallback | None, computed: PrecomputedRows | None, most: int
+) -> RebuildReport:
     began = time.monotonic()
     fresh = Rebuild(store, progress or (lambda done, total: None), most)
     fresh.begin()
@@ -131,22 +136,22 @@ def _rebuilt(store: Store, progress: Progress | None, computed: Computed | None,
     fresh.fill()
     fresh.check()
     fresh.swap()
-    return Report(fresh.events, fresh.position, time.monotonic() - began)
+    return RebuildReport(fresh.events, fresh.position, time.monotonic() - began)
 
 
 class Rebuild:
     """One second set of tables on its way to being the live one."""
 
-    def __init__(self, store: Store, progress: Progress, most: int) -> None:
+    def __init__(self, store: Store, progress: ProgressCallback, most: int) -> None:
         suffix = f"_r{token_hex(4)}"
         self.position = 0
         self.events = 0
-        self._state = proof.NOTHING
+        self._state = proof.EMPTY_HASH
         self._store = store
         self._progress = progress
-        self._name = f"{Entities.name}{suffix}"
+        self._name = f"{EntityProjection.name}{suffix}"
         self._tables = tables(suffix)
-        self._projection = Entities(self._name, self._tables, most)
+        self._projection = EntityProjection(self._name, self._tables, most)
 
     def begin(self) -> None:
         """Makes the empty tables; what rebuilds that died left behind goes."""
@@ -156,11 +161,11 @@ class Rebuild:
         with self._transaction() as connection:
             self._tables.create_bare(connection)
 
-    def load(self, computed: Computed) -> None:
+    def load(self, computed: PrecomputedRows) -> None:
         """Takes in rows that were worked out elsewhere, a batch to a transaction."""
         for name, rows in computed.batches:
             with self._transaction() as connection:
-                database.over(connection).insert(getattr(self._tables, name), rows)
+                database.database_of(connection).insert(getattr(self._tables, name), rows)
         self._advance(computed.position, self._store.tip().position)
 
     def fill(self) -> None:
@@ -183,13 +188,13 @@ class Rebuild:
     def check(self) -> None:
         """Compares the rows with the state hash of the interaction that they reach."""
         with self._store.engine.begin() as connection:
-            self._state = proof.moved(proof.NOTHING, (), _hashes(connection, self._tables))
+            self._state = proof.update_state_hash(proof.EMPTY_HASH, (), _hashes(connection, self._tables))
             if self._state != _state_at(connection, self.position):
-                raise Diverged(f"the entities at position {self.position} do not add up to the log's state hash")
+                raise RebuildDiverged(f"the entities at position {self.position} do not add up to the log's state hash")
 
     def swap(self) -> None:
         """Brings the tables up to date and puts them in the place of the live ones, between two commands."""
-        for _ in range(TRIES):
+        for _ in range(SWAP_ATTEMPTS):
             try:
                 self._call_off_vacuums()
                 with self._store.writing() as tx:
@@ -198,7 +203,7 @@ class Rebuild:
             except OperationalError as error:
                 if not isinstance(error.orig, LockNotAvailable):
                     raise
-                time.sleep(PAUSE)
+                time.sleep(SWAP_PAUSE)
             else:
                 break
         else:
@@ -211,40 +216,44 @@ class Rebuild:
         if self._store.engine.dialect.name == "postgresql":
             names = ", ".join(table.name for each in (tables(), self._tables) for table in each)
             with self._transaction() as connection:
-                connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{VACUUMS}'")
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{VACUUM_LOCK_TIMEOUT}'")
                 connection.exec_driver_sql(f"LOCK TABLE {names} IN SHARE UPDATE EXCLUSIVE MODE")
 
-    def _catch_up(self, connection: Connection, tip: Tip) -> int:
+    def _catch_up(self, connection: Connection, tip: LogEnd) -> int:
         """Takes in what came since the check, and proves that as well. Raises: Diverged."""
         reached, state = self.position, self._state
         while batch := self._store.events(reached, BATCH):
             keys = {xids.tree_key(event.xid) for _, event in batch}
             gone = [*_hashes(connection, self._tables, keys)]
             self._projection.apply(connection, batch)
-            state = proof.moved(state, gone, _hashes(connection, self._tables, keys))
+            state = proof.update_state_hash(state, gone, _hashes(connection, self._tables, keys))
             reached = batch[-1][0]
         if (reached, state) != (tip.position, tip.state):
-            raise Diverged(f"the entities at position {reached} are not those of the log's end at {tip.position}")
+            raise RebuildDiverged(
+                f"the entities at position {reached} are not those of the log's end at {tip.position}"
+            )
         return reached
 
     def _take_over(self, connection: Connection, position: int) -> None:
         if connection.dialect.name == "postgresql":
-            connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{PATIENCE}'")
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{SWAP_LOCK_TIMEOUT}'")
         for live, fresh in zip(tables(), self._tables, strict=True):
             connection.exec_driver_sql(f"ALTER TABLE {live.name} RENAME TO {fresh.name}_old")
             connection.exec_driver_sql(f"ALTER TABLE {fresh.name} RENAME TO {live.name}")
-        db = database.over(connection)
-        positions.move(db, Entities.name, position)
-        positions.forget(db, self._name)
+        db = database.database_of(connection)
+        positions.save_position(db, EntityProjection.name, position)
+        positions.delete_position(db, self._name)
 
     def _drop_left_overs(self) -> None:
         # A transaction for each, because SQLite takes its time to free the pages of a large table.
         for name in filter(_LEFT_OVER.match, inspect(self._store.engine).get_table_names()):
             with self._transaction() as connection:
                 connection.exec_driver_sql(f"DROP TABLE {name}")
-        names = f"{Entities.name}_r"
+        names = f"{EntityProjection.name}_r"
         with self._transaction() as connection:
-            database.over(connection).run("DELETE FROM projection WHERE substr(name, 1, ?) = ?", (len(names), names))
+            database.database_of(connection).run(
+                "DELETE FROM projection WHERE substr(name, 1, ?) = ?", (len(names), names)
+            )
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
@@ -258,15 +267,15 @@ class Rebuild:
         self._progress(min(position, total), total)
 
 
-def _hashes(connection: Connection, own: Tables, keys: Collection[str] | None = None) -> Iterator[bytes]:
+def _hashes(connection: Connection, own: ReadModelTables, keys: Collection[str] | None = None) -> Iterator[bytes]:
     """The hash of each row, or of those with some tree keys."""
-    db, images = database.over(connection), _IMAGES.format(own.entity.name)
+    db, images = database.database_of(connection), _IMAGES.format(own.entity.name)
     named = f"{images} WHERE {db.named('tree_key')}"
     rows = db.stream(images) if keys is None else db.all(named, [db.listed(keys)])
     for xid, type_, epoch, attributes, private in rows:
-        yield proof.entity_hash(image_of(xid, type_, epoch, attributes.encode(), private.encode()))
+        yield proof.entity_hash(assemble_after_image(xid, type_, epoch, attributes.encode(), private.encode()))
 
 
 def _state_at(connection: Connection, position: int) -> bytes:
-    found = database.over(connection).one(_STATE, (position,))
-    return bytes(found[0]) if found else proof.NOTHING
+    found = database.database_of(connection).one(_STATE, (position,))
+    return bytes(found[0]) if found else proof.EMPTY_HASH

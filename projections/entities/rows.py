@@ -14,7 +14,7 @@ from domain.events import EntityEvent
 from domain.jsontext import dumps
 
 
-class Row(NamedTuple):
+class EntityRow(NamedTuple):
     """One entity as of one event.
 
     tree_key: `xid.tree_key`; type, parent, id, epoch: see Entity. createdat, modifiedat: RFC 3339 in UTC, empty where
@@ -41,11 +41,11 @@ class Row(NamedTuple):
     meta: int
 
 
-def row(event: EntityEvent, position: int) -> Row:
+def row(event: EntityEvent, position: int) -> EntityRow:
     """The read-model row of an event that leaves an entity alive."""
     own = event.attributes.get("meta", event.attributes) if event.type.count(".") == 1 else event.attributes
     attributes = dumps(event.attributes).decode()
-    return Row(
+    return EntityRow(
         tree_key=xids.tree_key(event.xid),
         xid=event.xid,
         type=event.type,
@@ -67,32 +67,32 @@ _TEXT: Final = (str,)
 _NUMBER: Final = (int,)
 #: What the values of each column can be.
 _KINDS: Final[dict[str, tuple[type, ...]]] = {
-    **dict.fromkeys(Row._fields, _TEXT),
+    **dict.fromkeys(EntityRow._fields, _TEXT),
     **dict.fromkeys(("epoch", "since", "meta"), _NUMBER),
     **dict.fromkeys(("parent", "document"), (str, type(None))),
     "born": (int, type(None)),
 }
 _SOUND: Final = frozenset(itertools.product(*_KINDS.values()))
-_ATTRIBUTES: Final = Row._fields.index("attributes")
+_ATTRIBUTES: Final = EntityRow._fields.index("attributes")
 
 
-def stored_row(values: Sequence[Any]) -> Row:
+def stored_row(values: Sequence[Any]) -> EntityRow:
     """The row of some columns, all of them in their order.
 
     Raises: UnreadableRow for a value that is not of its column's kind, which SQLite keeps as well.
     """
     if tuple(map(type, values)) not in _SOUND or not values[_ATTRIBUTES].startswith("{"):
         raise UnreadableRow(f"a row of the read model cannot be read: {values[:3]!r}")
-    return Row._make(values)
+    return EntityRow._make(values)
 
 
 #: The columns of `published`, in their order.
-PUBLISHED: Final = ("tree_key", "born", "xid", "number", "id", "uri", "since", "pruned", "gone")
+PUBLICATION_COLUMNS: Final = ("tree_key", "born", "xid", "number", "id", "uri", "since", "pruned", "gone")
 
 
-def published_row(publication: Publication) -> tuple[Any, ...]:
+def publication_row(publication: Publication) -> tuple[Any, ...]:
     """The row of a Version that is kept for the older APIs, or that has a URI of its own."""
-    key, id, uri = xids.tree_key(publication.xid), indexed(publication.id), indexed(publication.uri)
+    key, id, uri = xids.tree_key(publication.xid), index_key(publication.id), index_key(publication.uri)
     ends = publication.since, publication.pruned, publication.gone
     return (key, publication.born, publication.xid, publication.number, id, uri, *ends)
 
@@ -101,7 +101,7 @@ def published_row(publication: Publication) -> tuple[Any, ...]:
 _LONGEST: Final = 1000
 
 
-def indexed(text: str | None) -> str | None:
+def index_key(text: str | None) -> str | None:
     """A text as it is indexed: what is longer than an index takes is known by its hash."""
     long = text is not None and len(text.encode()) > _LONGEST
     return f"sha256:{sha256(text.encode()).hexdigest()}" if text is not None and long else text

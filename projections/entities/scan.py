@@ -12,27 +12,27 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from domain import xid as xids
-from domain.filters import Filter, depth
+from domain.filters import EntityFilter, depth
 from projections.entities import xref
-from projections.entities.by_document import order_of
+from projections.entities.by_document import sort_key_of
 from projections.entities.by_index import COLUMNS
-from projections.entities.pages import Members, Place
-from projections.entities.past import Past
-from projections.entities.rows import Row, stored_row
-from projections.entities.selection import Selection, State, chunked
+from projections.entities.pages import CollectionMembers, PageKey
+from projections.entities.past import PastDatabase
+from projections.entities.rows import EntityRow, stored_row
+from projections.entities.selection import FilterState, Selection, chunked
 
 _BETWEEN: Final = f"SELECT {COLUMNS} FROM entity WHERE tree_key >= ? AND tree_key < ? AND {{}} ORDER BY tree_key"
 
 
-class Scan(Selection):
+class ScanSelection(Selection):
     """See `Selection`."""
 
-    def __init__(self, past: Past, xid: str, filter: Filter | None, base: str = "") -> None:
+    def __init__(self, past: PastDatabase, xid: str, filter: EntityFilter | None, base: str = "") -> None:
         super().__init__(past, xid, filter, base)
         self._past = past
         self._xid = xid
 
-    def survives(self, row: Row, above: State | None = None) -> bool:
+    def survives(self, row: EntityRow, above: FilterState | None = None) -> bool:
         state = (above or self.state).into(row, self.base)
         types = {each.type for each in state.conjunctions}
         return state.whole or any(True for _ in self.rows(state, types, *xids.subtree(row.xid)))
@@ -40,35 +40,35 @@ class Scan(Selection):
     def count(self, type: str) -> int:
         return sum(1 for _ in self.rows(self.state, {type}, self.low, self.high))
 
-    def counts(self, type: str, state: State, low: str, high: str) -> dict[str, int]:
+    def counts(self, type: str, state: FilterState, low: str, high: str) -> dict[str, int]:
         owner = next(self._followed(self._one(xids.tree_key(self._xid))), None)
         inside = state.into(owner, self.base) if owner else state
         return Counter(xids.tree_key(row.parent or "") for row in self.rows(inside, {type}, low, high))
 
-    def rows(self, state: State, types: Collection[str], low: str, high: str) -> Iterator[Row]:
+    def rows(self, state: FilterState, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         """The surviving entities of some types from one key to another, in tree order, streamed."""
         if state.nothing or not types:
             return iter(())
         if state.whole:
             return self._read(types, low, high)
         asked = {*types, *(each.type for each in state.conjunctions)}
-        found = surviving(self._read(_with_owners(asked), low, high), state, self.base)
+        found = surviving_rows(self._read(_with_owners(asked), low, high), state, self.base)
         return (row for row in found if row.type in types)
 
-    def below(self, members: Iterable[Row], types: Collection[str]) -> Iterator[Row]:
+    def below(self, members: Iterable[EntityRow], types: Collection[str]) -> Iterator[EntityRow]:
         for row in members:
             yield row
             if types:
                 yield from self.rows(self.state.into(row, self.base), types, *xids.subtree(row.xid))
 
-    def by_keys(self, keys: Iterable[str]) -> Iterator[Row]:
+    def by_keys(self, keys: Iterable[str]) -> Iterator[EntityRow]:
         for chunk in chunked(keys):
             sql = f"SELECT {COLUMNS} FROM entity WHERE {self._db.named('tree_key')}"
             rows = {row[0]: stored_row(row) for row in self._db.all(sql, [self._db.listed(chunk)])}
             for row in (rows[key] for key in chunk if key in rows):
                 yield next(self._followed([row]))
 
-    def _read(self, types: Collection[str], low: str, high: str) -> Iterator[Row]:
+    def _read(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         """The entities of some types from one key to another, those that pointers show among them."""
         resource = _resource_above(low)
         if resource:
@@ -80,31 +80,33 @@ class Scan(Selection):
         asked = tuple(sorted({*types, *(each.rpartition(".")[0] for each in types if depth(each) == 3)}))
         return (row for row in self._followed(self._between(asked, low, high)) if row.type in types)
 
-    def _between(self, types: Collection[str], low: str, high: str) -> Iterator[Row]:
+    def _between(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         # The concatenation hides the column from the index by type, whose ranges would have to be merged.
         marks = f"type || '' IN ({', '.join('?' for _ in types)})" if len(types) > 1 else "type = ?"
         return map(stored_row, self._db.stream(_BETWEEN.format(marks), (low, high, *types)))
 
-    def _one(self, tree_key: str) -> list[Row]:
+    def _one(self, tree_key: str) -> list[EntityRow]:
         values = self._past.entity(tree_key)
         return [stored_row(values)] if values else []
 
-    def _followed(self, rows: Iterable[Row]) -> Iterator[Row]:
+    def _followed(self, rows: Iterable[EntityRow]) -> Iterator[EntityRow]:
         """The rows with those that a pointer shows in its place; a pointer to nothing stays as it is."""
         for row in rows:
-            shown = xref.shown(self._db, (row,)) if xref.xref_of(row) else {}
+            shown = xref.resolve_xrefs(self._db, (row,)) if xref.xref_of(row) else {}
             yield from sorted(shown.values()) or (row,)
 
 
-class Scanned(Members):
+class ScannedMembers(CollectionMembers):
     """See `Members`. A page by an attribute reads the whole collection, and keeps no more than the page."""
 
-    def places(self, after: Place | None = None, backwards: bool = False, limit: int | None = None) -> Iterator[Place]:
+    def places(
+        self, after: PageKey | None = None, backwards: bool = False, limit: int | None = None
+    ) -> Iterator[PageKey]:
         selection, descending = self._selection, self._sort.descending is not backwards
         if not self._sort.path and selection.state.whole:
             return super().places(after, backwards, limit)
         found = (
-            Place(*order_of(row, self._sort))
+            PageKey(*sort_key_of(row, self._sort))
             for row in selection.rows(selection.state, {self._type}, selection.low, selection.high)
         )
         left = (place for place in found if after is None or (place < after if descending else place > after))
@@ -115,13 +117,13 @@ class Scanned(Members):
         return iter((heapq.nlargest if descending else heapq.nsmallest)(limit, left))
 
 
-def surviving(rows: Iterable[Row], state: State, base: str) -> Iterator[Row]:
+def surviving_rows(rows: Iterable[EntityRow], state: FilterState, base: str) -> Iterator[EntityRow]:
     """Of rows in tree order those that survive, owners as soon as something below them does. O(depth) of memory.
 
     state: what is asked of the outermost. base: absolute URL of the registry.
     """
-    above: list[tuple[str, State]] = [("", state)]
-    waiting: list[Row] = []
+    above: list[tuple[str, FilterState]] = [("", state)]
+    waiting: list[EntityRow] = []
     for row in rows:
         while not row.tree_key.startswith(above[-1][0]):
             above.pop()

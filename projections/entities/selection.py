@@ -12,27 +12,27 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from domain import xid as xids
-from domain.filters import Conjunction, Filter, depth, is_above
+from domain.filters import Conjunction, EntityFilter, depth, is_above
 from projections.database import Database
 from projections.entities.by_document import matches
-from projections.entities.by_index import COLUMNS, Index, Moment
-from projections.entities.rows import Row, stored_row
-from projections.entities.sql import Sql, ancestor, between, both, joined
+from projections.entities.by_index import COLUMNS, FilterCompiler, RowOverrides
+from projections.entities.rows import EntityRow, stored_row
+from projections.entities.sql import SqlFragment, ancestor_key, and_, between, join_fragments
 
 T = TypeVar("T")
 
 #: Members of a collection whose nested entities are looked up together.
-TOGETHER: Final = 200
+BATCH_MEMBERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class FilterState:
     """What is left to be asked below an entity that survives. whole: nothing, all of it does."""
 
-    conjunctions: Filter = ()
+    conjunctions: EntityFilter = ()
     whole: bool = False
 
-    def into(self, row: Row, base: str) -> State:
+    def into(self, row: EntityRow, base: str) -> FilterState:
         """The state below an entity of this place; without conjunctions and not whole, it does not survive."""
         if self.whole:
             return self
@@ -43,7 +43,7 @@ class State:
                 if not deeper:
                     return WHOLE
                 left[Conjunction(deeper)] = None
-        return State(tuple(left))
+        return FilterState(tuple(left))
 
     @property
     def nothing(self) -> bool:
@@ -51,7 +51,7 @@ class State:
         return not self.whole and not self.conjunctions
 
 
-WHOLE: Final = State(whole=True)
+WHOLE: Final = FilterState(whole=True)
 
 
 class Selection:
@@ -61,28 +61,28 @@ class Selection:
     """
 
     def __init__(
-        self, db: Database, xid: str, filter: Filter | None, base: str = "", moment: Moment | None = None
+        self, db: Database, xid: str, filter: EntityFilter | None, base: str = "", moment: RowOverrides | None = None
     ) -> None:
         self.low, self.high = xids.subtree(xid)
-        self.state = WHOLE if filter is None else State(filter)
+        self.state = WHOLE if filter is None else FilterState(filter)
         self.base = base
-        self.moment = moment or Moment()
-        self.index = Index(db, base, (self.low, self.high), moment)
+        self.moment = moment or RowOverrides()
+        self.index = FilterCompiler(db, base, (self.low, self.high), moment)
         self._db = db
 
-    def keys(self, state: State, type: str, low: str, high: str) -> Sql | None:
+    def keys(self, state: FilterState, type: str, low: str, high: str) -> SqlFragment | None:
         """A query for the keys of surviving entities of a type; None where there can be none."""
         if state.whole:
             return self.index.every(type, low, high)
         return self.index.survivors(state.conjunctions, type, low, high)
 
-    def survives(self, row: Row, above: State | None = None) -> bool:
+    def survives(self, row: EntityRow, above: FilterState | None = None) -> bool:
         """Whether one entity does, by itself or by something below it. above: what is asked where it is."""
         state = (above or self.state).into(row, self.base)
         return state.whole or any(
             self._db.one(*query.within("SELECT key FROM ({}) AS s LIMIT 1")) is not None
             for each in state.conjunctions
-            if (query := self.keys(State((each,)), each.type, *xids.subtree(row.xid))) is not None
+            if (query := self.keys(FilterState((each,)), each.type, *xids.subtree(row.xid))) is not None
         )
 
     def count(self, type: str) -> int:
@@ -91,29 +91,29 @@ class Selection:
         found: int = self._db.one(*query.within("SELECT count(*) FROM ({}) AS s"))[0] if query else 0
         return found
 
-    def counts(self, type: str, state: State, low: str, high: str) -> dict[str, int]:
+    def counts(self, type: str, state: FilterState, low: str, high: str) -> dict[str, int]:
         """How many entities of a type survive between two keys, by the tree key of their owner."""
         query = self.keys(state, type, low, high)
         if query is None:
             return {}
-        owner = ancestor("s.key", type, depth(type) - 1, self._db.find) if depth(type) > 1 else "'!'"
+        owner = ancestor_key("s.key", type, depth(type) - 1, self._db.find) if depth(type) > 1 else "'!'"
         grouped = query.within(f"SELECT {owner} AS owner, count(*) FROM ({{}}) AS s GROUP BY owner")
         return dict(self._db.all(*grouped))
 
-    def rows(self, state: State, types: Collection[str], low: str, high: str) -> Iterator[Row]:
+    def rows(self, state: FilterState, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         """The surviving entities of some types between two keys, in tree order, streamed."""
         if state.whole:
             return self._all(types, low, high)
         queries = [query for type in types if (query := self.keys(state, type, low, high)) is not None]
         if not queries:
             return iter(())
-        keys = joined(" UNION ALL ", (query.within("SELECT key FROM ({}) AS u") for query in queries))
-        start = Sql(f"SELECT {COLUMNS} FROM entity WHERE tree_key IN ({keys.text})", keys.values)
-        query = both(start, between("tree_key", low, high), self.index.unchanged("tree_key"))
+        keys = join_fragments(" UNION ALL ", (query.within("SELECT key FROM ({}) AS u") for query in queries))
+        start = SqlFragment(f"SELECT {COLUMNS} FROM entity WHERE tree_key IN ({keys.text})", keys.values)
+        query = and_(start, between("tree_key", low, high), self.index.unchanged("tree_key"))
         now = map(stored_row, self._db.stream(*query.within("{} ORDER BY tree_key")))
         return heapq.merge(now, self.then(keys), key=lambda row: row.tree_key) if self.moment.images else now
 
-    def below(self, members: Iterable[Row], types: Collection[str]) -> Iterator[Row]:
+    def below(self, members: Iterable[EntityRow], types: Collection[str]) -> Iterator[EntityRow]:
         """Members of the collection that the path names, in their order, each followed by what survives below it."""
         if not types:
             yield from members
@@ -125,7 +125,7 @@ class Selection:
                 yield row
                 yield from self._all(types, *xids.subtree(row.xid)) if state.whole else nested.get(row.tree_key, ())
 
-    def by_keys(self, keys: Iterable[str]) -> Iterator[Row]:
+    def by_keys(self, keys: Iterable[str]) -> Iterator[EntityRow]:
         """Rows by key, in the order asked for."""
         for chunk in chunked(keys):
             wanted = [key for key in chunk if key not in self.moment.images]
@@ -136,33 +136,33 @@ class Selection:
                 if row is not None:
                     yield row
 
-    def then(self, keys: Sql | None) -> Iterator[Row]:
+    def then(self, keys: SqlFragment | None) -> Iterator[EntityRow]:
         """The images of changed entities among those that a query names."""
         if keys is None:
             return
         start = keys.within("SELECT u.key FROM ({}) AS u WHERE ")
-        query = Sql(start.text + self._db.named("u.key"), (*start.values, self._db.listed(self.moment.images)))
+        query = SqlFragment(start.text + self._db.named("u.key"), (*start.values, self._db.listed(self.moment.images)))
         for (key,) in sorted(self._db.all(*query)):
             if row := self.moment.images.get(key):
                 yield row
 
-    def _all(self, types: Collection[str], low: str, high: str) -> Iterator[Row]:
+    def _all(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         if not types:
             return iter(())
         marks = ", ".join("?" for _ in types)
         # The concatenation hides the column from the index by type, whose ranges would have to be merged.
-        start = Sql(f"SELECT {COLUMNS} FROM entity WHERE type || '' IN ({marks})", tuple(types))
-        query = both(start, between("tree_key", low, high), self.index.unchanged("tree_key"))
+        start = SqlFragment(f"SELECT {COLUMNS} FROM entity WHERE type || '' IN ({marks})", tuple(types))
+        query = and_(start, between("tree_key", low, high), self.index.unchanged("tree_key"))
         now = map(stored_row, self._db.stream(*query.within("{} ORDER BY tree_key")))
         if not self.moment.images:
             return now
         then = (image for key, image in sorted(self.moment.images.items()) if low < key < high and image)
         return heapq.merge(now, (image for image in then if image.type in types), key=lambda each: each.tree_key)
 
-    def _nested(self, members: Sequence[Row], types: Collection[str]) -> dict[str, list[Row]]:
+    def _nested(self, members: Sequence[EntityRow], types: Collection[str]) -> dict[str, list[EntityRow]]:
         """What survives below some members, by their tree keys."""
         keys = sorted(row.tree_key for row in members)
-        found: dict[str, list[Row]] = {key: [] for key in keys}
+        found: dict[str, list[EntityRow]] = {key: [] for key in keys}
         place = depth(members[0].type)
         for row in self.rows(self.state, types, keys[0], f'{keys[-1]}"'):
             owner = "!".join(row.tree_key.split("!")[: 2 * place + 1])
@@ -174,5 +174,5 @@ class Selection:
 def chunked(items: Iterable[T]) -> Iterator[list[T]]:
     """The items, a few at a time."""
     waiting = iter(items)
-    while chunk := list(islice(waiting, TOGETHER)):
+    while chunk := list(islice(waiting, BATCH_MEMBERS)):
         yield chunk

@@ -8,43 +8,45 @@ from typing import Any, NamedTuple
 from domain.filters import depth
 
 
-class Sql(NamedTuple):
+class SqlFragment(NamedTuple):
     """A text with `?` for parameters, and these in their order."""
 
     text: str
     values: tuple[Any, ...] = ()
 
-    def within(self, text: str) -> Sql:
+    def within(self, text: str) -> SqlFragment:
         """The piece in the place of `{}` of a text."""
-        return Sql(text.replace("{}", self.text), self.values)
+        return SqlFragment(text.replace("{}", self.text), self.values)
 
 
 #: What is true of every row.
-ALWAYS = Sql("1 = 1")
+ALWAYS = SqlFragment("1 = 1")
 
 
-def joined(word: str, pieces: Iterable[Sql]) -> Sql:
+def join_fragments(word: str, pieces: Iterable[SqlFragment]) -> SqlFragment:
     """The pieces with a word between them."""
     found = tuple(pieces)
-    return Sql(word.join(piece.text for piece in found), tuple(value for piece in found for value in piece.values))
+    return SqlFragment(
+        word.join(piece.text for piece in found), tuple(value for piece in found for value in piece.values)
+    )
 
 
-def both(*pieces: Sql) -> Sql:
+def and_(*pieces: SqlFragment) -> SqlFragment:
     """The conditions joined by AND."""
-    return joined(" AND ", pieces)
+    return join_fragments(" AND ", pieces)
 
 
-def either(pieces: Iterable[Sql]) -> Sql:
+def or_(pieces: Iterable[SqlFragment]) -> SqlFragment:
     """The conditions joined by OR, in brackets."""
-    return joined(" OR ", pieces).within("({})")
+    return join_fragments(" OR ", pieces).within("({})")
 
 
-def between(column: str, low: str, high: str) -> Sql:
+def between(column: str, low: str, high: str) -> SqlFragment:
     """What lies between two keys, both left out."""
-    return Sql(f"{column} > ? AND {column} < ?", (low, high))
+    return SqlFragment(f"{column} > ? AND {column} < ?", (low, high))
 
 
-def ancestor(key: str, type: str, to: int, find: str) -> str:
+def ancestor_key(key: str, type: str, to: int, find: str) -> str:
     """The tree key of the Group (`to` 1) or Resource (2) that an entity of a type belongs to.
 
     key: a column. find: the database's function. Ids have no `!`, so each ends where the next one is.

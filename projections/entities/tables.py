@@ -29,12 +29,12 @@ from sqlalchemy import (
 from sqlalchemy.schema import CreateTable
 
 from commands.tables import TEXT
-from domain.comparison import EXACT
+from domain.comparison import NO_REMAINDER
 from projections.positions import POSITIONS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tables:
+class ReadModelTables:
     """One set of the four tables."""
 
     metadata: MetaData
@@ -72,10 +72,10 @@ class Tables:
 
 
 @lru_cache(maxsize=8)
-def tables(suffix: str = "") -> Tables:
+def tables(suffix: str = "") -> ReadModelTables:
     """The tables of a set; the one without a suffix is what readers see."""
     metadata = MetaData()
-    return Tables(
+    return ReadModelTables(
         metadata,
         entity=_entity(f"entity{suffix}", metadata),
         history=_history(f"entity_history{suffix}", metadata),
@@ -124,7 +124,7 @@ def _attribute(name: str, metadata: MetaData) -> Table:
     _partial(f"{name}_by_text", table, ("text",), table.c.text.is_not(None))
     _partial(f"{name}_by_number", table, ("number", "remainder"), table.c.text.is_(None))
     # The few numbers that their doubles do not tell, for which the rows themselves are read.
-    _partial(f"{name}_by_rounded", table, ("number",), table.c.remainder != literal_column(f"'{EXACT}'"))
+    _partial(f"{name}_by_rounded", table, ("number",), table.c.remainder != literal_column(f"'{NO_REMAINDER}'"))
     return table
 
 

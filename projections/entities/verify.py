@@ -8,18 +8,18 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from commands import sql
-from commands.damaged import members, readable, snapshot
+from commands.damaged import catch_unreadable, open_snapshot, unchecked_row
 from commands.log import Store
 from commands.mapper import EventMapper
 from commands.proof import LogRow
-from commands.verify import Finding
+from commands.verify import VerificationFinding
 from domain import xid as xids
 from domain.events import EntityDeleted
-from projections.entities.rows import Row, row
+from projections.entities.rows import EntityRow, row
 from projections.entities.tables import tables
-from projections.entities.verify_published import verify_published
+from projections.entities.verify_published import verify_publications
 
-_COLUMNS: Final = ", ".join(f"r.{name}" for name in Row._fields)
+_COLUMNS: Final = ", ".join(f"r.{name}" for name in EntityRow._fields)
 _EVENT: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
 _NEXT: Final = "(SELECT n.position FROM log n WHERE n.stream = l.stream AND n.revision = l.revision + 1)"
 #: A row, the position that replaced it, the event that it is made of, and the position of the next one in its stream.
@@ -29,36 +29,40 @@ _ROWS: Final = (
 )
 _PRESENT: Final = _ROWS.format(table="entity", until="NULL")
 _PAST: Final = _ROWS.format(table="entity_history", until="r.until")
-_APART: Final = "".join(f" AND NOT (stream >= '{start}' AND stream < '{start[:-1]}0')" for start in xids.APART)
+_APART: Final = "".join(f" AND NOT (stream >= '{start}' AND stream < '{start[:-1]}0')" for start in xids.OUTSIDE_TREE)
 _DELETIONS: Final = EntityDeleted.TOPIC.partition(":")[0]
 _COUNTS: Final = (
     f"SELECT (SELECT count(*) FROM log WHERE substr(topic, 1, {len(_DELETIONS)}) <> '{_DELETIONS}'{_APART}),"
     " (SELECT count(*) FROM entity) + (SELECT count(*) FROM entity_history), coalesce(max(last), 0) FROM interaction"
 )
-_WIDTH: Final = len(Row._fields)
-_SINCE: Final = Row._fields.index("since")
+_WIDTH: Final = len(EntityRow._fields)
+_SINCE: Final = EntityRow._fields.index("since")
 
 
-def verify_times(store: Store) -> Iterator[Finding]:
+def verify_history(store: Store) -> Iterator[VerificationFinding]:
     """Each row of the present or the past that is not what the event at its position makes of it, or not for as long.
 
     Reads every event that left an entity alive once, in pages. Says nothing of rows that another program has left:
     they are made anew before anybody reads them.
     """
     unreadable, last = list[str](), 0
-    with snapshot(store) as connection, readable(unreadable.append):
+    with open_snapshot(store) as connection, catch_unreadable(unreadable.append):
         if not tables().exist(connection):
             return
         events, rows, last = sql.run(connection, _COUNTS).fetchone()
         for statement in (_PRESENT, _PAST):
             for found in _pages(connection, statement):
                 if not _is_made_of(found, store.mapper):
-                    yield Finding(_position(found, last), f"the row of {found[0]!r} is not what the log makes of it")
+                    yield VerificationFinding(
+                        _position(found, last), f"the row of {found[0]!r} is not what the log makes of it"
+                    )
         if events != rows:
-            yield Finding(last, f"the read model has {rows} rows of present and past, the log asks for {events}")
-        yield from verify_published(connection, store.mapper, last)
+            yield VerificationFinding(
+                last, f"the read model has {rows} rows of present and past, the log asks for {events}"
+            )
+        yield from verify_publications(connection, store.mapper, last)
     for said in unreadable:
-        yield Finding(last, f"the database cannot read the read model's rows: {said}")
+        yield VerificationFinding(last, f"the database cannot read the read model's rows: {said}")
 
 
 def _pages(connection: Connection, statement: str) -> Iterator[Sequence[Any]]:
@@ -78,7 +82,7 @@ def _is_beyond(end: tuple[Any, Any], start: tuple[str, int]) -> bool:
 def _is_made_of(found: Sequence[Any], mapper: EventMapper) -> bool:
     shown, until, stored, next = found[:_WIDTH], found[_WIDTH], found[_WIDTH + 1 : -1], found[-1]
     try:
-        event = mapper.of_row(members(LogRow, stored))
+        event = mapper.of_row(unchecked_row(LogRow, stored))
         wanted = row(event, stored[0])
     except (ValueError, KeyError, TypeError):
         return False

@@ -8,11 +8,11 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from commands import sql
-from commands.damaged import readable, snapshot
+from commands.damaged import catch_unreadable, open_snapshot
 from commands.log import Store
-from commands.verify import Finding
+from commands.verify import VerificationFinding
 from domain.jsontext import loads
-from projections.entities.leaves import OMITTED, PRESENT, UNINDEXED, leaves
+from projections.entities.leaves import OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, leaves
 from projections.entities.tables import tables
 
 _ROWS: Final = "SELECT tree_key, type, attributes, since FROM entity WHERE tree_key > ? ORDER BY tree_key LIMIT ?"
@@ -28,13 +28,13 @@ _Leaf = tuple[Any, Any, Any, Any]
 _Index = dict[str, dict[str, _Leaf]]
 
 
-def verify_index(store: Store) -> Iterator[Finding]:
+def verify_index(store: Store) -> Iterator[VerificationFinding]:
     """Each entity whose leaves are not those of its row, by name, and leaves of no entity. O(leaves), in pages.
 
     Says nothing of rows that another program has left: they are made anew before anybody reads them.
     """
     unreadable, last = list[str](), 0
-    with snapshot(store) as connection, readable(unreadable.append):
+    with open_snapshot(store) as connection, catch_unreadable(unreadable.append):
         if not tables().exist(connection):
             return
         stored, last = sql.run(connection, _COUNT).fetchone()
@@ -42,15 +42,17 @@ def verify_index(store: Store) -> Iterator[Finding]:
         for page, index in _pages(connection):
             for key, type, attributes, since in page:
                 found = index.get(key, {})
-                expected = _expected(type, attributes, OMITTED in found)
+                expected = _expected(type, attributes, OMITTED_PATH in found)
                 wanted += len(expected)
                 if differing := _differing(expected, found):
-                    yield Finding(since if isinstance(since, int) else last, _told(key, differing))
+                    yield VerificationFinding(since if isinstance(since, int) else last, _describe(key, differing))
         if stored != wanted:
-            yield Finding(last, f"the index over attributes has {stored} leaves, the entities ask for {wanted}")
+            yield VerificationFinding(
+                last, f"the index over attributes has {stored} leaves, the entities ask for {wanted}"
+            )
         yield from _faults(connection, last)
     for said in unreadable:
-        yield Finding(last, f"the database cannot read the index over attributes: {said}")
+        yield VerificationFinding(last, f"the database cannot read the index over attributes: {said}")
 
 
 def _pages(connection: Connection) -> Iterator[tuple[Sequence[Any], _Index]]:
@@ -71,10 +73,10 @@ def _expected(type: Any, attributes: Any, omitted: bool) -> dict[str, _Leaf]:
 
     omitted: the index has its mark, which is right for any row: how many leaves it takes may have been another number.
     """
-    if type in UNINDEXED:
+    if type in UNINDEXED_TYPES:
         return {}
     if omitted:
-        return {OMITTED: (type, *PRESENT)}
+        return {OMITTED_PATH: (type, *PRESENT_LEAF)}
     try:
         return {path: (type, *leaf) for path, leaf in leaves(loads(attributes)).items()}
     except (ValueError, TypeError, AttributeError):
@@ -86,14 +88,14 @@ def _differing(expected: Mapping[str, _Leaf], found: Mapping[str, _Leaf]) -> lis
     return sorted(str(path) for path in paths if expected.get(path) != found.get(path))
 
 
-def _told(key: Any, paths: Sequence[str]) -> str:
+def _describe(key: Any, paths: Sequence[str]) -> str:
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
     return f"the index over attributes is not what {key!r} asks for at {', '.join(paths[:_NAMED])}{more}"
 
 
-def _faults(connection: Connection, last: int) -> Iterator[Finding]:
+def _faults(connection: Connection, last: int) -> Iterator[VerificationFinding]:
     """What SQLite finds wrong with how it keeps the read model; what rows say is not looked at."""
     for table in tables() if connection.dialect.name == "sqlite" else ():
         for (said,) in sql.run(connection, f"PRAGMA integrity_check({table.name})").fetchall():
             if said != "ok":
-                yield Finding(last, f"the file is damaged in {table.name}: {' '.join(str(said).split())}")
+                yield VerificationFinding(last, f"the file is damaged in {table.name}: {' '.join(str(said).split())}")

@@ -9,21 +9,21 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from commands import sql
-from commands.damaged import members
+from commands.damaged import unchecked_row
 from commands.mapper import EventMapper
 from commands.proof import LogRow
-from commands.verify import Finding
+from commands.verify import VerificationFinding
 from domain import xid as xids
-from domain.compat.family import FACADE, FAMILIES
-from domain.compat.published import follow
+from domain.compat.family import FACADE, LEGACY_APIS
+from domain.compat.published import fold_publications
 from domain.events import EntityDeleted
-from projections.entities.rows import PUBLISHED, published_row
+from projections.entities.rows import PUBLICATION_COLUMNS, publication_row
 
 _EVENT: Final = ", ".join(LogRow._fields)
 _EVENTS: Final = (
     f"SELECT {_EVENT} FROM log WHERE (stream, revision) > (?, ?) AND stream < ? ORDER BY stream, revision LIMIT ?"
 )
-_ROWS: Final = f"SELECT {', '.join(PUBLISHED)} FROM published WHERE tree_key = ? ORDER BY born"
+_ROWS: Final = f"SELECT {', '.join(PUBLICATION_COLUMNS)} FROM published WHERE tree_key = ? ORDER BY born"
 _COUNT: Final = "SELECT count(*) FROM published"
 #: Slashes in the stream of a Version.
 _VERSION: Final = 6
@@ -31,7 +31,7 @@ _DELETED: Final = EntityDeleted.TOPIC.partition(":")[0]
 _FACADE: Final = b'"%b":' % FACADE.encode()
 
 
-def verify_published(connection: Connection, mapper: EventMapper, last: int) -> Iterator[Finding]:
+def verify_publications(connection: Connection, mapper: EventMapper, last: int) -> Iterator[VerificationFinding]:
     """Each stream whose rows are others than its events come to, and rows of none. last: position of the log's end.
 
     Reads every event of what the older APIs show once, in pages.
@@ -41,10 +41,12 @@ def verify_published(connection: Connection, mapper: EventMapper, last: int) -> 
         expected = _expected(rows, mapper)
         wanted += len(expected)
         if [*map(tuple, sql.run(connection, _ROWS, (xids.tree_key(stream),)))] != expected:
-            yield Finding(last, f"what is published of {stream} is not what the log makes of it")
+            yield VerificationFinding(last, f"what is published of {stream} is not what the log makes of it")
     stored = sql.value(connection, _COUNT)
     if stored != wanted:
-        yield Finding(last, f"the read model has {stored} rows of what is published, the log asks for {wanted}")
+        yield VerificationFinding(
+            last, f"the read model has {stored} rows of what is published, the log asks for {wanted}"
+        )
 
 
 def _streams(connection: Connection) -> Iterator[tuple[str, list[LogRow]]]:
@@ -56,10 +58,10 @@ def _streams(connection: Connection) -> Iterator[tuple[str, list[LogRow]]]:
 
 
 def _rows(connection: Connection) -> Iterator[LogRow]:
-    for family in FAMILIES:
+    for family in LEGACY_APIS:
         stream, revision = f"/{family.groups}/", 0
         while page := sql.run(connection, _EVENTS, (stream, revision, f"/{family.groups}0", sql.CHUNK)).fetchall():
-            rows = [members(LogRow, row) for row in page]
+            rows = [unchecked_row(LogRow, row) for row in page]
             yield from (row for row in rows if row.stream.count("/") == _VERSION)
             if (rows[-1].stream, rows[-1].revision) <= (stream, revision):
                 return  # a damaged key may sort before itself, for ever
@@ -76,4 +78,4 @@ def _expected(rows: Sequence[LogRow], mapper: EventMapper) -> list[tuple[Any, ..
         events = [(row.position, mapper.of_row(row)) for row in rows]
     except (ValueError, KeyError, TypeError):
         return []
-    return sorted((tuple(published_row(one)) for one in follow(events)), key=lambda values: int(values[1]))
+    return sorted((tuple(publication_row(one)) for one in fold_publications(events)), key=lambda values: int(values[1]))

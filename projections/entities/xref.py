@@ -13,14 +13,14 @@ from typing import Final
 from domain import xid as xids
 from domain.jsontext import Json, dumps, loads
 from projections.database import Database
-from projections.entities.rows import Row, stored_row
-from projections.entities.sql import Sql, between, both
+from projections.entities.rows import EntityRow, stored_row
+from projections.entities.sql import SqlFragment, and_, between
 
 #: `private` of a Version that a pointer shows: it has a row nowhere.
-POINTED: Final = '{"pointed":true}'
+RESOLVED_XREF: Final = '{"pointed":true}'
 
-_COLUMNS: Final = ", ".join(Row._fields)
-_NAMED: Final = ", ".join(f"e.{name}" for name in Row._fields)
+_COLUMNS: Final = ", ".join(EntityRow._fields)
+_NAMED: Final = ", ".join(f"e.{name}" for name in EntityRow._fields)
 _TREE: Final = f"SELECT {_COLUMNS} FROM entity WHERE tree_key >= ? AND tree_key < ?"
 _TREE_THEN: Final = (
     f"{_TREE} AND since <= ? UNION ALL SELECT {_COLUMNS} FROM entity_history"
@@ -28,7 +28,7 @@ _TREE_THEN: Final = (
 )
 
 
-def xref_of(row: Row | None) -> str | None:
+def xref_of(row: EntityRow | None) -> str | None:
     """The xid that a Resource's row points to; None for any other row."""
     if row is None or row.type.count(".") != 1 or '"xref":' not in row.attributes:
         return None
@@ -36,22 +36,22 @@ def xref_of(row: Row | None) -> str | None:
     return found
 
 
-def pointers(db: Database, types: Iterable[str], low: str, high: str) -> Iterator[Row]:
+def find_xrefs(db: Database, types: Iterable[str], low: str, high: str) -> Iterator[EntityRow]:
     """The pointers of some Resource types between two keys. One look into an index for each type."""
     for type in types:
-        start = Sql(
+        start = SqlFragment(
             f"SELECT {_NAMED} FROM attribute AS a CROSS JOIN entity AS e WHERE e.tree_key = a.tree_key"
             f" AND a.type = '{type}' AND a.path = 'meta.xref' AND a.text IS NOT NULL"
         )
-        yield from map(stored_row, db.all(*both(start, between("a.tree_key", low, high))))
+        yield from map(stored_row, db.all(*and_(start, between("a.tree_key", low, high))))
 
 
-def shown(db: Database, rows: Iterable[Row], position: int | None = None) -> dict[str, Row]:
+def resolve_xrefs(db: Database, rows: Iterable[EntityRow], position: int | None = None) -> dict[str, EntityRow]:
     """What pointers show, by tree key: Resources and their Versions. position: as of then; None: now.
 
     A pointer to nothing shows nothing, and is left out.
     """
-    found: dict[str, Row] = {}
+    found: dict[str, EntityRow] = {}
     for row in rows:
         target = xref_of(row)
         if target is not None:
@@ -59,9 +59,9 @@ def shown(db: Database, rows: Iterable[Row], position: int | None = None) -> dic
     return found
 
 
-def without_pointed(rows: Iterable[Row]) -> Iterator[Row]:
+def without_resolved(rows: Iterable[EntityRow]) -> Iterator[EntityRow]:
     """The rows that are stored: a document view shows a pointer only."""
-    return (row for row in rows if row.private != POINTED)
+    return (row for row in rows if row.private != RESOLVED_XREF)
 
 
 def resource_types(types: Mapping[str, Collection[str]], xid: str) -> list[str]:
@@ -75,7 +75,7 @@ def resource_types(types: Mapping[str, Collection[str]], xid: str) -> list[str]:
     ]
 
 
-def _tree(db: Database, xid: str, position: int | None) -> list[Row]:
+def _tree(db: Database, xid: str, position: int | None) -> list[EntityRow]:
     """A Resource and its Versions, the Resource first."""
     key = xids.tree_key(xid)
     range = (key, f'{key}"')
@@ -84,7 +84,7 @@ def _tree(db: Database, xid: str, position: int | None) -> list[Row]:
     return rows if rows and rows[0].xid == xid else []
 
 
-def _under(pointer: Row, xref: str, tree: list[Row]) -> Iterator[Row]:
+def _under(pointer: EntityRow, xref: str, tree: list[EntityRow]) -> Iterator[EntityRow]:
     """A target's rows under the pointer's name; nothing where the target is a pointer."""
     if not tree or xref_of(tree[0]) is not None:
         return
@@ -102,7 +102,7 @@ def _under(pointer: Row, xref: str, tree: list[Row]) -> Iterator[Row]:
             parent=xids.parent(xid),
             id=xids.entity_id(xid),
             attributes=dumps(attributes).decode(),
-            private=pointer.private if row is tree[0] else POINTED,
+            private=pointer.private if row is tree[0] else RESOLVED_XREF,
             born=pointer.born if row is tree[0] else None,
             meta=0,
         )

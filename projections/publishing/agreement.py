@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from projections.publishing.cluster import Held
-from projections.publishing.progress import Progress
-from projections.publishing.records import EVENTS, LOG, Mark, Place
+from projections.publishing.cluster import TopicContents
+from projections.publishing.progress import PublishingProgress
+from projections.publishing.records import EVENTS, LOG, PublishedCounts, RecordPosition
 
 _WAY_OUT = "publish under another prefix, or delete the topics so that they are made anew"
 
 
-class Disagreement(Exception):
+class TopicsDiverged(Exception):
     """Topics and log have different pasts; the message says where, and what can be done."""
 
 
-def start(progress: Progress, look: Callable[[], Mapping[str, Held]]) -> Place:
+def find_start(progress: PublishingProgress, look: Callable[[], Mapping[str, TopicContents]]) -> PublishedCounts:
     """The place to go on from: where it is known to be, and the beginning where topics were made anew.
 
     look: says what the topics hold. Raises: Disagreement when a topic holds what this log does not, or lacks what it
@@ -27,30 +27,30 @@ def start(progress: Progress, look: Callable[[], Mapping[str, Held]]) -> Place:
     counts = {LOG: known.log, EVENTS: known.events}
     for topic, found in held.items():
         if found.last is not None:
-            _same(progress, topic, found.last)
+            _check_same_interaction(progress, topic, found.last)
     if any(counts[topic] and not found.records for topic, found in held.items()):
         # Remembered at once: a half-filled topic would look like one that has lost records.
-        progress.move(Place())
-        return Place()
+        progress.move(PublishedCounts())
+        return PublishedCounts()
     for topic, found in held.items():
         if found.last is not None and found.last.number < counts[topic]:
-            raise Disagreement(
+            raise TopicsDiverged(
                 f"the topic {progress.prefix}.{topic} ends at number {found.last.number}, and {counts[topic]} were"
                 f" acknowledged: records are lost; {_WAY_OUT}."
             )
     return known
 
 
-def _same(progress: Progress, topic: str, last: Mark) -> None:
+def _check_same_interaction(progress: PublishingProgress, topic: str, last: RecordPosition) -> None:
     """Raises: Disagreement unless the last record is of an interaction that the log has at that position."""
     name = f"{progress.prefix}.{topic}"
     if last.position > (head := progress.head()):
-        raise Disagreement(
+        raise TopicsDiverged(
             f"the topic {name} is at position {last.position}, further than the log, which ends at {head}: the"
             f" database is not what it was; {_WAY_OUT}."
         )
     there = progress.interaction(last.position)
     if there is None or there.xregcorrelationid != last.interaction:
-        raise Disagreement(
+        raise TopicsDiverged(
             f"at position {last.position} the topic {name} holds another interaction than the log; {_WAY_OUT}."
         )

@@ -14,50 +14,50 @@ from kafka.net.compat import KafkaNetClient
 from kafka.net.selector import NetworkSelector
 
 from domain.subscriptions.sinks import KAFKA
-from projections.publishing.records import Mark, mark
+from projections.publishing.records import RecordPosition, record_position
 from projections.subscriptions import trust
-from projections.subscriptions.contract import Credential, Resolver, Target
-from projections.subscriptions.sinks.dialing import located
-from projections.subscriptions.sinks.kafka import producer
-from projections.subscriptions.sinks.kafka_link import Manager, guarded
+from projections.subscriptions.contract import Credential, Resolver, SinkTarget
+from projections.subscriptions.sinks.dialing import target_address
+from projections.subscriptions.sinks.kafka import producer_config
+from projections.subscriptions.sinks.kafka_link import ReportingConnectionManager, resolver_proxy_url
 
 #: Seconds that connecting takes at most, and until brokers that acknowledge nothing count as out of reach.
-CONNECTING: Final = 10.0
-PATIENCE: Final = 30.0
-_TIMES: Final = {"bootstrap_timeout_ms": int(1000 * CONNECTING), "reconnect_backoff_max_ms": 1000}
-Failing = Callable[[Exception], None]
+CONNECT_SECONDS: Final = 10.0
+ACKNOWLEDGE_SECONDS: Final = 30.0
+_TIMES: Final = {"bootstrap_timeout_ms": int(1000 * CONNECT_SECONDS), "reconnect_backoff_max_ms": 1000}
+OnConnectionError = Callable[[Exception], None]
 _LOOPBACK: Final = "localhost"
 #: Of topics that are made here: records stay for ever, as in the log.
 _FOR_EVER: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 
 
-class Insecure(Exception):
+class InsecureCredential(Exception):
     """A credential would be shown on a channel without TLS."""
 
 
 @dataclass(frozen=True, slots=True)
-class Authorities:
+class CertificateAuthorities:
     """Whose certificates are believed beside those that the machine knows. ca: path of a PEM file, or empty."""
 
     ca: str = ""
 
 
-class Held(NamedTuple):
+class TopicContents(NamedTuple):
     """What a topic holds. records: that were ever written, duplicates included. last: the one with the highest number,
     None where nothing is left, or nothing of a registry."""
 
     records: int
-    last: Mark | None
+    last: RecordPosition | None
 
 
-class Cluster:
+class KafkaCluster:
     """Brokers and how to reach them; connected to only while something is done."""
 
     def __init__(
         self,
         uri: str,
         credential: Credential | None = None,
-        authorities: Authorities | None = None,
+        authorities: CertificateAuthorities | None = None,
         resolver: Resolver | None = None,
     ) -> None:
         """uri: `SSL://one:9092,two:9092` and what else a sink may have (subscriptions 2.5). resolver: says which
@@ -65,14 +65,14 @@ class Cluster:
 
         Raises: InvalidSubscription for another one; Insecure.
         """
-        target = Target("", uri, {"clientid": "annals-publishing", "acks": "all"}, credential=credential)
-        at = located(target, KAFKA)
+        target = SinkTarget("", uri, {"clientid": "annals-publishing", "acks": "all"}, credential=credential)
+        at = target_address(target, KAFKA)
         if credential and not at.tls and not all(_is_own(host) for host, _ in at.servers):
-            raise Insecure("a credential goes through TLS only; begin with SSL://")
-        settings = producer(target)
+            raise InsecureCredential("a credential goes through TLS only; begin with SSL://")
+        settings = producer_config(target)
         names = ("bootstrap_servers", "client_id", "security_protocol")
         shared = {name: value for name, value in settings.items() if name in names or name.startswith("sasl_")}
-        secured = {"ssl_context": trust.of(authorities or Authorities())} if at.tls else {}
+        secured = {"ssl_context": trust.client_tls_context(authorities or CertificateAuthorities())} if at.tls else {}
         self._shared = shared | secured | _TIMES
         self._resolver = resolver
         #: What a producer is told besides.
@@ -89,7 +89,7 @@ class Cluster:
                 wanted = {"num_partitions": partitions, "replication_factor": -1, "configs": _FOR_EVER}
                 admin.create_topics(dict.fromkeys(missing, wanted), wait_for_metadata=True)
 
-    def held(self, topic: str) -> Held:
+    def held(self, topic: str) -> TopicContents:
         """What a topic holds. Raises: KafkaError."""
         consumer = self.opened(KafkaConsumer, group_id=None, enable_auto_commit=False)
         with closing(consumer):
@@ -99,10 +99,10 @@ class Cluster:
             consumer.assign(sorted(left))
             for part in left:
                 consumer.seek(part, ends[part] - 1)
-            marks = [found for record in _one_each(consumer, left) if (found := mark(record.headers))]
-        return Held(sum(ends.values()), max(marks, default=None))
+            marks = [found for record in _one_each(consumer, left) if (found := record_position(record.headers))]
+        return TopicContents(sum(ends.values()), max(marks, default=None))
 
-    def opened(self, kind: Callable[..., Any], failed: Failing = lambda error: None, **settings: Any) -> Any:
+    def opened(self, kind: Callable[..., Any], failed: OnConnectionError = lambda error: None, **settings: Any) -> Any:
         """A client of the library. failed: is told of connections that fail, in the client's thread.
 
         Raises: KafkaError that says why no broker could be reached.
@@ -112,10 +112,10 @@ class Cluster:
 
         def network(**configs: Any) -> KafkaNetClient:
             net = NetworkSelector(**configs)
-            manager = Manager(net, failing, **configs)
+            manager = ReportingConnectionManager(net, failing, **configs)
             made.append(KafkaNetClient(net, manager))
             if self._resolver is not None:
-                manager.config["proxy_url"] = guarded(made[0], self._resolver)
+                manager.config["proxy_url"] = resolver_proxy_url(made[0], self._resolver)
             return made[0]
 
         def failing(error: Exception) -> None:
@@ -134,7 +134,7 @@ class Cluster:
 
 def _one_each(consumer: Any, parts: set[TopicPartition]) -> Iterator[Any]:
     """The next record of each partition. Raises: KafkaTimeoutError."""
-    ends = time.monotonic() + PATIENCE
+    ends = time.monotonic() + ACKNOWLEDGE_SECONDS
     left = set(parts)
     while left:
         if time.monotonic() > ends:

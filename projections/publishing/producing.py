@@ -15,12 +15,12 @@ from typing import Final
 
 from kafka import KafkaProducer, errors
 
-from projections.publishing.cluster import PATIENCE, Cluster
-from projections.publishing.records import Published
+from projections.publishing.cluster import ACKNOWLEDGE_SECONDS, KafkaCluster
+from projections.publishing.records import PublishedRecord
 from projections.subscriptions.sinks.kafka_outcomes import is_final
 
 #: Bytes of records that are under way at most, but for one that alone has more.
-MOST: Final = 8 << 20
+MAX_IN_FLIGHT_BYTES: Final = 8 << 20
 #: Bytes of a record: more than brokers take, so that they decide.
 _LARGEST: Final = 1 << 30
 #: Milliseconds in which the client itself gives up: never, as giving up one record would let later ones pass it.
@@ -28,48 +28,48 @@ _NEVER: Final = 365 * 86_400_000
 _LOOK: Final = 0.2
 
 
-class Failed(Exception):
+class RecordFailed(Exception):
     """A record that brokers do not take. error: of the client."""
 
-    def __init__(self, record: Published, error: Exception) -> None:
+    def __init__(self, record: PublishedRecord, error: Exception) -> None:
         super().__init__(str(error))
         self.record = record
         self.error = error
 
 
-class Stopped(Exception):
+class PublishingStopped(Exception):
     """Somebody wants the work to end."""
 
 
 class Producer:
     """Sends records of the topics with one prefix, until one fails; then it is of no use any more."""
 
-    def __init__(self, cluster: Cluster, prefix: str, stopped: Callable[[], bool]) -> None:
+    def __init__(self, cluster: KafkaCluster, prefix: str, stopped: Callable[[], bool]) -> None:
         """stopped: whether to stop waiting for brokers. Raises: KafkaError where none can be reached."""
         self._prefix = prefix
         self._stopped = stopped
         self._change = Condition()
         self._waiting = 0
         self._bytes = 0
-        self._failed: Failed | None = None
+        self._failed: RecordFailed | None = None
         self._refused: Exception | None = None
         self._producer = cluster.opened(
             KafkaProducer,
             self._connection_failed,
             # After a record that is refused it fails all that follow in the partition: bad for a sink, wanted here.
             **{**cluster.producing, "enable_idempotence": True},
-            max_block_ms=int(1000 * PATIENCE),
+            max_block_ms=int(1000 * ACKNOWLEDGE_SECONDS),
             delivery_timeout_ms=_NEVER,
             max_request_size=_LARGEST,
             metrics_enabled=False,
         )
 
-    def send(self, record: Published) -> None:
+    def send(self, record: PublishedRecord) -> None:
         """Has a record sent behind those before it; waits while many bytes are under way.
 
         Raises: as `settle`, and then it was not sent.
         """
-        self._wait(lambda: self._bytes + record.size <= MOST or not self._waiting)
+        self._wait(lambda: self._bytes + record.size <= MAX_IN_FLIGHT_BYTES or not self._waiting)
         with self._change:
             self._waiting += 1
             self._bytes += record.size
@@ -96,7 +96,7 @@ class Producer:
         sender = self._producer._sender
         # Of its own, `close` waits for what cannot be sent.
         sender.force_close()
-        sender.join(PATIENCE)
+        sender.join(ACKNOWLEDGE_SECONDS)
         with contextlib.suppress(errors.KafkaError):
             self._producer.close(timeout=0)
 
@@ -111,24 +111,24 @@ class Producer:
                 if self._refused is not None:
                     raise self._refused
                 if self._stopped():
-                    raise Stopped
+                    raise PublishingStopped
                 if seen != self._waiting:
                     seen, since = self._waiting, time.monotonic()
-                elif time.monotonic() - since > PATIENCE:
+                elif time.monotonic() - since > ACKNOWLEDGE_SECONDS:
                     raise TimeoutError
                 self._change.wait(_LOOK)
 
     # In the client's thread.
 
-    def _done(self, record: Published, error: Exception | None) -> None:
+    def _done(self, record: PublishedRecord, error: Exception | None) -> None:
         with self._change:
             self._waiting -= 1
             self._bytes -= record.size
             if error is not None and self._failed is None:
-                self._failed = Failed(record, error)
+                self._failed = RecordFailed(record, error)
                 # From inside the client's thread, so before it takes up the next batch.
                 self._producer._sender.force_close()
-            if self._failed is not None or not self._waiting or self._bytes < MOST // 2:
+            if self._failed is not None or not self._waiting or self._bytes < MAX_IN_FLIGHT_BYTES // 2:
                 self._change.notify_all()
 
     def _connection_failed(self, error: Exception) -> None:

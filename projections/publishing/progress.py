@@ -9,27 +9,27 @@ from commands.log import Store
 from commands.proof import Interaction
 from projections import database, feed, positions
 from projections.log import Log
-from projections.publishing.records import TOPICS, Place, Published, Records
+from projections.publishing.records import TOPICS, PublishedCounts, PublishedRecord, RecordBuilder
 
 #: Events of one window. It is acknowledged as a whole before the next one is sent.
-TOGETHER = 500
+WINDOW_EVENTS = 500
 
 
 class Window(NamedTuple):
     """Records that go together. place: behind them. head: the last position of the log."""
 
-    records: list[Published]
-    place: Place
+    records: list[PublishedRecord]
+    place: PublishedCounts
     head: int
 
 
-class Progress:
+class PublishingProgress:
     """The place of one pair of topics, in the table of all projections' positions: durable before more is sent.
 
     The registry's write lock is held while a place is stored, never while a broker is waited for.
     """
 
-    def __init__(self, store: Store, records: Records, prefix: str, *, documents: bool = False) -> None:
+    def __init__(self, store: Store, records: RecordBuilder, prefix: str, *, documents: bool = False) -> None:
         """prefix: of the topics' names, and of the names under which their numbers are kept. documents: come along."""
         self._documents = documents
         self._store = store
@@ -40,28 +40,28 @@ class Progress:
         with self._writing.begin() as connection:
             positions.POSITIONS.create(connection, checkfirst=True)
 
-    def place(self) -> Place:
+    def place(self) -> PublishedCounts:
         """How much was acknowledged."""
         with self._store.engine.begin() as connection:
-            db = database.over(connection)
-            return Place(*(positions.position(db, name) for name in self._names))
+            db = database.database_of(connection)
+            return PublishedCounts(*(positions.read_position(db, name) for name in self._names))
 
-    def move(self, place: Place) -> None:
+    def move(self, place: PublishedCounts) -> None:
         """Remembers how much was acknowledged."""
         with self._writing.begin() as connection:
-            db = database.over(connection)
+            db = database.database_of(connection)
             for name, number in zip(self._names, place, strict=True):
-                positions.move(db, name, number)
+                positions.save_position(db, name, number)
 
-    def window(self, after: Place, limit: int = TOGETHER) -> Window:
+    def window(self, after: PublishedCounts, limit: int = WINDOW_EVENTS) -> Window:
         """What comes behind a place: up to `limit` stored events, none at the end of the log.
 
         A large interaction is taken in parts. Raises: UnknownTopic for an event that a newer program wrote.
         """
-        found: list[Published] = []
+        found: list[PublishedRecord] = []
         with self._store.engine.begin() as connection:
-            log = Log(database.over(connection))
-            end = feed.edge(lambda: log, after.log, limit)
+            log = Log(database.database_of(connection))
+            end = feed.page_end(lambda: log, after.log, limit)
             documents = log.document if self._documents else None
             for interaction, rows in feed.interactions(lambda: log, after.log, end):
                 made, after = self._records.of(interaction, rows, after, documents)
@@ -71,10 +71,10 @@ class Progress:
     def head(self) -> int:
         """The last position of the log."""
         with self._store.engine.begin() as connection:
-            return Log(database.over(connection)).head().last
+            return Log(database.database_of(connection)).head().last
 
     def interaction(self, position: int) -> Interaction | None:
         """The interaction that a position belongs to; None beyond the log."""
         with self._store.engine.begin() as connection:
-            found = Log(database.over(connection)).interactions(position - 1, 1)
+            found = Log(database.database_of(connection)).interactions(position - 1, 1)
             return found[0] if found else None

@@ -10,17 +10,17 @@ from typing import Final
 
 from kafka import errors
 
-from projections.publishing.agreement import start
-from projections.publishing.cluster import Cluster
-from projections.publishing.producing import Failed, Producer, Stopped
-from projections.publishing.progress import Progress
-from projections.publishing.records import TOPICS, Place
-from projections.subscriptions.contract import Result
-from projections.subscriptions.sinks.kafka_outcomes import outcome
+from projections.publishing.agreement import find_start
+from projections.publishing.cluster import KafkaCluster
+from projections.publishing.producing import Producer, PublishingStopped, RecordFailed
+from projections.publishing.progress import PublishingProgress
+from projections.publishing.records import TOPICS, PublishedCounts
+from projections.subscriptions.contract import DeliveryResult
+from projections.subscriptions.sinks.kafka_outcomes import error_outcome
 
 #: Seconds between looks at a log that does not grow, and before brokers are connected to again.
-PAUSE: Final = 0.2
-AGAIN: Final = 2.0
+POLL_SECONDS: Final = 0.2
+RETRY_SECONDS: Final = 2.0
 
 
 class Publisher:
@@ -31,8 +31,8 @@ class Publisher:
 
     def __init__(
         self,
-        progress: Progress,
-        cluster: Cluster,
+        progress: PublishingProgress,
+        cluster: KafkaCluster,
         prefix: str,
         *,
         partitions: int = -1,
@@ -48,7 +48,7 @@ class Publisher:
         self._report = report
         self._tell = tell
 
-    def once(self, stop: Event) -> Place:
+    def once(self, stop: Event) -> PublishedCounts:
         """The place reached when all that the log holds is published, or when told to stop.
 
         Raises: Disagreement; Failed; KafkaError, or TimeoutError when nothing is acknowledged for a while.
@@ -67,30 +67,30 @@ class Publisher:
                 with self._producing(stop) as (producer, place):
                     while not stop.is_set():
                         place = self._catch_up(producer, place, patient=True)
-                        stop.wait(PAUSE)
-            except (errors.KafkaError, Failed) as error:
-                if not _passes(error):
+                        stop.wait(POLL_SECONDS)
+            except (errors.KafkaError, RecordFailed) as error:
+                if not _is_transient(error):
                     raise
                 self._tell(f"{error or type(error).__name__}; trying again")
-                stop.wait(AGAIN)
+                stop.wait(RETRY_SECONDS)
 
     @contextmanager
-    def _producing(self, stop: Event) -> Iterator[tuple[Producer, Place]]:
+    def _producing(self, stop: Event) -> Iterator[tuple[Producer, PublishedCounts]]:
         """A producer, and the place to go on from. It ends without an error when told to stop."""
         names = {topic: f"{self._prefix}.{topic}" for topic in TOPICS}
         self._cluster.make([*names.values()], self._partitions)
-        place = start(self._progress, lambda: {topic: self._cluster.held(name) for topic, name in names.items()})
+        place = find_start(self._progress, lambda: {topic: self._cluster.held(name) for topic, name in names.items()})
         with closing(Producer(self._cluster, self._prefix, stop.is_set)) as producer:
             yield producer, place
 
-    def _catch_up(self, producer: Producer, place: Place, patient: bool) -> Place:
+    def _catch_up(self, producer: Producer, place: PublishedCounts, patient: bool) -> PublishedCounts:
         """The place at the end of the log. It is stored behind each window, once all of that is acknowledged."""
         while (window := self._progress.window(place)).place != place:
             try:
                 for record in window.records:
                     self._waiting(partial(producer.send, record), patient)
                 self._waiting(producer.settle, patient)
-            except Stopped:
+            except PublishingStopped:
                 return place
             place = window.place
             self._progress.move(place)
@@ -108,7 +108,7 @@ class Publisher:
                 self._tell("the brokers acknowledge nothing; waiting for them")
 
 
-def _passes(error: Exception) -> bool:
+def _is_transient(error: Exception) -> bool:
     """Whether the same may go well later."""
-    found = outcome(error.error if isinstance(error, Failed) else error)
-    return found.result is Result.RETRY
+    found = error_outcome(error.error if isinstance(error, RecordFailed) else error)
+    return found.result is DeliveryResult.RETRY

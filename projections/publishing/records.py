@@ -16,10 +16,10 @@ import orjson
 
 from commands.proof import Interaction, LogRow
 from domain import xid as xids
-from projections.documents import referred
-from projections.logrows import SCHEMA_VERSION, TableRow, table_rows
+from projections.documents import referenced_document
+from projections.logrows import SCHEMA_VERSION, LogTableRow, table_rows
 from projections.subscriptions.sinks import kafka_records
-from projections.xregistry_events import Message, XRegistryEvents
+from projections.xregistry_events import ChangeEvent, XRegistryEvents
 
 #: The topics, by what stands behind the prefix in their names.
 LOG: Final = "log"
@@ -42,18 +42,18 @@ _VERSION: Final = 6
 
 Headers = list[tuple[str, bytes]]
 #: Gives the bytes of a document by its hash, None where it is lost.
-Documents = Callable[[str], bytes | None]
+FindDocument = Callable[[str], bytes | None]
 
 
-class Place(NamedTuple):
+class PublishedCounts(NamedTuple):
     """How much is published: records of the log, which is a position, and records of events."""
 
     log: int = 0
     events: int = 0
 
 
-class Published(NamedTuple):
-    """A record on its way. topic: `LOG` or `EVENTS`. key: folded xid of the Group, or `/`."""
+class PublishedRecord(NamedTuple):
+    """A record on its way. topic: `LOG_FILE_SCHEMA` or `EVENTS`. key: folded xid of the Group, or `/`."""
 
     topic: str
     position: int
@@ -67,7 +67,7 @@ class Published(NamedTuple):
         return len(self.key) + len(self.value) + sum(len(name) + len(value) for name, value in self.headers)
 
 
-class Records:
+class RecordBuilder:
     """Makes records of interactions. contentmode: of events, `structured` or `binary`."""
 
     def __init__(self, events: XRegistryEvents, contentmode: str = "structured") -> None:
@@ -75,45 +75,51 @@ class Records:
         self._contentmode = contentmode
 
     def of(
-        self, interaction: Interaction, rows: Iterable[LogRow], place: Place, documents: Documents | None = None
-    ) -> tuple[list[Published], Place]:
+        self,
+        interaction: Interaction,
+        rows: Iterable[LogRow],
+        place: PublishedCounts,
+        documents: FindDocument | None = None,
+    ) -> tuple[list[PublishedRecord], PublishedCounts]:
         """The records of an interaction, or of its next part, and the place behind them.
 
         documents: come along in the log; None where they do not.
         """
         stored = list(rows)
-        log = [_logged(row) for row in table_rows(interaction, stored)]
+        log = [_log_record(row) for row in table_rows(interaction, stored)]
         if documents is not None:
             log = [_with_document(record, row, documents) for record, row in zip(log, stored, strict=True)]
         messages = self._events.messages(interaction, stored)
         events = [self._told(interaction, message, number) for number, message in enumerate(messages, place.events + 1)]
-        return [*log, *events], Place(place.log + len(log), place.events + len(events))
+        return [*log, *events], PublishedCounts(place.log + len(log), place.events + len(events))
 
-    def _told(self, interaction: Interaction, message: Message, number: int) -> Published:
-        made = kafka_records.record(message.cloudevent(), self._contentmode, kafka_records.KEYLESS)
+    def _told(self, interaction: Interaction, message: ChangeEvent, number: int) -> PublishedRecord:
+        made = kafka_records.encode_record(message.cloudevent(), self._contentmode, kafka_records.KEYLESS)
         facts = _facts(number, message.position, interaction.first, interaction.last, message.xregcorrelationid)
-        key = group(xids.stream(message.subject))
-        return Published(EVENTS, message.position, key, made.value, [*made.headers, *facts])
+        key = partition_key(xids.stream(message.subject))
+        return PublishedRecord(EVENTS, message.position, key, made.value, [*made.headers, *facts])
 
 
-def group(stream: str) -> bytes:
+def partition_key(stream: str) -> bytes:
     """The key of a stream: the folded xid of its Group, and `/` for what is in none (EV-78).
 
     Folded, because a Group that was deleted and comes back in another case goes on in its old streams.
     """
     parts = xids.segments(stream)
-    inside = len(parts) > 1 and not xids.is_apart(stream)
+    inside = len(parts) > 1 and not xids.is_outside_tree(stream)
     return (xids.join(*parts[:2]) if inside else xids.REGISTRY).encode()
 
 
-def _logged(row: TableRow) -> Published:
+def _log_record(row: LogTableRow) -> PublishedRecord:
     facts = _facts(row.position, row.position, row.first, row.last, row.xregcorrelationid)
     headers = [("content-type", b"application/json"), (SCHEMA, _text(SCHEMA_VERSION)), *facts]
-    return Published(LOG, row.position, group(row.stream), orjson.dumps(row._asdict(), default=_base64), headers)
+    return PublishedRecord(
+        LOG, row.position, partition_key(row.stream), orjson.dumps(row._asdict(), default=_base64), headers
+    )
 
 
-def _with_document(record: Published, row: LogRow, documents: Documents) -> Published:
-    sha256 = referred(row) if len(xids.segments(row.stream)) == _VERSION else None
+def _with_document(record: PublishedRecord, row: LogRow, documents: FindDocument) -> PublishedRecord:
+    sha256 = referenced_document(row) if len(xids.segments(row.stream)) == _VERSION else None
     content = documents(sha256) if sha256 is not None else None
     return record if content is None else record._replace(headers=[*record.headers, (DOCUMENT, content)])
 
@@ -131,7 +137,7 @@ def _base64(value: Any) -> str:
     return b64encode(value).decode()
 
 
-class Mark(NamedTuple):
+class RecordPosition(NamedTuple):
     """What the headers of a record say of where it stands."""
 
     number: int
@@ -139,10 +145,10 @@ class Mark(NamedTuple):
     interaction: str
 
 
-def mark(headers: Iterable[tuple[str, bytes]]) -> Mark | None:
+def record_position(headers: Iterable[tuple[str, bytes]]) -> RecordPosition | None:
     """Where a record stands; None for one that is not of a registry."""
     found = dict(headers)
     try:
-        return Mark(int(found[NUMBER]), int(found[POSITION]), found[INTERACTION].decode())
+        return RecordPosition(int(found[NUMBER]), int(found[POSITION]), found[INTERACTION].decode())
     except (KeyError, ValueError):
         return None

@@ -9,33 +9,33 @@ import httpx
 
 #: Bytes of a whole answer, of one line of a feed, and of an answer that is an error. The first two fit the largest
 #: document that a registry takes, in base64.
-LARGEST: Final = 1 << 29
-LINE: Final = 1 << 29
-ERROR: Final = 1 << 16
+MAX_RESPONSE_BYTES: Final = 1 << 29
+MAX_LINE_BYTES: Final = 1 << 29
+MAX_ERROR_BYTES: Final = 1 << 16
 #: Headers that are not true any more of a body that was read.
 _CODINGS: Final = ("content-encoding", "content-length", "transfer-encoding")
 
 
-class TooLarge(Exception):
+class ResponseTooLarge(Exception):
     """An answer, or a line of it, has more bytes than are taken."""
 
 
-def whole(response: httpx.Response) -> httpx.Response:
+def read_response(response: httpx.Response) -> httpx.Response:
     """An answer with its body; of an error that is too long with a part of it. Raises: TooLarge, httpx.HTTPError."""
     is_error = response.status_code >= 400
-    most = ERROR if is_error else LARGEST
+    most = MAX_ERROR_BYTES if is_error else MAX_RESPONSE_BYTES
     found = bytearray()
     for part in response.iter_bytes():
         found += part
         if len(found) > most and is_error:
             break  # its status says enough
         if len(found) > most:
-            raise TooLarge(f"its answer has more than {most} bytes")
+            raise ResponseTooLarge(f"its answer has more than {most} bytes")
     headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _CODINGS]
     return httpx.Response(response.status_code, headers=headers, content=bytes(found), request=response.request)
 
 
-def lines(response: httpx.Response) -> Iterator[bytes | None]:
+def read_lines(response: httpx.Response) -> Iterator[bytes | None]:
     """The lines of an answer, and None after each part of it that came at once. Raises: TooLarge, httpx.HTTPError."""
     rest = bytearray()
     for part in response.iter_bytes():
@@ -45,8 +45,8 @@ def lines(response: httpx.Response) -> Iterator[bytes | None]:
             yield from ended[1:]
             rest = bytearray()
         rest += last
-        if len(rest) > LINE:
-            raise TooLarge(f"a line of its answer has more than {LINE} bytes")
+        if len(rest) > MAX_LINE_BYTES:
+            raise ResponseTooLarge(f"a line of its answer has more than {MAX_LINE_BYTES} bytes")
         yield None
     if rest:
         yield bytes(rest)

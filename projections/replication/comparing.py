@@ -9,16 +9,16 @@ from urllib.parse import quote
 from domain import xid as xids
 from domain.jsontext import loads
 from domain.links.link import Link
-from projections.differing import Difference, Query, Side, differences
+from projections.differing import HashDifference, HashQuery, HashSource, differences
 from projections.entities.query import View
-from projections.hashes import Hashes, Keys, keys_of, members
-from projections.replication.remote import Remote, RemoteError
+from projections.hashes import KeyRange, TreeHashes, key_range_of, part_members
+from projections.replication.remote import RemoteClient, RemoteError
 
 #: Where a registry does not know a moment that it is asked for.
 _NO_MOMENT: Final = 400
 
 
-class Moment(NamedTuple):
+class RemoteSnapshot(NamedTuple):
     """The other registry once an interaction had ended. state: its state hash in hex. time: RFC 3339."""
 
     position: int
@@ -26,22 +26,22 @@ class Moment(NamedTuple):
     time: str
 
 
-def moment(remote: Remote, position: int | None = None) -> Moment:
+def remote_snapshot(remote: RemoteClient, position: int | None = None) -> RemoteSnapshot:
     """The other registry at a position of its log; as it is now where it has no such position, or none is given.
 
     Raises: RemoteError.
     """
     if position is None:
-        return _moment(remote, {})
+        return _fetch_snapshot(remote, {})
     try:
-        return _moment(remote, {"asof": str(position)})
+        return _fetch_snapshot(remote, {"asof": str(position)})
     except RemoteError as error:
         if error.status != _NO_MOMENT:
             raise
-        return _moment(remote, {})
+        return _fetch_snapshot(remote, {})
 
 
-def differing(link: Link, view: View, remote: Remote, then: Moment) -> Iterator[Difference]:
+def find_differences(link: Link, view: View, remote: RemoteClient, then: RemoteSnapshot) -> Iterator[HashDifference]:
     """What differs, in the order of the tree, each found when it is asked for; nothing where all is equal.
 
     Where a filter chooses Groups, those are looked at that are here. Raises: RemoteError, while it is gone through.
@@ -50,11 +50,11 @@ def differing(link: Link, view: View, remote: Remote, then: Moment) -> Iterator[
     if link.scope.whole and own.state.hex() == then.state:
         return
     hashes = view.hashes(own.last)
-    for root in roots(link, view):
-        yield from differences(_own(hashes, root), _other(remote, root, then.position))
+    for root in scope_roots(link, view):
+        yield from differences(_local_side(hashes, root), _remote_side(remote, root, then.position))
 
 
-def roots(link: Link, view: View) -> list[str]:
+def scope_roots(link: Link, view: View) -> list[str]:
     """Below which xids all of a scope is."""
     if link.scope.whole:
         return [xids.REGISTRY]
@@ -64,29 +64,29 @@ def roots(link: Link, view: View) -> list[str]:
     return sorted({*link.scope.groups, *(xid for xid in map(xids.stream, here) if link.scope.has(xid))})
 
 
-def _moment(remote: Remote, query: dict[str, str]) -> Moment:
+def _fetch_snapshot(remote: RemoteClient, query: dict[str, str]) -> RemoteSnapshot:
     found = remote.ask("GET", "/-/log/head", params=query).json()
-    return Moment(found["position"], found["state"], found.get("time", ""))
+    return RemoteSnapshot(found["position"], found["state"], found.get("time", ""))
 
 
-def _own(hashes: Hashes, root: str) -> Side:
-    keys = keys_of(root)
+def _local_side(hashes: TreeHashes, root: str) -> HashSource:
+    keys = key_range_of(root)
 
-    def ask(query: Query) -> dict[str, Any]:
+    def ask(query: HashQuery) -> dict[str, Any]:
         low = xids.tree_key(query["from"][0]) if "from" in query else keys.low
         high = f"{xids.tree_key(query['to'][0])}!" if "to" in query else keys.high
-        asked = Keys(low, high)
+        asked = KeyRange(low, high)
         if "parts" in query:
             parts = hashes.cut(asked, int(query["parts"][0]))
         else:
             parts = hashes.split(asked, [xids.tree_key(place) for place in query["at"]])
-        return {"parts": list(map(members, parts))}
+        return {"parts": list(map(part_members, parts))}
 
     return ask
 
 
-def _other(remote: Remote, root: str, position: int) -> Side:
-    def ask(query: Query) -> dict[str, Any]:
+def _remote_side(remote: RemoteClient, root: str, position: int) -> HashSource:
+    def ask(query: HashQuery) -> dict[str, Any]:
         path, at = f"/-/hash{quote(root)}", str(position)
         found: dict[str, Any] = remote.ask("GET", path, params={**query, "asof": at}).json()
         return found

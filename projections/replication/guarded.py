@@ -14,19 +14,19 @@ import httpcore
 import httpx
 
 from projections.subscriptions import trust
-from projections.subscriptions.contract import Resolver, Unreachable
-from projections.subscriptions.outgoing import ADDRESS_SECONDS, Several
+from projections.subscriptions.contract import ForbiddenAddress, Resolver
+from projections.subscriptions.outgoing import ADDRESS_SECONDS, MultiAddressResolver
 
 
-def transport(resolver: Resolver) -> httpx.HTTPTransport:
+def guarded_transport(resolver: Resolver) -> httpx.HTTPTransport:
     """What a client reaches others through. It goes through no proxy, which would look names up by itself."""
-    context = trust.of(resolver)
+    context = trust.client_tls_context(resolver)
     made = httpx.HTTPTransport(verify=context, trust_env=False)
-    made._pool = httpcore.ConnectionPool(ssl_context=context, network_backend=_Guarded(resolver))
+    made._pool = httpcore.ConnectionPool(ssl_context=context, network_backend=_GuardedBackend(resolver))
     return made
 
 
-class _Guarded(httpcore.NetworkBackend):
+class _GuardedBackend(httpcore.NetworkBackend):
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
         self._system = httpcore.SyncBackend()
@@ -41,7 +41,7 @@ class _Guarded(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         try:
             found = asyncio.run(self._addresses(host, port))
-        except (Unreachable, OSError) as error:
+        except (ForbiddenAddress, OSError) as error:
             raise httpcore.ConnectError(str(error)) from None
         for each in found[:-1]:
             with suppress(httpcore.ConnectError, httpcore.ConnectTimeout):
@@ -49,6 +49,6 @@ class _Guarded(httpcore.NetworkBackend):
         return self._system.connect_tcp(found[-1], port, timeout, local_address, socket_options)
 
     async def _addresses(self, host: str, port: int) -> Sequence[str]:
-        if isinstance(self._resolver, Several):
+        if isinstance(self._resolver, MultiAddressResolver):
             return await self._resolver.addresses(host, port)
         return [await self._resolver.resolve(host, port)]

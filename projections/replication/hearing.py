@@ -10,19 +10,19 @@ import time
 from contextlib import closing
 
 from domain.links.link import Link
-from projections.replication.intake import Intake
-from projections.replication.pull import fetch
-from projections.replication.remote import Remote
-from projections.replication.runner import Tools
-from projections.replication.subscribing import CARE, Subscribed, about
-from projections.replication.watching import Watch, watching
-from projections.replication.widening import widen
+from projections.replication.intake import LogIngester
+from projections.replication.pull import fetch_interactions
+from projections.replication.remote import RemoteClient
+from projections.replication.runner import LinkWorkerContext
+from projections.replication.subscribing import CHECK_SECONDS, RemoteSubscription, group_filters
+from projections.replication.watching import LinkStatusRecorder, record_status
+from projections.replication.widening import fetch_widened_scope
 
 
-class LogEvents:
+class NotifiedLogPull:
     """See the module."""
 
-    def __init__(self, link: Link, tools: Tools) -> None:
+    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
         self._tools = tools
 
@@ -30,32 +30,32 @@ class LogEvents:
         """See `Runner`. Raises: NoPublicUrl as well."""
         link, tools = self._link, self._tools
         with closing(tools.remote(link)) as remote:
-            subscribed = Subscribed(link, tools, remote, {"filters": about(_groups(link))})
-            with watching(link, tools, remote) as watch:
+            subscribed = RemoteSubscription(link, tools, remote, {"filters": group_filters(_scope_groups(link))})
+            with record_status(link, tools, remote) as watch:
                 try:
                     subscribed.keep()  # before the first look: what happens after that is told
                     self._take(remote, watch, subscribed)
                 finally:
                     subscribed.end()
 
-    def _take(self, remote: Remote, watch: Watch, subscribed: Subscribed) -> None:
-        widen(self._link, self._tools, remote)
-        intake = Intake(self._link, self._tools, remote)
+    def _take(self, remote: RemoteClient, watch: LinkStatusRecorder, subscribed: RemoteSubscription) -> None:
+        fetch_widened_scope(self._link, self._tools, remote)
+        intake = LogIngester(self._link, self._tools, remote)
         while not self._tools.stopping.is_set():
             watch.look(intake)
-            fetch(remote, intake, self._tools)
+            fetch_interactions(remote, intake, self._tools)
             watch.reached(intake)
             self._wait(subscribed)
 
-    def _wait(self, subscribed: Subscribed) -> None:
+    def _wait(self, subscribed: RemoteSubscription) -> None:
         """Returns when there may be something to fetch; sees to it meanwhile that the subscription stays."""
         until = time.monotonic() + self._link.interval
         while (left := until - time.monotonic()) > 0:
-            if self._tools.hear(min(left, CARE)) or subscribed.keep():
+            if self._tools.hear(min(left, CHECK_SECONDS)) or subscribed.keep():
                 return
 
 
-def _groups(link: Link) -> list[str]:
+def _scope_groups(link: Link) -> list[str]:
     """The Groups that the scope names, as it spells them; none where it has others as well."""
     scope = link.attributes["scope"]
     return [] if scope.get("filters") else list(scope.get("groups", ()))

@@ -7,23 +7,23 @@ from collections.abc import Iterable
 from typing import Final
 
 from domain.commands import Follow
-from domain.links.following import defining
-from domain.links.foreign import Foreign
+from domain.links.following import model_events
+from domain.links.foreign import ForeignInteraction
 from domain.links.link import Link
 from domain.refusals import Diverged
-from projections.replication.remote import Remote, RemoteError
-from projections.replication.runner import Tools
+from projections.replication.remote import RemoteClient, RemoteError
+from projections.replication.runner import LinkWorkerContext
 
 #: Events that are recorded together at most, unless one interaction alone has more.
-TOGETHER: Final = 2000
+BATCH_EVENTS: Final = 2000
 #: Bytes of documents that are held at most, unless one interaction alone has more.
-MOST: Final = 64 << 20
+BATCH_BYTES: Final = 64 << 20
 
 
-class Intake:
+class LogIngester:
     """What comes over one link. cursor: position of the other log up to which all is taken in."""
 
-    def __init__(self, link: Link, tools: Tools, remote: Remote | None = None) -> None:
+    def __init__(self, link: Link, tools: LinkWorkerContext, remote: RemoteClient | None = None) -> None:
         """remote: the other registry, which is asked where this one's log goes on when nothing is known of the link.
 
         Raises: RemoteError, Diverged.
@@ -33,13 +33,13 @@ class Intake:
         known = tools.states.read(link.id).cursor
         self.cursor = known if known is not None else self._found(remote)
 
-    def take(self, interactions: Iterable[Foreign | None]) -> None:
+    def take(self, interactions: Iterable[ForeignInteraction | None]) -> None:
         """Takes in interactions in the order of the other log, those that are here already included.
 
         None among them: what came up to there is not to wait for more.
         Raises: Diverged, and what ends the interactions: what came before it is taken in.
         """
-        waiting: list[Foreign] = []
+        waiting: list[ForeignInteraction] = []
         events = size = 0
         try:
             for each in interactions:
@@ -47,19 +47,19 @@ class Intake:
                     self._record(waiting)
                     waiting, events, size = [], 0, 0
                     continue
-                if defining(each, self._link):  # what comes under another model is looked up as it stands before
+                if model_events(each, self._link):  # what comes under another model is looked up as it stands before
                     self._record(waiting)
                     waiting, events, size = [], 0, 0
                 waiting.append(each)
                 events += len(each.events)
                 size += sum(map(len, each.documents.values()))
-                if events >= TOGETHER or size >= MOST:
+                if events >= BATCH_EVENTS or size >= BATCH_BYTES:
                     self._record(waiting)
                     waiting, events, size = [], 0, 0
         finally:
             self._record(waiting)
 
-    def _record(self, waiting: list[Foreign]) -> None:
+    def _record(self, waiting: list[ForeignInteraction]) -> None:
         if not waiting:
             return
         self._tools.do(self._link, Follow(self._link.xid, tuple(waiting)))
@@ -67,7 +67,7 @@ class Intake:
         last = waiting[-1].time.isoformat()
         self._tools.states.note(self._link.id, self.cursor, taken=last, lastcontact=time.time(), error=None)
 
-    def _found(self, remote: Remote | None) -> int:
+    def _found(self, remote: RemoteClient | None) -> int:
         """Where the other log stood at the last interaction of the tree that both have; 0 where they have none."""
         quick = self._tools.readers.quick()
         if remote is None or not self._link.scope.whole:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any
 
-from commands.clock import time_of
+from commands.clock import parse_time
 from commands.mapper import EventMapper, UnreadableEvent
 from domain.events import EntityEvent
-from domain.jsontext import InvalidJson, loads_own
-from domain.links.foreign import Foreign
+from domain.jsontext import InvalidJson, loads_trusted
+from domain.links.foreign import ForeignInteraction
 
 _MAPPER = EventMapper()
 
@@ -20,7 +20,7 @@ class BrokenFeed(Exception):
     """Lines that make no whole interactions: something is missing or damaged."""
 
 
-class Parser:
+class LogLineParser:
     """Lines put together. One interaction that breaks off is left out."""
 
     def __init__(self) -> None:
@@ -33,14 +33,14 @@ class Parser:
         """Whether some of an interaction is there, and not all."""
         return bool(self._events or self._documents)
 
-    def feed(self, line: bytes) -> Foreign | None:
+    def feed(self, line: bytes) -> ForeignInteraction | None:
         """The interaction of which a line is the last one. Raises: BrokenFeed."""
         try:
-            return self._take(loads_own(line))
+            return self._take(loads_trusted(line))
         except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
             raise BrokenFeed(f"a line of the feed cannot be read: {' '.join(str(error).split())[:200]}") from error
 
-    def _take(self, found: dict[str, Any]) -> Foreign | None:
+    def _take(self, found: dict[str, Any]) -> ForeignInteraction | None:
         if "position" in found:
             return self._event(found)
         if "document" in found:
@@ -51,7 +51,7 @@ class Parser:
         self._facts, self._documents = found, {}
         return None
 
-    def _event(self, found: dict[str, Any]) -> Foreign | None:
+    def _event(self, found: dict[str, Any]) -> ForeignInteraction | None:
         position = found.pop("position")
         _check_next(position, self._facts, len(self._events))
         self._events.append(_event(found))
@@ -59,26 +59,26 @@ class Parser:
             return None
         events, documents, self._events, self._documents = self._events, self._documents, [], {}
         facts = self._facts
-        return foreign(facts, facts["registryurl"], bytes.fromhex(facts["state"]), events, documents)
+        return foreign_interaction(facts, facts["registryurl"], bytes.fromhex(facts["state"]), events, documents)
 
 
-def interactions(lines: Iterable[bytes | None]) -> Iterator[Foreign]:
+def parse_interactions(lines: Iterable[bytes | None]) -> Iterator[ForeignInteraction]:
     """The interactions of a feed, each as soon as its last event is there; what is empty is passed over.
 
     Raises: BrokenFeed.
     """
-    parser = Parser()
+    parser = LogLineParser()
     for line in filter(None, lines):
         if (found := parser.feed(line)) is not None:
             yield found
 
 
-def single(lines: Iterable[bytes | None]) -> tuple[EntityEvent, dict[str, bytes]]:
+def parse_first_event(lines: Iterable[bytes | None]) -> tuple[EntityEvent, dict[str, bytes]]:
     """The first event of a feed, and the documents before it. Raises: BrokenFeed."""
     documents: dict[str, bytes] = {}
     for line in filter(None, lines):
         try:
-            found = loads_own(line)
+            found = loads_trusted(line)
             if "document" in found:
                 documents |= _document(found)
             elif found.pop("position", None) is not None:
@@ -105,14 +105,14 @@ def _event(content: dict[str, Any]) -> EntityEvent:
     return _MAPPER.of_content(content.pop("topic"), content.pop("revision"), content)
 
 
-def foreign(
+def foreign_interaction(
     facts: dict[str, Any], registry_url: str, state: bytes, events: list[EntityEvent], documents: dict[str, bytes]
-) -> Foreign:
+) -> ForeignInteraction:
     """An interaction of its parts. facts: what all forms of it say in the same words."""
-    return Foreign(
+    return ForeignInteraction(
         last=facts["last"],
         xregcorrelationid=facts["xregcorrelationid"],
-        time=time_of(facts["time"]),
+        time=parse_time(facts["time"]),
         caller=facts["caller"],
         command=facts["command"],
         registry_url=registry_url,

@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 T = TypeVar("T")
 
 
-class Order(Generic[T]):
+class RecordOrder(Generic[T]):
     """Items by their numbers, each once. number: of the last that was given. waiting: bytes of those that are early."""
 
     def __init__(self, number: int) -> None:
@@ -41,7 +41,7 @@ class Order(Generic[T]):
         return {partition for partition, number in self._furthest.items() if number > self.number}
 
 
-class Mark(NamedTuple):
+class RecordMark(NamedTuple):
     """A record by which its topic is recognised. time: milliseconds since 1970."""
 
     offset: int
@@ -49,19 +49,19 @@ class Mark(NamedTuple):
     time: int
 
 
-class Marks:
+class PartitionMarks:
     """The last record of each partition up to which all is taken in."""
 
     def __init__(self, given: Mapping[str, Iterable[int]]) -> None:
         """given: as `told` has it."""
-        self._done = {int(partition): Mark(*mark) for partition, mark in given.items()}
-        self._open: dict[int, deque[Mark]] = {}
+        self._done = {int(partition): RecordMark(*mark) for partition, mark in given.items()}
+        self._open: dict[int, deque[RecordMark]] = {}
 
-    def of(self, partition: int) -> Mark | None:
+    def of(self, partition: int) -> RecordMark | None:
         """The last one of a partition; None where nothing of it is taken in."""
         return self._done.get(partition)
 
-    def add(self, partition: int, mark: Mark) -> None:
+    def add(self, partition: int, mark: RecordMark) -> None:
         """Takes in the next record of a partition."""
         self._open.setdefault(partition, deque()).append(mark)
 

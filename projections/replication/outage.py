@@ -12,12 +12,12 @@ import psycopg
 from sqlalchemy.exc import DBAPIError
 
 #: What the drivers raise, bare or wrapped, when the database cannot be used now.
-FAILURES: Final = (sqlite3.Error, psycopg.Error, DBAPIError)
+DATABASE_ERRORS: Final = (sqlite3.Error, psycopg.Error, DBAPIError)
 #: Seconds that it may last before anything is said: a large import keeps everybody else from writing as well.
 _SHORT: Final = 2.0
 
 
-class Outage:
+class StoreOutage:
     """What links say of their database. Its methods may be called from any thread."""
 
     def __init__(self, log: logging.Logger) -> None:
@@ -44,7 +44,7 @@ class Outage:
             self._began, self._said = None, False
 
 
-def reason_of(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """What a driver says, in one line."""
     said = error.orig if isinstance(error, DBAPIError) else error
     return " ".join(str(said).split()) or type(error).__name__

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from projections.log import Log
-from projections.replication.states import Progress
+from projections.replication.states import LinkProgress
 
 
-def outbound_progress(progress: Progress, log: Log) -> Progress:
+def outbound_progress(progress: LinkProgress, log: Log) -> LinkProgress:
     """The progress of a push with the end of the own log as its `head`, read now.
 
     The link's thread cannot keep the head up to date: it waits while the other registry does not answer, and the log

@@ -8,12 +8,12 @@ from threading import Lock, Timer
 from typing import Any, Final, Self, TypeVar
 
 #: Seconds in which something whole has to come: an answer, or in a feed a line.
-PATIENCE: Final = 60.0
+STALL_SECONDS: Final = 60.0
 
 T = TypeVar("T")
 
 
-class NoProgress(Exception):
+class ResponseStalled(Exception):
     """For some seconds nothing whole has come."""
 
     def __init__(self, seconds: float) -> None:
@@ -26,7 +26,7 @@ class Watchdog:
     Raises: NoProgress in the place of what fails then.
     """
 
-    def __init__(self, cut: Callable[[], None], seconds: float = PATIENCE) -> None:
+    def __init__(self, cut: Callable[[], None], seconds: float = STALL_SECONDS) -> None:
         self._cut = cut
         self._seconds = seconds
         self._lock = Lock()
@@ -41,7 +41,7 @@ class Watchdog:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.rest()
         if self._bitten and isinstance(error, Exception):
-            raise NoProgress(self._seconds) from error
+            raise ResponseStalled(self._seconds) from error
 
     def rest(self) -> None:
         """Watches no longer."""
@@ -70,22 +70,22 @@ class Watchdog:
         self._cut()
 
 
-def progressing(lines: Iterable[bytes | None]) -> Iterator[bytes | None]:
+def check_progress(lines: Iterable[bytes | None]) -> Iterator[bytes | None]:
     """Lines of a feed, and None after each part of it that came at once. Raises: NoProgress.
 
     A line that says nothing does not count. The time that is spent on a line is not the other end's.
     """
-    left = PATIENCE
+    left = STALL_SECONDS
     began = time.monotonic()
     for line in lines:
-        left = PATIENCE if line else left - (time.monotonic() - began)
+        left = STALL_SECONDS if line else left - (time.monotonic() - began)
         if left <= 0:
-            raise NoProgress(PATIENCE)
+            raise ResponseStalled(STALL_SECONDS)
         yield line
         began = time.monotonic()
 
 
-def watched(options: dict[str, Any], watchdog: Watchdog) -> dict[str, Any]:
+def watch_upload(options: dict[str, Any], watchdog: Watchdog) -> dict[str, Any]:
     """Options of a request whose content, if it goes in parts, is watched as it goes."""
     content = options.get("content")
     if content is None or isinstance(content, bytes | str):

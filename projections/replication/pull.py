@@ -7,19 +7,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Final, TypeVar
 
-from domain.links.foreign import Foreign
+from domain.links.foreign import ForeignInteraction
 from domain.links.link import Link
-from projections.replication.intake import Intake
-from projections.replication.lines import Parser, interactions
-from projections.replication.remote import Remote
-from projections.replication.runner import Tools
-from projections.replication.watching import Watch, watching
-from projections.replication.widening import widen
+from projections.replication.intake import LogIngester
+from projections.replication.lines import LogLineParser, parse_interactions
+from projections.replication.remote import RemoteClient
+from projections.replication.runner import LinkWorkerContext
+from projections.replication.watching import LinkStatusRecorder, record_status
+from projections.replication.widening import fetch_widened_scope
 
 #: Seconds after which a stream is let go of as soon as something comes, so that both registries are compared again;
 #: and between looks at where the other log ends.
-WHILE: Final = 20
-LOOK: Final = 2
+STREAM_SECONDS: Final = 20
+HEAD_POLL_SECONDS: Final = 2
 _LINES: Final = {"accept": "application/x-ndjson"}
 _STREAM: Final = {"accept": "text/event-stream"}
 _DATA: Final = b"data: "
@@ -31,7 +31,7 @@ F = TypeVar("F")
 class LogPull:
     """See the module."""
 
-    def __init__(self, link: Link, tools: Tools) -> None:
+    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
         self._tools = tools
 
@@ -39,50 +39,54 @@ class LogPull:
         """See `Runner`."""
         with (
             closing(self._tools.remote(self._link)) as remote,
-            watching(self._link, self._tools, remote) as watch,
+            record_status(self._link, self._tools, remote) as watch,
         ):
-            widen(self._link, self._tools, remote)
-            intake = Intake(self._link, self._tools, remote)
+            fetch_widened_scope(self._link, self._tools, remote)
+            intake = LogIngester(self._link, self._tools, remote)
             while not self._tools.stopping.is_set():
                 watch.look(intake)
-                fetch(remote, intake, self._tools)
+                fetch_interactions(remote, intake, self._tools)
                 watch.reached(intake)
-                follow(remote, intake, self._tools, watch)
+                follow_stream(remote, intake, self._tools, watch)
 
 
-def fetch(remote: Remote, intake: Intake, tools: Tools) -> None:
+def fetch_interactions(remote: RemoteClient, intake: LogIngester, tools: LinkWorkerContext) -> None:
     """Takes in all that the other registry has by now. Raises: RemoteError, BrokenFeed, Diverged."""
     with remote.stream("/-/log", params=_query(intake), headers=_LINES) as lines:
-        intake.take(_until(tools, interactions(lines)))
+        intake.take(_until_stopping(tools, parse_interactions(lines)))
 
 
-def follow(remote: Remote, intake: Intake, tools: Tools, watch: Watch) -> None:
+def follow_stream(
+    remote: RemoteClient, intake: LogIngester, tools: LinkWorkerContext, watch: LinkStatusRecorder
+) -> None:
     """Takes in what comes, as soon as it does, for a while.
 
     One stream, which costs the other registry little: all that follow it there are told at once.
     Raises: RemoteError, BrokenFeed, Diverged.
     """
     with remote.stream("/-/log", params=_query(intake), headers=_STREAM) as lines:
-        intake.take(_until(tools, _streamed(lines, intake, watch)))
+        intake.take(_until_stopping(tools, _stream_interactions(lines, intake, watch)))
 
 
-def _query(intake: Intake) -> dict[str, str]:
+def _query(intake: LogIngester) -> dict[str, str]:
     return {"after": str(intake.cursor), "documents": ""}
 
 
-def _until(tools: Tools, found: Iterator[F]) -> Iterator[F]:
+def _until_stopping(tools: LinkWorkerContext, found: Iterator[F]) -> Iterator[F]:
     for each in found:
         if tools.stopping.is_set():
             return
         yield each
 
 
-def _streamed(lines: Iterable[bytes | None], intake: Intake, watch: Watch) -> Iterator[Foreign | None]:
+def _stream_interactions(
+    lines: Iterable[bytes | None], intake: LogIngester, watch: LinkStatusRecorder
+) -> Iterator[ForeignInteraction | None]:
     """The interactions among server-sent events, None where what came is not to wait for more; ends after a while.
 
     An idle stream says now and then how far it is: beyond what it keeps from this reader.
     """
-    parser, began, last = Parser(), time.monotonic(), 0
+    parser, began, last = LogLineParser(), time.monotonic(), 0
     looked = began
     for line in lines:
         if line is None:
@@ -90,10 +94,10 @@ def _streamed(lines: Iterable[bytes | None], intake: Intake, watch: Watch) -> It
             if not parser.begun:
                 intake.cursor = max(intake.cursor, last)
             now = time.monotonic()
-            if now - looked > LOOK:
+            if now - looked > HEAD_POLL_SECONDS:
                 watch.passing(intake)
                 looked = now
-            if now - began > WHILE:
+            if now - began > STREAM_SECONDS:
                 return
         elif line.startswith(_ID):
             last = int(line[len(_ID) :])

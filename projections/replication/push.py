@@ -16,24 +16,24 @@ from typing import Any, Final
 from domain import xid as xids
 from domain.links.link import COLLECTION, Link
 from domain.refusals import Diverged
-from projections.feed import TOGETHER, interactions
+from projections.feed import PAGE_SIZE, interactions
 from projections.log import Log
-from projections.loglines import lines
-from projections.replication.remote import Remote, RemoteError
-from projections.replication.rings import check_ring
-from projections.replication.runner import Tools
+from projections.loglines import log_lines
+from projections.replication.remote import RemoteClient, RemoteError
+from projections.replication.rings import check_cycle
+from projections.replication.runner import LinkWorkerContext
 
 #: Events of one piece, unless one interaction alone has more.
-PIECE: Final = 5000
+PIECE_EVENTS: Final = 5000
 #: Seconds between looks for what other processes have committed here.
-PAUSE: Final = 0.5
+POLL_SECONDS: Final = 0.5
 _NDJSON: Final = {"content-type": "application/x-ndjson"}
 
 
 class LogPush:
     """See the module."""
 
-    def __init__(self, link: Link, tools: Tools) -> None:
+    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
         self._tools = tools
         self._path = f"{COLLECTION}/{link.remote}"
@@ -48,9 +48,9 @@ class LogPush:
                     if error.status != 409 or "position" not in error.problem:
                         raise
 
-    def _asked(self, remote: Remote) -> int:
+    def _asked(self, remote: RemoteClient) -> int:
         """The position up to which the other registry has all. Raises: RemoteError, Diverged, InvalidLink."""
-        check_ring(self._link, self._tools, remote)
+        check_cycle(self._link, self._tools, remote)
         there: int = remote.ask("GET", self._path).json()["status"]["position"]
         if there > self._log().head().last:
             said = f"{self._link.url} has taken in {there} positions, more than there are"
@@ -58,23 +58,23 @@ class LogPush:
         self._confirmed(there)
         return there
 
-    def _push(self, remote: Remote, there: int) -> None:
+    def _push(self, remote: RemoteClient, there: int) -> None:
         """Sends what there is beyond a position, and what is recorded from then on, until it is time to ask again."""
         after, until = there, time.monotonic() + self._link.interval
         while not self._tools.stopping.is_set() and time.monotonic() < until:
             end = self._end(after)
             if end is None:
-                self._tools.wait(PAUSE)
+                self._tools.wait(POLL_SECONDS)
             else:
                 there, after = self._sent(remote, there, after, end), end
 
     def _end(self, after: int) -> int | None:
         """Where the next piece ends, with an interaction; None at the end of the log."""
-        found = self._log().interactions(after, TOGETHER)
-        fitting = [each.last for each in found if each.last <= after + PIECE]
+        found = self._log().interactions(after, PAGE_SIZE)
+        fitting = [each.last for each in found if each.last <= after + PIECE_EVENTS]
         return (fitting or [found[0].last])[-1] if found else None
 
-    def _sent(self, remote: Remote, there: int, after: int, end: int) -> int:
+    def _sent(self, remote: RemoteClient, there: int, after: int, end: int) -> int:
         """Sends one piece, if it holds anything of the tree. The position up to which the other registry has all.
 
         there: that position before.
@@ -91,8 +91,8 @@ class LogPush:
     def _lines(self, after: int, end: int) -> Iterator[bytes]:
         """The interactions on a stretch of the log, without what is apart from the tree."""
         for interaction, rows in interactions(self._log, after, end):
-            shown = (row for row in rows if not xids.is_apart(row.stream))
-            for _, items in lines(interaction, shown, self._document):
+            shown = (row for row in rows if not xids.is_outside_tree(row.stream))
+            for _, items in log_lines(interaction, shown, self._document):
                 yield b"".join(item.data + b"\n" for item in items)
 
     def _log(self) -> Log:

@@ -8,15 +8,15 @@ from collections.abc import Iterable
 from domain.links.link import RECEIVE, Link
 from domain.problems import Problem
 from domain.refusals import Diverged, LogGap, NotReceiving, RemoteUnavailable
-from projections.replication.intake import Intake
-from projections.replication.lines import BrokenFeed, interactions
+from projections.replication.intake import LogIngester
+from projections.replication.lines import BrokenFeed, parse_interactions
 from projections.replication.remote import RemoteError
-from projections.replication.runner import Tools
-from projections.replication.standard.forms import BrokenForm
-from projections.replication.widening import widen
+from projections.replication.runner import LinkWorkerContext
+from projections.replication.standard.forms import BrokenEntity
+from projections.replication.widening import fetch_widened_scope
 
 
-def receive(link: Link, tools: Tools, after: int, lines: Iterable[bytes]) -> int:
+def receive(link: Link, tools: LinkWorkerContext, after: int, lines: Iterable[bytes]) -> int:
     """Takes in a piece of the other log; gives the position there up to which all is here.
 
     after: position beyond which the piece begins. What is here already is passed over, so a piece may come twice, or
@@ -27,11 +27,11 @@ def receive(link: Link, tools: Tools, after: int, lines: Iterable[bytes]) -> int
     if link.mode != RECEIVE or link.promoted or not link.enabled:
         raise NotReceiving(link.xid)
     _check_complete(link, tools)
-    intake = Intake(link, tools)
+    intake = LogIngester(link, tools)
     if after > intake.cursor:
         raise LogGap(link.xid, after=after, position=intake.cursor, extensions={"position": intake.cursor})
     try:
-        intake.take(each for each in interactions(lines) if each.last > intake.cursor)
+        intake.take(each for each in parse_interactions(lines) if each.last > intake.cursor)
     except Problem as problem:
         diverged = True if isinstance(problem, Diverged) else None
         tools.states.note(link.id, error=problem.text(), failed=time.time(), diverged=diverged)
@@ -40,11 +40,11 @@ def receive(link: Link, tools: Tools, after: int, lines: Iterable[bytes]) -> int
     return intake.cursor
 
 
-def _check_complete(link: Link, tools: Tools) -> None:
+def _check_complete(link: Link, tools: LinkWorkerContext) -> None:
     """Brings what a wider scope has first. Raises: Diverged, RemoteUnavailable."""
     try:
-        widen(link, tools)
-    except (RemoteError, BrokenFeed, BrokenForm, LookupError) as error:
+        fetch_widened_scope(link, tools)
+    except (RemoteError, BrokenFeed, BrokenEntity, LookupError) as error:
         reason = f"what its wider scope has cannot be fetched, so nothing is taken in: {error}"
         problem = RemoteUnavailable(link.xid, error_detail=reason)
         tools.states.note(link.id, error=problem.text(), failed=time.time())

@@ -9,30 +9,30 @@ from typing import Any, Final, NamedTuple
 
 from commands.mapper import UnreadableEvent
 from domain.events import EntityEvent
-from domain.jsontext import InvalidJson, loads_own
-from domain.links.foreign import Foreign
+from domain.jsontext import InvalidJson, loads_trusted
+from domain.links.foreign import ForeignInteraction
 from projections.logrows import KNOWN_VERSIONS, event_of
 from projections.publishing.records import DOCUMENT, SCHEMA
-from projections.replication.lines import BrokenFeed, foreign
+from projections.replication.lines import BrokenFeed, foreign_interaction
 
 _KNOWN: Final = [str(version).encode() for version in KNOWN_VERSIONS]
 
 
-class Row(NamedTuple):
+class LogTopicRecord(NamedTuple):
     """A record. value: JSON of one row of the log as a table."""
 
     value: bytes
     headers: dict[str, bytes]
 
 
-class Assembly:
+class InteractionAssembler:
     """Makes interactions of rows, over many calls."""
 
     def __init__(self) -> None:
         self._events: list[EntityEvent] = []
         self._documents: dict[str, bytes] = {}
 
-    def of(self, rows: Iterable[Row]) -> Iterator[Foreign]:
+    def of(self, rows: Iterable[LogTopicRecord]) -> Iterator[ForeignInteraction]:
         """The interactions that end with some of the rows, which follow those given before.
 
         Raises: BrokenFeed.
@@ -41,15 +41,17 @@ class Assembly:
             try:
                 facts = self._taken(row)
                 if facts["position"] == facts["last"]:
-                    yield foreign(facts, facts["registry_url"], _state(facts), self._events, self._documents)
+                    yield foreign_interaction(
+                        facts, facts["registry_url"], _state(facts), self._events, self._documents
+                    )
                     self._events, self._documents = [], {}
             except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
                 raise BrokenFeed(f"a record cannot be read: {' '.join(str(error).split())[:200]}") from error
 
-    def _taken(self, row: Row) -> dict[str, Any]:
+    def _taken(self, row: LogTopicRecord) -> dict[str, Any]:
         if (version := row.headers.get(SCHEMA)) not in _KNOWN:
             raise BrokenFeed(f"a record has columns of schema {version!r}, this program knows those of {_KNOWN}")
-        facts: dict[str, Any] = loads_own(row.value)
+        facts: dict[str, Any] = loads_trusted(row.value)
         if facts["position"] != facts["first"] + len(self._events):
             raise BrokenFeed(f"position {facts['position']} does not go on where an interaction begins")
         self._events.append(event_of(facts["topic"], facts["revision"], facts["state"]))

@@ -10,20 +10,27 @@ from weakref import WeakSet
 
 import httpx
 
-from projections.replication.bounded import TooLarge, lines, whole
-from projections.replication.guarded import transport
-from projections.replication.progress import PATIENCE, NoProgress, Watchdog, progressing, watched
+from projections.replication.bounded import ResponseTooLarge, read_lines, read_response
+from projections.replication.guarded import guarded_transport
+from projections.replication.progress import STALL_SECONDS, ResponseStalled, Watchdog, check_progress, watch_upload
 from projections.subscriptions.contract import Resolver
 
 #: Seconds to connect, and between two parts of an answer; feeds are asked to wait for less.
 TIMEOUT: Final = httpx.Timeout(20.0, read=60.0)
 #: Characters of what a problem document says that an error repeats.
-LONGEST: Final = 500
-_FAILURES: Final = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, RuntimeError, NoProgress, TooLarge)
+MAX_DETAIL_LENGTH: Final = 500
+_FAILURES: Final = (
+    httpx.HTTPError,
+    httpx.InvalidURL,
+    httpx.StreamError,
+    RuntimeError,
+    ResponseStalled,
+    ResponseTooLarge,
+)
 #: Has a connection end within 20 s over which nothing arrives any more, not even word of what has arrived: nobody else
 #: tells of a line that is cut, and TCP alone waits for one to come back for as long again as it was away. Whoever only
 #: takes long to answer keeps the connection, as its system answers. Not every system has all of these.
-_CUT: Final = (
+_KEEPALIVE_OPTIONS: Final = (
     (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
     (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 10),
     (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 5),
@@ -44,7 +51,7 @@ class RemoteError(Exception):
         super().__init__(said)
 
 
-class Remote:
+class RemoteClient:
     """A registry by the URL of its root, or of one of its older APIs; `close` it.
 
     resolver: says which addresses may be connected to. credential: the public members of a link's credential with its
@@ -57,7 +64,7 @@ class Remote:
             auth=_auth(credential),
             headers=_headers(credential),
             timeout=TIMEOUT,
-            transport=transport(resolver),
+            transport=guarded_transport(resolver),
         )
         self._sockets: WeakSet[socket.socket] = WeakSet()
 
@@ -71,13 +78,13 @@ class Remote:
             with suppress(OSError):
                 connected.shutdown(socket.SHUT_RDWR)  # closing alone would wake nobody who waits for an answer
 
-    def ask(self, method: str, path: str, *, within: float = PATIENCE, **options: Any) -> httpx.Response:
+    def ask(self, method: str, path: str, *, within: float = STALL_SECONDS, **options: Any) -> httpx.Response:
         """The whole answer to a request, of a status below 400. within: seconds that it has. Raises: RemoteError."""
         try:
             with Watchdog(self.cut, within) as watchdog:
-                given = watched(options, watchdog)
+                given = watch_upload(options, watchdog)
                 with self._client.stream(method, self.url + path, extensions=self._traced(), **given) as response:
-                    answer = whole(response)
+                    answer = read_response(response)
         except _FAILURES as error:
             raise self._lost(error) from None
         return self._checked(answer)
@@ -94,9 +101,9 @@ class Remote:
                 self._client.stream("GET", self.url + path, extensions=self._traced(), **options) as response,
             ):
                 if response.status_code >= 400:
-                    response = whole(response)
+                    response = read_response(response)
                 watchdog.rest()
-                yield progressing(lines(self._checked(response)))
+                yield check_progress(read_lines(self._checked(response)))
         except _FAILURES as error:
             raise self._lost(error) from None
 
@@ -106,7 +113,7 @@ class Remote:
         def trace(name: str, info: Mapping[str, Any]) -> None:
             if name in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
                 connected = info["return_value"].get_extra_info("socket")
-                _watched(connected)
+                _set_keepalive(connected)
                 self._sockets.add(connected)
 
         return {"trace": trace}
@@ -116,7 +123,7 @@ class Remote:
             return response
         problem = _problem(response)
         where = f"{response.request.method} {response.request.url.path} answers {response.status_code}"
-        raise RemoteError(": ".join(filter(None, (where, _said(problem)))), response.status_code, problem)
+        raise RemoteError(": ".join(filter(None, (where, _problem_text(problem)))), response.status_code, problem)
 
     def _lost(self, error: Exception) -> RemoteError:
         said = " ".join(str(error).split()) or type(error).__name__
@@ -133,16 +140,16 @@ def _problem(response: httpx.Response) -> dict[str, Any]:
     return found if isinstance(found, dict) and all(isinstance(found.get(name), str) for name in texts) else {}
 
 
-def _said(problem: Mapping[str, Any]) -> str:
+def _problem_text(problem: Mapping[str, Any]) -> str:
     """What a problem document says to people, in one line; nothing else of an answer is shown (SUB-904)."""
     texts = (problem.get("title"), problem.get("detail"))
-    return " ".join(" ".join(text.split()) for text in texts if isinstance(text, str))[:LONGEST].strip()
+    return " ".join(" ".join(text.split()) for text in texts if isinstance(text, str))[:MAX_DETAIL_LENGTH].strip()
 
 
-def _watched(connected: socket.socket) -> None:
+def _set_keepalive(connected: socket.socket) -> None:
     """Has the system end a connection whose line is cut."""
     with suppress(OSError):  # it has ended already
-        for level, name, value in _CUT:
+        for level, name, value in _KEEPALIVE_OPTIONS:
             if hasattr(socket, name):
                 connected.setsockopt(level, getattr(socket, name), value)
 

@@ -12,12 +12,12 @@ from domain.commands import ControlLink, Repair
 from domain.events import EntityEvent
 from domain.links.link import Link
 from domain.refusals import Diverged
-from projections.differing import Difference
+from projections.differing import HashDifference
 from projections.entities.query import View
-from projections.replication.comparing import Moment, differing, moment
-from projections.replication.lines import single
-from projections.replication.remote import Remote, RemoteError
-from projections.replication.runner import Tools
+from projections.replication.comparing import RemoteSnapshot, find_differences, remote_snapshot
+from projections.replication.lines import parse_first_event
+from projections.replication.remote import RemoteClient, RemoteError
+from projections.replication.runner import LinkWorkerContext
 from projections.replication.watching import EQUAL, check_comparable
 
 #: How often it is begun anew where somebody writes meanwhile.
@@ -26,36 +26,42 @@ _NOWHERE: Final = 404
 _NDJSON: Final = {"accept": "application/x-ndjson"}
 
 #: Refuses some of what differs.
-Check = Callable[[View, Sequence[Difference]], None]
+DifferenceCheck = Callable[[View, Sequence[HashDifference]], None]
 
 
-class _Last(NamedTuple):
+class _LastEvent(NamedTuple):
     """The last event of a stream of the other registry, and the documents that it refers to."""
 
     event: EntityEvent
     documents: dict[str, bytes]
 
 
-def repair(link: Link, tools: Tools) -> int:
+def repair(link: Link, tools: LinkWorkerContext) -> int:
     """Records what differs as one interaction of this registry, and has the link go on from there; gives how many
     entities differed.
 
     The other registry counts as it was when the link was there last, or as it is now where the two logs part. Of each
     entity that differs it is asked for the last event by then.
     Raises: RemoteError, BrokenFeed, InvalidLink for one that follows no log over HTTP, Diverged where others keep
-    writing here, and what `Tools.do` does.
+    writing here, and what `LinkWorkerContext.do` does.
     """
     check_comparable(link)
     with closing(tools.remote(link)) as remote:
-        then, count = take_over(link, tools, remote, lambda: moment(remote, tools.states.read(link.id).cursor))
+        then, count = apply_differences(
+            link, tools, remote, lambda: remote_snapshot(remote, tools.states.read(link.id).cursor)
+        )
     tools.states.note(link.id, then.position, verdict=EQUAL, difference=None, diverged=None, error=None, failed=None)
     tools.do(link, ControlLink(link.xid, "repaired"))
     return count
 
 
-def take_over(
-    link: Link, tools: Tools, remote: Remote, when: Callable[[], Moment], check: Check | None = None
-) -> tuple[Moment, int]:
+def apply_differences(
+    link: Link,
+    tools: LinkWorkerContext,
+    remote: RemoteClient,
+    when: Callable[[], RemoteSnapshot],
+    check: DifferenceCheck | None = None,
+) -> tuple[RemoteSnapshot, int]:
     """Records what differs in a link's scope as one interaction of this registry; the moment of the other registry that
     counts, and how many entities differed.
 
@@ -65,7 +71,7 @@ def take_over(
         then = when()
         with tools.readers.view() as view:
             position = view.log.head().last
-            differences = list(differing(link, view, remote, then))
+            differences = list(find_differences(link, view, remote, then))
             if check is not None:
                 check(view, differences)
         try:
@@ -78,18 +84,23 @@ def take_over(
 
 
 def _record(
-    link: Link, tools: Tools, remote: Remote, then: Moment, position: int, differences: Sequence[Difference]
+    link: Link,
+    tools: LinkWorkerContext,
+    remote: RemoteClient,
+    then: RemoteSnapshot,
+    position: int,
+    differences: Sequence[HashDifference],
 ) -> None:
     if not differences:
         return
-    found = [(each.xid, _last(remote, each.xid, then.position)) for each in differences]
+    found = [(each.xid, _fetch_last_event(remote, each.xid, then.position)) for each in differences]
     lasts = [last for _, last in found if last is not None]
     documents = {sha256: content for last in lasts for sha256, content in last.documents.items()}
     gone = tuple(xid for xid, last in found if last is None)
     tools.do(link, Repair(link.xid, position, tuple(last.event for last in lasts), gone, documents))
 
 
-def _last(remote: Remote, xid: str, until: int) -> _Last | None:
+def _fetch_last_event(remote: RemoteClient, xid: str, until: int) -> _LastEvent | None:
     """None where there never was such an entity."""
     query = {"order": "desc", "limit": "1", "below": "false", "until": str(until)}
     path = "" if xid == xids.REGISTRY else quote(xid)
@@ -103,4 +114,4 @@ def _last(remote: Remote, xid: str, until: int) -> _Last | None:
         return None
     feed = {"after": str(revisions[0]["position"] - 1), "limit": "1", "documents": ""}
     with remote.stream("/-/log", params=feed, headers=_NDJSON) as lines:
-        return _Last(*single(lines))
+        return _LastEvent(*parse_first_event(lines))

@@ -9,27 +9,27 @@ from threading import Event
 from typing import Any, Final, Protocol
 from weakref import WeakSet
 
-from commands.address import UNCONFIGURED
+from commands.address import UNCONFIGURED_URL
 from commands.log import Recorded
 from domain.commands import Command
 from domain.links.link import Link
 from domain.links.properties import CREDENTIAL
 from domain.roles import Caller, Role
-from projections.entities.query import Readers
-from projections.replication.remote import Remote
-from projections.replication.states import States
+from projections.entities.query import ViewPool
+from projections.replication.remote import RemoteClient
+from projections.replication.states import LinkStates
 from projections.subscriptions.contract import Resolver
 
 #: Has a command carried out; the future gives what it came to. In tests and servers alike, a registry's road.
-Submit = Callable[[Command, Caller], "Future[Recorded]"]
+SubmitCommand = Callable[[Command, Caller], "Future[Recorded]"]
 #: Gives the secret values of a link by name. Raises: LookupError where one is destroyed or cannot be opened.
-Reveal = Callable[[Link], Mapping[str, str]]
+RevealSecrets = Callable[[Link], Mapping[str, str]]
 #: Seconds to wait for the outcome of a command.
-PATIENCE: Final = 300
+COMMAND_SECONDS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class LinkWorkerContext:
     """What a runner works with.
 
     submit, readers: the way into this registry and the view of it. states: what is known of links. reveal: their
@@ -39,26 +39,26 @@ class Tools:
     connect to. remotes: those that were asked for, `cut` when the runner is to end.
     """
 
-    submit: Submit
-    readers: Readers
-    states: States
-    reveal: Reveal
+    submit: SubmitCommand
+    readers: ViewPool
+    states: LinkStates
+    reveal: RevealSecrets
     resolver: Resolver
     stopping: Event = field(default_factory=Event)
     woken: Event = field(default_factory=Event)
     told: Event = field(default_factory=Event)
     public_url: str | None = None
-    root: str = UNCONFIGURED
-    remotes: WeakSet[Remote] = field(default_factory=WeakSet)
+    root: str = UNCONFIGURED_URL
+    remotes: WeakSet[RemoteClient] = field(default_factory=WeakSet)
 
-    def fresh(self) -> Tools:
+    def fresh(self) -> LinkWorkerContext:
         """The same for another runner."""
         return replace(self, stopping=Event(), woken=Event(), told=Event(), remotes=WeakSet())
 
     def do(self, link: Link, command: Command) -> Recorded:
         """What a command comes to that the link asks for. Raises: Problem, and what the store says."""
         caller = Caller(f"links/{link.id}", Role.ADMIN, link=link.id)
-        return self.submit(command, caller).result(PATIENCE)
+        return self.submit(command, caller).result(COMMAND_SECONDS)
 
     def credential(self, link: Link) -> dict[str, Any]:
         """What a link shows the other side, secret values included; empty for nothing. Raises: LookupError."""
@@ -67,9 +67,9 @@ class Tools:
             found[name.removeprefix(CREDENTIAL)] = value
         return found
 
-    def remote(self, link: Link, url: str | None = None) -> Remote:
+    def remote(self, link: Link, url: str | None = None) -> RemoteClient:
         """The other registry; to be closed. url: where it is not the link's. Raises: LookupError."""
-        remote = Remote(url or link.url, self.resolver, self.credential(link) or None)
+        remote = RemoteClient(url or link.url, self.resolver, self.credential(link) or None)
         self.remotes.add(remote)
         return remote
 
@@ -85,11 +85,11 @@ class Tools:
         return heard
 
 
-class Runner(Protocol):
+class LinkWorker(Protocol):
     """One link at work."""
 
     def run(self) -> None:
-        """Replicates until `Tools.stopping` is set.
+        """Replicates until `LinkWorkerContext.stopping` is set.
 
         Raises: RemoteError, BrokenFeed, Problem and others for what went wrong; it is run again after a while.
         """

@@ -13,21 +13,21 @@ from domain.links.link import EVENTS, Link
 from domain.problems import Problem
 from domain.refusals import Diverged
 from projections.replication import tables
-from projections.replication.outage import FAILURES, Outage, reason_of
-from projections.replication.runner import Tools
-from projections.replication.runners import RUNNERS
-from projections.replication.states import TOLD
+from projections.replication.outage import DATABASE_ERRORS, StoreOutage, error_text
+from projections.replication.runner import LinkWorkerContext
+from projections.replication.runners import LINK_WORKERS
+from projections.replication.states import NOTIFIED_FACT
 from projections.subscriptions.leases import Leases
 
 #: Seconds between looks at which links there are, and at which of them are this process's.
-PAUSE: Final = 1.0
+POLL_SECONDS: Final = 1.0
 #: Seconds between looks at most while the database cannot be used: less than a lease lasts.
 _PATIENT: Final = 5.0
 #: Seconds that a lease lasts without a word from its process.
-LEASE: Final = 15.0
+LEASE_SECONDS: Final = 15.0
 #: Seconds from one attempt that failed to the next, at first and at most.
-FIRST: Final = 0.5
-LONGEST: Final = 60.0
+FIRST_RETRY_SECONDS: Final = 0.5
+LONGEST_RETRY_SECONDS: Final = 60.0
 #: Seconds after which an attempt that fails is the first again: it went well, or has waited long enough by itself.
 _STEADY: Final = 5.0
 #: Seconds that the end of a server waits for what runs.
@@ -38,18 +38,20 @@ _LOCKED: Final = "it is locked, or out of reach"
 _LOG: Final = logging.getLogger("annals.replication")
 
 
-class Service:
+class ReplicationService:
     """Runs the links of one store from `start` to `stop`; an observer of commits as well."""
 
-    def __init__(self, url: str, tools: Tools, links: Callable[[], Sequence[Link]], lease: float = LEASE) -> None:
+    def __init__(
+        self, url: str, tools: LinkWorkerContext, links: Callable[[], Sequence[Link]], lease: float = LEASE_SECONDS
+    ) -> None:
         """links: those that there are; asked from this service's own thread."""
         self._tools = tools
         self._links = links
         self._leases = Leases(url, lease, tables.LEASES)
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _LinkThread] = {}
         self._lock = Lock()
         self._ended = Event()
-        self._outage = Outage(_LOG)
+        self._outage = StoreOutage(_LOG)
         self._thread = Thread(target=self._run, name="annals-replication", daemon=True)
 
     def start(self) -> None:
@@ -63,7 +65,7 @@ class Service:
         self._tools.states.close()
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """Something was committed here; see `commands.handle.Observer`."""
+        """Something was committed here; see `commands.handle.CommitListener`."""
         for running in self._all():
             running.tools.woken.set()
 
@@ -75,21 +77,21 @@ class Service:
             running.wake()
         return running is not None
 
-    def _all(self) -> list[_Running]:
+    def _all(self) -> list[_LinkThread]:
         with self._lock:
             return list(self._running.values())
 
     def _run(self) -> None:
-        pause = PAUSE
+        pause = POLL_SECONDS
         while not self._ended.is_set():
             try:
-                pause = PAUSE if self._look() else min(2 * pause, _PATIENT)
-            except FAILURES as error:
-                self._outage.failed(reason_of(error))
+                pause = POLL_SECONDS if self._look() else min(2 * pause, _PATIENT)
+            except DATABASE_ERRORS as error:
+                self._outage.failed(error_text(error))
                 pause = min(2 * pause, _PATIENT)
             except Exception:
                 _LOG.exception("links cannot be looked up")
-                pause = min(2 * pause, LONGEST)
+                pause = min(2 * pause, LONGEST_RETRY_SECONDS)
             self._ended.wait(pause)
         self._stopped({})
         self._leases.end()
@@ -99,7 +101,7 @@ class Service:
         because the database is not to be written to.
         """
         links = {link.id: link for link in self._links()}
-        wanted = {id: link for id, link in links.items() if _runs(link)}
+        wanted = {id: link for id, link in links.items() if _is_runnable(link)}
         held = self._leases.beat(list(wanted))
         if held is None:
             self._outage.failed(_LOCKED)
@@ -123,7 +125,7 @@ class Service:
         """Wakes the links that events came for which another process has taken."""
         for running in self._running.values():
             if running.link.mode == EVENTS:
-                told = self._tools.states.read(running.link.id).facts.get(TOLD)
+                told = self._tools.states.read(running.link.id).facts.get(NOTIFIED_FACT)
                 if told != running.told:
                     running.told = told
                     running.wake()
@@ -144,20 +146,20 @@ class Service:
         """Has these run as well."""
         for id, link in wanted.items():
             if id not in self._running:
-                running = _Running(link, self._tools.fresh(), self._outage)
+                running = _LinkThread(link, self._tools.fresh(), self._outage)
                 with self._lock:
                     self._running[id] = running
                 running.start()
 
 
-def _runs(link: Link) -> bool:
-    return link.enabled and not link.promoted and (link.dialect, link.mode) in RUNNERS
+def _is_runnable(link: Link) -> bool:
+    return link.enabled and not link.promoted and (link.dialect, link.mode) in LINK_WORKERS
 
 
-class _Running:
+class _LinkThread:
     """One link in a thread of its own, begun anew after each failure."""
 
-    def __init__(self, link: Link, tools: Tools, outage: Outage) -> None:
+    def __init__(self, link: Link, tools: LinkWorkerContext, outage: StoreOutage) -> None:
         self.link = link
         self.tools = tools
         self._outage = outage
@@ -188,23 +190,23 @@ class _Running:
             self._thread.join(_PROMPT)
 
     def _run(self) -> None:
-        pause = FIRST
+        pause = FIRST_RETRY_SECONDS
         while not self.tools.stopping.is_set():
             began = time.monotonic()
             try:
-                RUNNERS[self.link.dialect, self.link.mode](self.link, self.tools).run()
+                LINK_WORKERS[self.link.dialect, self.link.mode](self.link, self.tools).run()
             except Exception as error:
                 self._failed(error)
             if time.monotonic() - began > _STEADY:
-                pause = FIRST
+                pause = FIRST_RETRY_SECONDS
             self.tools.stopping.wait(pause * random.uniform(0.5, 1))
-            pause = min(2 * pause, LONGEST)
+            pause = min(2 * pause, LONGEST_RETRY_SECONDS)
 
     def _failed(self, error: Exception) -> None:
         if self.tools.stopping.is_set():
             return
-        if isinstance(error, FAILURES):
-            self._outage.failed(reason_of(error))
+        if isinstance(error, DATABASE_ERRORS):
+            self._outage.failed(error_text(error))
             return
         said = error.text() if isinstance(error, Problem) else " ".join(str(error).split()) or type(error).__name__
         _LOG.warning("the link %s: %s", self.link.id, said)
@@ -212,5 +214,5 @@ class _Running:
             self.tools.states.note(
                 self.link.id, error=said, failed=time.time(), diverged=True if isinstance(error, Diverged) else None
             )
-        except FAILURES as failure:
-            self._outage.failed(reason_of(failure))
+        except DATABASE_ERRORS as failure:
+            self._outage.failed(error_text(failure))

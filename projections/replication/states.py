@@ -16,19 +16,19 @@ from domain.jsontext import InvalidJson, dumps, loads
 from projections.database import Database
 from projections.replication import tables
 from projections.subscriptions import store
-from projections.subscriptions.store import Books
+from projections.subscriptions.store import DeliveryStore
 
 #: The subject that stands for more than can be kept.
-EVERYTHING: Final = "*"
+ALL_SUBJECTS: Final = "*"
 #: Subjects that are kept for one link at most, and characters of one: whoever sends events chooses them.
 _MOST: Final = 1000
 _LONGEST: Final = 2000
 #: The fact that says when an event came in to a process that does not run its link.
-TOLD: Final = "told"
+NOTIFIED_FACT: Final = "told"
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LinkProgress:
     """cursor: position of the other registry's log up to which all is taken in, or of our own up to which all is
     written there; None before the first look. facts: JSON values by name, such as `error`, `lastcontact`, `head`.
     """
@@ -37,15 +37,15 @@ class Progress:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-class States:
+class LinkStates:
     """The table of states. Its methods wait for the store; they may be called from any thread."""
 
     def __init__(self, url: str) -> None:
-        store.create(url)
-        self._books = Books(url)
+        store.create_tables(url)
+        self._books = DeliveryStore(url)
         self._lock = Lock()
 
-    def read(self, link: str) -> Progress:
+    def read(self, link: str) -> LinkProgress:
         """What is known of a link, by its id. Raises: one of `store.FAILURES`."""
         with self._lock, self._books.reading() as db:
             row = db.one("SELECT cursor, facts FROM replication_state WHERE link = ?", (link,))
@@ -66,7 +66,11 @@ class States:
             return
         with self.writing() as db:
             (known,) = db.one("SELECT count(*) FROM replication_heard WHERE link = ?", (link,))
-            kept = {EVERYTHING} if known + len(subjects) > _MOST else {_kept(subject) for subject in subjects}
+            kept = (
+                {ALL_SUBJECTS}
+                if known + len(subjects) > _MOST
+                else {_storable_subject(subject) for subject in subjects}
+            )
             for subject in sorted(kept):
                 db.run("INSERT INTO replication_heard VALUES (?, ?) ON CONFLICT DO NOTHING", (link, subject))
 
@@ -101,14 +105,14 @@ class States:
             self._books.close()
 
 
-def _kept(subject: str) -> str:
-    return subject if len(subject) <= _LONGEST and subject.isprintable() else EVERYTHING
+def _storable_subject(subject: str) -> str:
+    return subject if len(subject) <= _LONGEST and subject.isprintable() else ALL_SUBJECTS
 
 
-def _progress(link: str, row: Sequence[Any] | None) -> Progress:
+def _progress(link: str, row: Sequence[Any] | None) -> LinkProgress:
     """What a row says; nothing where it cannot be read, and then what is there already comes again."""
     if row is None:
-        return Progress()
+        return LinkProgress()
     cursor, text = row
     try:
         facts = loads(text)
@@ -116,5 +120,5 @@ def _progress(link: str, row: Sequence[Any] | None) -> Progress:
         facts = None
     if not isinstance(cursor, int) or not isinstance(facts, dict):
         report_once(f"the state of the link {link} cannot be read, it begins again")
-        return Progress()
-    return Progress(cursor if cursor >= 0 else None, facts)
+        return LinkProgress()
+    return LinkProgress(cursor if cursor >= 0 else None, facts)

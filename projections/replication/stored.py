@@ -14,7 +14,7 @@ from domain.evolve import evolve
 from domain.links.link import COLLECTION, Link
 from domain.world import Secret
 from projections.database import Database
-from projections.subscriptions.stored import revealed
+from projections.subscriptions.stored import reveal_secret
 
 _ROW: Final = ", ".join(f"l.{name}" for name in LogRow._fields)
 _LIVING: Final = f"SELECT {_ROW} FROM head h JOIN log l ON l.position = h.position WHERE h.live AND "
@@ -53,7 +53,7 @@ class StoredLinks:
         """A link's secret values by name. Raises: LookupError where one is destroyed or no key opens it."""
         found = {}
         for name, reference in link.secrets.items():
-            value = revealed(self._db, vault, Secret(reference, link.xid, name))
+            value = reveal_secret(self._db, vault, Secret(reference, link.xid, name))
             if value is None:
                 raise LookupError(f"the secret {name} of the link {link.id} cannot be opened")
             found[name] = value

@@ -12,19 +12,19 @@ from typing import Any, Final
 
 from domain import xid as xids
 from domain.links.link import COLLECTION, Link
-from projections.replication.remote import Remote, RemoteError
-from projections.replication.runner import Tools
+from projections.replication.remote import RemoteClient, RemoteError
+from projections.replication.runner import LinkWorkerContext
 from projections.subscriptions import store
 
 #: Seconds between looks at a subscription, to see that it is still there.
-CARE: Final = 30.0
+CHECK_SECONDS: Final = 30.0
 #: The fact under which its id is kept.
-SUBSCRIPTION: Final = "subscription"
+SUBSCRIPTION_FACT: Final = "subscription"
 #: Groups that are filtered by; where there are more, a link hears of everything. A server may take 20 filters only.
 _MOST: Final = 8
 _PATH: Final = "/subscriptions"
 #: What brings a subscription that stands still back, by its state.
-_REVIVED: Final = {
+_REVIVING_ACTIONS: Final = {
     "paused": "resume",
     "gone": "resume",
     "suspended": "resume",
@@ -39,10 +39,12 @@ class NoPublicUrl(Exception):
         super().__init__("a link in the mode events needs a public URL of this registry, set as ANNALS_PUBLIC_URL")
 
 
-class Subscribed:
+class RemoteSubscription:
     """The subscription of one link, for as long as the link is to hear of something."""
 
-    def __init__(self, link: Link, tools: Tools, registry: Remote, events: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, link: Link, tools: LinkWorkerContext, registry: RemoteClient, events: Mapping[str, Any] | None = None
+    ) -> None:
         """registry: the other registry by the URL below which it has `/subscriptions`; it stays open.
 
         events: what is to be heard of: `source`, `types`, `config` and `filters`, as the Subscriptions API has them.
@@ -53,7 +55,7 @@ class Subscribed:
         self._link = link
         self._tools = tools
         self._registry = registry
-        self._id: str | None = tools.states.read(link.id).facts.get(SUBSCRIPTION)
+        self._id: str | None = tools.states.read(link.id).facts.get(SUBSCRIPTION_FACT)
         self._wanted = {
             **{name: value for name, value in (events or {}).items() if value},
             "protocol": "HTTP",
@@ -67,13 +69,13 @@ class Subscribed:
         Raises: RemoteError, one of `store.FAILURES`.
         """
         found = self._found(self._id) if self._id else None
-        if found is not None and _says(found, self._wanted):
+        if found is not None and _contains(found, self._wanted):
             self._revive(found)
             return False
         if found is not None:
             self._delete(str(self._id))
         self._id = str(self._registry.ask("POST", _PATH, json=self._wanted).json()["id"])
-        self._tools.states.note(self._link.id, None, **{SUBSCRIPTION: self._id})
+        self._tools.states.note(self._link.id, None, **{SUBSCRIPTION_FACT: self._id})
         return True
 
     def end(self) -> None:
@@ -81,12 +83,12 @@ class Subscribed:
 
         A link that only stops here, for a while or because another process goes on with it, keeps its subscription.
         """
-        with suppress(RemoteError, *store.FAILURES):
+        with suppress(RemoteError, *store.DRIVER_ERRORS):
             link = self._tools.readers.quick().links.one(self._link.id)
             goes_on = link is not None and link.enabled and not link.promoted and link.mode == self._link.mode
             if self._id and not goes_on:
                 self._delete(self._id)
-                self._tools.states.note(self._link.id, None, **{SUBSCRIPTION: None})
+                self._tools.states.note(self._link.id, None, **{SUBSCRIPTION_FACT: None})
 
     def _found(self, id: str) -> dict[str, Any] | None:
         with _unless_gone():
@@ -101,12 +103,12 @@ class Subscribed:
     def _revive(self, found: Mapping[str, Any]) -> None:
         status = found.get("status") or {}
         asked = (status.get("validation") or {}).get("state")
-        action = _REVIVED.get(status.get("state", "")) or ("verify" if asked == "unvalidated" else None)
+        action = _REVIVING_ACTIONS.get(status.get("state", "")) or ("verify" if asked == "unvalidated" else None)
         if action is not None:
             self._registry.ask("POST", f"{_PATH}/{found['id']}/actions/{action}")
 
 
-def about(groups: Sequence[str]) -> list[dict[str, Any]]:
+def group_filters(groups: Sequence[str]) -> list[dict[str, Any]]:
     """Filters for what happens to some Groups, or below them, and to the model; none for no Groups.
 
     groups: their xids, spelled as the other registry has them, or their subjects in an older API. The beginning
@@ -129,8 +131,8 @@ def _unless_gone() -> Iterator[None]:
             raise
 
 
-def _says(found: Any, wanted: Any) -> bool:
+def _contains(found: Any, wanted: Any) -> bool:
     """Whether a document says all that is wanted; it may say more, such as defaults."""
     if isinstance(wanted, dict) and isinstance(found, dict):
-        return all(name in found and _says(found[name], value) for name, value in wanted.items())
+        return all(name in found and _contains(found[name], value) for name, value in wanted.items())
     return bool(found == wanted)

@@ -13,35 +13,35 @@ from typing import Any, Final
 
 from kafka import KafkaConsumer, TopicPartition, errors
 
-from domain.compat.family import document_of
-from domain.links.foreign import Foreign
+from domain.compat.family import document_hash
+from domain.links.foreign import ForeignInteraction
 from domain.links.link import Link
-from projections.publishing.cluster import Authorities, Cluster, Insecure
-from projections.publishing.records import mark as numbered
-from projections.replication.intake import TOGETHER, Intake
+from projections.publishing.cluster import CertificateAuthorities, InsecureCredential, KafkaCluster
+from projections.publishing.records import record_position as numbered
+from projections.replication.intake import BATCH_EVENTS, LogIngester
 from projections.replication.lines import BrokenFeed
-from projections.replication.ordering import Mark, Marks, Order
-from projections.replication.records import Assembly, Row
+from projections.replication.ordering import PartitionMarks, RecordMark, RecordOrder
+from projections.replication.records import InteractionAssembler, LogTopicRecord
 from projections.replication.remote import RemoteError
-from projections.replication.runner import Tools
+from projections.replication.runner import LinkWorkerContext
 from projections.subscriptions.contract import Credential
-from projections.subscriptions.sinks.kafka_outcomes import outcome
-from projections.subscriptions.trust import Trusting
+from projections.subscriptions.sinks.kafka_outcomes import error_outcome
+from projections.subscriptions.trust import TrustStore
 
 #: Milliseconds that a look at the topic waits for records, and that brokers may take to say where it ends.
-WAIT: Final = 300
-PATIENCE: Final = 10_000
+POLL_MILLISECONDS: Final = 300
+BROKER_MILLISECONDS: Final = 10_000
 #: Bytes of records that wait for earlier ones, until partitions that are ahead rest.
-MOST: Final = 64 << 20
+MAX_WAITING_BYTES: Final = 64 << 20
 #: Seconds after which the offsets are kept again.
-KEPT: Final = 5.0
+SAVE_OFFSETS_SECONDS: Final = 5.0
 _SETTINGS: Final = {"group_id": None, "enable_auto_commit": False, "auto_offset_reset": "earliest"}
 
 
-class TopicPull:
+class KafkaPull:
     """See the module."""
 
-    def __init__(self, link: Link, tools: Tools) -> None:
+    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
         self._tools = tools
         self._brokers, _, self._topic = link.url.rpartition("/")
@@ -51,17 +51,19 @@ class TopicPull:
         """See `Runner`."""
         try:
             with closing(self._cluster().opened(KafkaConsumer, self._failed, **_SETTINGS)) as consumer:
-                _Following(self._link, self._tools, consumer, self._topic).run(self._check)
+                _TopicFollower(self._link, self._tools, consumer, self._topic).run(self._check)
         except errors.KafkaError as error:
-            found = outcome(self._failure or error)
+            found = error_outcome(self._failure or error)
             raise RemoteError(f"{self._link.url} does not answer: {found.code} {found.message}".strip()) from None
-        except Insecure as error:
+        except InsecureCredential as error:
             raise RemoteError(str(error)) from None
 
-    def _cluster(self) -> Cluster:
+    def _cluster(self) -> KafkaCluster:
         resolver = self._tools.resolver
-        ca = resolver.ca if isinstance(resolver, Trusting) else ""
-        return Cluster(self._brokers, _credential(self._tools.credential(self._link)), Authorities(ca), resolver)
+        ca = resolver.ca if isinstance(resolver, TrustStore) else ""
+        return KafkaCluster(
+            self._brokers, _credential(self._tools.credential(self._link)), CertificateAuthorities(ca), resolver
+        )
 
     def _failed(self, error: Exception) -> None:
         self._failure = error
@@ -69,7 +71,7 @@ class TopicPull:
     def _check(self, consumer: Any) -> None:
         """Where a connection failed, whether the brokers are there all the same. Raises: KafkaError."""
         if self._failure is not None:
-            consumer.end_offsets(list(consumer.assignment()), timeout_ms=PATIENCE)
+            consumer.end_offsets(list(consumer.assignment()), timeout_ms=BROKER_MILLISECONDS)
             self._failure = None
 
 
@@ -81,20 +83,20 @@ def _credential(given: Mapping[str, Any]) -> Credential | None:
     return Credential("PLAIN", identifier=given["username"], secret=given.get("password", ""))
 
 
-class _Following:
+class _TopicFollower:
     """One topic followed with one consumer."""
 
-    def __init__(self, link: Link, tools: Tools, consumer: Any, topic: str) -> None:
+    def __init__(self, link: Link, tools: LinkWorkerContext, consumer: Any, topic: str) -> None:
         self._link = link
         self._tools = tools
         self._consumer = consumer
         self._topic = topic
-        self._intake = Intake(link, tools)
-        self._order: Order[Row] = Order(self._intake.cursor)
-        self._assembly = Assembly()
-        self._marks = Marks(tools.states.read(link.id).facts.get("offsets", {}))
+        self._intake = LogIngester(link, tools)
+        self._order: RecordOrder[LogTopicRecord] = RecordOrder(self._intake.cursor)
+        self._assembly = InteractionAssembler()
+        self._marks = PartitionMarks(tools.states.read(link.id).facts.get("offsets", {}))
         self._told = self._marks.told()
-        self._awaited: dict[int, Mark] = {}
+        self._awaited: dict[int, RecordMark] = {}
         self._kept = time.monotonic()
 
     def run(self, check: Any) -> None:
@@ -102,13 +104,13 @@ class _Following:
         partitions = self._begin()
         try:
             while not self._tools.stopping.is_set():
-                polled = self._consumer.poll(timeout_ms=WAIT, max_records=TOGETHER)
+                polled = self._consumer.poll(timeout_ms=POLL_MILLISECONDS, max_records=BATCH_EVENTS)
                 for part, records in polled.items():
                     self._read(part.partition, records)
                 self._intake.take(self._wanted(self._assembly.of(self._order.due())))
                 self._marks.settle(self._intake.cursor)
                 self._balance(partitions)
-                if time.monotonic() > self._kept + KEPT:
+                if time.monotonic() > self._kept + SAVE_OFFSETS_SECONDS:
                     self._keep()
                 if not polled:
                     check(self._consumer)
@@ -124,7 +126,7 @@ class _Following:
             raise RemoteError(f"there is no topic {self._topic}")
         parts = {number: TopicPartition(self._topic, number) for number in partitions}
         self._consumer.assign(list(parts.values()))
-        ends = self._consumer.end_offsets(list(parts.values()), timeout_ms=PATIENCE)
+        ends = self._consumer.end_offsets(list(parts.values()), timeout_ms=BROKER_MILLISECONDS)
         for number, part in parts.items():
             found = self._marks.of(number)
             if found is None:
@@ -141,19 +143,19 @@ class _Following:
             place = numbered(record.headers)
             if place is None:
                 raise BrokenFeed(f"the topic {self._topic} has a record that is of no registry")
-            found = Mark(record.offset, place.number, record.timestamp)
+            found = RecordMark(record.offset, place.number, record.timestamp)
             if self._awaited.pop(partition, found) != found:
                 raise self._anew(f"the topic {self._topic} is another one than it was")
             self._marks.add(partition, found)
             headers = dict(record.headers)
             size = len(record.value) + sum(map(len, headers.values()))
-            self._order.add(partition, place.number, Row(record.value, headers), size)
+            self._order.add(partition, place.number, LogTopicRecord(record.value, headers), size)
 
-    def _wanted(self, interactions: Iterator[Foreign]) -> Iterator[Foreign]:
+    def _wanted(self, interactions: Iterator[ForeignInteraction]) -> Iterator[ForeignInteraction]:
         """Interactions with all their documents. Raises: BrokenFeed."""
         for each in interactions:
             for event in each.events:
-                digest = document_of(event.private)
+                digest = document_hash(event.private)
                 if digest and digest not in each.documents and self._link.scope.has(event.xid):
                     self._check_known(digest, event.xid)
             yield each
@@ -170,7 +172,7 @@ class _Following:
         ahead = self._order.ahead()
         if ahead == partitions:
             raise self._anew(f"the topic {self._topic} lacks position {self._order.number + 1}")
-        if self._order.waiting > MOST:
+        if self._order.waiting > MAX_WAITING_BYTES:
             self._consumer.pause(*(TopicPartition(self._topic, number) for number in ahead))
         elif paused := self._consumer.paused():
             self._consumer.resume(*paused)
@@ -183,5 +185,5 @@ class _Following:
 
     def _anew(self, said: str) -> BrokenFeed:
         """Forgets where the topic was left, so that all of it is looked at when it is read again."""
-        self._marks = Marks({})
+        self._marks = PartitionMarks({})
         return BrokenFeed(said)

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from domain.links.link import LOG, Link
 from domain.refusals import Diverged, InvalidLink
-from projections.replication.comparing import Moment, differing, moment
-from projections.replication.intake import Intake
-from projections.replication.remote import Remote, RemoteError
-from projections.replication.rings import check_ring
-from projections.replication.runner import Tools
+from projections.replication.comparing import RemoteSnapshot, find_differences, remote_snapshot
+from projections.replication.intake import LogIngester
+from projections.replication.remote import RemoteClient, RemoteError
+from projections.replication.rings import check_cycle
+from projections.replication.runner import LinkWorkerContext
 
 EQUAL: Final = "equal"
 DIFFERS: Final = "differs"
@@ -22,31 +22,31 @@ UNKNOWN: Final = "unknown"
 _REST: Final = 5.0
 
 
-class Watch:
+class LinkStatusRecorder:
     """What one runner notes beside what it takes in."""
 
-    def __init__(self, link: Link, tools: Tools, remote: Remote) -> None:
+    def __init__(self, link: Link, tools: LinkWorkerContext, remote: RemoteClient) -> None:
         self._link = link
         self._tools = tools
         self._remote = remote
-        self._head: Moment | None = None
+        self._head: RemoteSnapshot | None = None
         self._cursor = -1
         self._noted: tuple[float, object] = (0.0, None)
         self._judged: float | None = None
 
-    def look(self, intake: Intake) -> None:
+    def look(self, intake: LogIngester) -> None:
         """Notes where the other log ends, before what there is of it is taken in. Raises: RemoteError."""
-        self._head = moment(self._remote)
+        self._head = remote_snapshot(self._remote)
         self._cursor = intake.cursor
         self._note(None)
 
-    def passing(self, intake: Intake) -> None:
+    def passing(self, intake: LogIngester) -> None:
         """Notes where the other log ends and how far this registry is, on the way. Raises: RemoteError."""
-        self._head = moment(self._remote)
+        self._head = remote_snapshot(self._remote)
         self._cursor = intake.cursor
         self._note(intake.cursor)
 
-    def reached(self, intake: Intake) -> None:
+    def reached(self, intake: LogIngester) -> None:
         """Notes that all is here which was there at the last look, and compares when it is time.
 
         Raises: RemoteError, InvalidLink where the link has become one of a ring.
@@ -58,9 +58,9 @@ class Watch:
         if self._head is not None and intake.cursor == self._cursor:
             intake.cursor = max(self._head.position, intake.cursor)
         self._note(intake.cursor, error=None, failed=None, diverged=None)
-        check_ring(self._link, self._tools, self._remote)
+        check_cycle(self._link, self._tools, self._remote)
         if self._judged is None or time.monotonic() - self._judged >= self._link.interval:
-            judge(self._link, self._tools, self._remote)
+            compare_registries(self._link, self._tools, self._remote)
             self._judged = time.monotonic()
 
     def _note(self, cursor: int | None, **facts: Any) -> None:
@@ -74,21 +74,21 @@ class Watch:
 
 
 @contextmanager
-def watching(link: Link, tools: Tools, remote: Remote) -> Iterator[Watch]:
+def record_status(link: Link, tools: LinkWorkerContext, remote: RemoteClient) -> Iterator[LinkStatusRecorder]:
     """A watch; where the registries turn out to have diverged, what differs first is noted before that is raised.
 
     Raises: RemoteError, InvalidLink for a link of a ring.
     """
     try:
-        check_ring(link, tools, remote)
-        yield Watch(link, tools, remote)
+        check_cycle(link, tools, remote)
+        yield LinkStatusRecorder(link, tools, remote)
     except Diverged:
         with suppress(RemoteError):
-            judge(link, tools, remote)
+            compare_registries(link, tools, remote)
         raise
 
 
-def judge(link: Link, tools: Tools, remote: Remote | None = None) -> str:
+def compare_registries(link: Link, tools: LinkWorkerContext, remote: RemoteClient | None = None) -> str:
     """Compares both registries as of what has been taken in, and notes it; gives the verdict.
 
     Raises: RemoteError, InvalidLink for a link that follows no log over HTTP.
@@ -97,10 +97,10 @@ def judge(link: Link, tools: Tools, remote: Remote | None = None) -> str:
     check_comparable(link)
     if remote is None:
         with closing(tools.remote(link)) as own:
-            return judge(link, tools, own)
+            return compare_registries(link, tools, own)
     with tools.readers.view() as view:
-        then = moment(remote, tools.states.read(link.id).cursor)
-        found = next(differing(link, view, remote, then), None)
+        then = remote_snapshot(remote, tools.states.read(link.id).cursor)
+        found = next(find_differences(link, view, remote, then), None)
     verdict, difference = (DIFFERS, found._asdict()) if found else (EQUAL, None)
     tools.states.note(link.id, verdict=verdict, checked=time.time(), difference=difference)
     return verdict

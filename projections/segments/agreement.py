@@ -5,14 +5,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import NamedTuple
 
-from commands.proof import NOTHING
+from commands.proof import EMPTY_HASH
 from projections.database import Database
 from projections.log import Log
-from projections.segments.entries import Range
-from projections.segments.folder import Folder
+from projections.segments.entries import SegmentRange
+from projections.segments.folder import SegmentFolder
 
 
-class Foreign(Exception):
+class SegmentsMismatch(Exception):
     """The folder has the log of another registry, or more of it than the store. position: from which on they differ."""
 
     def __init__(self, position: int, said: str) -> None:
@@ -20,44 +20,44 @@ class Foreign(Exception):
         self.position = position
 
 
-class End(NamedTuple):
+class SegmentsEnd(NamedTuple):
     """Where the segments of a folder end: the position and the chain hash there."""
 
     last: int = 0
-    chain: bytes = NOTHING
+    chain: bytes = EMPTY_HASH
 
 
-def agreed(db: Database, folder: Folder) -> End:
+def matching_end(db: Database, folder: SegmentFolder) -> SegmentsEnd:
     """Where the folder ends, if the store's log goes through there.
 
     Raises: Foreign; UnknownSegment and OSError as `Folder.entry` does.
     """
     log, ranges = Log(db), folder.ranges()
     if not ranges:
-        return End()
+        return SegmentsEnd()
     end = _end(folder, ranges[-1])
-    if _holds(log, end):
+    if _is_end_in_log(log, end):
         return end
     # A chain hash is over all that was before, so from the first segment that differs on all of them do.
-    first = bisect_left(ranges, True, key=lambda range: not _holds(log, _end(folder, range)))
-    raise _foreign(folder, log.head().last, ranges[first], end)
+    first = bisect_left(ranges, True, key=lambda range: not _is_end_in_log(log, _end(folder, range)))
+    raise _mismatch(folder, log.head().last, ranges[first], end)
 
 
-def _end(folder: Folder, range: Range) -> End:
-    return End(range.last, bytes.fromhex(folder.entry(range).chain))
+def _end(folder: SegmentFolder, range: SegmentRange) -> SegmentsEnd:
+    return SegmentsEnd(range.last, bytes.fromhex(folder.entry(range).chain))
 
 
-def _holds(log: Log, end: End) -> bool:
+def _is_end_in_log(log: Log, end: SegmentsEnd) -> bool:
     found = log.interactions(end.last - 1, 1)
     return bool(found) and (found[0].last, found[0].chain) == end
 
 
-def _foreign(folder: Folder, last: int, differs: Range, end: End) -> Foreign:
+def _mismatch(folder: SegmentFolder, last: int, differs: SegmentRange, end: SegmentsEnd) -> SegmentsMismatch:
     if last < differs.last:
-        return Foreign(
+        return SegmentsMismatch(
             last + 1, f"{folder.name} goes on to position {end.last}, the log of this store ends at {last} already"
         )
-    return Foreign(
+    return SegmentsMismatch(
         differs.first,
         f"{folder.name} has another log than this store: they differ between the positions {differs.first}"
         f" and {differs.last}",

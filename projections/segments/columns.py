@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, get_type_hints
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from projections.logrows import TableRow
+from projections.logrows import LogTableRow
 
 #: Characters or bytes of the widest column after which a row group ends, however few its rows are.
 _HEAVY: Final = 1 << 26
@@ -31,10 +31,10 @@ def _schema(row: type[tuple[Any, ...]]) -> Any:
     return pa.schema([pa.field(name, _TYPES[kind], nullable=False) for name, kind in columns])
 
 
-LOG: Final = _schema(TableRow)
-DOCUMENTS: Final = _schema(DocumentRow)
+LOG_FILE_SCHEMA: Final = _schema(LogTableRow)
+DOCUMENT_FILE_SCHEMA: Final = _schema(DocumentRow)
 #: What events were written as before they had salts.
-_UNSALTED: Final = LOG.remove(LOG.get_field_index("salt"))
+_UNSALTED: Final = LOG_FILE_SCHEMA.remove(LOG_FILE_SCHEMA.get_field_index("salt"))
 
 
 def write_table(file: BufferedIOBase, schema: Any, rows: Iterable[Sequence[Any]], group: int, heavy: str) -> int:
@@ -53,12 +53,12 @@ def write_table(file: BufferedIOBase, schema: Any, rows: Iterable[Sequence[Any]]
     return count
 
 
-def log_rows(file: Any) -> Iterator[TableRow]:
+def log_rows(file: Any) -> Iterator[LogTableRow]:
     """The events of a file.
 
     Raises: OSError, ValueError when it is damaged.
     """
-    return (TableRow(*row) for row in _rows(file, LOG, _READ))
+    return (LogTableRow(*row) for row in _rows(file, LOG_FILE_SCHEMA, _READ))
 
 
 def document_rows(file: Any) -> Iterator[DocumentRow]:
@@ -66,17 +66,19 @@ def document_rows(file: Any) -> Iterator[DocumentRow]:
 
     Raises: OSError, ValueError when it is damaged.
     """
-    return map(DocumentRow._make, _rows(file, DOCUMENTS, 1))
+    return map(DocumentRow._make, _rows(file, DOCUMENT_FILE_SCHEMA, 1))
 
 
-def digests(file: Any) -> Iterator[str]:
+def document_hashes(file: Any) -> Iterator[str]:
     """The hashes of a file's documents; their bytes are not read."""
-    return (digest for (digest,) in _rows(file, DOCUMENTS, _READ, ["sha256"]))
+    return (digest for (digest,) in _rows(file, DOCUMENT_FILE_SCHEMA, _READ, ["sha256"]))
 
 
 def _rows(file: Any, schema: Any, size: int, columns: list[str] | None = None) -> Iterator[tuple[Any, ...]]:
     with pq.ParquetFile(file, pre_buffer=False) as table:
-        if not (table.schema_arrow.equals(schema) or (schema is LOG and table.schema_arrow.equals(_UNSALTED))):
+        if not (
+            table.schema_arrow.equals(schema) or (schema is LOG_FILE_SCHEMA and table.schema_arrow.equals(_UNSALTED))
+        ):
             raise ValueError("it has other columns")
         for batch in table.iter_batches(batch_size=size, columns=columns, use_threads=False):
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

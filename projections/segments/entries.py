@@ -13,11 +13,11 @@ from projections.logrows import KNOWN_VERSIONS
 _NAME: Final = re.compile(r"([0-9]{19})-([0-9]{19})\b")
 
 
-class UnknownSegment(Exception):
+class UnreadableManifestEntry(Exception):
     """A manifest entry that this program cannot read: damaged, or of another schema version."""
 
 
-class Range(NamedTuple):
+class SegmentRange(NamedTuple):
     """The positions of a segment, both included."""
 
     first: int
@@ -33,7 +33,7 @@ class Range(NamedTuple):
         return cls(int(found[1]), int(found[2])) if found else None
 
 
-class File(BaseModel):
+class DataFile(BaseModel):
     """A Parquet file. path: from the folder on. rows, bytes: how many. sha256: of all its bytes, in lower-case hex."""
 
     model_config = ConfigDict(frozen=True)
@@ -44,7 +44,7 @@ class File(BaseModel):
     sha256: str
 
 
-class Entry(BaseModel):
+class ManifestEntry(BaseModel):
     """One segment.
 
     first, last: its positions. events, interactions: how many. previous, chain: chain hashes before its first and after
@@ -62,16 +62,16 @@ class Entry(BaseModel):
     previous: str
     chain: str
     statehash: str
-    log: File
-    documents: File | None = None
+    log: DataFile
+    documents: DataFile | None = None
 
     @property
-    def range(self) -> Range:
+    def range(self) -> SegmentRange:
         """Its positions."""
-        return Range(self.first, self.last)
+        return SegmentRange(self.first, self.last)
 
     @property
-    def files(self) -> tuple[File, ...]:
+    def files(self) -> tuple[DataFile, ...]:
         """All that it consists of."""
         return (self.log, self.documents) if self.documents else (self.log,)
 
@@ -80,7 +80,7 @@ class _Versioned(BaseModel):
     schemaversion: int
 
 
-def entry_in(text: bytes, name: str) -> Entry:
+def parse_entry(text: bytes, name: str) -> ManifestEntry:
     """The entry of a manifest's file. name: for the message.
 
     Raises: UnknownSegment.
@@ -89,9 +89,9 @@ def entry_in(text: bytes, name: str) -> Entry:
         version = _Versioned.model_validate_json(text).schemaversion
         if version not in KNOWN_VERSIONS:
             known = " and ".join(map(str, KNOWN_VERSIONS))
-            raise UnknownSegment(f"{name} has schema version {version}, this program knows {known}")
-        return Entry.model_validate_json(text)
+            raise UnreadableManifestEntry(f"{name} has schema version {version}, this program knows {known}")
+        return ManifestEntry.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
-        raise UnknownSegment(f"{name} is no entry of a manifest: {where} {first['msg']}") from None
+        raise UnreadableManifestEntry(f"{name} is no entry of a manifest: {where} {first['msg']}") from None

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from pyarrow import fs
 
-from projections.segments.entries import Entry, File, Range, entry_in
+from projections.segments.entries import DataFile, ManifestEntry, SegmentRange, parse_entry
 
 _MANIFEST: Final = "manifest"
 _KINDS: Final = ("log", "documents", _MANIFEST)
@@ -31,11 +31,11 @@ _TOGETHER: Final = 16
 _COPIED: Final = 1 << 20
 
 
-class Overtaken(Exception):
+class ConcurrentWriteError(Exception):
     """Another process has written the same segments meanwhile."""
 
 
-class Folder:
+class SegmentFolder:
     """See the module. name: of the place, without secrets."""
 
     def __init__(self, files: fs.FileSystem, root: str, name: str) -> None:
@@ -44,28 +44,28 @@ class Folder:
         self._root = root.rstrip("/")
         self._whole = files.type_name in _OBJECT_STORES
 
-    def ranges(self) -> list[Range]:
+    def ranges(self) -> list[SegmentRange]:
         """The complete segments that follow each other from position 1 on.
 
         Where writers at the same time have cut the log differently, one way through that leads farthest.
         """
-        return _way(self.listed())
+        return _longest_chain(self.listed())
 
-    def listed(self) -> list[Range]:
+    def listed(self) -> list[SegmentRange]:
         """Every complete segment, by position."""
         names = (info.base_name for info in self._list(_MANIFEST))
-        return sorted(filter(None, (Range.named(name) for name in names if name.endswith(".json"))))
+        return sorted(filter(None, (SegmentRange.named(name) for name in names if name.endswith(".json"))))
 
-    def entry(self, range: Range) -> Entry:
+    def entry(self, range: SegmentRange) -> ManifestEntry:
         """What the manifest says of a segment.
 
         Raises: UnknownSegment; OSError when it cannot be read.
         """
         path = _entry_path(range)
         with self.open(path) as file:
-            return entry_in(file.read(), path)
+            return parse_entry(file.read(), path)
 
-    def entries(self, ranges: Iterable[Range]) -> Iterator[Entry]:
+    def entries(self, ranges: Iterable[SegmentRange]) -> Iterator[ManifestEntry]:
         """`entry` of each, in the same order; some are fetched at a time, as each may be a request."""
         with ThreadPoolExecutor(_TOGETHER) as pool:
             yield from pool.map(self.entry, ranges)
@@ -74,7 +74,7 @@ class Folder:
         """A file for reading at any place."""
         return self._files.open_input_file(self._path(path))
 
-    def put(self, kind: str, range: Range, rows: int, content: BufferedIOBase) -> File:
+    def put(self, kind: str, range: SegmentRange, rows: int, content: BufferedIOBase) -> DataFile:
         """Adds a data file under a name that says its hash.
 
         Raises: Overtaken.
@@ -82,12 +82,12 @@ class Folder:
         size = content.seek(0, os.SEEK_END)
         content.seek(0)
         digest = file_digest(content, "sha256").hexdigest()
-        file = File(path=f"{kind}/{range}-{digest[:16]}.parquet", rows=rows, bytes=size, sha256=digest)
+        file = DataFile(path=f"{kind}/{range}-{digest[:16]}.parquet", rows=rows, bytes=size, sha256=digest)
         if self._size(file.path) != size:
             self._put(file.path, size, content)
         return file
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: ManifestEntry) -> None:
         """Makes a segment complete, once its files are there; one that is complete already stays as it is."""
         path, text = _entry_path(entry.range), entry.model_dump_json(indent=1).encode()
         if self._size(path) is None:
@@ -98,7 +98,7 @@ class Folder:
         if self._whole:
             return
         for info in (info for kind in _KINDS for info in self._list(kind)):
-            range = Range.named(info.base_name)
+            range = SegmentRange.named(info.base_name)
             if range and info.path.endswith(_PART) and range.first <= until:
                 self._remove(info.path)
 
@@ -117,7 +117,7 @@ class Folder:
             # Another writer was first, and has cleared this part away or cannot be replaced.
             self._remove(part)
             if self._size(path) != size:
-                raise Overtaken(path) if isinstance(error, FileNotFoundError) else error from None
+                raise ConcurrentWriteError(path) if isinstance(error, FileNotFoundError) else error from None
 
     def _copy(self, content: BufferedIOBase, target: str) -> None:
         try:
@@ -148,7 +148,7 @@ class Folder:
         return f"{self._root}/{path}"
 
 
-def open_folder(uri: str) -> Folder:
+def open_folder(uri: str) -> SegmentFolder:
     """The folder at a path or a URI; it need not be there yet.
 
     Raises: ValueError for a URI of no filesystem; OSError when that does not answer.
@@ -156,8 +156,8 @@ def open_folder(uri: str) -> Folder:
     files, root = filesystem_at(uri)
     parts = urlsplit(uri)
     if len(parts.scheme) < 2:
-        return Folder(files, root, uri)
-    return Folder(files, root, parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl())
+        return SegmentFolder(files, root, uri)
+    return SegmentFolder(files, root, parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl())
 
 
 def filesystem_at(uri: str) -> tuple[fs.FileSystem, str]:
@@ -169,16 +169,16 @@ def filesystem_at(uri: str) -> tuple[fs.FileSystem, str]:
     return files, str(root)
 
 
-def _entry_path(range: Range) -> str:
+def _entry_path(range: SegmentRange) -> str:
     return f"{_MANIFEST}/{range}.json"
 
 
-def _way(listed: Iterable[Range]) -> list[Range]:
-    reached: dict[int, Range] = {}
+def _longest_chain(listed: Iterable[SegmentRange]) -> list[SegmentRange]:
+    reached: dict[int, SegmentRange] = {}
     for range in listed:
         if range.first == 1 or range.first - 1 in reached:
             reached.setdefault(range.last, range)
-    way, at = list[Range](), max(reached, default=0)
+    way, at = list[SegmentRange](), max(reached, default=0)
     while at:
         way.append(reached[at])
         at = reached[at].first - 1

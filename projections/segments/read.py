@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from projections.logrows import TableRow
+from projections.logrows import LogTableRow
 from projections.segments.columns import DocumentRow, document_rows, log_rows
-from projections.segments.folder import Folder
+from projections.segments.folder import SegmentFolder
 
 
-def rows(folder: Folder) -> Iterator[TableRow]:
+def rows(folder: SegmentFolder) -> Iterator[LogTableRow]:
     """Every event of the folder's complete segments, in order, a part of a row group at a time.
 
     Raises: UnknownSegment; OSError or ValueError for a damaged file.
@@ -19,7 +19,7 @@ def rows(folder: Folder) -> Iterator[TableRow]:
             yield from log_rows(file)
 
 
-def documents(folder: Folder) -> Iterator[DocumentRow]:
+def documents(folder: SegmentFolder) -> Iterator[DocumentRow]:
     """Every document that those events refer to, once.
 
     Raises: as `rows` does.

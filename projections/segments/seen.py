@@ -5,20 +5,20 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 
-from projections.documents import referred
-from projections.logrows import TableRow, log_row
+from projections.documents import referenced_document
+from projections.logrows import LogTableRow, log_row
 
 
-def document_of(row: TableRow) -> str | None:
+def document_hash_of(row: LogTableRow) -> str | None:
     """The hash of the document that an event refers to.
 
     Raises: UnreadableEvent.
     """
     # Most rows have none, and need not become rows of the log to say so.
-    return referred(log_row(row)) if '"document":' in row.state else None
+    return referenced_document(log_row(row)) if '"document":' in row.state else None
 
 
-class Seen:
+class KnownDocuments:
     """Hashes of documents: those of earlier segments, and those that the segment at hand refers to."""
 
     def __init__(self) -> None:

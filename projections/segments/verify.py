@@ -7,70 +7,72 @@ from contextlib import closing
 from hashlib import sha256
 
 from commands.mapper import UnreadableEvent
-from commands.verify import Finding
+from commands.verify import VerificationFinding
 from projections.connect import connect
-from projections.logrows import TableRow
-from projections.segments.agreement import Foreign, agreed
+from projections.logrows import LogTableRow
+from projections.segments.agreement import SegmentsMismatch, matching_end
 from projections.segments.columns import document_rows, log_rows
-from projections.segments.entries import Entry, Range, UnknownSegment
-from projections.segments.folder import Folder
-from projections.segments.intact import UNCONNECTED, file_finding, missing
-from projections.segments.links import Links
-from projections.segments.seen import Seen, document_of
-from projections.segments.write import Progress
+from projections.segments.entries import ManifestEntry, SegmentRange, UnreadableManifestEntry
+from projections.segments.folder import SegmentFolder
+from projections.segments.intact import BROKEN_CHAIN, find_missing_segment, verify_file
+from projections.segments.links import ChainVerifier
+from projections.segments.seen import KnownDocuments, document_hash_of
+from projections.segments.write import ProgressCallback
 
 
-def verify(folder: Folder, progress: Progress = lambda reached, last: None) -> Iterator[Finding]:
+def verify_segments(
+    folder: SegmentFolder, progress: ProgressCallback = lambda reached, last: None
+) -> Iterator[VerificationFinding]:
     """Everything that is wrong with a folder, by position; nothing when it is whole.
 
     Hashes of files and documents, the chain, and that there is every position and every document. Reads each
     file twice; memory is that of a row group or of the largest document.
     """
     ranges = folder.ranges()
-    with closing(Seen()) as seen:
-        walk = _Walk(folder, seen)
+    with closing(KnownDocuments()) as seen:
+        walk = _SegmentVerifier(folder, seen)
         for range in ranges:
             yield from walk.segment(range)
             progress(range.last, ranges[-1].last)
-    if finding := missing(folder, ranges[-1].last if ranges else 0):
+    if finding := find_missing_segment(folder, ranges[-1].last if ranges else 0):
         yield finding
 
 
-def compare(folder: Folder, url: str) -> Iterator[Finding]:
+def compare_with_store(folder: SegmentFolder, url: str) -> Iterator[VerificationFinding]:
     """Where the folder ceases to have the log of a store. url: of its database."""
     with closing(connect(url)) as reader:
         try:
-            agreed(reader, folder)
-        except Foreign as error:
-            yield Finding(error.position, str(error))
-        except (UnknownSegment, OSError):
+            matching_end(reader, folder)
+        except SegmentsMismatch as error:
+            yield VerificationFinding(error.position, str(error))
+        except (UnreadableManifestEntry, OSError):
             return  # `verify` tells about those
 
 
-class _Walk:
+class _SegmentVerifier:
     """From segment to segment; the one after a damaged one is measured against what the manifest says of that."""
 
-    def __init__(self, folder: Folder, seen: Seen) -> None:
+    def __init__(self, folder: SegmentFolder, seen: KnownDocuments) -> None:
         self._folder = folder
         self._seen = seen
-        self._chain = Links().chain
+        self._chain = ChainVerifier().chain
 
-    def segment(self, range: Range) -> Iterator[Finding]:
+    def segment(self, range: SegmentRange) -> Iterator[VerificationFinding]:
         try:
             entry = self._folder.entry(range)
-        except (UnknownSegment, OSError) as error:
-            yield Finding(range.first, str(error))
+        except (UnreadableManifestEntry, OSError) as error:
+            yield VerificationFinding(range.first, str(error))
             return
         if entry.range != range or entry.previous != self._chain.hex():
-            yield Finding(range.first, UNCONNECTED)
+            yield VerificationFinding(range.first, BROKEN_CHAIN)
         for file in entry.files:
-            if finding := file_finding(self._folder, range, file):
+            if finding := verify_file(self._folder, range, file):
                 yield finding
         yield from self._documents(entry)
         yield from self._log(entry)
         self._chain = bytes.fromhex(entry.chain)
 
-    def _documents(self, entry: Entry) -> Iterator[Finding]:
+    def _documents(self, entry: ManifestEntry) -> Iterator[VerificationFinding]:
         if entry.documents is None:
             return
         try:
@@ -79,10 +81,10 @@ class _Walk:
                     if sha256(row.content).hexdigest() == row.sha256:
                         self._seen.add([row.sha256])
         except (OSError, ValueError, TypeError) as error:
-            yield Finding(entry.first, f"{entry.documents.path} cannot be read on: {_line(error)}")
+            yield VerificationFinding(entry.first, f"{entry.documents.path} cannot be read on: {_line(error)}")
 
-    def _log(self, entry: Entry) -> Iterator[Finding]:
-        links = Links(entry.first - 1, self._chain)
+    def _log(self, entry: ManifestEntry) -> Iterator[VerificationFinding]:
+        links = ChainVerifier(entry.first - 1, self._chain)
         try:
             with self._folder.open(entry.log.path) as file:
                 for row in log_rows(file):
@@ -90,20 +92,20 @@ class _Walk:
                         yield finding
                     yield from self._document(row)
         except (OSError, ValueError, TypeError) as error:
-            yield Finding(links.position + 1, f"{entry.log.path} cannot be read on: {_line(error)}")
+            yield VerificationFinding(links.position + 1, f"{entry.log.path} cannot be read on: {_line(error)}")
             return
         found = links.last, links.interactions, links.chain.hex(), links.statehash.hex()
         if found != (entry.last, entry.interactions, entry.chain, entry.statehash):
-            yield Finding(entry.last, "the segment does not end as the manifest says")
+            yield VerificationFinding(entry.last, "the segment does not end as the manifest says")
 
-    def _document(self, row: TableRow) -> Iterator[Finding]:
+    def _document(self, row: LogTableRow) -> Iterator[VerificationFinding]:
         try:
-            digest = document_of(row)
+            digest = document_hash_of(row)
         except UnreadableEvent:
-            yield Finding(row.position, "the event cannot be read")
+            yield VerificationFinding(row.position, "the event cannot be read")
             return
         if digest is not None and digest not in self._seen:
-            yield Finding(row.position, f"the document {digest} is missing or changed")
+            yield VerificationFinding(row.position, f"the document {digest} is missing or changed")
 
 
 def _line(error: Exception) -> str:

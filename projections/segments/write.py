@@ -10,20 +10,26 @@ from tempfile import TemporaryFile
 from typing import Final, NamedTuple
 
 from commands.proof import Interaction
-from commands.verify import Finding
+from commands.verify import VerificationFinding
 from projections import documents
-from projections.connect import Reader, connect
+from projections.connect import ReadConnection, connect
 from projections.log import Log
-from projections.logrows import SCHEMA_VERSION, TableRow, table_rows
-from projections.segments.agreement import End, agreed
-from projections.segments.columns import DOCUMENTS, LOG, DocumentRow, digests, write_table
-from projections.segments.entries import Entry, Range
-from projections.segments.folder import Folder
-from projections.segments.links import Links
-from projections.segments.seen import Seen, document_of
+from projections.logrows import SCHEMA_VERSION, LogTableRow, table_rows
+from projections.segments.agreement import SegmentsEnd, matching_end
+from projections.segments.columns import (
+    DOCUMENT_FILE_SCHEMA,
+    LOG_FILE_SCHEMA,
+    DocumentRow,
+    document_hashes,
+    write_table,
+)
+from projections.segments.entries import ManifestEntry, SegmentRange
+from projections.segments.folder import SegmentFolder
+from projections.segments.links import ChainVerifier
+from projections.segments.seen import KnownDocuments, document_hash_of
 
 #: Called with the position reached and the last one.
-Progress = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 
 _TABLES: Final = ("log", "interaction", "document")
 #: Interactions that are read together, and events between two reports.
@@ -33,11 +39,11 @@ _PAGE: Final = 1000
 class DamagedLog(Exception):
     """The log is not what was once written, so it does not go into segments."""
 
-    def __init__(self, finding: Finding) -> None:
+    def __init__(self, finding: VerificationFinding) -> None:
         super().__init__(f"position {finding.position}: {finding.what}")
 
 
-class Size(NamedTuple):
+class SegmentSize(NamedTuple):
     """How the log is cut.
 
     events: of a segment; it goes on to the end of the interaction that fills it. group: rows of a row group at most.
@@ -49,7 +55,7 @@ class Size(NamedTuple):
     full: bool = False
 
 
-class Written(NamedTuple):
+class WriteSummary(NamedTuple):
     """How many segments and events were added, and the position that the folder ends at now."""
 
     segments: int
@@ -57,9 +63,12 @@ class Written(NamedTuple):
     last: int
 
 
-def write(
-    url: str, folder: Folder, size: Size | None = None, progress: Progress = lambda reached, last: None
-) -> Written:
+def append_segments(
+    url: str,
+    folder: SegmentFolder,
+    size: SegmentSize | None = None,
+    progress: ProgressCallback = lambda reached, last: None,
+) -> WriteSummary:
     """Adds the segments that the folder lacks.
 
     Memory is that of a row group or of the largest document, whatever the size of the log or of an interaction; a
@@ -68,29 +77,36 @@ def write(
     Raises: Foreign when the folder has another log, DamagedLog, UnreadableEvent, UnknownSegment, Overtaken; OSError
     when the folder cannot be read or written.
     """
-    size = size or Size()
-    with closing(connect(url)) as reader, closing(Seen()) as seen:
-        writer, end = _Writer(reader, folder, size.group, seen, progress), agreed(reader, folder)
+    size = size or SegmentSize()
+    with closing(connect(url)) as reader, closing(KnownDocuments()) as seen:
+        writer, end = _SegmentWriter(reader, folder, size.group, seen, progress), matching_end(reader, folder)
         segments = events = 0
         while (range := _next(Log(reader), end.last, size)) is not None:
             own = writer.segment(end, range)
             segments, events = segments + 1, events + own.last - end.last
             # Others may have gone on from here already: another process, or one before a file was lost.
-            end = max(own, agreed(reader, folder))
+            end = max(own, matching_end(reader, folder))
             writer.remembers = writer.remembers and end == own
         folder.clear(end.last)
-    return Written(segments, events, end.last)
+    return WriteSummary(segments, events, end.last)
 
 
-def _next(log: Log, after: int, size: Size) -> Range | None:
+def _next(log: Log, after: int, size: SegmentSize) -> SegmentRange | None:
     """What the next segment holds: up to the interaction that fills it, or to the end of the log."""
     filling = log.interactions(after + size.events - 1, 1)
     last = filling[0].last if filling else after if size.full else log.head().last
-    return Range(after + 1, last) if last > after else None
+    return SegmentRange(after + 1, last) if last > after else None
 
 
-class _Writer:
-    def __init__(self, reader: Reader, folder: Folder, group: int, seen: Seen, progress: Progress) -> None:
+class _SegmentWriter:
+    def __init__(
+        self,
+        reader: ReadConnection,
+        folder: SegmentFolder,
+        group: int,
+        seen: KnownDocuments,
+        progress: ProgressCallback,
+    ) -> None:
         self._reader = reader
         self._folder = folder
         self._group = group
@@ -98,15 +114,15 @@ class _Writer:
         self._progress = progress
         self.remembers = False  # whether it knows the documents of all segments
 
-    def segment(self, before: End, range: Range) -> End:
+    def segment(self, before: SegmentsEnd, range: SegmentRange) -> SegmentsEnd:
         """Writes a segment; gives where it ends."""
-        links = Links(*before)
+        links = ChainVerifier(*before)
         with TemporaryFile() as log, TemporaryFile() as packed:
             # Sending may take long, and a database keeps old rows for as long as somebody reads.
             with self._reader.snapshot(_TABLES):
-                events = write_table(log, LOG, self._events(range, links), self._group, "state")
-                held = write_table(packed, DOCUMENTS, self._documents(), self._group, "content")
-            entry = Entry(
+                events = write_table(log, LOG_FILE_SCHEMA, self._events(range, links), self._group, "state")
+                held = write_table(packed, DOCUMENT_FILE_SCHEMA, self._documents(), self._group, "content")
+            entry = ManifestEntry(
                 schemaversion=SCHEMA_VERSION,
                 first=range.first,
                 last=range.last,
@@ -120,22 +136,22 @@ class _Writer:
             )
         self._folder.add(entry)
         self._seen.settle()
-        return End(links.last, links.chain)
+        return SegmentsEnd(links.last, links.chain)
 
-    def _events(self, range: Range, links: Links) -> Iterator[TableRow]:
+    def _events(self, range: SegmentRange, links: ChainVerifier) -> Iterator[LogTableRow]:
         """The rows of the segment, shown to be what was written; their documents are noted."""
         log = Log(self._reader)
         end = log.head().last
         for row in _rows(log, range):
             if finding := links.take(row):
                 raise DamagedLog(finding)
-            if (digest := document_of(row)) is not None:
+            if (digest := document_hash_of(row)) is not None:
                 self._seen.want(digest, row.position)
             if row.position % _PAGE == 0 or row.position == range.last:
                 self._progress(row.position, end)
             yield row
         if links.last != range.last:
-            raise DamagedLog(Finding(links.position + 1, "events are missing"))
+            raise DamagedLog(VerificationFinding(links.position + 1, "events are missing"))
 
     def _documents(self) -> Iterator[DocumentRow]:
         """Documents that no earlier segment has."""
@@ -144,9 +160,9 @@ class _Writer:
         if not self.remembers:
             self._remember()
         for digest, position in self._seen.fresh():
-            content = documents.content(self._reader, digest)
+            content = documents.document_bytes(self._reader, digest)
             if content is None or sha256(content).hexdigest() != digest:
-                raise DamagedLog(Finding(position, f"the document {digest} is missing or changed"))
+                raise DamagedLog(VerificationFinding(position, f"the document {digest} is missing or changed"))
             yield DocumentRow(digest, content)
 
     def _remember(self) -> None:
@@ -154,17 +170,17 @@ class _Writer:
         for entry in self._folder.entries(self._folder.ranges()):
             if entry.documents:
                 with self._folder.open(entry.documents.path) as file:
-                    self._seen.add(digests(file))
+                    self._seen.add(document_hashes(file))
         self.remembers = True
 
 
-def _rows(log: Log, range: Range) -> Iterator[TableRow]:
+def _rows(log: Log, range: SegmentRange) -> Iterator[LogTableRow]:
     events = log.events(*range)
     for interaction in _interactions(log, range):
         yield from table_rows(interaction, islice(events, interaction.last - interaction.first + 1))
 
 
-def _interactions(log: Log, range: Range) -> Iterator[Interaction]:
+def _interactions(log: Log, range: SegmentRange) -> Iterator[Interaction]:
     after = range.first - 1
     while after < range.last and (page := log.interactions(after, _PAGE)):
         yield from (interaction for interaction in page if interaction.last <= range.last)

@@ -7,25 +7,25 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
-from projections.subscriptions.contract import Sink, Target
+from projections.subscriptions.contract import Sink, SinkTarget
 from projections.subscriptions.delivery_state import DeliveryState
-from projections.subscriptions.ports import Ports
+from projections.subscriptions.ports import DeliveryPorts
 
 #: Seconds before its end that a token is renewed.
-EARLY: Final = 60.0
+RENEWAL_LEAD_SECONDS: Final = 60.0
 #: Seconds after which a renewal that failed is tried again, first and at most: nobody writes when the endpoint is back.
-_AGAIN: Final = 30.0
-_RARELY: Final = 300.0
+_FIRST_RETRY_SECONDS: Final = 30.0
+_LONGEST_RETRY_SECONDS: Final = 300.0
 _TOKEN: Final = "sinkcredential.accesstoken"
 _REFRESH: Final = "sinkcredential.refreshtoken"
 #: Secrets that are too short to be told from other text.
-_SHORT: Final = 4
+_MIN_SECRET_LENGTH: Final = 4
 
 
-class Access:
+class SinkManager:
     """until: before this time there is no use in asking for the sink."""
 
-    def __init__(self, ports: Ports, state: DeliveryState) -> None:
+    def __init__(self, ports: DeliveryPorts, state: DeliveryState) -> None:
         self._ports = ports
         self._state = state
         self._facts = state.facts
@@ -76,7 +76,7 @@ class Access:
     def scrubbed(self, text: str) -> str:
         """A text without what must not be seen in it (SUB-303)."""
         for value in self._secrets.values():
-            if len(value) >= _SHORT:
+            if len(value) >= _MIN_SECRET_LENGTH:
                 text = text.replace(value, "***")
         return text
 
@@ -120,7 +120,7 @@ class Access:
             self._without(now, retry=False)
             return None
         expires = self._facts.expires or plan.expires
-        if expires is not None and now >= expires - (EARLY if plan.renewal else 0.0):
+        if expires is not None and now >= expires - (RENEWAL_LEAD_SECONDS if plan.renewal else 0.0):
             if not plan.renewal:
                 self._without(now, retry=False)
                 return None
@@ -132,20 +132,22 @@ class Access:
             return None  # an update came meanwhile
         return self._open(plan.target(self._secrets, self._state.origin(self._ports.origin)), expires)
 
-    def _open(self, target: Target, expires: float | None) -> Sink | None:
+    def _open(self, target: SinkTarget, expires: float | None) -> Sink | None:
         now = self._ports.time.now()
         try:
             self._sink = self._ports.sinks[self._state.plan.protocol](target, self._ports.resolver)
         except (KeyError, ImportError):
             self._facts.lasterror = {"time": now, "code": "protocolunavailable", "message": self._state.plan.protocol}
-            self.until = now + _RARELY
+            self.until = now + _LONGEST_RETRY_SECONDS
             return None
         if self._facts.state == "credentialexpired":
             self._facts.state = ""
         self._failures = 0
         self._token = target.credential.token if target.credential else ""
         # Of a token that is short-lived half the time has to do.
-        early = min(EARLY, (expires - now) / 2) if expires is not None and self._state.plan.renewal else 0.0
+        early = (
+            min(RENEWAL_LEAD_SECONDS, (expires - now) / 2) if expires is not None and self._state.plan.renewal else 0.0
+        )
         self._good = float("inf") if expires is None else expires - early
         self.width = getattr(self._sink, "concurrency", 1)
         return self._sink
@@ -171,4 +173,8 @@ class Access:
     def _without(self, now: float, *, retry: bool) -> None:
         self._facts.state = "credentialexpired"
         self._failures += 1
-        self.until = now + min(_AGAIN * 2 ** min(self._failures - 1, 10), _RARELY) if retry else float("inf")
+        self.until = (
+            now + min(_FIRST_RETRY_SECONDS * 2 ** min(self._failures - 1, 10), _LONGEST_RETRY_SECONDS)
+            if retry
+            else float("inf")
+        )

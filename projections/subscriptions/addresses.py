@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
-Address = IPv4Address | IPv6Address
-Network = IPv4Network | IPv6Network
+IpAddress = IPv4Address | IPv6Address
+IpNetwork = IPv4Network | IPv6Network
 
 #: Ports below these are other services' unless they are the web's.
-OTHERS: Final = 1024
-WEB: Final = frozenset((80, 443))
+FIRST_UNPRIVILEGED_PORT: Final = 1024
+WEB_PORTS: Final = frozenset((80, 443))
 
 #: What a resolver takes for an IPv4 address: one to four numbers, decimal, octal or hexadecimal.
 _NUMBER: Final = r"(?:0[xX][0-9A-Fa-f]*|[0-9]+)"
@@ -31,13 +31,13 @@ _ASSIGNED: Final = IPv6Network("2000::/3")
 _ENDING: Final = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
 
 
-def plain(host: str) -> str:
+def normalize_host(host: str) -> str:
     """A host as it is compared and looked up: without brackets, in lower case, without the dot of the root."""
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     return bare.lower().removesuffix(".")
 
 
-def literal(host: str) -> Address | None:
+def parse_ip_literal(host: str) -> IpAddress | None:
     """The address that a host is by itself, in every form that resolvers understand; None for a name.
 
     host: as `plain` gives it. Raises: ValueError for what is neither.
@@ -54,17 +54,17 @@ def literal(host: str) -> Address | None:
     return None
 
 
-def public(address: Address) -> bool:
+def is_public(address: IpAddress) -> bool:
     """Whether everybody reaches the same machine by an address, the one that it may stand for included."""
     if isinstance(address, IPv4Address):
         return address.is_global and not address.is_multicast
-    inner = list(_inner(address))
+    inner = list(_embedded_ipv4(address))
     if inner:
-        return all(map(public, inner))
+        return all(map(is_public, inner))
     return address in _ASSIGNED and address.is_global
 
 
-def _inner(address: IPv6Address) -> Iterator[IPv4Address]:
+def _embedded_ipv4(address: IPv6Address) -> Iterator[IPv4Address]:
     """The IPv4 addresses that packets to an IPv6 one end up at."""
     if any(address in network for network in _ENDING):
         yield IPv4Address(int(address) & 0xFFFFFFFF)
@@ -74,44 +74,44 @@ def _inner(address: IPv6Address) -> Iterator[IPv4Address]:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AllowListEntry:
     """What the operator permits: a host by its name or a network, on a port or on all of them."""
 
     host: str | None
-    network: Network | None
+    network: IpNetwork | None
     port: int | None
 
-    def permits(self, host: str, address: Address, port: int) -> bool:
+    def permits(self, host: str, address: IpAddress, port: int) -> bool:
         """Whether an address of a host may be connected to at a port."""
         if self.port not in (None, port):
             return False
         if self.network is None:
             return self.host == host
-        inner = _inner(address) if isinstance(address, IPv6Address) else ()
+        inner = _embedded_ipv4(address) if isinstance(address, IPv6Address) else ()
         return any(each in self.network for each in (address, *inner))
 
 
-def entries(text: str) -> tuple[Entry, ...]:
+def parse_allow_list(text: str) -> tuple[AllowListEntry, ...]:
     """An allow-list: `host|CIDR[:port]` with commas, IPv6 in brackets where a port follows. Raises: ValueError."""
-    return tuple(_entry(part.strip()) for part in text.split(",") if part.strip())
+    return tuple(_parse_entry(part.strip()) for part in text.split(",") if part.strip())
 
 
-def _entry(text: str) -> Entry:
+def _parse_entry(text: str) -> AllowListEntry:
     if text.count(":") > 1 and not text.startswith("["):
-        return Entry(None, ip_network(text), None)
+        return AllowListEntry(None, ip_network(text), None)
     found = _ENTRY.match(text)
     if found is None:
         raise ValueError(f"{text} is no host, network or address, with or without :port")
     port = int(found["port"]) if found["port"] else None
     if port is not None and not 0 < port < 1 << 16:
         raise ValueError(f"{text}: a port is from 1 to 65535")
-    host = plain(found["inside"] or found["bare"])
+    host = normalize_host(found["inside"] or found["bare"])
     if "/" in host:
-        return Entry(None, ip_network(host), port)
-    address = literal(host)
-    return Entry(host, None, port) if address is None else Entry(None, ip_network(address), port)
+        return AllowListEntry(None, ip_network(host), port)
+    address = parse_ip_literal(host)
+    return AllowListEntry(host, None, port) if address is None else AllowListEntry(None, ip_network(address), port)
 
 
-def usual(port: int) -> bool:
+def is_usual_port(port: int) -> bool:
     """Whether a port may be used without being permitted (SUB-903)."""
-    return port in WEB or OTHERS <= port < 1 << 16
+    return port in WEB_PORTS or FIRST_UNPRIVILEGED_PORT <= port < 1 << 16

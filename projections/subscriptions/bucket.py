@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 #: Requests a minute, and at once, to sinks that have not consented.
-UNVALIDATED = 10, 20
+UNVALIDATED_LIMIT = 10, 20
 
 
-class Bucket(NamedTuple):
+class TokenBucket(NamedTuple):
     """rate: tokens a minute. most: tokens that it holds. level: how many it held at a time, in seconds since 1970."""
 
     rate: float
@@ -17,12 +17,12 @@ class Bucket(NamedTuple):
     at: float
 
     @classmethod
-    def of(cls, rate: int, now: float, most: int | None = None) -> Bucket:
+    def of(cls, rate: int, now: float, most: int | None = None) -> TokenBucket:
         """A full one. most: without it what comes in a second, so that no minute sees more than its rate."""
         full = most or max(1.0, rate / 60)
         return cls(rate, full, full, now)
 
-    def now(self, now: float) -> Bucket:
+    def now(self, now: float) -> TokenBucket:
         """With what has come in since; a clock that was set back brings nothing."""
         return self._replace(level=min(self.most, self.level + max(0.0, now - self.at) * self.rate / 60), at=now)
 
@@ -30,14 +30,14 @@ class Bucket(NamedTuple):
         """Seconds until there is a token."""
         return max(0.0, (1 - self.now(now).level) * 60 / self.rate)
 
-    def taken(self, now: float) -> Bucket:
+    def taken(self, now: float) -> TokenBucket:
         """Without one token."""
         filled = self.now(now)
         return filled._replace(level=filled.level - 1)
 
-    def like(self, rate: int, now: float, most: int | None = None) -> Bucket:
+    def like(self, rate: int, now: float, most: int | None = None) -> TokenBucket:
         """Under another rate, with the level that this one has."""
-        fresh = Bucket.of(rate, now, most)
+        fresh = TokenBucket.of(rate, now, most)
         return (
             self
             if (self.rate, self.most) == (fresh.rate, fresh.most)

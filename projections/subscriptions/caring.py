@@ -12,21 +12,27 @@ from contextlib import suppress
 from typing import Final
 
 from projections.subscriptions import state
-from projections.subscriptions.line import Line
-from projections.subscriptions.store import Books
-from projections.subscriptions.threads import Worker
+from projections.subscriptions.line import SubscriptionWorker
+from projections.subscriptions.store import DeliveryStore
+from projections.subscriptions.threads import WorkerThread
 
 #: Seconds between two times that what has had its time is removed, and that dead letters are kept (SUB-831).
-SWEEP: Final = 3600.0
-KEPT: Final = 30 * 86400.0
+SWEEP_SECONDS: Final = 3600.0
+DEAD_LETTER_SECONDS: Final = 30 * 86400.0
 #: Seconds between two looks at what others wish.
 _PAUSE: Final = 1.0
 
 
-class Caring:
+class Housekeeping:
     """now: gives seconds since 1970."""
 
-    def __init__(self, worker: Worker, books: Books, lines: Mapping[str, Line], now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        worker: WorkerThread,
+        books: DeliveryStore,
+        lines: Mapping[str, SubscriptionWorker],
+        now: Callable[[], float],
+    ) -> None:
         self._worker, self._books = worker, books
         self._lines = lines
         self._now = now
@@ -41,7 +47,7 @@ class Caring:
         """Does what is to be done now, and waits for more."""
         await self._grant()
         if time.monotonic() >= self._sweeps:
-            self._sweeps = time.monotonic() + SWEEP
+            self._sweeps = time.monotonic() + SWEEP_SECONDS
             await self._worker.do(self._swept_up)
         self._hurry.clear()
         with suppress(TimeoutError):
@@ -56,8 +62,8 @@ class Caring:
 
     def _wishes(self, ids: Sequence[str]) -> list[tuple[str, str, str]]:
         with self._books.reading() as db:
-            return state.wishes(db, ids)
+            return state.take_requests(db, ids)
 
     def _swept_up(self) -> None:
         with self._books.writing() as db:
-            state.sweep(db, self._now(), KEPT)
+            state.delete_expired(db, self._now(), DEAD_LETTER_SECONDS)

@@ -7,17 +7,17 @@ from hashlib import sha256
 from secrets import token_urlsafe
 from typing import Any, Final
 
-from projections.subscriptions.access import Access
+from projections.subscriptions.access import SinkManager
 from projections.subscriptions.delivery_state import DeliveryState
-from projections.subscriptions.hub import Hub
-from projections.subscriptions.pace import Pace
+from projections.subscriptions.hub import DelivererContext
+from projections.subscriptions.pace import RequestScheduler
 from projections.subscriptions.sink_status import note_consent
 
 #: Seconds between two times that a sink is asked, and that a callback's secret is good for.
-DAY: Final = 86400.0
+CHECK_SECONDS: Final = 86400.0
 
 
-class Consents:
+class ConsentChecker:
     """The consent of one subscription's sink.
 
     save: has the state written soon. settled: runs when an answer is there.
@@ -25,10 +25,10 @@ class Consents:
 
     def __init__(
         self,
-        hub: Hub[Any],
+        hub: DelivererContext[Any],
         state: DeliveryState,
-        access: Access,
-        pace: Pace,
+        access: SinkManager,
+        pace: RequestScheduler,
         save: Callable[[], None],
         settled: Callable[[], None],
     ) -> None:
@@ -50,7 +50,7 @@ class Consents:
         if not self._state.asks_consent or self._asking:
             return
         facts, now = self._state.facts, self._hub.ports.time.now()
-        due = facts.checked + DAY
+        due = facts.checked + CHECK_SECONDS
         if self._wanted or not facts.consent or due <= now:
             self._asking, self._wanted = True, False
             self._hub.start(self._ask())
@@ -90,11 +90,11 @@ class Consents:
         if make is None:
             return None
         secret = token_urlsafe(24)
-        self._state.callbacks.append((digest(secret), self._hub.ports.time.now() + DAY))
+        self._state.callbacks.append((hash_secret(secret), self._hub.ports.time.now() + CHECK_SECONDS))
         self._save()
         return make(self._state.id, secret)
 
 
-def digest(secret: str) -> str:
+def hash_secret(secret: str) -> str:
     """As a secret is kept."""
     return sha256(secret.encode()).hexdigest()

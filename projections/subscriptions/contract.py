@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 from cloudevents.core.v1.event import CloudEvent
 
 
-class Result(Enum):
+class DeliveryResult(Enum):
     """What became of an attempt.
 
     DELIVERED: acknowledged, or for at-most-once settings handed over. RETRY: not now. REJECTED: never, as it is (dead
@@ -40,15 +40,15 @@ class Outcome:
     acknowledged it keeps it, where settings alone do not say so.
     """
 
-    result: Result
+    result: DeliveryResult
     code: str = ""
     message: str = ""
     until: datetime | None = None
     stored: bool = False
 
 
-DELIVERED: Final = Outcome(Result.DELIVERED)
-STORED: Final = Outcome(Result.DELIVERED, stored=True)
+DELIVERED: Final = Outcome(DeliveryResult.DELIVERED)
+STORED: Final = Outcome(DeliveryResult.DELIVERED, stored=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Credential:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SinkTarget:
     """Where and how to deliver. uri: of the sink, with its query. settings: `protocolsettings` with all defaults and
     secret values filled in. contentmode: `structured`, `binary` or `batched`. seconds: an attempt may take. origin:
     what `WebHook-Request-Origin` says. key: signs deliveries over HTTP (Standard Webhooks), where there is one.
@@ -85,7 +85,7 @@ class Target:
     key: bytes | None = None
 
 
-class Unreachable(Exception):
+class ForbiddenAddress(Exception):
     """An address that nobody may be sent to (SUB-901 to 903); the message names no internal address."""
 
 
@@ -110,16 +110,16 @@ class Sink(Protocol):
 
 
 #: Makes a Sink; connects when it first sends. Raises: ImportError where an optional client library is missing.
-Open = Callable[[Target, Resolver], Sink]
+OpenSink = Callable[[SinkTarget, Resolver], Sink]
 
 #: How to open sinks, by protocol.
-SINKS: Final[dict[str, Open]] = {}
+SINKS: Final[dict[str, OpenSink]] = {}
 
 
-def sink(*protocols: str) -> Callable[[Open], Open]:
+def sink(*protocols: str) -> Callable[[OpenSink], OpenSink]:
     """Registers what opens the sinks of protocols: `@sink("MQTT3", "MQTT5")`."""
 
-    def register(open: Open) -> Open:
+    def register(open: OpenSink) -> OpenSink:
         SINKS.update(dict.fromkeys(protocols, open))
         return open
 

@@ -10,11 +10,11 @@ from enum import Flag, auto
 from typing import Any
 
 from domain.subscriptions.subscription import Subscription
-from projections.subscriptions.delivery_state import LETTERS, LIVE, REPLAY, DeliveryState
-from projections.subscriptions.known import Change
-from projections.subscriptions.lane import Entry, Lane
-from projections.subscriptions.plan import Plan
-from projections.subscriptions.sequence import parsed
+from projections.subscriptions.delivery_state import DEAD_LETTERS, LIVE, REPLAY, DeliveryState
+from projections.subscriptions.known import SubscriptionChange
+from projections.subscriptions.lane import DeliveryQueue, QueuedEvent
+from projections.subscriptions.plan import DeliveryPlan
+from projections.subscriptions.sequence import parse_sequence
 
 
 class Effect(Flag):
@@ -30,7 +30,7 @@ class Effect(Flag):
     READ_LOG = auto()
 
 
-def apply_change(state: DeliveryState, change: Change) -> Effect | None:
+def apply_change(state: DeliveryState, change: SubscriptionChange) -> Effect | None:
     """Applies the next event of the subscription's stream; None for one that was applied before, or a deletion."""
     subscription = change.subscription
     if subscription is None or change.revision <= state.revision:
@@ -45,10 +45,10 @@ def apply_change(state: DeliveryState, change: Change) -> Effect | None:
 def _update(state: DeliveryState, subscription: Subscription) -> Effect:
     """The owner has written the subscription: what stopped it may be mended."""
     facts = state.facts
-    state.plan = Plan.of(subscription, state.families)
+    state.plan = DeliveryPlan.of(subscription, state.families)
     if facts.since != subscription.since:
         facts.since = subscription.since
-        state.lanes[LIVE] = Lane(subscription.starts - 1)
+        state.lanes[LIVE] = DeliveryQueue(subscription.starts - 1)
     if facts.sink != state.plan.sink:
         facts.sink, facts.consent, facts.rate, facts.checked, facts.refusals = state.plan.sink, "", 0, 0.0, 0
         facts.bucket, facts.hold = None, 0.0
@@ -71,9 +71,9 @@ def _act(state: DeliveryState, action: Mapping[str, Any]) -> Effect:
             _replay(state, action)
             return Effect.READ_LOG
         case "redeliver":
-            _redeliver(state, parsed(str(action["sequence"])))
+            _redeliver(state, parse_sequence(str(action["sequence"])))
         case "discard":
-            _discard(state, parsed(str(action["sequence"])))
+            _discard(state, parse_sequence(str(action["sequence"])))
     return Effect.NONE
 
 
@@ -88,18 +88,18 @@ def _replay(state: DeliveryState, action: Mapping[str, Any]) -> None:
     first = int(action["from"])
     last = action.get("to")
     end = state.position if last is None else int(last)
-    state.lanes[REPLAY] = Lane(first - 1, end=end)
+    state.lanes[REPLAY] = DeliveryQueue(first - 1, end=end)
     state.facts.replay = {"from": first, "to": end, "parallel": bool(action.get("parallel"))}
 
 
 def _redeliver(state: DeliveryState, sequence: int | None) -> None:
     """Gives a dead letter a new set of attempts, without regard to the order of other events."""
-    if sequence is not None and sequence not in state.lanes[LETTERS]:
-        state.lanes[LETTERS].add(Entry(sequence, f"#{sequence}"))
+    if sequence is not None and sequence not in state.lanes[DEAD_LETTERS]:
+        state.lanes[DEAD_LETTERS].add(QueuedEvent(sequence, f"#{sequence}"))
 
 
 def _discard(state: DeliveryState, sequence: int | None) -> None:
     """Removes a dead letter; an attempt that runs may end."""
     if sequence is not None:
-        state.lanes[LETTERS].discard(sequence)
+        state.lanes[DEAD_LETTERS].discard(sequence)
         state.letters.append(sequence)

@@ -12,28 +12,28 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from projections.families import Family
+from projections.families import EventFamily
 from projections.subscriptions import store
-from projections.subscriptions.caring import Caring
-from projections.subscriptions.facts import Saved
-from projections.subscriptions.following import Following
-from projections.subscriptions.holding import GRACE, Holding
-from projections.subscriptions.known import Change
-from projections.subscriptions.line import Line
-from projections.subscriptions.match import Feed, Told
-from projections.subscriptions.metrics import Metrics
-from projections.subscriptions.ports import LEASE, Ports
-from projections.subscriptions.reading import Readings
-from projections.subscriptions.saving import Progress, Saving
-from projections.subscriptions.store import FAILURES, Books
-from projections.subscriptions.threads import Watcher, Worker
+from projections.subscriptions.caring import Housekeeping
+from projections.subscriptions.facts import SavedDelivery
+from projections.subscriptions.following import SubscriptionFollower
+from projections.subscriptions.holding import GRACE_SECONDS, LeaseManager
+from projections.subscriptions.known import SubscriptionChange
+from projections.subscriptions.line import SubscriptionWorker
+from projections.subscriptions.match import EventMessage, EventMessageReader
+from projections.subscriptions.metrics import DeliveryMetrics
+from projections.subscriptions.ports import LEASE_SECONDS, DeliveryPorts
+from projections.subscriptions.reading import EventDispatcher
+from projections.subscriptions.saving import DeliveryProgress, StateWriter
+from projections.subscriptions.store import DRIVER_ERRORS, DeliveryStore
+from projections.subscriptions.threads import ReaderThread, WorkerThread
 
 T = TypeVar("T")
 
 #: Seconds between looks at the log, for what other processes commit.
-PAUSE: Final = 0.1
+POLL_SECONDS: Final = 0.1
 #: See Deliverer.
-WRITE: Final = 0.1
+WRITE_DELAY_SECONDS: Final = 0.1
 _LOG: Final = logging.getLogger("annals.deliveries")
 
 
@@ -47,26 +47,30 @@ class Deliverer:
     def __init__(
         self,
         url: str,
-        ports: Ports,
-        families: Sequence[Family],
+        ports: DeliveryPorts,
+        families: Sequence[EventFamily],
         *,
-        metrics: Metrics | None = None,
-        lease: float = LEASE,
-        write: float = WRITE,
+        metrics: DeliveryMetrics | None = None,
+        lease: float = LEASE_SECONDS,
+        write: float = WRITE_DELAY_SECONDS,
     ) -> None:
         self.ports = ports
         self.families = families
-        self.metrics = metrics or Metrics()
-        self.lines: dict[str, Line] = {}
+        self.metrics = metrics or DeliveryMetrics()
+        self.lines: dict[str, SubscriptionWorker] = {}
         self._url = url
-        self._reader, self._watcher, self._writer = Watcher("log", url), Watcher("follow", url), Worker("books")
-        self._books = Books(url)
-        self._feed = Feed(self._reader.log, families)
-        self._readings = Readings(self._piece)
-        self.following = Following(self._watcher, self._take)
-        self.saving = Saving(self._writer, self._books, self.lines, write)
-        self._caring = Caring(self._writer, self._books, self.lines, ports.time.now)
-        self._holding = Holding(self, url, lease)
+        self._reader, self._watcher, self._writer = (
+            ReaderThread("log", url),
+            ReaderThread("follow", url),
+            WorkerThread("books"),
+        )
+        self._books = DeliveryStore(url)
+        self._feed = EventMessageReader(self._reader.log, families)
+        self._readings = EventDispatcher(self._piece)
+        self.following = SubscriptionFollower(self._watcher, self._take)
+        self.saving = StateWriter(self._writer, self._books, self.lines, write)
+        self._caring = Housekeeping(self._writer, self._books, self.lines, ports.time.now)
+        self._holding = LeaseManager(self, url, lease)
         self._woken, self._ended = asyncio.Event(), asyncio.Event()
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -90,13 +94,13 @@ class Deliverer:
 
     def lags(self) -> list[tuple[str, int]]:
         """How many positions each subscription is behind the log."""
-        found = [(id, _progress(line)) for id, line in list(self.lines.items())]
+        found = [(id, _worker_progress(line)) for id, line in list(self.lines.items())]
         return [(id, max(0, self.following.head - now.cursor)) for id, now in found if now is not None]
 
-    def progress(self, id: str) -> Progress | None:
+    def progress(self, id: str) -> DeliveryProgress | None:
         """How far the deliveries of a subscription are by now, where it is this process that makes them."""
         line = self.lines.get(id)
-        return _progress(line) if line is not None else None
+        return _worker_progress(line) if line is not None else None
 
     # --- see hub.Hub -------------------------------------------------------------------------------------------------
 
@@ -107,13 +111,13 @@ class Deliverer:
     async def caught_up(self) -> None:
         await self.following.caught_up()
 
-    async def again(self, sequences: Sequence[int]) -> Mapping[int, Told]:
+    async def again(self, sequences: Sequence[int]) -> Mapping[int, EventMessage]:
         return await self._reader.look(self._feed.again, sequences)
 
-    def changed(self, line: Line) -> None:
+    def changed(self, line: SubscriptionWorker) -> None:
         self.saving.changed(line)
 
-    def hungry(self, line: Line) -> None:
+    def hungry(self, line: SubscriptionWorker) -> None:
         if self.lines.get(line.id) is line:
             self._readings.hungry(line)
             self.wake()
@@ -134,7 +138,7 @@ class Deliverer:
         self._loop = asyncio.get_running_loop()
         loops: list[asyncio.Task[None]] = []
         try:
-            await self._writer.do(store.create, self._url)
+            await self._writer.do(store.create_tables, self._url)
             await self.following.begin()
             works = (self._read, self.saving.write, self._holding.beat, self._caring.care)
             loops = [asyncio.create_task(self._lasting(each)) for each in works]
@@ -152,11 +156,11 @@ class Deliverer:
         """Attempts come to their end, what they came to is written, and other processes may have what was held."""
         self._stopping = True
         lines = list(self.lines.values())
-        await asyncio.gather(*(line.close(GRACE) for line in lines))
+        await asyncio.gather(*(line.close(GRACE_SECONDS) for line in lines))
         try:
             await self.saving.save(lines)
             await self._holding.end()
-        except FAILURES as error:
+        except DRIVER_ERRORS as error:
             self.failed(error)
 
     async def _lasting(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -175,35 +179,35 @@ class Deliverer:
         while await self._readings.turn(self.following.head):
             await self.following.follow()
         with suppress(TimeoutError):
-            async with asyncio.timeout(PAUSE):
+            async with asyncio.timeout(POLL_SECONDS):
                 await self._woken.wait()
 
-    async def _piece(self, after: int, head: int) -> tuple[int, list[Told]]:
+    async def _piece(self, after: int, head: int) -> tuple[int, list[EventMessage]]:
         return await self._reader.look(self._feed.chunk, after, head)
 
     # --- lines -------------------------------------------------------------------------------------------------------
 
-    def begin(self, id: str, changes: list[Change], saved: Saved | None) -> None:
+    def begin(self, id: str, changes: list[SubscriptionChange], saved: SavedDelivery | None) -> None:
         """Delivers for a subscription from now on, from where others have left off."""
         if id in self.lines:
             return
-        line = self.lines[id] = Line(self, changes, saved)
+        line = self.lines[id] = SubscriptionWorker(self, changes, saved)
         self._readings.put(line)
         self.changed(line)
         line.pump()
 
-    def drop(self, line: Line) -> None:
+    def drop(self, line: SubscriptionWorker) -> None:
         """Delivers no more for a subscription; attempts that run may end."""
         self.lines.pop(line.id, None)
         self._readings.remove(line)
         self.saving.drop(line)
-        self.start(line.close(GRACE))
+        self.start(line.close(GRACE_SECONDS))
 
     def wake(self) -> None:
         """Has the log read now."""
         self._woken.set()
 
-    def _take(self, change: Change) -> None:
+    def _take(self, change: SubscriptionChange) -> None:
         """Takes in what became of a subscription."""
         line = self.lines.get(change.id)
         if change.subscription is None:
@@ -224,9 +228,9 @@ class Deliverer:
                 loop.call_soon_threadsafe(work)
 
 
-def _progress(line: Line) -> Progress | None:
+def _worker_progress(line: SubscriptionWorker) -> DeliveryProgress | None:
     """How far a line is, for another thread; None where that is just changing."""
     try:
-        return Progress.of(line)
+        return DeliveryProgress.of(line)
     except RuntimeError:
         return None

@@ -12,19 +12,19 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, Final, Protocol
 
-from commands.clock import text_of
+from commands.clock import format_time
 from domain.subscriptions.subscription import Subscription
 from projections.database import Database
-from projections.families import Family
+from projections.families import EventFamily
 from projections.log import Log
 from projections.subscriptions import state, tables
-from projections.subscriptions.consent import digest
-from projections.subscriptions.facts import DeadLetter, Facts, Saved
-from projections.subscriptions.match import Feed
-from projections.subscriptions.plan import Plan
-from projections.subscriptions.ports import Ports
-from projections.subscriptions.sequence import parsed, position_of, text
-from projections.subscriptions.store import Books, create
+from projections.subscriptions.consent import hash_secret
+from projections.subscriptions.facts import DeadLetter, DeliveryRecord, SavedDelivery
+from projections.subscriptions.match import EventMessageReader
+from projections.subscriptions.plan import DeliveryPlan
+from projections.subscriptions.ports import DeliveryPorts
+from projections.subscriptions.sequence import parse_sequence, position_of, sequence_text
+from projections.subscriptions.store import DeliveryStore, create_tables
 
 Members = Mapping[str, Any]
 
@@ -43,32 +43,34 @@ _HOLDER: Final = "SELECT 1 FROM delivery_lease WHERE subscription = ?"
 _PAUSE: Final = 0.02
 
 
-class Local(Protocol):
+class LocalDeliverer(Protocol):
     """The deliverer of this process."""
 
     def progress(self, id: str) -> tuple[int, int] | None: ...
     def hurry(self) -> None: ...
 
 
-class Deliveries:
+class StoredDeliveries:
     """See the module. local: knows about its own subscriptions what is not in the tables yet."""
 
-    def __init__(self, url: str, ports: Ports, families: Sequence[Family], local: Local | None = None) -> None:
+    def __init__(
+        self, url: str, ports: DeliveryPorts, families: Sequence[EventFamily], local: LocalDeliverer | None = None
+    ) -> None:
         self._url = url
         self._ports = ports
         self._families = families
         self._local = local
-        self._books = Books(url)
+        self._books = DeliveryStore(url)
         self._turn = Lock()
         self._made = False
 
     def status(self, subscription: Subscription) -> Members:
         """What is known of a subscription's deliveries (8.5)."""
         with self._reading() as db:
-            saved = state.load(db, [subscription.id]).get(subscription.id)
+            saved = state.load_deliveries(db, [subscription.id]).get(subscription.id)
             letters = db.one(_COUNT, (subscription.id,))[0]
             head = Log(db).head().last
-        saved = saved or Saved(0, 0, subscription.starts - 1, Facts(), {})
+        saved = saved or SavedDelivery(0, 0, subscription.starts - 1, DeliveryRecord(), {})
         progress = self._local.progress(subscription.id) if self._local is not None else None
         cursor, pending = progress or (saved.cursor, saved.facts.pending)
         return self._status(subscription, saved, (min(cursor, head), pending), letters, head)
@@ -76,7 +78,7 @@ class Deliveries:
     def replaying(self, subscription: Subscription) -> bool:
         """Whether a replay runs, one that was asked for and has not begun included (SUB-834)."""
         with self._reading() as db:
-            saved = state.load(db, [subscription.id]).get(subscription.id)
+            saved = state.load_deliveries(db, [subscription.id]).get(subscription.id)
         action = subscription.action or {}
         taken = saved is not None and saved.position >= action.get("position", subscription.position)
         if action.get("name") == "replay" and not taken:
@@ -85,26 +87,26 @@ class Deliveries:
 
     def deadletters(self, id: str, after: str, limit: int) -> Sequence[Members]:
         """Dead letters in their order, beyond a `sequence`, each with the event that it is about."""
-        beyond = parsed(after)
+        beyond = parse_sequence(after)
         with self._reading() as db:
             rows = db.all(_LETTERS.format(">"), (id, -1 if beyond is None else beyond, limit))
-            return list(self._letters(db, _letters(rows)))
+            return list(self._letters(db, _read_dead_letters(rows)))
 
     def deadletter(self, id: str, sequence: str) -> Members | None:
         """One dead letter."""
-        wanted = parsed(sequence)
+        wanted = parse_sequence(sequence)
         if wanted is None:
             return None
         with self._reading() as db:
             rows = db.all(_LETTERS.format("="), (id, wanted, 1))
-            return next(self._letters(db, _letters(rows)), None)
+            return next(self._letters(db, _read_dead_letters(rows)), None)
 
     def redeliver(self, id: str, sequence: str) -> None:
         """Nothing: who delivers follows the log, where it was recorded."""
 
     def discard(self, id: str, sequence: str) -> None:
         """Forgets a dead letter at once; who delivers does the same, as the log says so."""
-        wanted = parsed(sequence)
+        wanted = parse_sequence(sequence)
         if wanted is not None:
             with self._ready(), self._books.writing() as db:
                 db.delete(tables.deadletter, [(id, wanted)])
@@ -112,7 +114,7 @@ class Deliveries:
     def consent(self, id: str, secret: str, rate: int | None) -> bool:
         """Whether a callback's secret was good, which it is once; then the sink has consented (SUB-714)."""
         with self._ready(), self._books.writing() as db:
-            if not db.all(_CONSENT, (digest(secret), id, self._ports.time.now(), tables.NEVER)):
+            if not db.all(_CONSENT, (hash_secret(secret), id, self._ports.time.now(), tables.NEVER)):
                 return False
             db.upsert(tables.wish, [(id, "consent", "" if rate is None else str(rate))])
         if self._local is not None:
@@ -147,9 +149,9 @@ class Deliveries:
             return found is not None and found[1] >= subscription.position
 
     def _status(
-        self, subscription: Subscription, saved: Saved, progress: tuple[int, int], letters: int, head: int
+        self, subscription: Subscription, saved: SavedDelivery, progress: tuple[int, int], letters: int, head: int
     ) -> Members:
-        (cursor, pending), facts, plan = progress, saved.facts, Plan.of(subscription, self._families)
+        (cursor, pending), facts, plan = progress, saved.facts, DeliveryPlan.of(subscription, self._families)
         validates = plan.validates and self._ports.policy != "off" and self._ports.validator is not None
         found: dict[str, Any] = {
             "state": _state(subscription, facts),
@@ -158,10 +160,10 @@ class Deliveries:
             "lag": head - cursor,
             "pending": pending,
             "deadletters": letters,
-            "lastsuccess": _time(facts.lastsuccess),
-            "lastattempt": _time(facts.lastattempt),
-            "nextattempt": _time(facts.nextattempt),
-            "lasterror": {**facts.lasterror, "time": _time(facts.lasterror["time"])} if facts.lasterror else None,
+            "lastsuccess": _time_text(facts.lastsuccess),
+            "lastattempt": _time_text(facts.lastattempt),
+            "nextattempt": _time_text(facts.nextattempt),
+            "lasterror": {**facts.lasterror, "time": _time_text(facts.lasterror["time"])} if facts.lasterror else None,
             "guarantee": plan.guarantee(facts.stored),
             "validation": _validation(facts) if validates else None,
             "webhookconformant": plan.conformant,
@@ -176,9 +178,12 @@ class Deliveries:
 
     def _letters(self, db: Database, letters: Sequence[DeadLetter]) -> Iterator[Members]:
         """Dead letters as JSON; the events are read from the log, where they are."""
-        told = Feed(lambda: Log(db), self._families).again([letter.sequence for letter in letters])
+        told = EventMessageReader(lambda: Log(db), self._families).again([letter.sequence for letter in letters])
         for letter in letters:
-            members: dict[str, Any] = {"sequence": text(letter.sequence), "position": position_of(letter.sequence)}
+            members: dict[str, Any] = {
+                "sequence": sequence_text(letter.sequence),
+                "position": position_of(letter.sequence),
+            }
             if (event := told.get(letter.sequence)) is not None:
                 names = ("id", "source", "type", "subject", "time")
                 members["event"] = {name: event.attributes[name] for name in names}
@@ -187,8 +192,8 @@ class Deliveries:
                 "code": letter.code,
                 "message": letter.message,
                 "attempts": letter.attempts,
-                "firstattempt": _time(letter.first),
-                "lastattempt": _time(letter.last),
+                "firstattempt": _time_text(letter.first),
+                "lastattempt": _time_text(letter.last),
             }
 
     @contextmanager
@@ -201,17 +206,17 @@ class Deliveries:
         """The connection for the calling thread alone, and tables to read with it."""
         with self._turn:
             if not self._made:
-                create(self._url)
+                create_tables(self._url)
                 self._made = True
             yield
 
 
-def _letters(rows: Sequence[Sequence[Any]]) -> list[DeadLetter]:
+def _read_dead_letters(rows: Sequence[Sequence[Any]]) -> list[DeadLetter]:
     """Those of the rows that can be read."""
-    return [DeadLetter(*row) for row in rows if state.are(row, state.LETTER)]
+    return [DeadLetter(*row) for row in rows if state.has_column_types(row, state.DEAD_LETTER_TYPES)]
 
 
-def _state(subscription: Subscription, facts: Facts) -> str:
+def _state(subscription: Subscription, facts: DeliveryRecord) -> str:
     if subscription.paused:
         return "paused"
     if facts.state in ("gone", "suspended"):
@@ -221,11 +226,11 @@ def _state(subscription: Subscription, facts: Facts) -> str:
     return facts.state or ("retrying" if facts.retrying else "active")
 
 
-def _validation(facts: Facts) -> Members:
+def _validation(facts: DeliveryRecord) -> Members:
     """What the sink has said to being asked. allowedrate: requests a minute."""
     found: dict[str, Any] = {"state": facts.consent or "pending"}
     return found | ({"allowedrate": facts.rate} if facts.rate else {})
 
 
-def _time(seconds: float) -> str | None:
-    return text_of(datetime.fromtimestamp(seconds, UTC)) if seconds else None
+def _time_text(seconds: float) -> str | None:
+    return format_time(datetime.fromtimestamp(seconds, UTC)) if seconds else None

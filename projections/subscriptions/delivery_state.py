@@ -10,18 +10,18 @@ from typing import Final
 
 from domain.roles import group_of
 from domain.subscriptions.subscription import Subscription
-from projections.families import Family
-from projections.subscriptions.facts import DeadLetter, Facts, Saved
-from projections.subscriptions.lane import EVERYTHING, Lane
-from projections.subscriptions.match import Told
-from projections.subscriptions.plan import Plan
-from projections.subscriptions.ports import Policy
-from projections.subscriptions.state import Page, Stored
+from projections.families import EventFamily
+from projections.subscriptions.facts import DeadLetter, DeliveryRecord, SavedDelivery
+from projections.subscriptions.lane import BEYOND_ALL_SEQUENCES, DeliveryQueue
+from projections.subscriptions.match import EventMessage
+from projections.subscriptions.plan import DeliveryPlan
+from projections.subscriptions.ports import ValidationPolicy
+from projections.subscriptions.state import PendingEvents, StateUpdate
 
 #: Queues of a subscription: events as they come, events that are replayed, dead letters that are tried again.
 LIVE: Final = 0
 REPLAY: Final = 1
-LETTERS: Final = 2
+DEAD_LETTERS: Final = 2
 
 
 class DeliveryState:
@@ -31,32 +31,36 @@ class DeliveryState:
     """
 
     def __init__(
-        self, subscription: Subscription, families: Sequence[Family], saved: Saved | None, policy: Policy
+        self,
+        subscription: Subscription,
+        families: Sequence[EventFamily],
+        saved: SavedDelivery | None,
+        policy: ValidationPolicy,
     ) -> None:
         """saved: what the tables have of it. policy: whether sinks are asked for consent, and whether it is needed."""
         self.id = subscription.id
         self.families = families
         self.subscription = subscription
-        self.plan = Plan.of(subscription, families)
-        self.facts = saved.facts if saved else Facts()
+        self.plan = DeliveryPlan.of(subscription, families)
+        self.facts = saved.facts if saved else DeliveryRecord()
         self.revision = saved.revision if saved else 0
         self.position = saved.position if saved else 0
-        self.lanes: dict[int, Lane] = {LETTERS: Lane(0, EVERYTHING, end=0)}
+        self.lanes: dict[int, DeliveryQueue] = {DEAD_LETTERS: DeliveryQueue(0, BEYOND_ALL_SEQUENCES, end=0)}
         self.busy: dict[str, None] = {}
         self.letters: list[DeadLetter | int] = []
         self.callbacks: list[tuple[str, float]] = []
         self._policy = policy
         pending = saved.pending if saved else {}
-        self._stored: Stored = {(number, each.sequence): each for number in pending for each in pending[number]}
+        self._stored: PendingEvents = {(number, each.sequence): each for number in pending for each in pending[number]}
         self._unwritten: dict[str, None] = {}
         if saved:
             self._restore(saved)
-        self.lanes.setdefault(LIVE, Lane(subscription.starts - 1))
+        self.lanes.setdefault(LIVE, DeliveryQueue(subscription.starts - 1))
 
-    def _restore(self, saved: Saved) -> None:
-        self.lanes[LIVE] = Lane(saved.cursor, saved.facts.reach)
+    def _restore(self, saved: SavedDelivery) -> None:
+        self.lanes[LIVE] = DeliveryQueue(saved.cursor, saved.facts.reach)
         if replay := saved.facts.replay:
-            self.lanes[REPLAY] = Lane(replay["cursor"], replay["reach"], replay["to"])
+            self.lanes[REPLAY] = DeliveryQueue(replay["cursor"], replay["reach"], replay["to"])
         for number, pending in saved.pending.items():
             if number in self.lanes:
                 self.lanes[number].restore(pending)
@@ -70,7 +74,7 @@ class DeliveryState:
             return False
         return reads(self.subscription.owner, xid)
 
-    def offer(self, number: int, told: Told) -> bool:
+    def offer(self, number: int, told: EventMessage) -> bool:
         """Puts an event into a queue; returns whether there is room for more."""
         lane = self.lanes[number]
         lane.offer(told, self.plan.key(told), self.plan.position)
@@ -143,14 +147,14 @@ class DeliveryState:
         """How many events are being sent or wait for another attempt, those of replays and dead letters included."""
         return sum(map(len, self.lanes.values()))
 
-    def page(self, now: float) -> Page:
+    def page(self, now: float) -> StateUpdate:
         """What is to be written."""
         self._summarize(now)
         pending = {(number, each.sequence): each for number, lane in self.lanes.items() for each in lane.pending()}
         # An attempt that runs is a retry still, until its outcome is known.
         waits = any(lane.retrying for lane in self.lanes.values())
         self.facts.retrying = waits or any(each.attempts for each in pending.values())
-        return Page(
+        return StateUpdate(
             id=self.id,
             revision=self.revision,
             position=self.position,
@@ -163,7 +167,7 @@ class DeliveryState:
             keys=tuple(self._unwritten),
         )
 
-    def mark_written(self, page: Page) -> bool:
+    def mark_written(self, page: StateUpdate) -> bool:
         """Notes that a page is in the tables; returns whether keys that waited for that are free now."""
         self._stored = page.pending
         del self.letters[: len(page.dead)]

@@ -7,14 +7,14 @@ from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
-from projections.subscriptions.lane import Pending
+from projections.subscriptions.lane import PendingEvent
 
 #: Why nothing is attempted, beside a pause; `unauthorized` only tells of the last attempt.
-State = Literal["", "gone", "suspended", "unauthorized", "credentialexpired"]
+StopReason = Literal["", "gone", "suspended", "unauthorized", "credentialexpired"]
 
 
 @dataclass(slots=True)
-class Facts:
+class DeliveryRecord:
     """Times are seconds since 1970; 0 where there was none.
 
     epoch, since, sink: what was known of the subscription last; the sink is a hash of where it is. reach: see Lane.
@@ -26,7 +26,7 @@ class Facts:
     replay: `from`, `to`, `cursor`, `reach` and `parallel` of the one that runs.
     """
 
-    state: State = ""
+    state: StopReason = ""
     epoch: int = 0
     since: int = 0
     sink: str = ""
@@ -55,7 +55,7 @@ class Facts:
         return orjson.dumps({name: getattr(self, name) for name in _NAMES}).decode()
 
     @classmethod
-    def of(cls, text: str) -> Facts:
+    def of(cls, text: str) -> DeliveryRecord:
         """The inverse of `json`; what another release kept and this one does not know is left out.
 
         Raises: ValueError for a text that is damaged.
@@ -66,17 +66,17 @@ class Facts:
         return cls(**{name: value for name, value in kept.items() if name in _NAMES})
 
 
-_NAMES: Final = frozenset(each.name for each in fields(Facts))
+_NAMES: Final = frozenset(each.name for each in fields(DeliveryRecord))
 
 
-class Saved(NamedTuple):
+class SavedDelivery(NamedTuple):
     """What is stored of one subscription. pending: by lane."""
 
     revision: int
     position: int
     cursor: int
-    facts: Facts
-    pending: dict[int, list[Pending]]
+    facts: DeliveryRecord
+    pending: dict[int, list[PendingEvent]]
 
 
 class DeadLetter(NamedTuple):

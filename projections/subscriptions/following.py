@@ -6,20 +6,20 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from projections.subscriptions import known, state
-from projections.subscriptions.facts import Saved
-from projections.subscriptions.known import Change
-from projections.subscriptions.threads import Watcher
+from projections.subscriptions.facts import SavedDelivery
+from projections.subscriptions.known import SubscriptionChange
+from projections.subscriptions.threads import ReaderThread
 
 
-class Following:
+class SubscriptionFollower:
     """known: the last change of each subscription that lives, up to the position `head`.
 
     taken: is told of each change that comes after `begin`, in order, before `known` has it.
     """
 
-    def __init__(self, watcher: Watcher, taken: Callable[[Change], None]) -> None:
+    def __init__(self, watcher: ReaderThread, taken: Callable[[SubscriptionChange], None]) -> None:
         self.head = 0
-        self.known: dict[str, Change] = {}
+        self.known: dict[str, SubscriptionChange] = {}
         self._watcher = watcher
         self._taken = taken
         self._turn = asyncio.Lock()
@@ -54,7 +54,9 @@ class Following:
         while self._followed != self._commits:
             await self.follow()
 
-    async def histories(self, ids: Sequence[str], begun: Callable[[str, list[Change], Saved | None], None]) -> None:
+    async def histories(
+        self, ids: Sequence[str], begun: Callable[[str, list[SubscriptionChange], SavedDelivery | None], None]
+    ) -> None:
         """Gives what is stored of subscriptions, and what the log says of them since, before anything that comes."""
         saved = await self._watcher.do(self._saved, ids)
         async with self._turn:
@@ -66,23 +68,23 @@ class Following:
 
     # --- in the watcher's thread -------------------------------------------------------------------------------------
 
-    def _all(self) -> tuple[int, list[Change]]:
+    def _all(self) -> tuple[int, list[SubscriptionChange]]:
         # In this order: what comes between the two is followed, and taken in once.
         head = self._watcher.log().head().last
-        return head, known.living(self._watcher.database())
+        return head, known.read_living(self._watcher.database())
 
-    def _news(self, after: int) -> tuple[int, list[Change]]:
+    def _news(self, after: int) -> tuple[int, list[SubscriptionChange]]:
         head = self._watcher.log().head().last
-        return head, known.changes(self._watcher.database(), after, head) if head > after else []
+        return head, known.read_changes(self._watcher.database(), after, head) if head > after else []
 
-    def _saved(self, ids: Sequence[str]) -> dict[str, Saved]:
-        return state.load(self._watcher.database(), ids)
+    def _saved(self, ids: Sequence[str]) -> dict[str, SavedDelivery]:
+        return state.load_deliveries(self._watcher.database(), ids)
 
-    def _histories(self, revisions: Mapping[str, int]) -> dict[str, list[Change]]:
+    def _histories(self, revisions: Mapping[str, int]) -> dict[str, list[SubscriptionChange]]:
         head, db = self.head, self._watcher.database()
         newest = {id: change.revision for id, change in self.known.items()}
         return {
-            id: known.history(db, id, revision, head)
+            id: known.read_history(db, id, revision, head)
             for id, revision in revisions.items()
             if newest.get(id, revision) > revision
         }

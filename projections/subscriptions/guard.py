@@ -12,15 +12,22 @@ from ipaddress import ip_address
 from typing import Final
 
 from domain.refusals import InvalidSubscription
-from domain.subscriptions.places import Place
-from domain.subscriptions.sinks import address
+from domain.subscriptions.places import ErrorPlace
+from domain.subscriptions.sinks import parse_sink
 from projections.subscriptions import names
-from projections.subscriptions.addresses import Address, entries, literal, plain, public, usual
-from projections.subscriptions.contract import Unreachable
+from projections.subscriptions.addresses import (
+    IpAddress,
+    is_public,
+    is_usual_port,
+    normalize_host,
+    parse_allow_list,
+    parse_ip_literal,
+)
+from projections.subscriptions.contract import ForbiddenAddress
 from projections.subscriptions.names import LookUp
 
 
-class Refused(Unreachable):
+class DestinationRefused(ForbiddenAddress):
     """A rule stands against a URI or an address. code: the rule, for programs; the message has no address."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -35,7 +42,7 @@ _MESSAGES: Final = {
 }
 
 
-class Guard:
+class DestinationGuard:
     """The resolver of deliveries; see contract.Resolver. It keeps nothing, and may be used from several loops.
 
     plaintext: whether sinks without TLS will do. ca: the path of a PEM file with further authorities, empty for none.
@@ -45,7 +52,7 @@ class Guard:
         """allow: see `addresses.entries`. look_up: another way than the system's. Raises: ValueError."""
         self.plaintext: Final = plaintext
         self.ca: Final = ca
-        self._allowed = entries(allow)
+        self._allowed = parse_allow_list(allow)
         self._look_up = look_up or names.look_up
 
     async def resolve(self, host: str, port: int) -> str:
@@ -54,11 +61,11 @@ class Guard:
 
     async def addresses(self, host: str, port: int) -> Sequence[str]:
         """All addresses of a host, best first, where each of them is allowed. Raises as `resolve` does."""
-        name = plain(host)
+        name = normalize_host(host)
         try:
-            number = literal(name)
+            number = parse_ip_literal(name)
         except ValueError as error:
-            raise Refused("value", str(error)) from None
+            raise DestinationRefused("value", str(error)) from None
         found = [str(number)] if number else await self._look_up(name, port)
         if not found:
             raise OSError("the name has no address")
@@ -74,21 +81,21 @@ class Guard:
         Raises: Refused.
         """
         try:
-            found = address(uri, protocol, Place())
+            found = parse_sink(uri, protocol, ErrorPlace())
         except InvalidSubscription as error:
-            raise Refused(str(error.extensions["code"]), error.arguments["error_detail"]) from None
+            raise DestinationRefused(str(error.extensions["code"]), error.arguments["error_detail"]) from None
         if not (found.tls or self.plaintext):
-            raise Refused("plaintext", _MESSAGES["plaintext"])
+            raise DestinationRefused("plaintext", _MESSAGES["plaintext"])
         for host, port in found.servers:
             try:
                 await self.addresses(host, port)
             except OSError:
                 continue
 
-    def _check(self, host: str, found: Address, port: int) -> None:
+    def _check(self, host: str, found: IpAddress, port: int) -> None:
         """Raises: Refused."""
-        common = usual(port)
-        if common and public(found):
+        common = is_usual_port(port)
+        if common and is_public(found):
             return
         if not any(entry.permits(host, found, port) for entry in self._allowed):
-            raise Refused(code := "address" if common else "port", _MESSAGES[code])
+            raise DestinationRefused(code := "address" if common else "port", _MESSAGES[code])

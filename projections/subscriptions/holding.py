@@ -9,33 +9,33 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from projections.subscriptions import tables
-from projections.subscriptions.facts import Saved
-from projections.subscriptions.following import Following
-from projections.subscriptions.known import Change
-from projections.subscriptions.leases import Held, Leases
-from projections.subscriptions.line import Line
-from projections.subscriptions.saving import Saving
-from projections.subscriptions.store import FAILURES
-from projections.subscriptions.threads import Worker
+from projections.subscriptions.facts import SavedDelivery
+from projections.subscriptions.following import SubscriptionFollower
+from projections.subscriptions.known import SubscriptionChange
+from projections.subscriptions.leases import HeldLeases, Leases
+from projections.subscriptions.line import SubscriptionWorker
+from projections.subscriptions.saving import StateWriter
+from projections.subscriptions.store import DRIVER_ERRORS
+from projections.subscriptions.threads import WorkerThread
 
 #: Seconds that attempts have to come to an end when others are to make them, or nobody.
-GRACE: Final = 5.0
+GRACE_SECONDS: Final = 5.0
 
 
 class Lines(Protocol):
     """What delivers, by subscription."""
 
     @property
-    def lines(self) -> Mapping[str, Line]: ...
+    def lines(self) -> Mapping[str, SubscriptionWorker]: ...
     @property
-    def following(self) -> Following: ...
+    def following(self) -> SubscriptionFollower: ...
     @property
-    def saving(self) -> Saving: ...
+    def saving(self) -> StateWriter: ...
 
-    def begin(self, id: str, changes: list[Change], saved: Saved | None) -> None:
+    def begin(self, id: str, changes: list[SubscriptionChange], saved: SavedDelivery | None) -> None:
         """Delivers for a subscription from now on, from where others have left off."""
 
-    def drop(self, line: Line) -> None:
+    def drop(self, line: SubscriptionWorker) -> None:
         """Delivers no more for a subscription; attempts that run may end."""
 
     def wake(self) -> None:
@@ -48,12 +48,12 @@ class Lines(Protocol):
         """Notes what should not have happened."""
 
 
-class Holding:
+class LeaseManager:
     """lease: seconds after which other processes take over from this one when it says nothing."""
 
     def __init__(self, deliverer: Lines, url: str, lease: float) -> None:
         self._deliverer = deliverer
-        self._worker = Worker("leases")
+        self._worker = WorkerThread("leases")
         self._leases = Leases(url, lease, tables.LEASES)
         self._pause = min(1.0, lease / 5)
         self._hurry = asyncio.Event()
@@ -92,7 +92,7 @@ class Holding:
         self._worker.close()
         self._leases.close()
 
-    async def _hold(self, found: Held) -> None:
+    async def _hold(self, found: HeldLeases) -> None:
         """Delivers for what is held, and for nothing else."""
         deliverer, lines = self._deliverer, self._deliverer.lines
         anew = found.process != deliverer.saving.process
@@ -114,13 +114,13 @@ class Holding:
             self._leaving |= {line.id for line in surplus}
             deliverer.start(self._let_go(surplus))
 
-    async def _let_go(self, lines: Sequence[Line]) -> None:
+    async def _let_go(self, lines: Sequence[SubscriptionWorker]) -> None:
         """Lets other processes have subscriptions, once all about them is written."""
         ids = [line.id for line in lines]
         try:
-            await asyncio.gather(*(line.close(GRACE) for line in lines))
+            await asyncio.gather(*(line.close(GRACE_SECONDS) for line in lines))
             await self._deliverer.saving.save(lines)
-        except FAILURES as error:
+        except DRIVER_ERRORS as error:
             self._deliverer.failed(error)  # the others will send some of it again
         for line in lines:
             self._deliverer.drop(line)

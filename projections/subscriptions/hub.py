@@ -6,23 +6,23 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from projections.families import Family
-from projections.subscriptions.match import Told
-from projections.subscriptions.metrics import Metrics
-from projections.subscriptions.ports import Ports
+from projections.families import EventFamily
+from projections.subscriptions.match import EventMessage
+from projections.subscriptions.metrics import DeliveryMetrics
+from projections.subscriptions.ports import DeliveryPorts
 
 Line = TypeVar("Line", contravariant=True)
 
 
-class Hub(Protocol[Line]):
+class DelivererContext(Protocol[Line]):
     """See the module. Line: what delivers for one subscription."""
 
     @property
-    def ports(self) -> Ports: ...
+    def ports(self) -> DeliveryPorts: ...
     @property
-    def families(self) -> Sequence[Family]: ...
+    def families(self) -> Sequence[EventFamily]: ...
     @property
-    def metrics(self) -> Metrics: ...
+    def metrics(self) -> DeliveryMetrics: ...
     @property
     def may_send(self) -> bool:
         """Whether the lease holds and the deliverer goes on."""
@@ -30,7 +30,7 @@ class Hub(Protocol[Line]):
     async def caught_up(self) -> None:
         """Returns when every change of a subscription that was answered by now is known to its line (SUB-833)."""
 
-    async def again(self, sequences: Sequence[int]) -> Mapping[int, Told]:
+    async def again(self, sequences: Sequence[int]) -> Mapping[int, EventMessage]:
         """Messages, read from the log once more."""
 
     def changed(self, line: Line) -> None:

@@ -29,7 +29,7 @@ _MAPPER: Final = EventMapper()
 _MANY: Final = 1_000
 
 
-class Change(NamedTuple):
+class SubscriptionChange(NamedTuple):
     """One event of a subscription's stream. subscription: as the event leaves it, None once deleted."""
 
     id: str
@@ -38,26 +38,26 @@ class Change(NamedTuple):
     subscription: Subscription | None
 
 
-def living(db: Database) -> list[Change]:
+def read_living(db: Database) -> list[SubscriptionChange]:
     """The last events of all subscriptions that live."""
-    return list(_changes(db.all(_LIVE, (TYPE,))))
+    return list(_decode_changes(db.all(_LIVE, (TYPE,))))
 
 
-def changes(db: Database, after: int, until: int) -> list[Change]:
+def read_changes(db: Database, after: int, until: int) -> list[SubscriptionChange]:
     """The events of all subscriptions beyond a position and up to another, in order."""
-    return list(_changes(db.all(_SINCE, (after, until))))
+    return list(_decode_changes(db.all(_SINCE, (after, until))))
 
 
-def history(db: Database, id: str, revision: int, until: int) -> list[Change]:
+def read_history(db: Database, id: str, revision: int, until: int) -> list[SubscriptionChange]:
     """The events of one subscription beyond a revision and up to a position, in order."""
-    found: list[Change] = []
+    found: list[SubscriptionChange] = []
     while some := Log(db).revisions(_STREAM + id.lower(), revision, until, _MANY):
-        found += _changes(some)
+        found += _decode_changes(some)
         revision = some[-1].revision
     return found
 
 
-def _changes(rows: Sequence[Any]) -> Iterator[Change]:
+def _decode_changes(rows: Sequence[Any]) -> Iterator[SubscriptionChange]:
     for position, stream, revision, topic, state in rows:
         try:
             event = _MAPPER.of_row(LogRow(position, stream, revision, topic, blob(state)))
@@ -67,4 +67,4 @@ def _changes(rows: Sequence[Any]) -> Iterator[Change]:
             # Others are read by the same thread.
             report_once(f"the subscription at position {position} is left as it was: {error}")
             continue
-        yield Change(event.xid.removeprefix(_STREAM), revision, position, subscription)
+        yield SubscriptionChange(event.xid.removeprefix(_STREAM), revision, position, subscription)

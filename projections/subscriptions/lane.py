@@ -13,26 +13,26 @@ from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import Final, NamedTuple
 
-from projections.subscriptions.match import Told
-from projections.subscriptions.sequence import MOST as TOGETHER
-from projections.subscriptions.sequence import end_of, position_of
+from projections.subscriptions.match import EventMessage
+from projections.subscriptions.sequence import MAX_MESSAGES_PER_POSITION as TOGETHER
+from projections.subscriptions.sequence import last_sequence, position_of
 
 #: Keys that wait for a retry, beyond which no other event of the subscription is attempted (SUB-812).
-MOST_KEYS: Final = 1000
+MAX_RETRYING_KEYS: Final = 1000
 #: Events of a lane that are open at a time, by reference, and keys that wait for their turn. About so many events are
 #: in memory as a whole; what else waits behind others of its key is read again, so many of a key at a time.
-MOST: Final = 10_000
-MOST_READY: Final = 1_000
-AHEAD: Final = 10
+MAX_OPEN_EVENTS: Final = 10_000
+MAX_READY_KEYS: Final = 1_000
+READ_AHEAD_EVENTS: Final = 10
 
 #: What events are kept in order by.
-Key = str
+OrderingKey = str
 #: Beyond every sequence.
-EVERYTHING: Final = 1 << 62
+BEYOND_ALL_SEQUENCES: Final = 1 << 62
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class QueuedEvent:
     """An event on its way.
 
     told: None where it has to be read from the log again. under: position of the subscription's settings that it was
@@ -41,40 +41,40 @@ class Entry:
     """
 
     sequence: int
-    key: Key
-    told: Told | None = None
+    key: OrderingKey
+    told: EventMessage | None = None
     under: int = 0
     attempts: int = 0
     first: float | None = None
     next: float = 0.0
 
 
-class Pending(NamedTuple):
+class PendingEvent(NamedTuple):
     """An entry as it is stored, without the event."""
 
     sequence: int
-    key: Key
+    key: OrderingKey
     attempts: int
     first: float | None
     next: float
 
 
 @dataclass(slots=True)
-class Tail:
-    """How far the log was read for all those who are at its end. sequence: as `Lane.read`."""
+class LogTail:
+    """How far the log was read for all those who are at its end. sequence: as `DeliveryQueue.read`."""
 
     sequence: int = 0
 
 
 @dataclass(slots=True)
-class _Queue:
+class _KeyQueue:
     """The events of one key. busy: how many of them, from the first on, are handed out."""
 
-    entries: deque[Entry] = field(default_factory=deque)
+    entries: deque[QueuedEvent] = field(default_factory=deque)
     busy: int = 0
 
 
-class Lane:
+class DeliveryQueue:
     """Events beyond a position, up to another.
 
     reach: the highest sequence that was handed out; what is beyond it would be found again by reading, so only what is
@@ -84,15 +84,15 @@ class Lane:
     def __init__(self, cursor: int, reach: int = 0, end: int | None = None) -> None:
         self.end = end
         self.reach = reach
-        self._read = max(end_of(cursor), reach)
-        self._tail: Tail | None = None
-        self._open: OrderedDict[int, Entry] = OrderedDict()
-        self._queues: dict[Key, _Queue] = {}
+        self._read = max(last_sequence(cursor), reach)
+        self._tail: LogTail | None = None
+        self._open: OrderedDict[int, QueuedEvent] = OrderedDict()
+        self._queues: dict[OrderingKey, _KeyQueue] = {}
         # A key with events is in one of these, or events of it are handed out.
-        self._fresh: list[tuple[int, Key]] = []
-        self._again: list[tuple[int, Key]] = []
-        self._waiting: list[tuple[float, int, Key]] = []
-        self._retrying: set[Key] = set()
+        self._fresh: list[tuple[int, OrderingKey]] = []
+        self._again: list[tuple[int, OrderingKey]] = []
+        self._waiting: list[tuple[float, int, OrderingKey]] = []
+        self._retrying: set[OrderingKey] = set()
         self._behind = 0  # events of keys that wait
         self._full = False
 
@@ -118,12 +118,12 @@ class Lane:
         """How many keys wait for another attempt."""
         return len(self._retrying)
 
-    def pending(self) -> Iterator[Pending]:
+    def pending(self) -> Iterator[PendingEvent]:
         """What has to be stored."""
         for entry in self._open.values():
             if entry.sequence > self.reach:
                 return
-            yield Pending(entry.sequence, entry.key, entry.attempts, entry.first, entry.next)
+            yield PendingEvent(entry.sequence, entry.key, entry.attempts, entry.first, entry.next)
 
     @property
     def unsent(self) -> int:
@@ -147,7 +147,11 @@ class Lane:
         share = 0.5 if self._full else 1.0
         # Keys, not events: what waits behind others of its key is no reason for other keys to wait (SUB-811).
         ready = len(self._fresh) + len(self._again)
-        self._full = ready >= MOST_READY * share or len(self._open) >= MOST * share or len(self._retrying) > MOST_KEYS
+        self._full = (
+            ready >= MAX_READY_KEYS * share
+            or len(self._open) >= MAX_OPEN_EVENTS * share
+            or len(self._retrying) > MAX_RETRYING_KEYS
+        )
         return not self._full
 
     @property
@@ -155,17 +159,17 @@ class Lane:
         """Whether there is nothing left to do, now and later."""
         return self.end is not None and position_of(self.read + 1) > self.end and not self._open
 
-    def offer(self, told: Told, key: Key, under: int) -> None:
+    def offer(self, told: EventMessage, key: OrderingKey, under: int) -> None:
         """Takes in the next event of the log that the subscription wants."""
         self._read = told.sequence
-        whole = told if len(self._open) < MOST_READY or key not in self._queues else None
-        self.add(Entry(told.sequence, key, whole, under))
+        whole = told if len(self._open) < MAX_READY_KEYS or key not in self._queues else None
+        self.add(QueuedEvent(told.sequence, key, whole, under))
 
     def passed(self, position: int) -> None:
         """Says that nothing more is wanted of the log up to a position."""
-        self._read = max(self._read, end_of(position))
+        self._read = max(self._read, last_sequence(position))
 
-    def join(self, tail: Tail) -> None:
+    def join(self, tail: LogTail) -> None:
         """Has been read as far as all those who share a place, from now on."""
         self._tail = tail
 
@@ -173,24 +177,24 @@ class Lane:
         """Stays where it is while others are read on."""
         self._read, self._tail = self.read, None
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: QueuedEvent) -> None:
         """Takes in an event that is beyond those taken in already, or that was stored."""
         self._open[entry.sequence] = entry
-        queue = self._queues.setdefault(entry.key, _Queue())
+        queue = self._queues.setdefault(entry.key, _KeyQueue())
         queue.entries.append(entry)
         if entry.key in self._retrying:
             self._behind += 1
         if len(queue.entries) == 1:
             self._line_up(queue)
 
-    def restore(self, pending: Collection[Pending]) -> None:
+    def restore(self, pending: Collection[PendingEvent]) -> None:
         """Takes in what was stored."""
         for each in sorted(pending):
-            self.add(Entry(each.sequence, each.key, None, 0, each.attempts, each.first, each.next))
+            self.add(QueuedEvent(each.sequence, each.key, None, 0, each.attempts, each.first, each.next))
 
     def rewind(self) -> None:
         """Forgets what was read and never handed out: it is to be read, and matched, once more (SUB-804)."""
-        start = end_of(self.cursor)
+        start = last_sequence(self.cursor)
         while self._open and next(reversed(self._open)) > self.reach:
             _, entry = self._open.popitem()
             queue = self._queues[entry.key]
@@ -217,16 +221,16 @@ class Lane:
     @property
     def ready(self) -> bool:
         """Whether `take` would give something."""
-        return bool(self._again or (self._fresh and len(self._retrying) <= MOST_KEYS))
+        return bool(self._again or (self._fresh and len(self._retrying) <= MAX_RETRYING_KEYS))
 
-    def take(self, most: int, held: Collection[Key] = ()) -> list[Entry]:
+    def take(self, most: int, held: Collection[OrderingKey] = ()) -> list[QueuedEvent]:
         """The next events in order, several of one key only where several are asked for.
 
         Each of them is to be given to `settle`, `again` or `back`. held: keys that are not to be touched now.
         """
-        taken: list[Entry] = []
-        put_off: list[tuple[list[tuple[int, Key]], tuple[int, Key]]] = []
-        more: list[tuple[int, Key]] = []  # the next ones of keys that something was taken of
+        taken: list[QueuedEvent] = []
+        put_off: list[tuple[list[tuple[int, OrderingKey]], tuple[int, OrderingKey]]] = []
+        more: list[tuple[int, OrderingKey]] = []  # the next ones of keys that something was taken of
         while len(taken) < most and (heap := self._lowest(more)) is not None:
             sequence, key = heappop(heap)
             if key in held:
@@ -243,11 +247,11 @@ class Lane:
             self.reach = max(self.reach, taken[-1].sequence)
         return taken
 
-    def unread(self, key: Key) -> list[Entry]:
+    def unread(self, key: OrderingKey) -> list[QueuedEvent]:
         """The next events of a key that have to be read again, some of them."""
-        return [entry for entry in islice(self._queues[key].entries, AHEAD) if entry.told is None]
+        return [entry for entry in islice(self._queues[key].entries, READ_AHEAD_EVENTS) if entry.told is None]
 
-    def settle(self, entry: Entry) -> None:
+    def settle(self, entry: QueuedEvent) -> None:
         """Says that an event has arrived, or never will."""
         del self._open[entry.sequence]
         self._queues[entry.key].entries.remove(entry)  # one of the first
@@ -267,17 +271,17 @@ class Lane:
         self._again = sorted(each for each in self._again if each[1] != entry.key)
         self._waiting = sorted(each for each in self._waiting if each[2] != entry.key)
 
-    def again(self, entry: Entry, at: float) -> None:
+    def again(self, entry: QueuedEvent, at: float) -> None:
         """Says that an event is to be attempted again, not before a time."""
         entry.next = at
         entry.told = None
         self._freed(entry.key)
 
-    def back(self, entry: Entry) -> None:
+    def back(self, entry: QueuedEvent) -> None:
         """Says that an event was not attempted after all, or is to be at the next occasion."""
         self._freed(entry.key)
 
-    def _freed(self, key: Key) -> None:
+    def _freed(self, key: OrderingKey) -> None:
         queue = self._queues[key]
         queue.busy -= 1
         if not queue.entries:
@@ -285,7 +289,7 @@ class Lane:
         elif not queue.busy:
             self._line_up(queue)
 
-    def _line_up(self, queue: _Queue) -> None:
+    def _line_up(self, queue: _KeyQueue) -> None:
         head = queue.entries[0]
         if head.next:
             heappush(self._waiting, (head.next, head.sequence, head.key))
@@ -294,11 +298,11 @@ class Lane:
         else:
             heappush(self._again if head.first is not None else self._fresh, (head.sequence, head.key))
 
-    def _lowest(self, more: list[tuple[int, Key]]) -> list[tuple[int, Key]] | None:
+    def _lowest(self, more: list[tuple[int, OrderingKey]]) -> list[tuple[int, OrderingKey]] | None:
         """Where the event with the lowest sequence is that may be handed out."""
-        fresh = self._fresh if len(self._retrying) <= MOST_KEYS else []
-        return min((heap for heap in (self._again, fresh, more) if heap), key=_first, default=None)
+        fresh = self._fresh if len(self._retrying) <= MAX_RETRYING_KEYS else []
+        return min((heap for heap in (self._again, fresh, more) if heap), key=_head, default=None)
 
 
-def _first(heap: list[tuple[int, Key]]) -> tuple[int, Key]:
+def _head(heap: list[tuple[int, OrderingKey]]) -> tuple[int, OrderingKey]:
     return heap[0]

@@ -14,13 +14,13 @@ from typing import Final
 from uuid import uuid4
 
 from projections.database import Database
-from projections.subscriptions.store import FAILURES, Books
+from projections.subscriptions.store import DRIVER_ERRORS, DeliveryStore
 from projections.subscriptions.tables import LeaseTables
 
 #: Seconds to wait for another writer of a SQLite file; a long import keeps everybody from writing, and a lease as well.
-PATIENCE: Final = 0.5
+LOCK_WAIT_SECONDS: Final = 0.5
 #: Seconds beyond which no process of any settings can have taken a lease.
-LONGEST: Final = 3600.0
+MAX_LEASE_SECONDS: Final = 3600.0
 #: The clock that all processes share.
 _NOW: Final = {
     True: "SELECT (julianday('now') - 2440587.5) * 86400.0",
@@ -29,7 +29,7 @@ _NOW: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldLeases:
     """held: ids of what is this process's. surplus: those of them that it should let another one have.
 
     until: the `time.monotonic()` up to which nobody else can have them. process: under which name; with a new one,
@@ -48,14 +48,14 @@ class Leases:
     """The leases of one process. lease: seconds that they last without a word from it. tables: of its kind."""
 
     def __init__(self, url: str, lease: float, tables: LeaseTables) -> None:
-        self._books = Books(url, PATIENCE)
+        self._books = DeliveryStore(url, LOCK_WAIT_SECONDS)
         self._tables = tables
         self._lease = lease
         self._process = uuid4().hex
         self._known = False
         self._held = frozenset[str]()
 
-    def beat(self, wanted: Collection[str]) -> Held | None:
+    def beat(self, wanted: Collection[str]) -> HeldLeases | None:
         """Says that the process lives, and takes what is free. wanted: ids of all that there is.
 
         None where that cannot be said now.
@@ -64,12 +64,12 @@ class Leases:
         try:
             with self._books.writing(alone=True) as db:
                 taken = self._taken(db, wanted)
-        except FAILURES:
+        except DRIVER_ERRORS:
             return self._as_it_was(began)
         held, surplus = taken
         self._held, self._known = held, True
         # A second less than all others think, for clocks that run unevenly and for requests that are on their way.
-        return Held(self._process, held, surplus, began + self._lease - min(1.0, self._lease / 4))
+        return HeldLeases(self._process, held, surplus, began + self._lease - min(1.0, self._lease / 4))
 
     def release(self, ids: Collection[str]) -> None:
         """Lets others have some."""
@@ -83,7 +83,7 @@ class Leases:
             with self._books.writing(alone=True) as db:
                 for table in (self._tables.lease, self._tables.process):
                     db.run(f"DELETE FROM {table} WHERE process = ?", (self._process,))
-        except FAILURES:
+        except DRIVER_ERRORS:
             pass  # they run out by themselves
         self.close()
 
@@ -99,28 +99,28 @@ class Leases:
         # First its own row, so that one who is late but whom nobody has missed yet keeps what it has.
         db.upsert(process, [(self._process, now + self._lease)])
         # Text and bytes, which only a damaged store has here, are above all numbers.
-        db.run(f"DELETE FROM {process} WHERE until <= ? OR until > ?", (now, now + max(LONGEST, self._lease)))
+        db.run(f"DELETE FROM {process} WHERE until <= ? OR until > ?", (now, now + max(MAX_LEASE_SECONDS, self._lease)))
         db.run(f"DELETE FROM {lease} WHERE process NOT IN (SELECT process FROM {process})")
         processes = sorted(str(row[0]) for row in db.all(f"SELECT process FROM {process}"))
         leases = dict(db.all(f"SELECT {self._tables.id}, process FROM {lease}"))
         mine = {id for id, holder in leases.items() if holder == self._process}
-        free = [id for id in wanted if id not in leases and _preferred(id, processes) == self._process]
+        free = [id for id in wanted if id not in leases and _preferred_process(id, processes) == self._process]
         if free:
             db.insert(lease, [(id, self._process) for id in free])
         held = frozenset(mine.union(free))
-        return held, frozenset(id for id in mine if _preferred(id, processes) != self._process)
+        return held, frozenset(id for id in mine if _preferred_process(id, processes) != self._process)
 
-    def _as_it_was(self, began: float) -> Held | None:
+    def _as_it_was(self, began: float) -> HeldLeases | None:
         """What was held is held still, where nobody has taken it and all that is amiss is a long write."""
         try:
             with self._books.reading() as db:
                 known = self._missed_by_nobody(db)
-        except FAILURES:
+        except DRIVER_ERRORS:
             return None
         # To take leases over is to write, which nobody could since; what begins in a moment is noticed in another.
         if not known or not self._books.is_sqlite:
             return None
-        return Held(self._process, self._held, frozenset(), began + 2.0, written=False)
+        return HeldLeases(self._process, self._held, frozenset(), began + 2.0, written=False)
 
     def _missed_by_nobody(self, db: Database) -> bool:
         """Whether the process's own row is still there."""
@@ -128,7 +128,7 @@ class Leases:
         return found is not None
 
 
-def _preferred(id: str, processes: Collection[str]) -> str:
+def _preferred_process(id: str, processes: Collection[str]) -> str:
     """The process that should have something: every process finds the same one, and few move when one comes."""
     if len(processes) == 1:
         return next(iter(processes))

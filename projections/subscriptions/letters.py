@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 from cloudevents.core.v1.event import CloudEvent
 
-from projections.subscriptions.contract import Result
-from projections.subscriptions.match import Told
-from projections.subscriptions.plan import Plan
-from projections.subscriptions.ports import Ports
+from projections.subscriptions.contract import DeliveryResult
+from projections.subscriptions.match import EventMessage
+from projections.subscriptions.plan import DeliveryPlan
+from projections.subscriptions.ports import DeliveryPorts
 
 
-async def send_letter(
-    ports: Ports, plan: Plan, secrets: Mapping[str, str], told: Told, reason: str, attempts: int
+async def send_dead_letter(
+    ports: DeliveryPorts, plan: DeliveryPlan, secrets: Mapping[str, str], told: EventMessage, reason: str, attempts: int
 ) -> bool:
     """Whether the sink for dead letters has taken an event, which says why it is one."""
     whole = told.cloudevent()
@@ -24,7 +24,7 @@ async def send_letter(
         sink = ports.sinks["HTTP"](plan.for_letters(secrets, ""), ports.resolver)
         try:
             async with asyncio.timeout(plan.seconds):
-                return (await sink.send([letter])).result is Result.DELIVERED
+                return (await sink.send([letter])).result is DeliveryResult.DELIVERED
         finally:
             await sink.close()
     except Exception:

@@ -10,29 +10,31 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from projections.subscriptions.access import Access
+from projections.subscriptions.access import SinkManager
 from projections.subscriptions.attempt import Attempt
-from projections.subscriptions.consent import Consents
+from projections.subscriptions.consent import ConsentChecker
 from projections.subscriptions.control_actions import Effect, apply_change
-from projections.subscriptions.delivery_state import LETTERS, LIVE, REPLAY, DeliveryState
-from projections.subscriptions.facts import Saved
-from projections.subscriptions.hub import Hub
-from projections.subscriptions.known import Change
-from projections.subscriptions.lane import Entry, Lane
-from projections.subscriptions.match import Told
-from projections.subscriptions.pace import Pace
-from projections.subscriptions.state import Page
+from projections.subscriptions.delivery_state import DEAD_LETTERS, LIVE, REPLAY, DeliveryState
+from projections.subscriptions.facts import SavedDelivery
+from projections.subscriptions.hub import DelivererContext
+from projections.subscriptions.known import SubscriptionChange
+from projections.subscriptions.lane import DeliveryQueue, QueuedEvent
+from projections.subscriptions.match import EventMessage
+from projections.subscriptions.pace import RequestScheduler
+from projections.subscriptions.state import StateUpdate
 
 #: In what order they are served.
-_TURNS: Final = (LETTERS, REPLAY, LIVE)
+_QUEUE_ORDER: Final = (DEAD_LETTERS, REPLAY, LIVE)
 #: Requests at a time to sinks that take more than one.
-WIDTH: Final = 32
+MAX_CONCURRENCY: Final = 32
 
 
-class Line:
+class SubscriptionWorker:
     """See the module. saved: what is stored of it; changes: events of its stream that came since, in order."""
 
-    def __init__(self, hub: Hub[Any], changes: Sequence[Change], saved: Saved | None) -> None:
+    def __init__(
+        self, hub: DelivererContext[Any], changes: Sequence[SubscriptionChange], saved: SavedDelivery | None
+    ) -> None:
         newest = changes[-1].subscription
         assert newest is not None
         ports = hub.ports
@@ -44,9 +46,9 @@ class Line:
         self._workers = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._access = Access(ports, self.state)
-        self._pace = Pace(hub, self.state, self.pump)
-        self._consents = Consents(hub, self.state, self._access, self._pace, self._save, self._consented)
+        self._access = SinkManager(ports, self.state)
+        self._pace = RequestScheduler(hub, self.state, self.pump)
+        self._consents = ConsentChecker(hub, self.state, self._access, self._pace, self._save, self._consented)
         for change in changes:
             self.take(change)
 
@@ -59,7 +61,7 @@ class Line:
 
     # --- what the log brings -----------------------------------------------------------------------------------------
 
-    def take(self, change: Change) -> None:
+    def take(self, change: SubscriptionChange) -> None:
         """Takes in the next event of its stream; one that was taken in before changes nothing."""
         effect = apply_change(self.state, change)
         if effect is None:
@@ -77,7 +79,7 @@ class Line:
         """The sink has consented by itself; see Consents."""
         self._consents.grant(rate)
 
-    def wants(self, number: int, told: Told) -> bool:
+    def wants(self, number: int, told: EventMessage) -> bool:
         """Whether an event of the log is for one of its queues."""
         matches = self.state.plan.wants.matches(told, live=number == LIVE)
         return matches and self.state.may_read(told.message.xid, self._hub.ports.reads)
@@ -98,9 +100,9 @@ class Line:
 
     @property
     def _width(self) -> int:
-        return 1 if self.state.plan.most > 1 else min(WIDTH, self._access.width)
+        return 1 if self.state.plan.most > 1 else min(MAX_CONCURRENCY, self._access.width)
 
-    async def _work(self, number: int, lane: Lane, entries: list[Entry]) -> None:
+    async def _work(self, number: int, lane: DeliveryQueue, entries: list[QueuedEvent]) -> None:
         try:
             while True:
                 await self._attempt(number, lane, entries).made()
@@ -120,15 +122,15 @@ class Line:
                 self._idle.set()
         self.pump()
 
-    def _attempt(self, number: int, lane: Lane, entries: list[Entry]) -> Attempt:
+    def _attempt(self, number: int, lane: DeliveryQueue, entries: list[QueuedEvent]) -> Attempt:
         return Attempt(self._hub, self.state, self._access, self.may_start, number, lane, entries)
 
-    def _next(self) -> tuple[int, Lane, list[Entry]] | None:
+    def _next(self) -> tuple[int, DeliveryQueue, list[QueuedEvent]] | None:
         """What is to be attempted now; sets the timer where that is nothing yet."""
         state, now = self.state, self._now()
         if state.stopped or not self._hub.may_send or self._pace.wait(self._pace.shut_until(now, self._access.until)):
             return None
-        for number in _TURNS:
+        for number in _QUEUE_ORDER:
             lane = state.lanes.get(number)
             if lane is None or (number == LIVE and not state.is_parallel):
                 continue
@@ -149,11 +151,11 @@ class Line:
 
     # --- what is written ---------------------------------------------------------------------------------------------
 
-    def page(self) -> Page:
+    def page(self) -> StateUpdate:
         """What is to be written."""
         return self.state.page(self._now())
 
-    def mark_written(self, page: Page) -> None:
+    def mark_written(self, page: StateUpdate) -> None:
         """Notes that a page is in the tables."""
         if self.state.mark_written(page):
             self.pump()

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from projections.subscriptions.contract import Result
+from projections.subscriptions.contract import DeliveryResult
 
 _SECONDS: Final = (0.005, 0.025, 0.1, 0.5, 1, 5, 60, 3600)
 
@@ -21,7 +21,7 @@ _SECONDS: Final = (0.005, 0.025, 0.1, 0.5, 1, 5, 60, 3600)
 Lags = Callable[[], Iterable[tuple[str, int]]]
 
 
-class Metrics:
+class DeliveryMetrics:
     """Counters of the subscriptions that one process delivers for."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
@@ -48,7 +48,7 @@ class Metrics:
         """What they are collected from."""
         return self._registry
 
-    def attempted(self, id: str, result: Result) -> None:
+    def attempted(self, id: str, result: DeliveryResult) -> None:
         """Counts an attempt."""
         self._outcomes.labels(id, result.value).inc()
 
@@ -62,11 +62,11 @@ class Metrics:
 
     def follow(self, lags: Lags) -> None:
         """Adds a gauge that is worked out when somebody looks."""
-        self._registry.register(_Lag(lags))
+        self._registry.register(_LagCollector(lags))
 
     def forget(self, id: str) -> None:
         """Removes a subscription's."""
-        for result in Result:
+        for result in DeliveryResult:
             _remove(self._outcomes, id, result.value)
         _remove(self._seconds, id)
         _remove(self._dead, id)
@@ -77,7 +77,7 @@ def _remove(metric: Counter | Histogram, *labels: str) -> None:
         metric.remove(*labels)
 
 
-class _Lag(Collector):
+class _LagCollector(Collector):
     def __init__(self, lags: Lags) -> None:
         self._lags = lags
 

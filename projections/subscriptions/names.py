@@ -12,27 +12,29 @@ from typing import Final
 LookUp = Callable[[str, int], Awaitable[Sequence[str]]]
 
 #: Seconds that a name may take, and how many are looked up at a time.
-SECONDS: Final = 10.0
-_AT_A_TIME: Final = BoundedSemaphore(256)
+LOOK_UP_SECONDS: Final = 10.0
+_CONCURRENT_LOOK_UPS: Final = BoundedSemaphore(256)
 
 
 async def look_up(host: str, port: int) -> Sequence[str]:
     """The addresses of a name as the system sees it."""
-    if not _AT_A_TIME.acquire(blocking=False):
+    if not _CONCURRENT_LOOK_UPS.acquire(blocking=False):
         raise OSError("too many names are being looked up")
     loop = asyncio.get_running_loop()
     found: asyncio.Future[Sequence[str]] = loop.create_future()
     # A daemon, because a thread that hangs must not keep the process from ending.
-    thread = Thread(target=_ask, args=(host, port, loop, found), name="annals-names", daemon=True)
+    thread = Thread(target=_look_up_in_thread, args=(host, port, loop, found), name="annals-names", daemon=True)
     try:
         thread.start()
     except RuntimeError:  # the system gives no more threads
-        _AT_A_TIME.release()
+        _CONCURRENT_LOOK_UPS.release()
         raise OSError("no name can be looked up") from None
-    return await asyncio.wait_for(found, SECONDS)
+    return await asyncio.wait_for(found, LOOK_UP_SECONDS)
 
 
-def _ask(host: str, port: int, loop: asyncio.AbstractEventLoop, found: asyncio.Future[Sequence[str]]) -> None:
+def _look_up_in_thread(
+    host: str, port: int, loop: asyncio.AbstractEventLoop, found: asyncio.Future[Sequence[str]]
+) -> None:
     answer: Sequence[str] | OSError
     try:
         answer = _addresses(host, port)
@@ -41,14 +43,14 @@ def _ask(host: str, port: int, loop: asyncio.AbstractEventLoop, found: asyncio.F
     except ValueError:  # a name with a label that is too long
         answer = OSError("this is no name of a host")
     finally:
-        _AT_A_TIME.release()
+        _CONCURRENT_LOOK_UPS.release()
     try:
-        loop.call_soon_threadsafe(_settle, found, answer)
+        loop.call_soon_threadsafe(_set_result, found, answer)
     except RuntimeError:  # nobody waits any more: the loop is closed
         return
 
 
-def _settle(found: asyncio.Future[Sequence[str]], answer: Sequence[str] | OSError) -> None:
+def _set_result(found: asyncio.Future[Sequence[str]], answer: Sequence[str] | OSError) -> None:
     if found.done():
         return
     if isinstance(answer, OSError):

@@ -17,25 +17,25 @@ from typing import Final, Protocol, runtime_checkable
 import httpcore
 
 from domain.refusals import InvalidSubscription
-from domain.subscriptions.places import Place
-from domain.subscriptions.sinks import HTTP, Address, address
+from domain.subscriptions.places import ErrorPlace
+from domain.subscriptions.sinks import HTTP, SinkAddress, parse_sink
 from projections.subscriptions import trust
-from projections.subscriptions.contract import Resolver, Unreachable
+from projections.subscriptions.contract import ForbiddenAddress, Resolver
 
 #: Bytes of an answer that are read, and seconds that its body may take once its status is known.
-READ: Final = 64 * 1024
+MAX_BODY_BYTES: Final = 64 * 1024
 BODY_SECONDS: Final = 5.0
 #: Connections of a client, and seconds that they are kept without a request.
-CONNECTIONS: Final = 32
+MAX_CONNECTIONS: Final = 32
 IDLE_SECONDS: Final = 30.0
 #: Seconds for one of several addresses of a host, before the next is tried.
 ADDRESS_SECONDS: Final = 5.0
-AGENT: Final = "Annals"
+USER_AGENT: Final = "Annals"
 
 _USUAL: Final = {"http": 80, "https": 443}
 
 
-class Failed(Exception):
+class RequestFailed(Exception):
     """There is no answer. code: a word for programs; message: why, without any address."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -45,7 +45,7 @@ class Failed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """What came back. body: its beginning, as sent. whole: whether that is all of it."""
 
     status: int
@@ -59,10 +59,10 @@ class Answer:
         return ", ".join(found) if found else None
 
 
-class Client:
+class HttpClient:
     """Keeps connections to one place open; any number of tasks may use it. Belongs to one event loop."""
 
-    def __init__(self, uri: str, resolver: Resolver, private: bool = False, most: int = READ) -> None:
+    def __init__(self, uri: str, resolver: Resolver, private: bool = False, most: int = MAX_BODY_BYTES) -> None:
         """private: whether what is sent is nobody else's business: without TLS it stays on the machine (SUB-306).
         most: bytes of an answer that are read.
 
@@ -77,8 +77,8 @@ class Client:
         self._origin = httpcore.Origin(at.scheme.encode(), self._url.host, port)
         self._context = _context(resolver) if at.tls else None
         self._most = most
-        self._network = _Checked(resolver, at.tls, private)
-        self._turns = asyncio.Semaphore(CONNECTIONS)
+        self._network = _CheckedBackend(resolver, at.tls, private)
+        self._turns = asyncio.Semaphore(MAX_CONNECTIONS)
         self._free: list[httpcore.AsyncHTTPConnection] = []
         self._running, self._closed = 0, False
         self._idle: asyncio.TimerHandle | None = None
@@ -86,21 +86,21 @@ class Client:
 
     async def request(
         self, method: str, headers: Iterable[tuple[str, str]], content: bytes | None, seconds: float
-    ) -> Answer:
+    ) -> HttpResponse:
         """The answer. seconds: for all of it, from looking up the name to the last byte. Raises: Failed."""
         self._busy()
         try:
             return await self._ask(self._request(method, headers, content), seconds)
         except TimeoutError:
-            raise Failed("timeout", f"no answer within {seconds:g} s") from None
-        except Unreachable as refused:
-            raise Failed("address", str(refused)) from None
+            raise RequestFailed("timeout", f"no answer within {seconds:g} s") from None
+        except ForbiddenAddress as refused:
+            raise RequestFailed("address", str(refused)) from None
         except (OSError, httpcore.NetworkError, httpcore.TimeoutException) as error:
-            raise _failed(error) from None
+            raise _request_failed(error) from None
         except (httpcore.RemoteProtocolError, httpcore.ConnectionNotAvailable):
-            raise Failed("protocol", "the answer is not HTTP, or broke off") from None
+            raise RequestFailed("protocol", "the answer is not HTTP, or broke off") from None
         except (httpcore.LocalProtocolError, ValueError) as error:
-            raise Failed("request", f"this cannot be sent: {type(error).__name__}") from None
+            raise RequestFailed("request", f"this cannot be sent: {type(error).__name__}") from None
         finally:
             self._done()
 
@@ -113,7 +113,7 @@ class Client:
             await self._closing
         await self._let_go()
 
-    async def _ask(self, request: httpcore.Request, seconds: float) -> Answer:
+    async def _ask(self, request: httpcore.Request, seconds: float) -> HttpResponse:
         loop = asyncio.get_running_loop()
         ends = loop.time() + seconds
         async with asyncio.timeout_at(ends):
@@ -132,7 +132,7 @@ class Client:
         finally:
             self._turns.release()
         received = tuple((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers)
-        return Answer(response.status, received, body, whole)
+        return HttpResponse(response.status, received, body, whole)
 
     # httpcore's pool looks at all of its connections with each request, which takes longer than the request.
 
@@ -178,16 +178,16 @@ class Client:
 
 def _context(resolver: Resolver) -> ssl.SSLContext:
     try:
-        return trust.of(resolver)
+        return trust.client_tls_context(resolver)
     except OSError:
-        raise Failed("tls", "the server's own file with authorities cannot be read") from None
+        raise RequestFailed("tls", "the server's own file with authorities cannot be read") from None
 
 
-def _address(uri: str) -> Address:
+def _address(uri: str) -> SinkAddress:
     try:
-        return address(uri, HTTP, Place())
+        return parse_sink(uri, HTTP, ErrorPlace())
     except InvalidSubscription as error:
-        raise Failed("request", error.arguments["error_detail"]) from None
+        raise RequestFailed("request", error.arguments["error_detail"]) from None
 
 
 async def _body(response: httpcore.Response, seconds: float, most: int) -> tuple[bytes, bool]:
@@ -203,39 +203,39 @@ async def _body(response: httpcore.Response, seconds: float, most: int) -> tuple
     return bytes(found), False
 
 
-def _failed(error: BaseException) -> Failed:
+def _request_failed(error: BaseException) -> RequestFailed:
     """What a connection broke on. What the system says of it has addresses, so it is said anew."""
     if isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout):
-        cause = _cause(error)
+        cause = _root_cause(error)
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return Failed("tls", f"its certificate is not believed: {cause.verify_message}")
+            return RequestFailed("tls", f"its certificate is not believed: {cause.verify_message}")
         if isinstance(cause, ssl.SSLError):
-            return Failed("tls", "no secure connection comes about")
-        return Failed("tls", "it hung up on the way to a secure connection")
+            return RequestFailed("tls", "no secure connection comes about")
+        return RequestFailed("tls", "it hung up on the way to a secure connection")
     if isinstance(error, socket.gaierror):
-        return Failed("name", "the name of the host has no address")
+        return RequestFailed("name", "the name of the host has no address")
     if isinstance(error, ConnectionRefusedError):
-        return Failed("connection", "the connection was refused")
+        return RequestFailed("connection", "the connection was refused")
     if isinstance(error, OSError):
-        return Failed("connection", "no connection comes about")
-    return Failed("connection", "the connection broke off")
+        return RequestFailed("connection", "no connection comes about")
+    return RequestFailed("connection", "the connection broke off")
 
 
-def _cause(error: BaseException) -> BaseException:
+def _root_cause(error: BaseException) -> BaseException:
     while inner := error.__cause__ or error.__context__:  # the pool raises what it got `from None`
         error = inner
     return error
 
 
 @runtime_checkable
-class Several(Protocol):
+class MultiAddressResolver(Protocol):
     """A resolver that gives all checked addresses of a host, best first."""
 
     async def addresses(self, host: str, port: int) -> Sequence[str]:
         """Raises as contract.Resolver does."""
 
 
-class _Checked(httpcore.AsyncNetworkBackend):
+class _CheckedBackend(httpcore.AsyncNetworkBackend):
     """Connects to what a resolver gives. Names in TLS and in requests stay those of the URI."""
 
     def __init__(self, resolver: Resolver, tls: bool, private: bool) -> None:
@@ -253,14 +253,14 @@ class _Checked(httpcore.AsyncNetworkBackend):
         """Raises: Unreachable, OSError."""
         found = await self._addresses(host, port)
         if self._alone and not all(ip_address(each).is_loopback for each in found):
-            raise Unreachable("a credential goes over channels with TLS only")
+            raise ForbiddenAddress("a credential goes over channels with TLS only")
         for each in found[:-1]:
             with suppress(OSError):
                 return await self._connect(each, port, ADDRESS_SECONDS)
         return await self._connect(found[-1], port, None)
 
     async def _addresses(self, host: str, port: int) -> Sequence[str]:
-        if isinstance(self._resolver, Several):
+        if isinstance(self._resolver, MultiAddressResolver):
             return await self._resolver.addresses(host, port)
         return [await self._resolver.resolve(host, port)]
 
@@ -268,5 +268,5 @@ class _Checked(httpcore.AsyncNetworkBackend):
         try:
             return await self._network.connect_tcp(checked, port, seconds)
         except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-            cause = _cause(error)
+            cause = _root_cause(error)
             raise cause if isinstance(cause, OSError) else ConnectionError from None

@@ -6,19 +6,19 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
-from projections.subscriptions.bucket import UNVALIDATED, Bucket
+from projections.subscriptions.bucket import UNVALIDATED_LIMIT, TokenBucket
 from projections.subscriptions.delivery_state import DeliveryState
-from projections.subscriptions.hub import Hub
-from projections.subscriptions.lane import Lane
+from projections.subscriptions.hub import DelivererContext
+from projections.subscriptions.lane import DeliveryQueue
 
 #: Seconds to wait when something here has failed.
 _PAUSE: Final = 1.0
 
 
-class Pace:
+class RequestScheduler:
     """See the module. Times are seconds since 1970. wake: starts what can be started now."""
 
-    def __init__(self, hub: Hub[Any], state: DeliveryState, wake: Callable[[], None]) -> None:
+    def __init__(self, hub: DelivererContext[Any], state: DeliveryState, wake: Callable[[], None]) -> None:
         self._hub = hub
         self._state = state
         self._wake = wake
@@ -44,7 +44,7 @@ class Pace:
         """Something here has failed, which gets a moment to recover."""
         self._failed_until = now + _PAUSE
 
-    def gathered(self, lane: Lane, now: float) -> bool:
+    def gathered(self, lane: DeliveryQueue, now: float) -> bool:
         """Whether a batch is as large as it may be, or has been waited for as long as that takes."""
         plan = self._state.plan
         if not plan.gather or lane.unsent >= plan.most:
@@ -81,10 +81,10 @@ class Pace:
         self._timer = None
         self._wake()
 
-    def _bucket(self, now: float) -> Bucket | None:
+    def _bucket(self, now: float) -> TokenBucket | None:
         """What limits the rate of requests, with the level that it was left at."""
         facts = self._state.facts
         if self._state.is_unlimited:
             return None
-        rate, most = (facts.rate, None) if facts.consent == "validated" else UNVALIDATED
-        return Bucket(*facts.bucket).like(rate, now, most) if facts.bucket else Bucket.of(rate, now, most)
+        rate, most = (facts.rate, None) if facts.consent == "validated" else UNVALIDATED_LIMIT
+        return TokenBucket(*facts.bucket).like(rate, now, most) if facts.bucket else TokenBucket.of(rate, now, most)

@@ -13,11 +13,11 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from domain.subscriptions.subscription import Subscription
-from projections.families import Family
-from projections.subscriptions.contract import Credential, Target
-from projections.subscriptions.match import Told, Wants
-from projections.subscriptions.retry import Retries
-from projections.subscriptions.sequence import text
+from projections.families import EventFamily
+from projections.subscriptions.contract import Credential, SinkTarget
+from projections.subscriptions.match import EventMessage, SubscriptionFilter
+from projections.subscriptions.retry import RetryPolicy
+from projections.subscriptions.sequence import sequence_text
 
 #: Names of secrets: members of the credential, headers, what signs deliveries, and queries of URIs.
 _CREDENTIAL: Final = "sinkcredential."
@@ -28,22 +28,22 @@ _SINK: Final = "sink"
 _LETTERS: Final = "protocolsettings.deadletter.uri"
 _ENDPOINT: Final = "sinkcredential.refreshtokenendpoint"
 #: Before a key as Standard Webhooks writes it.
-_MARK: Final = "whsec_"
+_KEY_PREFIX: Final = "whsec_"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DeliveryPlan:
     """position: of the event that settled it. most: events of one request; gather: seconds to wait for that many.
 
     deadletter: `store`, `drop`, or the URI of a sink for dead letters.
     """
 
     subscription: Subscription
-    wants: Wants
+    wants: SubscriptionFilter
     position: int
     protocol: str
     ordering: str
-    retries: Retries
+    retries: RetryPolicy
     most: int
     gather: float
     seconds: float
@@ -52,7 +52,7 @@ class Plan:
     sink: str
 
     @classmethod
-    def of(cls, subscription: Subscription, families: Sequence[Family]) -> Plan:
+    def of(cls, subscription: Subscription, families: Sequence[EventFamily]) -> DeliveryPlan:
         """The plan of a subscription as the log has it."""
         attributes = subscription.attributes
         settings: Mapping[str, Any] = attributes.get("protocolsettings") or {}
@@ -60,11 +60,11 @@ class Plan:
         letters = settings.get("deadletter") or {}
         return cls(
             subscription=subscription,
-            wants=Wants(subscription, families),
+            wants=SubscriptionFilter(subscription, families),
             position=subscription.position,
             protocol=attributes["protocol"],
             ordering=settings.get("ordering") or "subject",
-            retries=Retries.of(settings),
+            retries=RetryPolicy.of(settings),
             most=settings.get("maxbatchsize") or 100 if batched else 1,
             gather=settings.get("maxbatchwait", 200) / 1000 if batched else 0.0,
             seconds=settings.get("timeout") or 30,
@@ -74,11 +74,11 @@ class Plan:
             sink=_hash(attributes["protocol"], attributes["sink"], subscription.secrets.get(_SINK + _QUERY, "")),
         )
 
-    def key(self, told: Told) -> str:
+    def key(self, told: EventMessage) -> str:
         """What a message is kept in order by (SUB-811)."""
         match self.ordering:
             case "none":
-                return text(told.sequence)
+                return sequence_text(told.sequence)
             case "source":
                 return told.message.source
         return f"{told.message.source} {told.message.subject}"
@@ -88,38 +88,38 @@ class Plan:
         """Whether its sink is one that consents."""
         return self.protocol == "HTTP"
 
-    def target(self, secrets: Mapping[str, str], origin: str) -> Target:
+    def target(self, secrets: Mapping[str, str], origin: str) -> SinkTarget:
         """Where events go, with what the sink is to be shown."""
         attributes = self.subscription.attributes
         settings: dict[str, Any] = deepcopy(dict(attributes.get("protocolsettings") or {}))
         headers = {name.removeprefix(_HEADERS): secrets[name] for name in secrets if name.startswith(_HEADERS)}
         if headers:
             settings["headers"] = {**(settings.get("headers") or {}), **headers}
-        return Target(
+        return SinkTarget(
             subscription=self.subscription.id,
-            uri=_whole(attributes["sink"], _SINK, secrets),
+            uri=_with_query(attributes["sink"], _SINK, secrets),
             settings=settings,
             contentmode=settings.get("contentmode") or "structured",
             credential=_credential(attributes.get("sinkcredential"), secrets),
             seconds=self.seconds,
             origin=origin,
-            key=_bytes(secrets[_KEY]) if _KEY in secrets else None,
+            key=_signing_key(secrets[_KEY]) if _KEY in secrets else None,
         )
 
-    def for_letters(self, secrets: Mapping[str, str], origin: str) -> Target:
+    def for_letters(self, secrets: Mapping[str, str], origin: str) -> SinkTarget:
         """Where dead letters go, where that is a sink (SUB-832)."""
-        uri = _whole(self.deadletter, _LETTERS, secrets)
-        return Target(self.subscription.id, uri, {"method": "POST"}, seconds=self.seconds, origin=origin)
+        uri = _with_query(self.deadletter, _LETTERS, secrets)
+        return SinkTarget(self.subscription.id, uri, {"method": "POST"}, seconds=self.seconds, origin=origin)
 
     def endpoint(self, secrets: Mapping[str, str]) -> str:
         """Where tokens are renewed, with its query."""
-        return _whole(self.renewal, _ENDPOINT, secrets)
+        return _with_query(self.renewal, _ENDPOINT, secrets)
 
     @property
     def renewal(self) -> str:
         """Where a token is renewed, less its query; nothing where none is."""
         credential = self.subscription.attributes.get("sinkcredential") or {}
-        return str(credential.get("refreshtokenendpoint") or "") if _is(credential, "REFRESHTOKEN") else ""
+        return str(credential.get("refreshtokenendpoint") or "") if _has_type(credential, "REFRESHTOKEN") else ""
 
     @property
     def expires(self) -> float | None:
@@ -165,20 +165,20 @@ def _credential(given: Mapping[str, Any] | None, secrets: Mapping[str, str]) -> 
     )
 
 
-def _is(credential: Mapping[str, Any], type: str) -> bool:
+def _has_type(credential: Mapping[str, Any], type: str) -> bool:
     return credential.get("credentialtype") == type
 
 
-def _whole(uri: str, name: str, secrets: Mapping[str, str]) -> str:
+def _with_query(uri: str, name: str, secrets: Mapping[str, str]) -> str:
     """A URI with the query that was kept apart from it."""
     query = secrets.get(name + _QUERY)
     return uri if query is None else f"{uri}?{query}"
 
 
-def _bytes(key: str) -> bytes:
+def _signing_key(key: str) -> bytes:
     """A key as Standard Webhooks writes it, or any text."""
     try:
-        return b64decode(key.removeprefix(_MARK), validate=True) if key.startswith(_MARK) else key.encode()
+        return b64decode(key.removeprefix(_KEY_PREFIX), validate=True) if key.startswith(_KEY_PREFIX) else key.encode()
     except Error:
         return key.encode()
 

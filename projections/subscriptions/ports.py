@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol
 
 from domain.subscriptions.subscription import Subscription
-from projections.subscriptions.contract import SINKS, Open, Resolver, Target
+from projections.subscriptions.contract import SINKS, OpenSink, Resolver, SinkTarget
 
 #: Whether the owner of a subscription may read now what an event tells of, by its xid (SUB-911).
-Reads = Callable[[str, str], bool]
+MayRead = Callable[[str, str], bool]
 #: What is done about sinks that have not consented (SUB-711).
-Policy = Literal["required", "optional", "off"]
+ValidationPolicy = Literal["required", "optional", "off"]
 
 
 @dataclass(frozen=True, slots=True)
-class Time:
+class DeliveryClock:
     """now: seconds since 1970. sleep: lets them pass. chance: a number from 0 up to 1, another one each time."""
 
     now: Callable[[], float] = time.time
@@ -27,7 +27,7 @@ class Time:
     chance: Callable[[], float] = random.random
 
 
-class Secrets(Protocol):
+class SubscriptionSecrets(Protocol):
     """The secret values of subscriptions. Its methods look at tables and are called in threads."""
 
     def reveal(self, subscription: Subscription) -> Mapping[str, str]:
@@ -37,7 +37,7 @@ class Secrets(Protocol):
         """Puts other values in the place of some, such as a renewed token (SUB-913)."""
 
 
-class Consent(Protocol):
+class SinkConsent(Protocol):
     """What a sink answered to the handshake. rate: requests a minute, None for any number."""
 
     @property
@@ -46,14 +46,14 @@ class Consent(Protocol):
     def rate(self) -> int | None: ...
 
 
-class Validator(Protocol):
+class SinkValidator(Protocol):
     """The handshake of webhooks as a client (7.1)."""
 
-    async def validate(self, target: Target, rate: int | None, callback: str | None) -> Consent:
+    async def validate(self, target: SinkTarget, rate: int | None, callback: str | None) -> SinkConsent:
         """Asks a sink. rate: requests a minute that are wanted. callback: where it may consent later."""
 
 
-class Tokens(NamedTuple):
+class RenewedTokens(NamedTuple):
     """What a renewal brought. expires: in seconds since 1970, None where nobody said. refreshtoken: "" to keep it."""
 
     accesstoken: str
@@ -62,7 +62,7 @@ class Tokens(NamedTuple):
 
 
 #: Renews tokens at an endpoint with a refresh token; None where that is refused or fails (SUB-307).
-Renew = Callable[[str, str], Awaitable[Tokens | None]]
+RenewTokens = Callable[[str, str], Awaitable[RenewedTokens | None]]
 
 
 class NoSecrets:
@@ -78,7 +78,7 @@ class NoSecrets:
         """See Secrets."""
 
 
-class Anywhere:
+class UncheckedResolver:
     """Looks names up as the system does and refuses nothing: for sinks that are known."""
 
     async def resolve(self, host: str, port: int) -> str:
@@ -86,16 +86,16 @@ class Anywhere:
         return str((await asyncio.get_running_loop().getaddrinfo(host, port))[0][4][0])
 
 
-def _everything(owner: str, xid: str) -> bool:
+def _may_read_all(owner: str, xid: str) -> bool:
     return True
 
 
-async def _no_renewal(endpoint: str, refreshtoken: str) -> Tokens | None:
+async def _no_renewal(endpoint: str, refreshtoken: str) -> RenewedTokens | None:
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
+class DeliveryPorts:
     """All of them, with what does where there is no other.
 
     origin: what handshakes and deliveries say in `WebHook-Request-Origin`. callback: makes the URL at which a sink may
@@ -103,17 +103,17 @@ class Ports:
     """
 
     resolver: Resolver
-    time: Time = field(default_factory=Time)
-    secrets: Secrets = field(default_factory=NoSecrets)
-    reads: Reads = _everything
-    validator: Validator | None = None
-    policy: Policy = "optional"
-    renew: Renew = _no_renewal
+    time: DeliveryClock = field(default_factory=DeliveryClock)
+    secrets: SubscriptionSecrets = field(default_factory=NoSecrets)
+    reads: MayRead = _may_read_all
+    validator: SinkValidator | None = None
+    policy: ValidationPolicy = "optional"
+    renew: RenewTokens = _no_renewal
     origin: str = ""
     callback: Callable[[str, str], str] | None = None
-    sinks: Mapping[str, Open] = field(default_factory=lambda: SINKS)
+    sinks: Mapping[str, OpenSink] = field(default_factory=lambda: SINKS)
 
 
 #: Seconds after which a process that says nothing has lost what it delivers, and between two signs of life (SUB-805).
-LEASE: Final = 10.0
+LEASE_SECONDS: Final = 10.0
 BEAT: Final = 2.0

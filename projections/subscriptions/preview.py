@@ -10,20 +10,20 @@ from itertools import groupby
 from typing import Any, Final
 
 from domain import cesql
-from domain.subscriptions.places import Place
+from domain.subscriptions.places import ErrorPlace
 from domain.subscriptions.subscription import Subscription
-from projections.families import Family
-from projections.feed import Logs
-from projections.subscriptions.match import Feed, Told, Wants
+from projections.families import EventFamily
+from projections.feed import OpenLog
+from projections.subscriptions.match import EventMessage, EventMessageReader, SubscriptionFilter
 
 #: Seconds that a preview may take; what it has by then says where to go on.
-SECONDS: Final = 20.0
+MAX_SECONDS: Final = 20.0
 #: Positions between two signs of life.
-STEP: Final = 20_000
+PROGRESS_POSITIONS: Final = 20_000
 
 
 @dataclass(slots=True)
-class Tally:
+class PreviewCounts:
     """What was found up to a position. families, matched: how many events of each family and type."""
 
     first: int
@@ -31,7 +31,7 @@ class Tally:
     position: int
     considered: Counter[tuple[str, str]] = field(default_factory=Counter)
     matched: Counter[tuple[str, str]] = field(default_factory=Counter)
-    matches: list[Told] = field(default_factory=list)
+    matches: list[EventMessage] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
@@ -40,15 +40,15 @@ class Tally:
 
 
 @dataclass(slots=True)
-class Errors:
+class ExpressionErrors:
     """How often an expression could not be evaluated, and what went wrong with which event first."""
 
     pointer: str
-    expression: cesql.Expression
+    expression: cesql.CesqlExpression
     count: int = 0
     first: tuple[str, str] | None = None
 
-    def look(self, told: Told) -> None:
+    def look(self, told: EventMessage) -> None:
         """Evaluates the expression for an event."""
         error = self.expression.evaluate(told.attributes).error
         if error is not None:
@@ -61,29 +61,29 @@ class Preview:
 
     def __init__(
         self,
-        logs: Logs,
-        families: Sequence[Family],
+        logs: OpenLog,
+        families: Sequence[EventFamily],
         attributes: Mapping[str, Any],
         reads: Callable[[str], bool],
         most: int,
     ) -> None:
-        self._feed = Feed(logs, families)
-        self._wants = Wants(Subscription("", "", 0, 0, 1, 0, False, attributes), families)
+        self._feed = EventMessageReader(logs, families)
+        self._wants = SubscriptionFilter(Subscription("", "", 0, 0, 1, 0, False, attributes), families)
         self._reads = reads
         self._most = most
-        self.errors = list(_expressions(attributes.get("filters", []), Place("/filters")))
+        self.errors = list(_expressions(attributes.get("filters", []), ErrorPlace("/filters")))
 
-    def scan(self, first: int, last: int, clock: Callable[[], float] = time.monotonic) -> Iterator[Tally]:
+    def scan(self, first: int, last: int, clock: Callable[[], float] = time.monotonic) -> Iterator[PreviewCounts]:
         """What is found from one position to another, again and again as it grows; the last one is the result."""
-        tally, until, told = Tally(first, last, first - 1), clock() + SECONDS, first - 1
+        tally, until, told = PreviewCounts(first, last, first - 1), clock() + MAX_SECONDS, first - 1
         while not tally.complete and clock() < until:
             self._take(tally, *self._feed.chunk(tally.position, last), lambda: clock() >= until)
-            if tally.position - told >= STEP:
+            if tally.position - told >= PROGRESS_POSITIONS:
                 told = tally.position
                 yield tally
         yield tally
 
-    def _take(self, tally: Tally, end: int, found: Iterable[Told], over: Callable[[], bool]) -> None:
+    def _take(self, tally: PreviewCounts, end: int, found: Iterable[EventMessage], over: Callable[[], bool]) -> None:
         """Counts what was found up to a position, or up to an earlier one where the time is over; one at least."""
         for position, several in groupby(found, key=lambda told: told.message.position):
             for each in several:
@@ -93,7 +93,7 @@ class Preview:
                 return
         tally.position = end
 
-    def _count(self, tally: Tally, told: Told) -> None:
+    def _count(self, tally: PreviewCounts, told: EventMessage) -> None:
         if not self._wants.at_all(told, live=False) or not self._reads(told.message.xid):
             return
         kind = told.family, told.message.type
@@ -108,18 +108,18 @@ class Preview:
                 tally.matches.append(told)
 
 
-def _expressions(filters: Any, place: Place) -> Iterator[Errors]:
+def _expressions(filters: Any, place: ErrorPlace) -> Iterator[ExpressionErrors]:
     """The expressions in filters, at any depth."""
     for index, filter in enumerate(filters):
         for dialect, argument in filter.items():
-            yield from _in(dialect, argument, place.at(index, dialect))
+            yield from _expressions_in(dialect, argument, place.at(index, dialect))
 
 
-def _in(dialect: str, argument: Any, place: Place) -> Iterator[Errors]:
+def _expressions_in(dialect: str, argument: Any, place: ErrorPlace) -> Iterator[ExpressionErrors]:
     if dialect == "sql":
-        yield Errors(place.pointer, cesql.compile(argument))
+        yield ExpressionErrors(place.pointer, cesql.compile_expression(argument))
     elif dialect == "not":
         for inner, value in argument.items():
-            yield from _in(inner, value, place.at(inner))
+            yield from _expressions_in(inner, value, place.at(inner))
     elif dialect in ("all", "any"):
         yield from _expressions(argument, place)

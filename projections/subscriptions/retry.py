@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
-from projections.subscriptions.contract import Outcome, Result
+from projections.subscriptions.contract import DeliveryResult, Outcome
 
 
-class Next(Enum):
+class NextStep(Enum):
     """What becomes of an event. SETTLED: it has arrived. AGAIN: at a time. DEAD: never. KEPT: until somebody says."""
 
     SETTLED = "settled"
@@ -19,17 +19,17 @@ class Next(Enum):
     KEPT = "kept"
 
 
-class Verdict(NamedTuple):
+class RetryDecision(NamedTuple):
     """at: of the next attempt. counts: whether the one that was made uses one up. reason: why an event is dead."""
 
-    next: Next
+    next: NextStep
     at: float = 0.0
     counts: bool = True
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Retries:
+class RetryPolicy:
     """A subscription's `protocolsettings.retry`; times in seconds."""
 
     maxattempts: int = 20
@@ -39,7 +39,7 @@ class Retries:
     multiplier: float = 2.0
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Retries:
+    def of(cls, settings: Mapping[str, Any]) -> RetryPolicy:
         """From `protocolsettings`; what is not said has its default."""
         given = settings.get("retry") or {}
         return cls(**{name: given[name] for name in cls.__dataclass_fields__ if given.get(name) is not None})
@@ -55,25 +55,27 @@ class Retries:
         return min(longest, self.maxdelay) * chance
 
 
-def verdict(outcome: Outcome, attempts: int, first: float, retries: Retries, now: float, chance: float) -> Verdict:
+def decide_retry(
+    outcome: Outcome, attempts: int, first: float, retries: RetryPolicy, now: float, chance: float
+) -> RetryDecision:
     """What becomes of an event. attempts: with this one. first: when the first one was made."""
-    if outcome.until is not None and outcome.result is Result.RETRY and now < first + retries.maxage:
-        return Verdict(Next.AGAIN, max(outcome.until.timestamp(), now), counts=False)
+    if outcome.until is not None and outcome.result is DeliveryResult.RETRY and now < first + retries.maxage:
+        return RetryDecision(NextStep.AGAIN, max(outcome.until.timestamp(), now), counts=False)
     match outcome.result:
-        case Result.DELIVERED:
-            return Verdict(Next.SETTLED)
-        case Result.REJECTED:
-            return Verdict(Next.DEAD, reason="rejected")
-        case Result.GONE:
-            return Verdict(Next.KEPT, counts=False)
-        case Result.RETRY | Result.UNAUTHORIZED:
-            return _again(attempts, first, retries, now, chance)
+        case DeliveryResult.DELIVERED:
+            return RetryDecision(NextStep.SETTLED)
+        case DeliveryResult.REJECTED:
+            return RetryDecision(NextStep.DEAD, reason="rejected")
+        case DeliveryResult.GONE:
+            return RetryDecision(NextStep.KEPT, counts=False)
+        case DeliveryResult.RETRY | DeliveryResult.UNAUTHORIZED:
+            return _retry_or_give_up(attempts, first, retries, now, chance)
 
 
-def _again(attempts: int, first: float, retries: Retries, now: float, chance: float) -> Verdict:
+def _retry_or_give_up(attempts: int, first: float, retries: RetryPolicy, now: float, chance: float) -> RetryDecision:
     end = first + retries.maxage
     if attempts >= retries.maxattempts:
-        return Verdict(Next.DEAD, reason="maxattempts")
+        return RetryDecision(NextStep.DEAD, reason="maxattempts")
     if now >= end:
-        return Verdict(Next.DEAD, reason="maxage")
-    return Verdict(Next.AGAIN, min(now + retries.delay(attempts, chance), end))
+        return RetryDecision(NextStep.DEAD, reason="maxage")
+    return RetryDecision(NextStep.AGAIN, min(now + retries.delay(attempts, chance), end))

@@ -8,43 +8,45 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from projections.subscriptions import state
-from projections.subscriptions.line import Line
-from projections.subscriptions.store import Books
-from projections.subscriptions.threads import Worker
+from projections.subscriptions.line import SubscriptionWorker
+from projections.subscriptions.store import DeliveryStore
+from projections.subscriptions.threads import WorkerThread
 
 #: Seconds between two times that the cursors of subscriptions are written that have nothing to do, or whose attempts
 #: have not come to anything yet.
-IDLE: Final = 5.0
+IDLE_SECONDS: Final = 5.0
 
 
-class Progress(NamedTuple):
+class DeliveryProgress(NamedTuple):
     """How far deliveries are. pending: events on their way, or waiting for another attempt."""
 
     cursor: int
     pending: int
 
     @classmethod
-    def of(cls, line: Line) -> Progress:
+    def of(cls, line: SubscriptionWorker) -> DeliveryProgress:
         """A line's. Raises: RuntimeError in another thread, where the line is just changing."""
         return cls(line.state.cursor, line.state.pending)
 
 
-class Saving:
+class StateWriter:
     """process: under whose name; only what that holds is written. after: seconds from a change to its being written."""
 
-    def __init__(self, worker: Worker, books: Books, lines: Mapping[str, Line], after: float) -> None:
+    def __init__(
+        self, worker: WorkerThread, books: DeliveryStore, lines: Mapping[str, SubscriptionWorker], after: float
+    ) -> None:
         self.process = ""
         self._worker, self._books = worker, books
         self._lines = lines
         self._after = after
         self._due = asyncio.Event()
         self._turn = asyncio.Lock()
-        self._dirty: dict[Line, None] = {}
-        self._written: dict[str, Progress] = {}
+        self._dirty: dict[SubscriptionWorker, None] = {}
+        self._written: dict[str, DeliveryProgress] = {}
         self._quiet = 0.0
         self._gone: set[str] = set()
 
-    def changed(self, line: Line) -> None:
+    def changed(self, line: SubscriptionWorker) -> None:
         """Has a line's state written soon."""
         if not self._dirty:
             self._due.set()
@@ -55,7 +57,7 @@ class Saving:
         self._gone.add(id)
         self._due.set()
 
-    def drop(self, line: Line) -> None:
+    def drop(self, line: SubscriptionWorker) -> None:
         """Writes about a line no more."""
         self._dirty.pop(line, None)
         self._written.pop(line.id, None)
@@ -63,28 +65,28 @@ class Saving:
     async def write(self) -> None:
         """Writes what has changed, some moments after it has, and now and then what has moved on by itself."""
         try:
-            async with asyncio.timeout(IDLE):
+            async with asyncio.timeout(IDLE_SECONDS):
                 await self._due.wait()
         except TimeoutError:
             pass
         else:
             await asyncio.sleep(self._after)
         if time.monotonic() >= self._quiet:
-            self._quiet = time.monotonic() + IDLE
+            self._quiet = time.monotonic() + IDLE_SECONDS
             for line in self._lines.values():
-                if self._written.get(line.id) != Progress.of(line):
+                if self._written.get(line.id) != DeliveryProgress.of(line):
                     self._dirty[line] = None
         self._due.clear()
         await self.save()
 
-    async def save(self, lines: Iterable[Line] = ()) -> None:
+    async def save(self, lines: Iterable[SubscriptionWorker] = ()) -> None:
         """Writes what has changed now. lines: those to be written about whether they have or not."""
         self._dirty |= dict.fromkeys(lines)
         async with self._turn:
             dirty, gone = list(self._dirty), set(self._gone)
             self._dirty.clear()
             pages = [line.page() for line in dirty if self._lines.get(line.id) is line]
-            progress = {page.id: Progress.of(self._lines[page.id]) for page in pages}
+            progress = {page.id: DeliveryProgress.of(self._lines[page.id]) for page in pages}
             if not pages and not gone:
                 return
             try:
@@ -100,8 +102,8 @@ class Saving:
                     line.mark_written(page)
                     self._written[page.id] = progress[page.id]
 
-    def _saved(self, process: str, pages: Sequence[state.Page], gone: set[str]) -> set[str]:
+    def _saved(self, process: str, pages: Sequence[state.StateUpdate], gone: set[str]) -> set[str]:
         with self._books.writing() as db:
             if gone:
-                state.forget(db, gone)
-            return state.save(db, process, pages)
+                state.delete_subscriptions(db, gone)
+            return state.save_updates(db, process, pages)

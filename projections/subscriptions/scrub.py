@@ -13,29 +13,29 @@ from typing import Final
 from urllib.parse import quote, quote_plus
 
 #: Bytes that are kept.
-KEPT: Final = 1024
-HIDDEN: Final = "***"
+MAX_TEXT_BYTES: Final = 1024
+MASK: Final = "***"
 
 
-def scrubbed(body: bytes, secrets: Iterable[str], whole: bool = True) -> str:
+def scrub_secrets(body: bytes, secrets: Iterable[str], whole: bool = True) -> str:
     """At most 1 KiB of what an answer says. whole: whether the body was read to its end."""
-    forms = sorted({form for secret in secrets if secret for form in _forms(secret)}, key=len, reverse=True)
-    text = _hidden(body.decode("utf-8", "replace"), forms)
+    forms = sorted({form for secret in secrets if secret for form in _encodings(secret)}, key=len, reverse=True)
+    text = _mask_secrets(body.decode("utf-8", "replace"), forms)
     if not whole and forms:
         # The beginning of a secret may stand where reading ended.
         text = text[: -len(forms[0])]
     # A secret with blanks in it may come about only now.
-    line = _hidden(" ".join("".join(each if each.isprintable() else " " for each in text).split()), forms)
-    return line.encode()[:KEPT].decode(errors="ignore")
+    line = _mask_secrets(" ".join("".join(each if each.isprintable() else " " for each in text).split()), forms)
+    return line.encode()[:MAX_TEXT_BYTES].decode(errors="ignore")
 
 
-def _hidden(text: str, forms: Iterable[str]) -> str:
+def _mask_secrets(text: str, forms: Iterable[str]) -> str:
     for form in forms:
-        text = text.replace(form, HIDDEN)
+        text = text.replace(form, MASK)
     return text
 
 
-def _forms(secret: str) -> Iterator[str]:
+def _encodings(secret: str) -> Iterator[str]:
     """A secret as programs write it when they repeat what they were sent."""
     yield secret
     yield quote(secret, safe="")

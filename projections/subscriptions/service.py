@@ -9,18 +9,18 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry
 
-from projections.families import Family, XRegistry
-from projections.subscriptions.deliver import WRITE, Deliverer
-from projections.subscriptions.deliveries import Deliveries
-from projections.subscriptions.metrics import Metrics
-from projections.subscriptions.ports import LEASE, Ports
+from projections.families import EventFamily, XRegistryFamily
+from projections.subscriptions.deliver import WRITE_DELAY_SECONDS, Deliverer
+from projections.subscriptions.deliveries import StoredDeliveries
+from projections.subscriptions.metrics import DeliveryMetrics
+from projections.subscriptions.ports import LEASE_SECONDS, DeliveryPorts
 from projections.xregistry_events import XRegistryEvents
 
 #: Seconds that the end of a server waits for attempts that run.
 _GRACE: Final = 15.0
 
 
-class Service:
+class DeliveryService:
     """Delivers for the subscriptions of one store from `start` to `stop`; an observer of commits as well.
 
     deliveries: their state, for who asks. metrics: of what this process does.
@@ -29,18 +29,18 @@ class Service:
     def __init__(
         self,
         url: str,
-        ports: Ports,
-        families: Sequence[Family] | None = None,
+        ports: DeliveryPorts,
+        families: Sequence[EventFamily] | None = None,
         *,
-        lease: float = LEASE,
-        write: float = WRITE,
+        lease: float = LEASE_SECONDS,
+        write: float = WRITE_DELAY_SECONDS,
         metrics: CollectorRegistry | None = None,
     ) -> None:
         """metrics: what the figures are collected from, besides others."""
-        self.metrics = Metrics(metrics)
-        known = families if families is not None else (XRegistry(XRegistryEvents()),)
+        self.metrics = DeliveryMetrics(metrics)
+        known = families if families is not None else (XRegistryFamily(XRegistryEvents()),)
         self._deliverer = Deliverer(url, ports, known, metrics=self.metrics, lease=lease, write=write)
-        self.deliveries = Deliveries(url, ports, known, self._deliverer)
+        self.deliveries = StoredDeliveries(url, ports, known, self._deliverer)
         self.metrics.follow(self.lags)
         self._thread: Thread | None = None
 
@@ -61,15 +61,15 @@ class Service:
         return self._deliverer.lags()
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """Something was committed; see `commands.handle.Observer`."""
+        """Something was committed; see `commands.handle.CommitListener`."""
         self._deliverer.committed()
 
     def _run(self) -> None:
-        with asyncio.Runner(loop_factory=_loop()) as runner:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(self._deliverer.run())
 
 
-def _loop() -> type[asyncio.AbstractEventLoop] | None:
+def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
     try:
         import uvloop
     except ImportError:  # there is none for Windows

@@ -15,9 +15,9 @@ from cloudevents.core.v1.event import CloudEvent
 from projections.subscriptions.sinks.http_messages import header_value
 
 
-def signed(key: bytes, events: Sequence[CloudEvent], body: bytes, now: float) -> tuple[tuple[str, str], ...]:
+def signature_headers(key: bytes, events: Sequence[CloudEvent], body: bytes, now: float) -> tuple[tuple[str, str], ...]:
     """The headers that sign a message of some events. now: in seconds since 1970, of the attempt."""
-    id, time = _id(events), str(int(now))
+    id, time = _message_id(events), str(int(now))
     signature = hmac.digest(key, f"{id}.{time}.".encode() + body, "sha256")
     return (
         ("webhook-id", id),
@@ -26,7 +26,7 @@ def signed(key: bytes, events: Sequence[CloudEvent], body: bytes, now: float) ->
     )
 
 
-def _id(events: Sequence[CloudEvent]) -> str:
+def _message_id(events: Sequence[CloudEvent]) -> str:
     """The same in every attempt: the event's, or one that a batch's events have together."""
     ids = [event.get_id() for event in events]
     if len(ids) == 1:

@@ -11,20 +11,20 @@ from typing import Any, Final
 import psycopg
 from sqlalchemy import make_url
 
-from commands.checkpoints import MOST_PAGES
+from commands.checkpoints import AUTOCHECKPOINT_PAGES
 from commands.engine import WRITING, open_engine
-from projections.database import Database, Postgres, Sqlite
+from projections.database import Database, PostgresDatabase, SqliteDatabase
 from projections.replication import tables as replication
 from projections.subscriptions import tables
 
 #: What the drivers raise when the database cannot be used now.
-FAILURES: Final = (sqlite3.Error, psycopg.Error)
+DRIVER_ERRORS: Final = (sqlite3.Error, psycopg.Error)
 #: Seconds between two looks whether a SQLite file is free.
 _LOOK: Final = 0.002
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('annals-deliveries'))"
 
 
-class Books:
+class DeliveryStore:
     """One connection that writes, for one thread at a time. It opens when it is needed, again after a failure.
 
     Its commits wait for no disk: after a loss of power the last moments are as they were before, all of them alike, and
@@ -59,7 +59,7 @@ class Books:
         """The connection outside of transactions. Raises: as `writing`."""
         try:
             yield self._opened()
-        except FAILURES:
+        except DRIVER_ERRORS:
             self.close()
             raise
 
@@ -76,7 +76,7 @@ class Books:
                 self._begin_in_file()
             else:
                 self._connection.execute("BEGIN")
-        except FAILURES:
+        except DRIVER_ERRORS:
             self.close()
             raise
         return db
@@ -102,14 +102,14 @@ class Books:
     def _opened(self) -> Database:
         if self._connection is None:
             self._connection = self._file() if self.is_sqlite else self._server()
-        return Sqlite(self._connection) if self.is_sqlite else Postgres(self._connection)
+        return SqliteDatabase(self._connection) if self.is_sqlite else PostgresDatabase(self._connection)
 
     def _file(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self._url.database or "", isolation_level=None, check_same_thread=False, timeout=self._patience
         )
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {MOST_PAGES}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {AUTOCHECKPOINT_PAGES}")
         return connection
 
     def _server(self) -> psycopg.Connection[Any]:
@@ -120,7 +120,7 @@ class Books:
         return connection
 
 
-def create(url: str) -> None:
+def create_tables(url: str) -> None:
     """Makes the tables that are not there yet, beside those of the log."""
     engine = open_engine(url)
     try:

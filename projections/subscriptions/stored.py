@@ -33,14 +33,14 @@ _SECRET: Final = "SELECT wrapped, sealed FROM secret WHERE reference = ? AND own
 _END: Final = (1 << 63) - 1
 
 
-class Found(NamedTuple):
+class CreatedSubscription(NamedTuple):
     """A subscription, and the position at which it was created."""
 
     born: int
     subscription: Subscription
 
 
-class Stored:
+class StoredSubscriptions:
     """Subscriptions over one connection. position: as of which they are; None for now."""
 
     def __init__(self, db: Database, position: int | None = None) -> None:
@@ -56,7 +56,7 @@ class Stored:
         found = self._subscription(row) if row else None
         return found if found is not None and found.id == id else None
 
-    def all(self, after: int = 0) -> Iterator[Found]:
+    def all(self, after: int = 0) -> Iterator[CreatedSubscription]:
         """The living subscriptions that were created beyond a position, in the order of their creation.
 
         Cost: O(subscriptions); of the past, those that have gone included.
@@ -67,11 +67,11 @@ class Stored:
             rows = self._db.all(_THEN, (self._position, after, self._position))
         for born, *row in rows:
             if (found := self._subscription(row)) is not None:
-                yield Found(born, found)
+                yield CreatedSubscription(born, found)
 
     def reveal(self, vault: Vault, secret: Secret) -> str | None:
         """A secret value; None where it is destroyed or no key opens it."""
-        return revealed(self._db, vault, secret)
+        return reveal_secret(self._db, vault, secret)
 
     @property
     def _end(self) -> int:
@@ -84,7 +84,7 @@ class Stored:
         return Subscription.of(entity, position) if entity is not None else None
 
 
-def revealed(db: Database, vault: Vault, secret: Secret) -> str | None:
+def reveal_secret(db: Database, vault: Vault, secret: Secret) -> str | None:
     """A secret value; None where it is destroyed or no key opens it."""
     row = db.one(_SECRET, (secret.reference, secret.owner, secret.name))
     return vault.opened(secret, blob(row[0]), blob(row[1])) if row else None

@@ -9,13 +9,13 @@ from typing import TypeVar
 
 from sqlalchemy import make_url
 
-from projections.connect import Reader, connect
+from projections.connect import ReadConnection, connect
 from projections.log import Log
 
 T = TypeVar("T")
 
 
-class Worker:
+class WorkerThread:
     """A thread that does one thing after the other."""
 
     def __init__(self, name: str) -> None:
@@ -30,21 +30,21 @@ class Worker:
         self._pool.shutdown(wait=True)
 
 
-class Watcher(Worker):
+class ReaderThread(WorkerThread):
     """A thread with a connection that reads the store, opened anew after a failure."""
 
     def __init__(self, name: str, url: str) -> None:
         super().__init__(name)
         self._url = url
         self._is_file = make_url(url).get_backend_name() == "sqlite"
-        self._reader: Reader | None = None
+        self._reader: ReadConnection | None = None
 
     async def look(self, work: Callable[..., T], *arguments: object) -> T:
         """What a look at the log gives. A file is read in less time than two threads take to hand over to each other,
         and nobody who writes to it keeps readers waiting; a server may."""
         return work(*arguments) if self._is_file else await self.do(work, *arguments)
 
-    def database(self) -> Reader:
+    def database(self) -> ReadConnection:
         """The connection."""
         if self._reader is None or not self._reader.usable:
             self._reader = connect(self._url)

@@ -14,7 +14,7 @@ import certifi
 
 
 @runtime_checkable
-class Trusting(Protocol):
+class TrustStore(Protocol):
     """A resolver that also knows whom to believe."""
 
     @property
@@ -22,9 +22,9 @@ class Trusting(Protocol):
         """The path of a PEM file with further authorities; empty for none."""
 
 
-def of(resolver: object) -> ssl.SSLContext:
+def client_tls_context(resolver: object) -> ssl.SSLContext:
     """What connections to the addresses that a resolver gives are secured with. Raises: OSError."""
-    ca = resolver.ca if isinstance(resolver, Trusting) else ""
+    ca = resolver.ca if isinstance(resolver, TrustStore) else ""
     return _context(ca, os.environ.get("SSL_CERT_FILE", ""))
 
 

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from projections.subscriptions.contract import Resolver, Target
-from projections.subscriptions.outgoing import AGENT, Answer, Client, Failed
+from projections.subscriptions.contract import Resolver, SinkTarget
+from projections.subscriptions.outgoing import USER_AGENT, HttpClient, HttpResponse, RequestFailed
 
 #: Digits of a rate that anybody means.
 _DIGITS: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Consent:
+class HandshakeResult:
     """What a sink answered. rate: requests a minute, None for any number. reason: why not, for the owner."""
 
     allowed: bool
@@ -27,32 +27,34 @@ class Consent:
     reason: str = ""
 
 
-class Handshake:
+class WebhookHandshake:
     """Asks sinks. One may be used for all of them, by any number of tasks."""
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
 
-    async def validate(self, target: Target, rate: int | None, callback: str | None) -> Consent:
+    async def validate(self, target: SinkTarget, rate: int | None, callback: str | None) -> HandshakeResult:
         """Whether a sink consents. rate: requests a minute that are wanted. callback: where it may do so later.
 
         Nothing that identifies the subscription's owner to the sink goes along, as this is no login.
         """
         try:
-            client = Client(target.uri, self._resolver)
-        except Failed as failed:
-            return Consent(False, reason=failed.message)
+            client = HttpClient(target.uri, self._resolver)
+        except RequestFailed as failed:
+            return HandshakeResult(False, reason=failed.message)
         try:
-            answer = await client.request("OPTIONS", _asked(target.origin, rate, callback), None, target.seconds)
-        except Failed as failed:
-            return Consent(False, reason=failed.message)
+            answer = await client.request(
+                "OPTIONS", _request_headers(target.origin, rate, callback), None, target.seconds
+            )
+        except RequestFailed as failed:
+            return HandshakeResult(False, reason=failed.message)
         finally:
             await client.close()
-        return answered(answer, target.origin, rate)
+        return handshake_result(answer, target.origin, rate)
 
 
-def _asked(origin: str, rate: int | None, callback: str | None) -> Iterator[tuple[str, str]]:
-    yield "User-Agent", AGENT
+def _request_headers(origin: str, rate: int | None, callback: str | None) -> Iterator[tuple[str, str]]:
+    yield "User-Agent", USER_AGENT
     yield "WebHook-Request-Origin", origin
     if rate is not None:
         yield "WebHook-Request-Rate", str(rate)
@@ -60,25 +62,25 @@ def _asked(origin: str, rate: int | None, callback: str | None) -> Iterator[tupl
         yield "WebHook-Request-Callback", callback
 
 
-def answered(answer: Answer, origin: str, asked: int | None) -> Consent:
+def handshake_result(answer: HttpResponse, origin: str, asked: int | None) -> HandshakeResult:
     """What an answer says. asked: the rate that was wanted. Of statuses only 405 means anything: a refusal."""
     allowed, rate = answer.header("webhook-allowed-origin"), answer.header("webhook-allowed-rate")
     if answer.status == 405:
-        return Consent(False, reason="the sink does not know OPTIONS (405)")
+        return HandshakeResult(False, reason="the sink does not know OPTIONS (405)")
     if allowed is None:
-        return Consent(False, reason=f"the answer ({answer.status}) has no WebHook-Allowed-Origin")
+        return HandshakeResult(False, reason=f"the answer ({answer.status}) has no WebHook-Allowed-Origin")
     if allowed.strip() != "*" and allowed.strip().lower() != origin.lower():
-        return Consent(False, reason="WebHook-Allowed-Origin is for somebody else")
+        return HandshakeResult(False, reason="WebHook-Allowed-Origin is for somebody else")
     if rate is None:
         wanting = asked is not None
-        return Consent(not wanting, reason="the answer has no WebHook-Allowed-Rate" if wanting else "")
+        return HandshakeResult(not wanting, reason="the answer has no WebHook-Allowed-Rate" if wanting else "")
     try:
-        return Consent(True, rate_of(rate))
+        return HandshakeResult(True, parse_rate(rate))
     except ValueError:
-        return Consent(False, reason="WebHook-Allowed-Rate is neither * nor a number above 0")
+        return HandshakeResult(False, reason="WebHook-Allowed-Rate is neither * nor a number above 0")
 
 
-def rate_of(text: str) -> int | None:
+def parse_rate(text: str) -> int | None:
     """The rate in a `WebHook-Allowed-Rate`, None for any number. Raises: ValueError."""
     stripped = text.strip()
     if stripped == "*":

@@ -10,9 +10,9 @@ from pyspark.sql import functions as f
 
 from domain.events import EntityEvent
 from domain.jsontext import dumps
-from projections.audit.images import ABSENT, alive, differences
+from projections.audit.images import ABSENT, diff_entity, unless_deleted
 from projections.logrows import event_of
-from spark_projections.analysis.facts import facts
+from spark_projections.analysis.facts import events_with_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,8 +35,8 @@ def changes(log: DataFrame, known: DataFrame | None = None) -> DataFrame:
     before each one is, where the log begins later than its streams.
     """
     # Joined by number, as a window over whole states would hold a busy stream in one place.
-    events = facts(log)
-    before = (events if known is None else facts(known)).select(
+    events = events_with_state(log)
+    before = (events if known is None else events_with_state(known)).select(
         "stream",
         (f.col("revision") + 1).alias("revision"),
         f.col("topic").alias("before_topic"),
@@ -44,16 +44,16 @@ def changes(log: DataFrame, known: DataFrame | None = None) -> DataFrame:
     )
     found = events.join(before, ["stream", "revision"], "left").select(*_EVENT, *_STATES)
     kept = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in found.schema if each.name in _EVENT)
-    return found.mapInArrow(_compared, f"{kept}, {', '.join(f'{name} string' for name in _VALUES)}")
+    return found.mapInArrow(_change_batches, f"{kept}, {', '.join(f'{name} string' for name in _VALUES)}")
 
 
-def _compared(batches: Batches) -> Batches:
+def _change_batches(batches: Batches) -> Batches:
     for batch in batches:
         places, values = [], []
         for place, stored in enumerate(zip(*(batch.column(name).to_pylist() for name in _STATES), strict=True)):
             topic, state, before_topic, before_state = stored
-            after = alive(event_of(topic, 2, state))
-            before = alive(event_of(before_topic, 1, before_state)) if before_topic else None
+            after = unless_deleted(event_of(topic, 2, state))
+            before = unless_deleted(event_of(before_topic, 1, before_state)) if before_topic else None
             for value in _values(before, after):
                 places.append(place)
                 values.append(value)
@@ -63,7 +63,7 @@ def _compared(batches: Batches) -> Batches:
 
 
 def _values(before: EntityEvent | None, after: EntityEvent | None) -> Iterator[tuple[str | None, ...]]:
-    for difference in differences(before, after):
+    for difference in diff_entity(before, after):
         for each in difference.values:
             yield "attribute", each.path, _text(each.before), _text(each.after)
         if difference.documents[0] != difference.documents[1]:

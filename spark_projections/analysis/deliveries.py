@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from projections.subscriptions.sequence import MOST
+from projections.subscriptions.sequence import MAX_MESSAGES_PER_POSITION
 from spark_projections.sources.postgres import query
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def deliveries(spark: SparkSession, database: str) -> DataFrame:
 def deadletters(spark: SparkSession, database: str) -> DataFrame:
     """One row for each event that nobody tries to deliver any more; `position` is that of the stored event."""
     times = {name: _MOMENT.format(seconds=name) for name in ("first", "last")}
-    return query(spark, database, _DEADLETTERS.format(most=MOST, **times))
+    return query(spark, database, _DEADLETTERS.format(most=MAX_MESSAGES_PER_POSITION, **times))
 
 
 def register(spark: SparkSession, database: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
-from spark_projections.analysis.facts import STRICT, apart, depth, facts, owners
+from spark_projections.analysis.facts import STRICT_JSON, events_with_state, is_outside_tree, owner_columns, xid_depth
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -22,8 +22,8 @@ def deprecations(log: DataFrame) -> DataFrame:
 
     It ends where `withdrawn` or `removed` says, and nowhere while both are null.
     """
-    deprecatable = ~apart("stream") & depth("stream").isin(2, 4)
-    said = facts(log.where(deprecatable)).withColumn("said", _deprecated())
+    deprecatable = ~is_outside_tree("stream") & xid_depth("stream").isin(2, 4)
+    said = events_with_state(log.where(deprecatable)).withColumn("said", _deprecated())
     before = said.select("stream", (f.col("revision") + 1).alias("revision"), f.col("said").alias("before"))
     moves = said.join(before, ["stream", "revision"], "left").where(~f.col("said").eqNullSafe(f.col("before")))
     # What is left are the few events that changed `deprecated`, so a window over a stream holds little.
@@ -31,12 +31,12 @@ def deprecations(log: DataFrame) -> DataFrame:
     begun = f.count_if(f.col("before").isNull()).over(order).alias("begun")
     spans = moves.select("*", begun).groupBy("stream", "begun")
     return (
-        spans.agg(*_told_of_span())
-        .select("*", f.from_json("stated", _SAID, STRICT).alias("last"))
+        spans.agg(*_span_columns())
+        .select("*", f.from_json("stated", _SAID, STRICT_JSON).alias("last"))
         .select(
             "xid",
             "type",
-            *owners("xid"),
+            *owner_columns("xid"),
             *("deprecated", "deprecated_time", "deprecated_caller"),
             f.col("last.effective").try_cast("timestamp").alias("effective"),
             f.col("last.removal").try_cast("timestamp").alias("removal"),
@@ -49,12 +49,12 @@ def deprecations(log: DataFrame) -> DataFrame:
 
 def _deprecated() -> Column:
     """The JSON text of `deprecated`, null for none, and for a deleted entity."""
-    group = f.from_json("state", _GROUP, STRICT)["attributes"]["deprecated"]
-    resource = f.from_json("state", _RESOURCE, STRICT)["attributes"]["meta"]["deprecated"]
-    return f.when(depth("stream") == 2, group).otherwise(resource)
+    group = f.from_json("state", _GROUP, STRICT_JSON)["attributes"]["deprecated"]
+    resource = f.from_json("state", _RESOURCE, STRICT_JSON)["attributes"]["meta"]["deprecated"]
+    return f.when(xid_depth("stream") == 2, group).otherwise(resource)
 
 
-def _told_of_span() -> list[Column]:
+def _span_columns() -> list[Column]:
     ended, deleted = f.col("said").isNull(), f.col("kind") == "deleted"
     return [
         f.min_by("xid", "position").alias("xid"),

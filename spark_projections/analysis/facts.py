@@ -8,7 +8,7 @@ from pyspark.sql import functions as f
 
 from domain import xid as xids
 from domain.events import TOPICS
-from spark_projections.current import current
+from spark_projections.current import upcast_log
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -21,7 +21,7 @@ _STATE: Final = (
 _UNBOUNDED: Final = str(2**31 - 1)
 #: Of `from_json`. Spark gives nulls for what it cannot read unless told to fail, and stops at lengths and nestings that
 #: the log may well hold.
-STRICT: Final = {
+STRICT_JSON: Final = {
     "mode": "FAILFAST",
     "maxNumLen": _UNBOUNDED,
     "maxStringLen": _UNBOUNDED,
@@ -45,25 +45,25 @@ def events(log: DataFrame) -> DataFrame:
 
     Raises, when it is read: an error of Spark for an event that is damaged, or that a newer program wrote.
     """
-    return facts(log).drop("stream", "topic", "state")
+    return events_with_state(log).drop("stream", "topic", "state")
 
 
-def facts(log: DataFrame) -> DataFrame:
+def events_with_state(log: DataFrame) -> DataFrame:
     """`events`, and of each its stream, its topic and its stored state; those of older topics as they read today."""
-    read = current(log).withColumn("read", f.from_json("state", _STATE, STRICT))
+    read = upcast_log(log).withColumn("read", f.from_json("state", _STATE, STRICT_JSON))
     return read.select(
         "position",
         f.col("time").cast("timestamp").alias("time"),
         *("read.xid", "read.type"),
-        *owners("read.xid"),
-        kind().alias("kind"),
+        *owner_columns("read.xid"),
+        kind_column().alias("kind"),
         *("read.epoch", "revision", "read.changed", "read.deprecated_changed", "read.reason"),
         *("caller", "command", "xregcorrelationid", "first", "last"),
         *("stream", "topic", "state"),
     )
 
 
-def kind() -> Column:
+def kind_column() -> Column:
     """What an event did, by its topic; an error for a topic that is unknown."""
     found = f.lit(None).cast("string")
     for topic, name in _KINDS.items():
@@ -72,30 +72,30 @@ def kind() -> Column:
     return f.coalesce(found, f.raise_error(said))
 
 
-def owners(xid: str) -> tuple[Column, Column]:
+def owner_columns(xid: str) -> tuple[Column, Column]:
     """`groupxid` and `resourcexid`: the Group and the Resource that an entity is or belongs to, null where none is.
 
     xid: the column that names the entity.
     """
-    within = ~apart(xid)
+    within = ~is_outside_tree(xid)
     return (
         f.when(within, _beginning(xid, 2)).alias("groupxid"),
         f.when(within, _beginning(xid, 4)).alias("resourcexid"),
     )
 
 
-def apart(column: str) -> Column:
+def is_outside_tree(column: str) -> Column:
     """Whether an xid or a stream is beside the registry's tree."""
     found = f.lit(False)
-    for start in xids.APART:
+    for start in xids.OUTSIDE_TREE:
         found = found | f.col(column).startswith(start)
     return found
 
 
-def depth(column: str) -> Column:
+def xid_depth(column: str) -> Column:
     """How many segments an xid or a stream has: two for a Group, four for a Resource, six for a Version."""
     return f.size(f.split(column, "/")) - 1
 
 
 def _beginning(xid: str, segments: int) -> Column:
-    return f.when(depth(xid) >= segments, f.substring_index(xid, "/", segments + 1))
+    return f.when(xid_depth(xid) >= segments, f.substring_index(xid, "/", segments + 1))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from spark_projections import readmodel
-from spark_projections.analysis.facts import owners
+from spark_projections.analysis.facts import owner_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -26,18 +26,18 @@ def entities_history(log: DataFrame) -> DataFrame:
     next = log.select("stream", (f.col("revision") - 1).alias("revision"), time.alias("until_time"))
     since = log.select("stream", "revision", f.col("position").alias("since"), time.alias("since_time"))
     times = since.join(next, ["stream", "revision"], "left").drop("stream", "revision")
-    rows = readmodel.rows(log).drop("born", "meta", "private").join(times, "since")
+    rows = readmodel.entity_rows(log).drop("born", "meta", "private").join(times, "since")
     return rows.select(
         "xid",
         "type",
-        *owners("xid"),
+        *owner_columns("xid"),
         *("parent", "id", "epoch"),
-        timestamp("createdat"),
-        timestamp("modifiedat"),
+        timestamp_column("createdat"),
+        timestamp_column("modifiedat"),
         *("attributes", "document", "since", "since_time", "until", "until_time"),
     )
 
 
-def timestamp(column: str) -> Column:
+def timestamp_column(column: str) -> Column:
     """A time that clients stated, under its own name; null for none, and for the leap second, which Spark has not."""
     return f.col(column).try_cast("timestamp").alias(column)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
-from spark_projections.analysis.facts import STRICT, depth, facts
+from spark_projections.analysis.facts import STRICT_JSON, events_with_state, xid_depth
 from spark_projections.analysis.states import entities_history
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ _GONE: Final = {"position": "gone", "time": "gone_time", "caller": "gone_caller"
 
 def versions(log: DataFrame) -> DataFrame:
     """One row for each Version that was ever created; one that came back after its deletion has a row for each life."""
-    known = log.where(depth("stream") == 6)
+    known = log.where(xid_depth("stream") == 6)
     lives, states = _lives(known), entities_history(known).withColumn("stream", f.lower("xid"))
     # The last state of a life is the one that its end replaces.
     same = (lives["stream"] == states["stream"]) & lives["gone"].eqNullSafe(states["until"])
     return (
         states.join(lives, same)
-        .select("*", f.from_json("attributes", _ATTRIBUTES, STRICT).alias("stated"))
+        .select("*", f.from_json("attributes", _ATTRIBUTES, STRICT_JSON).alias("stated"))
         .select(
             "xid", "groupxid", "resourcexid", *_ids("xid"), "epoch", "stated.*", *_OWN, *_BORN.values(), *_GONE.values()
         )
@@ -46,7 +46,7 @@ def _ids(xid: str) -> list[Column]:
 def _lives(log: DataFrame) -> DataFrame:
     """From each creation in a stream to the deletion after it, null where there is none."""
     # Creations and deletions alone, and nothing of what they hold, go through the window.
-    ends = facts(log).where(f.col("kind").isin("created", "deleted"))
+    ends = events_with_state(log).where(f.col("kind").isin("created", "deleted"))
     next = f.lead(f.struct(*_GONE)).over(Window.partitionBy("stream").orderBy("position")).alias("next")
     begun = ends.select("stream", "kind", *(f.col(name).alias(alias) for name, alias in _BORN.items()), next)
     ended = (f.col("next")[name].alias(alias) for name, alias in _GONE.items())

@@ -10,7 +10,7 @@ Readers so see a whole position of the log or the next one, never what is betwee
 from __future__ import annotations
 
 from spark_projections.live.follow import follow
-from spark_projections.live.manifest import Refused
+from spark_projections.live.manifest import LiveTablesError
 from spark_projections.live.tables import changes, entities, position, register
 
-__all__ = ["Refused", "changes", "entities", "follow", "position", "register"]
+__all__ = ["LiveTablesError", "changes", "entities", "follow", "position", "register"]

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import functions as f
 
 from spark_projections.analysis.changes import changes
-from spark_projections.chain import START, prove
-from spark_projections.live.folder import CHANGES, ENTITIES, HELD, STATES, Folder
-from spark_projections.live.manifest import Manifest, Refused, Run
-from spark_projections.live.runs import LARGE, absorbed, living, newest, rows_of, states_of
+from spark_projections.chain import LOG_START, verify_log
+from spark_projections.live.folder import CHANGES, ENTITIES, HELD_EVENTS, STATES, LiveTableFolder
+from spark_projections.live.manifest import LiveTablesError, Manifest, Run
+from spark_projections.live.runs import LARGE_RUN, entity_rows_of, last_events, live_rows, newest_rows, split_runs
 from spark_projections.sources.kafka import first_missing
-from spark_projections.sources.remote import Head
+from spark_projections.sources.remote import LogHead
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 #: Seconds for which readers may go on with files that no longer count.
-KEEP: Final = 3600.0
+KEEP_SECONDS: Final = 3600.0
 
 
-class Batch(NamedTuple):
+class MicroBatch(NamedTuple):
     """A micro-batch. query: id of the stream, which its checkpoint keeps. number: of the batch in it."""
 
     rows: DataFrame
@@ -30,7 +30,7 @@ class Batch(NamedTuple):
     number: int
 
 
-def take(folder: Folder, batch: Batch, whole: bool, keep: float = KEEP) -> Manifest:
+def apply_batch(folder: LiveTableFolder, batch: MicroBatch, whole: bool, keep: float = KEEP_SECONDS) -> Manifest:
     """The manifest that is in force once the batch is in the tables.
 
     What the tables have is known by its position, so a batch that comes again, whole or in part, adds nothing. whole:
@@ -38,18 +38,18 @@ def take(folder: Folder, batch: Batch, whole: bool, keep: float = KEEP) -> Manif
     Raises: Refused; Unproved for events that are not what was once written.
     """
     before = folder.newest()
-    if _taken(folder, before, batch):
+    if _is_applied(folder, before, batch):
         return before
     held = folder.read(before.held, batch.rows)
     had = batch.rows.where(f.col("position") >= before.position).unionByName(held)
     seen = had.dropDuplicates(["position"]).persist()
     try:
-        _same_log(seen, before)
+        _check_same_log(seen, before)
         new = seen.where(f.col("position") > before.position)
         gap = None if whole else first_missing(new, before.position)
         ready = new if gap is None else new.where(f.col("last") < gap)
-        late = () if gap is None else folder.write(HELD, new.where(f.col("last") >= gap), 1, "position")
-        after = _moved(folder, before.model_copy(update={"held": late}), ready)
+        late = () if gap is None else folder.write(HELD_EVENTS, new.where(f.col("last") >= gap), 1, "position")
+        after = _advance(folder, before.model_copy(update={"held": late}), ready)
     finally:
         seen.unpersist()
     after = after.model_copy(update={"query": batch.query, "batch": batch.number})
@@ -59,75 +59,75 @@ def take(folder: Folder, batch: Batch, whole: bool, keep: float = KEEP) -> Manif
     return after
 
 
-def _taken(folder: Folder, before: Manifest, batch: Batch) -> bool:
+def _is_applied(folder: LiveTableFolder, before: Manifest, batch: MicroBatch) -> bool:
     """Whether the batch is in the tables. Raises: Refused where batches before it are not, or another stream writes."""
     if before.query == batch.query:
         if batch.number > before.batch + 1:
-            raise Refused(
+            raise LiveTablesError(
                 f"{folder.uri} ends with batch {before.batch} and the checkpoint goes on with {batch.number}: what"
                 " is between is lost; begin with a new checkpoint"
             )
         return batch.number <= before.batch
     if batch.number:
-        raise Refused(
+        raise LiveTablesError(
             f"{folder.uri} is not written by the stream of this checkpoint, which is at batch {batch.number};"
             " begin with a new checkpoint"
         )
     return False
 
 
-def _same_log(seen: DataFrame, before: Manifest) -> None:
+def _check_same_log(seen: DataFrame, before: Manifest) -> None:
     end = seen.where((f.col("position") == before.position) & (f.col("chain") != f.unhex(f.lit(before.chain))))
     if end.count():
-        raise Refused(f"this log is not the one that the tables have up to position {before.position}")
+        raise LiveTablesError(f"this log is not the one that the tables have up to position {before.position}")
 
 
-def _moved(folder: Folder, before: Manifest, ready: DataFrame) -> Manifest:
+def _advance(folder: LiveTableFolder, before: Manifest, ready: DataFrame) -> Manifest:
     """What is in force after whole interactions. Raises: Unproved where they do not follow from what was before."""
-    begins = Head(before.position, before.chain) if before.position else START
-    end = prove(ready, begins=begins)
+    begins = LogHead(before.position, before.chain) if before.position else LOG_START
+    end = verify_log(ready, begins=begins)
     if end == begins:
         return before
     known = folder.read(before.states, ready).unionByName(ready)
     told = changes(ready, known)
-    last = states_of(ready).persist()
+    last = last_events(ready).persist()
     try:
         return before.model_copy(
             update={
                 "position": end.position,
                 "chain": end.chain,
-                "states": _states(folder, before.states, last),
-                "entities": _entities(folder, before.entities, rows_of(last)),
-                "changes": _changes(folder, before.changes, told),
+                "states": _merge_states(folder, before.states, last),
+                "entities": _merge_entities(folder, before.entities, entity_rows_of(last)),
+                "changes": _merge_changes(folder, before.changes, told),
             }
         )
     finally:
         last.unpersist()
 
 
-def _states(folder: Folder, runs: tuple[Run, ...], last: DataFrame) -> tuple[Run, ...]:
+def _merge_states(folder: LiveTableFolder, runs: tuple[Run, ...], last: DataFrame) -> tuple[Run, ...]:
     count = last.count()
-    stay, taken = absorbed(runs, count)
-    merged = states_of(folder.read(taken, last).unionByName(last), whole=not stay)
+    stay, taken = split_runs(runs, count)
+    merged = last_events(folder.read(taken, last).unionByName(last), whole=not stay)
     return stay + folder.write(STATES, merged, count + _rows(taken), "stream")
 
 
-def _entities(folder: Folder, runs: tuple[Run, ...], rows: DataFrame) -> tuple[Run, ...]:
+def _merge_entities(folder: LiveTableFolder, runs: tuple[Run, ...], rows: DataFrame) -> tuple[Run, ...]:
     rows = rows.persist()
     try:
         count = rows.count()
-        stay, taken = absorbed(runs, count)
-        merged = newest(folder.read(taken, rows).unionByName(rows))
-        return stay + folder.write(ENTITIES, merged if stay else living(merged), count + _rows(taken), "xid")
+        stay, taken = split_runs(runs, count)
+        merged = newest_rows(folder.read(taken, rows).unionByName(rows))
+        return stay + folder.write(ENTITIES, merged if stay else live_rows(merged), count + _rows(taken), "xid")
     finally:
         rows.unpersist()
 
 
-def _changes(folder: Folder, runs: tuple[Run, ...], told: DataFrame) -> tuple[Run, ...]:
+def _merge_changes(folder: LiveTableFolder, runs: tuple[Run, ...], told: DataFrame) -> tuple[Run, ...]:
     told = told.persist()
     try:
         count = told.count()
-        stay, taken = absorbed(runs, count, LARGE)
+        stay, taken = split_runs(runs, count, LARGE_RUN)
         return stay + folder.write(
             CHANGES, folder.read(taken, told).unionByName(told), count + _rows(taken), "position"
         )

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
 
-from spark_projections.live.manifest import NONE, Manifest, Run, manifest_in
-from spark_projections.places import place
+from spark_projections.live.manifest import EMPTY_MANIFEST, Manifest, Run, parse_manifest
+from spark_projections.places import hadoop_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 STATES: Final = "states"
 ENTITIES: Final = "entities"
 CHANGES: Final = "changes"
-HELD: Final = "held"
+HELD_EVENTS: Final = "held"
 
 _MANIFEST: Final = "manifest"
-_KINDS: Final = (STATES, ENTITIES, CHANGES, HELD)
+_KINDS: Final = (STATES, ENTITIES, CHANGES, HELD_EVENTS)
 #: Manifests that stay, for readers that have just listed them.
 _KEPT: Final = 20
 #: Rows of one file of a run.
 _ROWS: Final = 250_000
 
 
-class Folder:
+class LiveTableFolder:
     """See the module. uri: of a folder that is made with the first run."""
 
     def __init__(self, spark: SparkSession, uri: str) -> None:
         self.spark = spark
-        self._files, root, self._path_of = place(spark, uri)
+        self._files, root, self._path_of = hadoop_folder(spark, uri)
         self.uri = str(self._files.makeQualified(root).toString())
 
     def newest(self) -> Manifest:
@@ -46,10 +46,10 @@ class Folder:
                     raise
                 continue  # the writer went on and has cleared it away
             try:
-                return manifest_in(bytes(stream.readAllBytes()), f"{self.uri}/{path}")
+                return parse_manifest(bytes(stream.readAllBytes()), f"{self.uri}/{path}")
             finally:
                 stream.close()
-        return NONE
+        return EMPTY_MANIFEST
 
     def commit(self, manifest: Manifest) -> None:
         """Puts a manifest in force: its file is there whole or not at all."""

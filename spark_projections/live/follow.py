@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from spark_projections.live.batch import KEEP, Batch, take
-from spark_projections.live.folder import Folder
-from spark_projections.places import spelt_for_spark
+from spark_projections.live.batch import KEEP_SECONDS, MicroBatch, apply_batch
+from spark_projections.live.folder import LiveTableFolder
+from spark_projections.places import with_s3a_scheme
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,7 +24,7 @@ def follow(
     whole: bool,
     once: bool = False,
     seconds: float = 10,
-    keep: float = KEEP,
+    keep: float = KEEP_SECONDS,
 ) -> StreamingQuery:
     """The running stream from which `entities` and `changes` in a folder are kept.
 
@@ -35,13 +35,13 @@ def follow(
     Raises: Refused, OSError; what goes wrong later is in the query.
     """
     spark = log.sparkSession
-    place = Folder(spark, folder)
+    place = LiveTableFolder(spark, folder)
     place.sweep()
 
     def each(rows: DataFrame, number: int) -> None:
-        take(Folder(rows.sparkSession, folder), Batch(rows, _query(rows), number), whole, keep)
+        apply_batch(LiveTableFolder(rows.sparkSession, folder), MicroBatch(rows, _query(rows), number), whole, keep)
 
-    writing = log.writeStream.foreachBatch(each).option("checkpointLocation", spelt_for_spark(checkpoint))
+    writing = log.writeStream.foreachBatch(each).option("checkpointLocation", with_s3a_scheme(checkpoint))
     trigger = writing.trigger(availableNow=True) if once else writing.trigger(processingTime=f"{seconds} seconds")
     return trigger.start()
 

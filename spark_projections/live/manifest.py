@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 
-class Refused(ValueError):
+class LiveTablesError(ValueError):
     """The folder and the stream do not belong together; the message says why, and what to do."""
 
 
@@ -52,12 +52,12 @@ class Manifest(BaseModel, frozen=True):
 
 
 #: Of a folder without any.
-NONE: Final = Manifest()
+EMPTY_MANIFEST: Final = Manifest()
 
 
-def manifest_in(text: bytes, place: str) -> Manifest:
+def parse_manifest(text: bytes, place: str) -> Manifest:
     """The manifest of a file. Raises: Refused for one that a newer program wrote, or nobody."""
     try:
         return Manifest.model_validate_json(text)
     except ValidationError as error:
-        raise Refused(f"{place} is no manifest that this program reads: {error.errors()[0]['msg']}") from None
+        raise LiveTablesError(f"{place} is no manifest that this program reads: {error.errors()[0]['msg']}") from None

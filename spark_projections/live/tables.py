@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from spark_projections.analysis.changes import changes as changes_of
 from spark_projections.analysis.states import entities as entities_of
-from spark_projections.live.folder import Folder
+from spark_projections.live.folder import LiveTableFolder
 from spark_projections.live.manifest import Manifest
-from spark_projections.live.runs import living, newest
+from spark_projections.live.runs import live_rows, newest_rows
 from spark_projections.schema import LOG_SCHEMA
 
 if TYPE_CHECKING:
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 def position(spark: SparkSession, folder: str) -> int:
     """The position of the log that the tables are at, 0 for none."""
-    return Folder(spark, folder).newest().position
+    return LiveTableFolder(spark, folder).newest().position
 
 
 def entities(spark: SparkSession, folder: str) -> DataFrame:
     """`analysis.entities` as of the newest position. Raises: Refused."""
-    place = Folder(spark, folder)
+    place = LiveTableFolder(spark, folder)
     return _entities(place, place.newest())
 
 
 def changes(spark: SparkSession, folder: str) -> DataFrame:
     """`analysis.changes` up to the newest position. Raises: Refused."""
-    place = Folder(spark, folder)
+    place = LiveTableFolder(spark, folder)
     return _changes(place, place.newest())
 
 
@@ -38,19 +38,19 @@ def register(spark: SparkSession, folder: str) -> int:
     The days and months of the session's queries become those of UTC. Raises: Refused.
     """
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    place = Folder(spark, folder)
+    place = LiveTableFolder(spark, folder)
     manifest = place.newest()
     for table in _TABLES:
         table(place, manifest).createOrReplaceTempView(table.__name__.removeprefix("_"))
     return manifest.position
 
 
-def _entities(place: Folder, manifest: Manifest) -> DataFrame:
+def _entities(place: LiveTableFolder, manifest: Manifest) -> DataFrame:
     rows = place.read(manifest.entities, entities_of(_no_log(place.spark)))
-    return rows if len(manifest.entities) == 1 else living(newest(rows))
+    return rows if len(manifest.entities) == 1 else live_rows(newest_rows(rows))
 
 
-def _changes(place: Folder, manifest: Manifest) -> DataFrame:
+def _changes(place: LiveTableFolder, manifest: Manifest) -> DataFrame:
     return place.read(manifest.changes, changes_of(_no_log(place.spark)))
 
 

@@ -22,20 +22,20 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from projections.logrows import TableRow
+from projections.logrows import LogTableRow
 from spark_projections.schema import ARROW_SCHEMA, LOG_SCHEMA
-from spark_projections.sources.remote import Head, Refused, RemoteLog
+from spark_projections.sources.remote import LogHead, RemoteLog, RemoteLogError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: Positions of one task.
-PARTITION: Final = 50_000
+PARTITION_SIZE: Final = 50_000
 #: What one Arrow batch holds at most: rows, or about so many characters of state.
-ROWS: Final = 10_000
-CHARACTERS: Final = 1 << 22
+BATCH_ROWS: Final = 10_000
+BATCH_CHARACTERS: Final = 1 << 22
 #: Seconds between looks at the end of the log; Spark alone would look a hundred times a second.
-PAUSE: Final = 0.2
+POLL_SECONDS: Final = 0.2
 
 _OPTIONS: Final = frozenset(("path", "token", "after", "asof", "partitionsize"))
 
@@ -55,7 +55,7 @@ def read(spark: SparkSession, url: str, token: str | None = None, asof: str | No
     return spark.read.format(AnnalsSource.name()).options(**given).load(url)
 
 
-class Stretch(InputPartition):
+class LogPartition(InputPartition):
     """The positions beyond one and up to another, for one task."""
 
     def __init__(self, after: int, end: int) -> None:
@@ -69,7 +69,7 @@ class AnnalsSource(DataSource):
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
         # Spark makes one for each `load`, and keeps it as long as that DataFrame is used: so that has one end.
-        self._end = _Reading(options).end()
+        self._end = _LogReaderBase(options).end()
 
     @classmethod
     def name(cls) -> str:
@@ -85,75 +85,75 @@ class AnnalsSource(DataSource):
         return LogStreamReader(self.options)
 
 
-class _Reading:
+class _LogReaderBase:
     """What batches and streams have in common. Raises: Refused for options that will not do."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         if unknown := sorted(set(options) - _OPTIONS):
-            raise Refused(f"there is no option {', '.join(unknown)} here, only {', '.join(sorted(_OPTIONS))}")
+            raise RemoteLogError(f"there is no option {', '.join(unknown)} here, only {', '.join(sorted(_OPTIONS))}")
         if not options.get("path"):
-            raise Refused('the URL of a registry is needed: load("http://...")')
+            raise RemoteLogError('the URL of a registry is needed: load("http://...")')
         self.log = RemoteLog(options["path"], options.get("token"))
         self.after = options.get("after", "0")
         self.asof = options.get("asof")
-        self.size = int(options.get("partitionsize", PARTITION))
+        self.size = int(options.get("partitionsize", PARTITION_SIZE))
 
     def end(self) -> int:
         """The position that a batch goes up to, as the log is now."""
         return self.log.head(self.asof).position
 
-    def stretches(self, after: int, end: int) -> Sequence[Stretch]:
+    def stretches(self, after: int, end: int) -> Sequence[LogPartition]:
         """The tasks that read from one position to another; one that reads nothing where there is nothing."""
         starts = range(after, end, self.size)
-        return [Stretch(start, min(start + self.size, end)) for start in starts] or [Stretch(end, end)]
+        return [LogPartition(start, min(start + self.size, end)) for start in starts] or [LogPartition(end, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
-        assert isinstance(partition, Stretch), "Spark hands back what it was given"
-        return batches(self.log.rows(partition.after, partition.end))
+        assert isinstance(partition, LogPartition), "Spark hands back what it was given"
+        return arrow_batches(self.log.rows(partition.after, partition.end))
 
 
-class LogReader(_Reading, DataSourceReader):
+class LogReader(_LogReaderBase, DataSourceReader):
     """A batch: whole interactions, up to the end that the log had when the source was made."""
 
     def __init__(self, options: Mapping[str, str], end: int) -> None:
         super().__init__(options)
         self._end = end
 
-    def partitions(self) -> Sequence[Stretch]:
+    def partitions(self) -> Sequence[LogPartition]:
         return self.stretches(self.log.head(self.after).position, self._end)
 
 
-class LogStreamReader(_Reading, DataSourceStreamReader):
-    """A stream: each of its batches is whole interactions. Offsets are made of `Head`."""
+class LogStreamReader(_LogReaderBase, DataSourceStreamReader):
+    """A stream: each of its batches is whole interactions. Offsets are made of `LogHead`."""
 
     def initialOffset(self) -> dict[str, Any]:
         return self.log.head(self.after)._asdict()
 
     def latestOffset(self) -> dict[str, Any]:
-        time.sleep(PAUSE)
+        time.sleep(POLL_SECONDS)
         return self.log.head()._asdict()
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Stretch]:
-        had = Head(**start)
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[LogPartition]:
+        had = LogHead(**start)
         if end["position"] < had.position or self.log.head(str(had.position)) != had:
-            raise Refused(f"this log is not the one that was read up to position {had.position}")
+            raise RemoteLogError(f"this log is not the one that was read up to position {had.position}")
         return self.stretches(had.position, end["position"])
 
 
-def batches(rows: Iterator[TableRow]) -> Iterator[pa.RecordBatch]:
+def arrow_batches(rows: Iterator[LogTableRow]) -> Iterator[pa.RecordBatch]:
     """Rows as Arrow batches of `ARROW_SCHEMA`, in their order."""
-    taken, size = list[TableRow](), 0
+    taken, size = list[LogTableRow](), 0
     for row in rows:
         taken.append(row)
         size += len(row.state)
-        if len(taken) == ROWS or size > CHARACTERS:
+        if len(taken) == BATCH_ROWS or size > BATCH_CHARACTERS:
             yield _batch(taken)
             taken, size = [], 0
     if taken:
         yield _batch(taken)
 
 
-def _batch(rows: Sequence[TableRow]) -> pa.RecordBatch:
+def _batch(rows: Sequence[LogTableRow]) -> pa.RecordBatch:
     columns = zip(ARROW_SCHEMA, zip(*rows, strict=True), strict=True)
     return pa.RecordBatch.from_arrays([pa.array(column, field.type) for field, column in columns], schema=ARROW_SCHEMA)

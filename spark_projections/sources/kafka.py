@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 
 from projections.logrows import KNOWN_VERSIONS
 from projections.publishing.records import SCHEMA
-from spark_projections.schema import LOG_SCHEMA, salted
+from spark_projections.schema import LOG_SCHEMA, with_salt
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,10 +20,10 @@ def read(spark: SparkSession, servers: str, topic: str, options: Mapping[str, st
 
     Goes through the topic for that once before the rows are asked for. The rest as with `rows`.
     """
-    return whole(rows(spark, servers, topic, options))
+    return whole_interactions(read_rows(spark, servers, topic, options))
 
 
-def rows(spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:
+def read_rows(spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:
     """The events that the topic has whenever a query asks for them, each once, though it was published twice.
 
     servers: `host:port` with commas. options: further ones of Spark's Kafka source, such as `kafka.security.protocol`.
@@ -32,7 +32,7 @@ def rows(spark: SparkSession, servers: str, topic: str, options: Mapping[str, st
     return _rows(loaded).dropDuplicates(["position"])
 
 
-def whole(log: DataFrame) -> DataFrame:
+def whole_interactions(log: DataFrame) -> DataFrame:
     """The events of whole interactions, up to the first that there is not all of now.
 
     Records lie in several partitions, and those written last may be there in one and not yet in another.
@@ -63,7 +63,7 @@ def _rows(records: DataFrame) -> DataFrame:
     row = f.from_json(f.col("value").cast("string"), LOG_SCHEMA, {"mode": "FAILFAST"})
     unknown = f.raise_error(f.lit(f"a record has other columns than those of the schemas {KNOWN_VERSIONS}"))
     known = f.when(version.isin(*map(str, KNOWN_VERSIONS)), row).otherwise(unknown)
-    return salted(records.select(known.alias("row")).select("row.*"))
+    return with_salt(records.select(known.alias("row")).select("row.*"))
 
 
 def first_missing(log: DataFrame, after: int = 0) -> int | None:

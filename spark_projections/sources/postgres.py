@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 #: Positions of one task, and rows that are on their way together.
-PARTITION: Final = 50_000
-TOGETHER: Final = 1000
+PARTITION_SIZE: Final = 50_000
+FETCH_SIZE: Final = 1000
 
 _PORT: Final = 5432
 _END: Final = "(SELECT coalesce(max(last), 0) AS last FROM interaction{until}) AS ended"
@@ -27,7 +27,7 @@ FROM log CROSS JOIN LATERAL (SELECT * FROM interaction WHERE last >= log.positio
 WHERE log.position <= {last}) AS rows"""
 
 
-def read(spark: SparkSession, database: str, asof: int | None = None, partition: int = PARTITION) -> DataFrame:
+def read(spark: SparkSession, database: str, asof: int | None = None, partition: int = PARTITION_SIZE) -> DataFrame:
     """The events of whole interactions up to a position, the end of the log unless given.
 
     That position is looked up once, and what the log holds up to it never changes, so all tasks see one moment.
@@ -42,7 +42,7 @@ def read(spark: SparkSession, database: str, asof: int | None = None, partition:
         "lowerBound": 1,
         "upperBound": last + 1,
         "numPartitions": max(1, -(-last // partition)),
-        "fetchsize": TOGETHER,
+        "fetchsize": FETCH_SIZE,
     }
     return _reader(spark, database).options(**ranges).load().select(*LOG_SCHEMA.names)
 

@@ -13,25 +13,25 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
-from projections.logrows import TableRow
+from projections.logrows import LogTableRow
 
 #: Failures one after the other before a reader gives up; any row that comes counts anew.
-FAILURES: Final = 6
+MAX_FAILURES: Final = 6
 #: Seconds without a byte.
-PATIENCE: Final = 60.0
+TIMEOUT_SECONDS: Final = 60.0
 
 #: What stands before the members of the stored state, which follow as they are.
 _EVENT: Final = re.compile(
     rb'\{"position":([0-9]+),"stream":("(?:[^"\\]|\\.)*"),"revision":([0-9]+),"topic":("(?:[^"\\]|\\.)*"),'
 )
-_MAY_PASS: Final = frozenset((429, 500, 502, 503, 504))
+_RETRYABLE: Final = frozenset((429, 500, 502, 503, 504))
 
 
-class Refused(Exception):
+class RemoteLogError(Exception):
     """The registry does not give its log, or not the one that was asked for; the message says why."""
 
 
-class Head(NamedTuple):
+class LogHead(NamedTuple):
     """Where an interaction ended. chain: the hash over all that was recorded by then, in hex."""
 
     position: int
@@ -45,18 +45,18 @@ class RemoteLog:
         self._url = url.rstrip("/") + "/-/log"
         self._token = token
 
-    def head(self, asof: str | None = None) -> Head:
+    def head(self, asof: str | None = None) -> LogHead:
         """The last interaction, or the last one that had ended at a moment. Raises: Refused."""
         failed = 0
         while True:
             try:
                 with self._answer("/head", {} if asof is None else {"asof": asof}) as answer:
                     found = json.loads(answer.read())
-                return Head(found["position"], found["chain"])
+                return LogHead(found["position"], found["chain"])
             except httpx.TransportError as error:
-                failed = _pause(failed + 1, error)
+                failed = _wait_before_retry(failed + 1, error)
 
-    def rows(self, after: int, end: int) -> Iterator[TableRow]:
+    def rows(self, after: int, end: int) -> Iterator[LogTableRow]:
         """The events beyond one position and up to another that the caller may see, in order.
 
         An answer that breaks off is asked for again from behind the last row that came. Raises: Refused.
@@ -65,15 +65,15 @@ class RemoteLog:
         while after < end:
             try:
                 with self._answer("", {"after": str(after), "limit": str(end - after)}) as answer:
-                    onwards = _onwards(answer)
+                    onwards = _next_position(answer)
                     if onwards <= after:
-                        raise Refused(f"{self._url} ends at position {onwards}, before {end}")
+                        raise RemoteLogError(f"{self._url} ends at position {onwards}, before {end}")
                     for row in _rows(_lines(answer)):
                         yield row
                         after, failed = row.position, 0
                 after = onwards  # which is further where the caller may not see what comes last
             except httpx.TransportError as error:
-                failed = _pause(failed + 1, error)
+                failed = _wait_before_retry(failed + 1, error)
 
     @contextmanager
     def _answer(self, below: str, query: dict[str, str]) -> Iterator[httpx.Response]:
@@ -82,27 +82,29 @@ class RemoteLog:
         if self._token:
             headers["authorization"] = f"Bearer {self._token}"
         with _client().stream("GET", self._url + below, params=query, headers=headers) as answer:
-            if answer.status_code in _MAY_PASS:
+            if answer.status_code in _RETRYABLE:
                 raise httpx.ReadError(f"{answer.url} answers {answer.status_code}")
             if answer.status_code != 200:
-                raise Refused(f"{answer.url} answers {answer.status_code}: {answer.read().decode(errors='replace')}")
+                raise RemoteLogError(
+                    f"{answer.url} answers {answer.status_code}: {answer.read().decode(errors='replace')}"
+                )
             yield answer
 
 
 @cache
 def _client() -> httpx.Client:
     """One for each process, because making one takes longer than a small answer."""
-    return httpx.Client(timeout=PATIENCE)
+    return httpx.Client(timeout=TIMEOUT_SECONDS)
 
 
-def _pause(failed: int, error: httpx.TransportError) -> int:
-    if failed == FAILURES:
-        raise Refused(f"the registry cannot be read: {error}") from error
+def _wait_before_retry(failed: int, error: httpx.TransportError) -> int:
+    if failed == MAX_FAILURES:
+        raise RemoteLogError(f"the registry cannot be read: {error}") from error
     time.sleep(0.1 * 2**failed)
     return failed
 
 
-def _onwards(answer: httpx.Response) -> int:
+def _next_position(answer: httpx.Response) -> int:
     """The position behind which the next answer goes on."""
     return int(parse_qs(urlsplit(answer.links["next"]["url"]).query)["after"][0])
 
@@ -115,7 +117,7 @@ def _lines(answer: httpx.Response) -> Iterator[bytes]:
         yield from whole
 
 
-def _rows(lines: Iterator[bytes]) -> Iterator[TableRow]:
+def _rows(lines: Iterator[bytes]) -> Iterator[LogTableRow]:
     shared: dict[str, Any] = {}
     for line in lines:
         if (event := _EVENT.match(line)) is None:
@@ -123,7 +125,7 @@ def _rows(lines: Iterator[bytes]) -> Iterator[TableRow]:
             continue
         position, stream, revision, topic = map(json.loads, event.groups())
         state = (b"{" + line[event.end() :]).decode()
-        yield TableRow(position=position, stream=stream, revision=revision, topic=topic, state=state, **shared)
+        yield LogTableRow(position=position, stream=stream, revision=revision, topic=topic, state=state, **shared)
 
 
 def _shared(line: dict[str, Any]) -> dict[str, Any]:

@@ -15,10 +15,10 @@ import pytest
 
 from api.app import create_app
 from api.settings import Settings
-from commands.handle import Road
+from commands.handle import CommandBus
 from commands.log import Store
 from domain.commands import CreateRegistry
-from projections.entities.apply import Entities
+from projections.entities.apply import EntityProjection
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
 
 __all__ = ["postgres_server", "postgres_url", "sqlite_url", "store_url"]
@@ -88,11 +88,11 @@ class Api:
 
 def create(database: str, model: dict[str, Any] = MODEL) -> None:
     """Makes a store whose registry has a model of ours from its first interaction on."""
-    store, entities = Store(database, clock=lambda: datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)), Entities()
+    store, entities = Store(database, clock=lambda: datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)), EntityProjection()
     store.create()
     with store.writing() as transaction:
         entities.create(transaction.connection)
-    road = Road(store, [entities])
+    road = CommandBus(store, [entities])
     road.submit(CreateRegistry("reg", model)).result()
     road.close()
     store.close()

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import httpx
 
-from api.subscriptions.ports import Undelivered
+from api.subscriptions.ports import NoDeliveries
 from domain.subscriptions.subscription import Subscription
 from tests.api.conftest import Api
 
@@ -28,7 +28,7 @@ TOKENS: Final = json.dumps(
 )
 
 
-class Kept(Undelivered):
+class Kept(NoDeliveries):
     """Deliveries whose state a test sets. letters: dead letters by sequence."""
 
     def __init__(self) -> None:

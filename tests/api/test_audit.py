@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from api.audit.forms import CONTENT_TYPES, Format
+from api.audit.forms import CONTENT_TYPES, TableFormat
 from commands.log import Store
 from projections import database
 from projections.log import Log
@@ -197,7 +197,7 @@ def stored(told: Told, id: str) -> Json:
     """The hashes of an interaction, from the store."""
     store = Store(told.url)
     with store.engine.begin() as connection:
-        found = Log(database.over(connection)).interaction(id)
+        found = Log(database.database_of(connection)).interaction(id)
     store.close()
     assert found is not None
     return {"registryurl": BASE, "chain": found.chain.hex(), "state": found.state.hex()}
@@ -357,18 +357,18 @@ def test_csv_of_a_difference(told: Told) -> None:
 @pytest.mark.parametrize(
     ("accept", "query", "format"),
     [
-        (None, "", Format.JSON),
-        ("*/*", "", Format.JSON),
-        ("text/html", "", Format.JSON),
-        ("text/csv", "", Format.CSV),
-        ("application/jsonl, text/csv;q=0.5", "", Format.NDJSON),
-        ("application/x-ndjson;q=0.1, text/csv;q=0.5, */*;q=0.01", "", Format.CSV),
-        ("text/csv;q=0, application/json", "", Format.JSON),
-        ("text/csv;q=x", "", Format.JSON),
-        ("text/csv", "?format=ndjson", Format.NDJSON),
+        (None, "", TableFormat.JSON),
+        ("*/*", "", TableFormat.JSON),
+        ("text/html", "", TableFormat.JSON),
+        ("text/csv", "", TableFormat.CSV),
+        ("application/jsonl, text/csv;q=0.5", "", TableFormat.NDJSON),
+        ("application/x-ndjson;q=0.1, text/csv;q=0.5, */*;q=0.01", "", TableFormat.CSV),
+        ("text/csv;q=0, application/json", "", TableFormat.JSON),
+        ("text/csv;q=x", "", TableFormat.JSON),
+        ("text/csv", "?format=ndjson", TableFormat.NDJSON),
     ],
 )
-def test_formats(told: Told, accept: str | None, query: str, format: Format) -> None:
+def test_formats(told: Told, accept: str | None, query: str, format: TableFormat) -> None:
     # RFC 9110: the type that is liked best; the parameter goes before it
     answer = told.send("GET", f"/-/history/model{query}", **({} if accept is None else {"accept": accept}))
     assert answer.headers["content-type"] == CONTENT_TYPES[format][1].decode()

@@ -18,11 +18,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import ValidationError
 from sqlalchemy import text
 
-from api.jwt import Claims, IssuedTokens, Keys
-from api.settings import Settings, shown
+from api.jwt import Claims, JwtVerifier, Keys
+from api.settings import Settings, list_settings
 from commands.log import Store
 from domain.refusals import Unauthorized
-from projections.subscriptions.guard import Guard
+from projections.subscriptions.guard import DestinationGuard
 from tests.api.conftest import Api, create, serving
 
 HASHED = "sha256:" + hashlib.sha256(b"secret-admin").hexdigest()
@@ -182,7 +182,7 @@ def test_tokens_that_mean_nothing_are_refused_at_the_start(tokens: str) -> None:
 
 
 def test_tokens_are_not_printed() -> None:
-    printed = [setting.value for setting in shown(Settings(tokens=json.dumps(TOKENS)))]
+    printed = [setting.value for setting in list_settings(Settings(tokens=json.dumps(TOKENS)))]
     assert "***" in printed and not any("secret" in value or "rita" in value for value in printed)
 
 
@@ -272,7 +272,7 @@ class Issuer(BaseHTTPRequestHandler):
 
 def test_the_keys_of_an_issuer_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     # Callers: keys at a URL are read when an unknown one turns up, seldom, and kept while the issuer cannot be reached
-    async def names(tokens: IssuedTokens, *given: str) -> list[str | None]:
+    async def names(tokens: JwtVerifier, *given: str) -> list[str | None]:
         found: list[str | None] = []
         for token in given:
             try:
@@ -285,11 +285,11 @@ def test_the_keys_of_an_issuer_are_followed(monkeypatch: pytest.MonkeyPatch) -> 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Issuer)
     Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/jwks"
-    tokens = IssuedTokens(Keys(url, Guard("127.0.0.1")), Claims("https://issuer", "annals"))
+    tokens = JwtVerifier(Keys(url, DestinationGuard("127.0.0.1")), Claims("https://issuer", "annals"))
     Issuer.keys = key_set(k1=KEY)
     assert asyncio.run(names(tokens, issued(), issued(OTHER, kid="k2"), issued(kid="k3"))) == ["jo", None, None]
     assert Issuer.looks == 1
-    monkeypatch.setattr("api.jwt_keys.SOONEST", 0.0)
+    monkeypatch.setattr("api.jwt_keys.MIN_REFRESH_SECONDS", 0.0)
     Issuer.keys = key_set(k1=KEY, k2=OTHER)
     assert asyncio.run(names(tokens, issued(OTHER, kid="k2"))) == ["jo"]
     Issuer.keys = None
@@ -306,5 +306,5 @@ def test_keys_that_cannot_be_read(content: str | None, tmp_path: Path, caplog: p
     if content is not None:
         file.write_text(content)
     with pytest.raises(Unauthorized):
-        asyncio.run(IssuedTokens(Keys(str(file)), Claims()).caller(issued()))
+        asyncio.run(JwtVerifier(Keys(str(file)), Claims()).caller(issued()))
     assert len([record for record in caplog.records if str(file) in record.getMessage()]) == 1

@@ -18,8 +18,8 @@ from typing import Final
 import httpx
 import pytest
 
-from commands.checks import Bounds, Checker
-from domain.checks import Document
+from commands.checks import CheckLimits, DocumentChecker
+from domain.checks import FormatCheck
 from domain.documents import digest
 from tests.serving import Served, annals, environment, serving
 
@@ -185,9 +185,9 @@ def test_they_know_no_secrets(served: Served) -> None:
 
 def test_what_is_kept_parsed_takes_a_share_of_the_memory_only() -> None:
     # a process that has seen many documents takes another one as if it were the first
-    checker = Checker(Bounds(workers=1, memory=512 << 20))
+    checker = DocumentChecker(CheckLimits(workers=1, memory=512 << 20))
     fields = "".join(f"  field{number}(argument: Int): String\n" for number in range(5000))
     for turn in range(20):
         content = f"type Query {{\n{fields}  last{turn}: Int }}".encode()
-        question = Document("graphql/october2021", digest(content))
+        question = FormatCheck("graphql/october2021", digest(content))
         assert checker.answers([question], {digest(content) or "": content}.__getitem__) == {question: ()}

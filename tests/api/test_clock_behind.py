@@ -13,7 +13,7 @@ from typing import Any
 
 from api.settings import Settings
 from api.wiring import open_registry
-from domain.commands import Method, WriteTree
+from domain.commands import WriteMethod, WriteTree
 from tests.api.conftest import BASE, Api, create, serving
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
 
@@ -29,7 +29,7 @@ def recorded(url: str, now: datetime, names: str) -> list[str]:
     with closing(
         open_registry(Settings(database=url), clock=lambda: now + timedelta(seconds=next(seconds)))
     ) as registry:
-        commands = (WriteTree("/dirs/d", {"name": name}, Method.PUT) for name in names)
+        commands = (WriteTree("/dirs/d", {"name": name}, WriteMethod.PUT) for name in names)
         return [str(registry.road.submit(command).result().xregcorrelationid) for command in commands]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from commands.log import Store
-from commands.verify import verify, verify_rows
+from commands.verify import verify_log, verify_row_hashes
 from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY
 from domain.model.builtin import default_source
 from tests.api.conftest import Api, create, postgres_server, postgres_url, serving, sqlite_url, store_url
@@ -94,4 +94,4 @@ def test_the_past_stays_as_it_was(store_url: str, seed: int) -> None:
             for read, wanted in zip(READS, then, strict=True):
                 assert said(api, read, moment) == wanted, (moment, read)
     with closing(Store(store_url)) as store:
-        assert [*verify(store), *verify_rows(store)] == []
+        assert [*verify_log(store), *verify_row_hashes(store)] == []

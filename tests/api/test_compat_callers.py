@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY, Family
+from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 from domain.model.builtin import default_source
 from tests.api.conftest import Api, create, serving
 
@@ -29,8 +29,8 @@ def by(token: str) -> dict[str, str]:
 
 
 @pytest.fixture(params=[SCHEMAREGISTRY, MESSAGECATALOG], ids=lambda family: family.name)
-def family(request: pytest.FixtureRequest) -> Family:
-    found: Family = request.param
+def family(request: pytest.FixtureRequest) -> LegacyApi:
+    found: LegacyApi = request.param
     return found
 
 
@@ -50,7 +50,7 @@ def statuses(api: Api, token: str, *requests: tuple[str, str, Any]) -> list[int]
     return [api.send(method, path, body, **by(token)).status_code for method, path, body in requests]
 
 
-def test_groups_are_not_hidden_from_who_may_list_or_create_them(api: Api, family: Family) -> None:
+def test_groups_are_not_hidden_from_who_may_list_or_create_them(api: Api, family: LegacyApi) -> None:
     # LEG-1101: all ids; of a group that may not be read its id, and nothing below it
     root = f"{family.base}/{family.path}"
     for token in ("admin", "reader", "author"):
@@ -65,7 +65,7 @@ def test_groups_are_not_hidden_from_who_may_list_or_create_them(api: Api, family
     assert statuses(api, "author", *nowhere) == [404, 404]
 
 
-def test_groups_are_not_there_for_who_may_do_neither(api: Api, family: Family) -> None:
+def test_groups_are_not_there_for_who_may_do_neither(api: Api, family: LegacyApi) -> None:
     # LEG-1102: 403 on the list, 404 on what may not be read
     root = f"{family.base}/{family.path}"
     child = f"{root}/shut/{family.children}/s"
@@ -78,7 +78,7 @@ def test_groups_are_not_there_for_who_may_do_neither(api: Api, family: Family) -
     ] * 2
 
 
-def test_the_same_caller_may_do_the_same_everywhere(api: Api, family: Family) -> None:
+def test_the_same_caller_may_do_the_same_everywhere(api: Api, family: LegacyApi) -> None:
     # LEG-1103: who may not write through the registry's own API may not here, and nothing is told of what is there
     root = f"{family.base}/{family.path}"
     for group in ("shut", "none"):
@@ -97,7 +97,7 @@ def test_the_same_caller_may_do_the_same_everywhere(api: Api, family: Family) ->
     assert statuses(api, "author", *written) == [200, 204]
 
 
-def test_uris_cannot_be_tried(api: Api, family: Family) -> None:
+def test_uris_cannot_be_tried(api: Api, family: LegacyApi) -> None:
     # LEG-1104: what may not be read is not found by its URI, like what is not there
     lookup = f"{family.base}/{'schema' if family is SCHEMAREGISTRY else 'messagedefinition'}?uri=/{family.path}"
     asked = [("GET", f"{lookup}/{group}/{family.children}/s/versions/1", None) for group in ("open", "shut", "none")]
@@ -107,7 +107,7 @@ def test_uris_cannot_be_tried(api: Api, family: Family) -> None:
     assert statuses(api, "reader", *asked) == [200, 200, 404]
 
 
-def test_a_clash_names_nobody(api: Api, family: Family) -> None:
+def test_a_clash_names_nobody(api: Api, family: LegacyApi) -> None:
     # LEG-1104, LEG-606: that a URI is taken has to be told, but not by what
     root = f"{family.base}/{family.path}"
     api.done("POST", f"{root}/shut/{family.children}/hidden?id=urn:x:1", b"a", **by("admin"))
@@ -121,7 +121,7 @@ def test_a_clash_names_nobody(api: Api, family: Family) -> None:
         assert "shut" not in told and "hidden" not in told
 
 
-def test_a_read_only_definition_stays(api: Api, family: Family) -> None:
+def test_a_read_only_definition_stays(api: Api, family: LegacyApi) -> None:
     # LEG-211: what the registry keeps from being written is a conflict here, whatever is asked of it
     child = f"{family.base}/{family.path}/open/{family.children}/s"
     meta = f"/{family.groups}/open/{family.resources}/s/meta"
@@ -143,7 +143,7 @@ def test_a_read_only_definition_stays(api: Api, family: Family) -> None:
     assert (after.content, after.headers["etag"]) == (before.content, before.headers["etag"])
 
 
-def test_a_token_is_needed(api: Api, family: Family) -> None:
+def test_a_token_is_needed(api: Api, family: LegacyApi) -> None:
     # Callers: nobody known is challenged, in the words of these paths, by aliases too
     for path in (f"{family.base}/{family.path}", "/messagecatalog", "/schema?uri=a", "/messagecatalog/%ff"):
         answer = api.send("GET", path)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from domain.compat.family import FAMILIES, MESSAGECATALOG, SCHEMAREGISTRY
+from domain.compat.family import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
 from domain.model.builtin import default_source
 from tests.api.conftest import BASE, Api, create, serving
 from tests.api.subscribing import KEY, SINK
@@ -98,7 +98,7 @@ def test_the_feed_is_the_registrys_own_without_a_family(api: Api) -> None:
     own = api.get("/-/events")
     assert own == api.get("/-/events?family=xregistry")
     assert {event["type"].rpartition(".")[0].partition(".")[2].partition(".")[0] for event in own} == {"xregistry"}
-    everything = api.get(f"/-/events?family=xregistry,{','.join(family.name for family in FAMILIES)}")
+    everything = api.get(f"/-/events?family=xregistry,{','.join(family.name for family in LEGACY_APIS)}")
     # SUB-113: of one event of the log the registry's own first
     assert [event for event in everything if event in own] == own
     assert len(everything) == len(own) + len(SCHEMAS) + len(MESSAGES)
@@ -182,7 +182,7 @@ def test_families_of_a_subscription(subscribed: Api, members: dict[str, Any], fa
     assert answer.json()["config"]["families"] == families
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+@pytest.mark.parametrize("family", LEGACY_APIS, ids=lambda family: family.name)
 def test_a_subscription_as_older_descriptions_have_it(subscribed: Api, family: Any) -> None:
     # LEG-915, SUB-106: `filter` as an object, the protocol HTTPS, the media type of their own
     wish = {
@@ -210,7 +210,7 @@ def test_what_a_server_offers(subscribed: Api) -> None:
     offered = subscribed.send("OPTIONS", "/subscriptions").json()["families"]
     assert offered == {
         "xregistry": {"source": BASE},
-        **{family.name: {"source": BASE + family.base} for family in FAMILIES},
+        **{family.name: {"source": BASE + family.base} for family in LEGACY_APIS},
     }
 
 

@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commands.log import Store
-from commands.verify import verify, verify_rows
-from domain.compat.family import FAMILIES, Family
+from commands.verify import verify_log, verify_row_hashes
+from domain.compat.family import LEGACY_APIS, LegacyApi
 from tests.conformance.made_up import cases, repeatable
 from tests.conformance.test_fuzzing import CHECKS, end_of_log
 from tests.serving import serving
@@ -40,14 +40,14 @@ def client(shared_store_url: str, tmp_path_factory: pytest.TempPathFactory) -> I
         yield client
     store = Store(shared_store_url)
     try:
-        assert [*verify(store), *verify_rows(store)] == []
+        assert [*verify_log(store), *verify_row_hashes(store)] == []
     finally:
         store.close()
 
 
 @pytest.mark.timeout(300)  # most of it goes into making requests up
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_answers_are_those_of_the_document(client: httpx.Client, family: Family) -> None:
+@pytest.mark.parametrize("family", LEGACY_APIS, ids=lambda family: family.name)
+def test_answers_are_those_of_the_document(client: httpx.Client, family: LegacyApi) -> None:
     schema = schemathesis.openapi.from_dict(client.get(f"/-/openapi/{family.name}.json").json())
     for group in IDS:
         for method, path, body in _there(family, f"/{family.path}/{quote(group)}"):
@@ -59,13 +59,13 @@ def test_answers_are_those_of_the_document(client: httpx.Client, family: Family)
         run(client, operation, family)
 
 
-def _there(family: Family, group: str) -> Iterator[tuple[str, str, bytes]]:
+def _there(family: LegacyApi, group: str) -> Iterator[tuple[str, str, bytes]]:
     yield "PUT", group, b'{"format": "own"}'
     for id in IDS:
         yield "POST", f"{group}/{family.children}/{quote(id)}", id.encode()
 
 
-def run(client: httpx.Client, operation: Any, family: Family) -> None:
+def run(client: httpx.Client, operation: Any, family: LegacyApi) -> None:
     """Sends requests of one operation, the same ones in each run."""
 
     @repeatable(EXAMPLES)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY, Family
+from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 from domain.model.builtin import default_source
 from tests.api.conftest import Api, create, serving
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
@@ -37,13 +37,13 @@ def said(authority: str, id: str) -> str:
 
 
 @pytest.fixture(params=[SCHEMAREGISTRY, MESSAGECATALOG], ids=lambda family: family.name)
-def family(request: pytest.FixtureRequest) -> Family:
-    found: Family = request.param
+def family(request: pytest.FixtureRequest) -> LegacyApi:
+    found: LegacyApi = request.param
     return found
 
 
 @pytest.fixture
-def api(store_url: str, family: Family) -> Iterator[Api]:
+def api(store_url: str, family: LegacyApi) -> Iterator[Api]:
     """A registry with a Group, into which somebody has pushed `copy`."""
     create(store_url, default_source())
     with serving(store_url, tokens=TOKENS) as served:
@@ -52,15 +52,15 @@ def api(store_url: str, family: Family) -> Iterator[Api]:
         yield served
 
 
-def _group(family: Family) -> str:
+def _group(family: LegacyApi) -> str:
     return f"{family.base}/{family.path}/g"
 
 
-def _path(family: Family, id: str) -> str:
+def _path(family: LegacyApi, id: str) -> str:
     return f"{_group(family)}/{family.children}/{id}"
 
 
-def _writes(family: Family) -> list[tuple[str, str, Any]]:
+def _writes(family: LegacyApi) -> list[tuple[str, str, Any]]:
     """Writes that would change the copy."""
     path, xid = _path(family, "copy"), f"/{family.groups}/g/{family.resources}/copy"
     return [
@@ -76,7 +76,7 @@ def _writes(family: Family) -> list[tuple[str, str, Any]]:
     ]
 
 
-def test_others_do_not_write_a_copy(api: Api, family: Family) -> None:
+def test_others_do_not_write_a_copy(api: Api, family: LegacyApi) -> None:
     """LEG-909: the older APIs answer writes with 409, the registry's own API with its read-only error."""
     before = api.done("GET", "/-/log/head", **by("admin")).json()
     for method, path, body in _writes(family):
@@ -88,7 +88,7 @@ def test_others_do_not_write_a_copy(api: Api, family: Family) -> None:
     assert api.done("GET", "/-/log/head", **by("admin")).json() == before
 
 
-def test_what_is_known_and_what_is_beside_a_copy_may_be_sent(api: Api, family: Family) -> None:
+def test_what_is_known_and_what_is_beside_a_copy_may_be_sent(api: Api, family: LegacyApi) -> None:
     """LEG-906: who sends a known Version changes nothing; the Group is shared, and others put their own into it."""
     before = api.done("GET", "/-/log/head", **by("admin")).json()
     answer = api.send("POST", f"{_path(family, 'copy')}{said(HOME, f'{HOME}/1')}", b"1", **by("writer"))
@@ -101,7 +101,7 @@ def test_what_is_known_and_what_is_beside_a_copy_may_be_sent(api: Api, family: F
     assert api.send("PUT", _group(family), {"format": "own", "description": "d"}, **by("writer")).status_code == 200
 
 
-def test_who_brought_it_goes_on(api: Api, family: Family) -> None:
+def test_who_brought_it_goes_on(api: Api, family: LegacyApi) -> None:
     """LEG-909: later Versions and deletions come from who brought the first one, over any API."""
     path = _path(family, "copy")
     assert api.send("POST", f"{path}{said(HOME, f'{HOME}/2')}", b"2", **by("pusher")).status_code == 200
@@ -113,7 +113,7 @@ def test_who_brought_it_goes_on(api: Api, family: Family) -> None:
     assert api.send("POST", path, b"mine", **by("writer")).status_code == 200
 
 
-def test_an_administrator_makes_a_copy_the_registrys_own(api: Api, family: Family) -> None:
+def test_an_administrator_makes_a_copy_the_registrys_own(api: Api, family: LegacyApi) -> None:
     """LEG-909: what an administrator has written is no copy any more, and anybody may write it."""
     path = _path(family, "copy")
     assert api.send("POST", f"{path}{said(HOME, f'{HOME}/1')}", b"1", **by("admin")).status_code == 200  # known

@@ -9,8 +9,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from api.compat.paths import METHODS, Kind, locate
-from domain.compat.family import FAMILIES, SCHEMAREGISTRY, Family
+from api.compat.paths import METHODS, CompatPathKind, resolve_path
+from domain.compat.family import LEGACY_APIS, SCHEMAREGISTRY, LegacyApi
 from domain.model.builtin import default_source
 from tests.api.conftest import BASE, Api, create, serving
 
@@ -22,13 +22,13 @@ def api(sqlite_url: str) -> Any:
         yield served
 
 
-@pytest.fixture(params=FAMILIES, ids=lambda family: family.name)
-def family(request: pytest.FixtureRequest) -> Family:
-    found: Family = request.param
+@pytest.fixture(params=LEGACY_APIS, ids=lambda family: family.name)
+def family(request: pytest.FixtureRequest) -> LegacyApi:
+    found: LegacyApi = request.param
     return found
 
 
-def test_it_is_openapi(api: Api, family: Family) -> None:
+def test_it_is_openapi(api: Api, family: LegacyApi) -> None:
     # OpenAPI 3.1, below the API's own base and beside the registry's document, which leads to it
     found = api.get(f"{family.base}/openapi.json")
     assert list(OpenAPIV31SpecValidator(found).iter_errors()) == []
@@ -39,24 +39,24 @@ def test_it_is_openapi(api: Api, family: Family) -> None:
     assert api.send("POST", f"/-/openapi/{family.name}.json").status_code == 405
 
 
-def test_it_has_every_path_and_method(api: Api, family: Family) -> None:
+def test_it_has_every_path_and_method(api: Api, family: LegacyApi) -> None:
     # LEG-200: all rows of the tables, and what OPTIONS says of each
     found = api.get(f"{family.base}/openapi.json")["paths"]
     kinds = set()
     for path, item in found.items():
         asked = family.base + re.sub(r"{\w+}", "1", path)
-        target = locate(asked)
+        target = resolve_path(asked)
         kinds.add(target.kind)
         methods = {method.upper() for method in item if method != "parameters"}
         assert methods == set(METHODS[target.kind])
         allow = set(api.send("OPTIONS", asked).headers["allow"].split(", "))
         assert allow == methods | {"HEAD", "OPTIONS"}
-    assert kinds == set(Kind)
+    assert kinds == set(CompatPathKind)
     names = [row["operationId"] for item in found.values() for key, row in item.items() if key != "parameters"]
     assert len(names) == len(set(names))
 
 
-def test_answers_fit_their_schemas(api: Api, family: Family) -> None:
+def test_answers_fit_their_schemas(api: Api, family: LegacyApi) -> None:
     # Groups and refusals; a refusal names its rule and where it happened (LEG-211)
     found = api.get(f"{family.base}/openapi.json")
 

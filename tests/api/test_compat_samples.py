@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY
-from domain.compat.ids import segment
+from domain.compat.ids import encode_segment
 from domain.model.builtin import default_source
 from tests.api.conftest import Api, create, serving
 from tests.data import SCENARIOS, read
@@ -47,7 +47,7 @@ def samples(document: Json) -> Iterator[Sample]:
     """The Versions whose documents are in a sample, in the order of their ids."""
     for group, members in document.get("schemagroups", {}).items():
         for id, schema in members.get("schemas", {}).items():
-            older = f"/schemagroups/{segment(group)}/schemas/{segment(id)}"
+            older = f"/schemagroups/{encode_segment(group)}/schemas/{encode_segment(id)}"
             for versionid, version in sorted(schema["versions"].items()):
                 content, contenttype = _document(version)
                 if content is not None:
@@ -67,7 +67,7 @@ def _document(version: Json) -> tuple[bytes | None, str]:
 def test_schemas_by_the_older_api_are_those_of_the_registry(api: Api, document: Json) -> None:
     # SA-07, LEG-1201, LEG-511: same bytes, media type, format and times through either
     for group in document.get("schemagroups", {}):
-        api.done("PUT", f"{SR}/schemagroups/{segment(group)}")
+        api.done("PUT", f"{SR}/schemagroups/{encode_segment(group)}")
     for number, sample in enumerate(samples(document)):
         answer = api.done(
             "POST",
@@ -92,10 +92,10 @@ def test_schemas_by_the_older_api_are_those_of_the_registry(api: Api, document: 
 def test_schemas_of_the_registry_are_those_of_the_older_api(api: Api, document: Json) -> None:
     # LEG-1201, LEG-405, LEG-610: all of an import is listed, served and found
     api.done("PUT", "/", document)
-    assert api.get(f"{SR}/schemagroups") == sorted(segment(group) for group in document.get("schemagroups", {}))
+    assert api.get(f"{SR}/schemagroups") == sorted(encode_segment(group) for group in document.get("schemagroups", {}))
     for group, members in document.get("schemagroups", {}).items():
-        listed = api.get(f"{SR}/schemagroups/{segment(group)}/schemas")
-        assert listed == sorted(segment(id) for id in members.get("schemas", {}))
+        listed = api.get(f"{SR}/schemagroups/{encode_segment(group)}/schemas")
+        assert listed == sorted(encode_segment(id) for id in members.get("schemas", {}))
     for sample in samples(document):
         numbers = api.get(f"{SR}{sample.older}/versions")
         found = [api.send("GET", f"{SR}{sample.older}/versions/{number}") for number in numbers]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import zstandard
 
-from api.compression import LARGE, choose
+from api.compression import THREAD_SIZE, choose_coding
 from tests.api.conftest import Api
 
 PLAIN: dict[str, Callable[[bytes], bytes]] = {
@@ -42,7 +42,7 @@ def test_large_answers_are_compressed(api: Api, path: str, coding: str) -> None:
 def test_a_stream_of_many_chunks(api: Api) -> None:
     api.done("PATCH", "/dirs", {f"d{n}": {"description": f"{n} " * 300} for n in range(400)})
     expected = sent(api, "/dirs", "identity")[1]
-    assert len(expected) > 3 * LARGE
+    assert len(expected) > 3 * THREAD_SIZE
     assert {PLAIN[coding](sent(api, "/dirs", coding)[1]) for coding in PLAIN} == {expected}
 
 
@@ -82,7 +82,7 @@ def test_small_answers_and_documents_go_as_they_are(api: Api) -> None:
 )
 def test_the_client_decides(accepted: str, coding: str | None) -> None:
     # RFC 9110: weights count, and what has none of ours goes as it is
-    assert choose(accepted) == coding
+    assert choose_coding(accepted) == coding
 
 
 @pytest.mark.parametrize("coding", PLAIN)

@@ -13,7 +13,7 @@ import pytest
 
 from api.feeds import reader
 from commands.log import Store
-from domain.commands import Method, WriteTree
+from domain.commands import WriteMethod, WriteTree
 from domain.events import EntityCreated
 from domain.world import Decision
 from projections import loglines
@@ -136,7 +136,7 @@ def test_documents_go_to_those_who_see_their_events(store_url: str) -> None:
             xregcorrelationid=context.xregcorrelationid,
             time=context.now,
         )
-        tx.append(Decision((made,), {digest: FIRST}), context, WriteTree("/", {}, Method.PUT))
+        tx.append(Decision((made,), {digest: FIRST}), context, WriteTree("/", {}, WriteMethod.PUT))
     store.close()
     with serving(store_url, tokens=json.dumps(TOKENS)) as api:
         seen = [lines(api, "documents&after=3", **as_caller(token)) for token in ("admin", "read")]
@@ -171,8 +171,8 @@ def test_an_import_of_many_documents_comes_in_pieces(sqlite_url: str, monkeypatc
         found = [json.loads(line) for line in b"".join(pieces).splitlines()]
         assert len([line for line in found if "document" in line]) == 60
         # The one that fills a piece is the last in it.
-        assert max(map(len, pieces)) < reader.PIECE + 40_000
-        monkeypatch.setattr(loglines, "SENT", 1)
+        assert max(map(len, pieces)) < reader.MAX_PIECE_BYTES + 40_000
+        monkeypatch.setattr(loglines, "MAX_SENT_DOCUMENTS", 1)
         again = {"x": {"file": FIRST.decode()}, "y": {"file": SECOND.hex()}, "z": {"file": FIRST.decode()}}
         end = api.get("/-/log/head")["position"]
         api.done("POST", "/dirs/d2/files", again)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from commands.log import Store
-from commands.proof import NOTHING, Chain, Interaction, LogRow, entity_hash, image_in, moved
-from domain.commands import Method, WriteTree
+from commands.proof import EMPTY_HASH, ChainHasher, Interaction, LogRow, entity_hash, image_in, update_state_hash
+from domain.commands import WriteMethod, WriteTree
 from domain.events import EntityCreated, EntityDeleted
 from domain.jsontext import dumps
 from domain.world import Context, Decision
@@ -78,15 +78,15 @@ def told(line: bytes) -> Interaction:
 
 def test_a_replica_can_prove_what_it_got(fresh: Api) -> None:
     # EV-77, EV-79: chain and state hash follow from the lines alone, so every stored byte is there, in order
-    chain, state, alive = NOTHING, NOTHING, dict[str, bytes]()
+    chain, state, alive = EMPTY_HASH, EMPTY_HASH, dict[str, bytes]()
     found = lines(fresh)
     while found:
         interaction = told(found.pop(0))
-        working = Chain(chain, interaction)
+        working = ChainHasher(chain, interaction)
         for _ in range(interaction.first, interaction.last + 1):
             row = stored(found.pop(0))
             come = b"" if row.topic == EntityDeleted.TOPIC else entity_hash(image_in(row.state))
-            state = moved(state, [alive.pop(row.stream, b"")], [come])
+            state = update_state_hash(state, [alive.pop(row.stream, b"")], [come])
             alive |= {row.stream: come} if come else {}
             working.add(row)
         chain = working.digest(state)
@@ -153,8 +153,8 @@ def test_pieces_do_not_show(api: Api, monkeypatch: pytest.MonkeyPatch, size: int
     asked = [("/-/log", NDJSON), ("/-/log", "application/json"), ("/-/events", NDJSON), ("/-/events", "*/*")]
     whole = [api.done("GET", path, accept=accept).content for path, accept in asked]
     some = "/-/events?subject=/dirs/d1/files&type=*"
-    monkeypatch.setattr("api.feeds.reader.PIECE", size)
-    monkeypatch.setattr("api.feeds.reader.TOGETHER", together)
+    monkeypatch.setattr("api.feeds.reader.MAX_PIECE_BYTES", size)
+    monkeypatch.setattr("api.feeds.reader.MAX_PIECE_POSITIONS", together)
     assert [api.done("GET", path, accept=accept).content for path, accept in asked] == whole
     for limit in (1, 2, 3, 4, 100):
         subjects = [event["subject"] for event in api.get(f"{some}&limit={limit}")]
@@ -182,7 +182,7 @@ def test_the_head_at_a_moment(api: Api, asof: str, position: int, interaction: s
     assert (head["position"], head.get("xregcorrelationid")) == (position, interaction)
     shown = [told(line) for line in lines(api) if b'"first":' in line]
     hashes = {each.last: (each.chain.hex(), each.state.hex()) for each in shown}
-    assert (head["chain"], head["state"]) == hashes.get(position, (NOTHING.hex(), NOTHING.hex()))
+    assert (head["chain"], head["state"]) == hashes.get(position, (EMPTY_HASH.hex(), EMPTY_HASH.hex()))
 
 
 def test_the_head_is_tagged(fresh: Api) -> None:
@@ -227,7 +227,7 @@ def test_streams_that_are_kept_from_readers(store_url: str) -> None:
     with store.writing() as tx:
         context = tx.context()
         made = tuple(_made(xid, context) for xid in ("/subscriptions/s1", "/-/links/l1"))
-        tx.append(Decision(made, {}), context, WriteTree("/", {}, Method.PUT))
+        tx.append(Decision(made, {}), context, WriteTree("/", {}, WriteMethod.PUT))
     store.close()
     with serving(store_url, tokens=json.dumps(TOKENS)) as api:
         assert edges(lines(api, "after=3", **as_caller("admin"))) == [(4, 5), 4, 5]

@@ -10,10 +10,10 @@ from contextlib import AsyncExitStack
 import pytest
 
 from api.feeds import delivery
-from api.feeds.following import APART, PAUSE, Following
-from api.feeds.forms import Group
-from api.feeds.reader import Reader
-from api.feeds.sources import LogSource
+from api.feeds.following import MIN_POLL_SECONDS, POLL_SECONDS, LogHeadWatcher
+from api.feeds.forms import PositionLines
+from api.feeds.reader import FeedReader
+from api.feeds.sources import LogFeedSource
 from tests.api.conftest import Api, create, serving
 from tests.api.streams import Sent, reading
 
@@ -79,7 +79,7 @@ def test_the_log_as_a_stream(api: Api) -> None:
 
 def test_an_idle_stream_shows_that_it_lives(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     # a sign of life carries the position, so that a reader who wants little does not begin anew
-    monkeypatch.setattr(delivery, "BEAT", 0.02)
+    monkeypatch.setattr(delivery, "HEARTBEAT_SECONDS", 0.02)
 
     async def follow() -> str:
         async with reading(api, "/-/events?subject=/dirs/none") as stream:
@@ -94,7 +94,7 @@ def test_an_idle_stream_shows_that_it_lives(api: Api, monkeypatch: pytest.Monkey
 
 def test_a_reader_that_leaves_is_forgotten(api: Api) -> None:
     # nothing waits for a client that is gone, and nobody looks at the log for it
-    following: Following = api.app.state.stop_following.__self__
+    following: LogHeadWatcher = api.app.state.stop_following.__self__
 
     async def follow() -> None:
         async with reading(api, "/-/events") as stream:
@@ -126,9 +126,9 @@ def test_a_reader_of_everything_that_leaves_ends_the_work(api: Api) -> None:
 def test_a_search_ends_with_its_reader(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     # a page that nobody waits for is not looked for any further; each step of the search is a short one
     steps: list[int] = []
-    piece = Reader.piece
-    monkeypatch.setattr("api.feeds.reader.TOGETHER", 1)
-    monkeypatch.setattr(Reader, "piece", lambda self, end: (steps.append(self.position), piece(self, end))[1])
+    piece = FeedReader.piece
+    monkeypatch.setattr("api.feeds.reader.MAX_PIECE_POSITIONS", 1)
+    monkeypatch.setattr(FeedReader, "piece", lambda self, end: (steps.append(self.position), piece(self, end))[1])
     for number in range(9):
         api.done("PUT", "/dirs/d", {"name": f"n{number}"})
 
@@ -172,14 +172,14 @@ def test_those_who_wait_share_a_look() -> None:
         return len(looks) // 4
 
     async def wait() -> None:
-        following = Following()
+        following = LogHeadWatcher()
         following.follow(head)
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        found = await asyncio.gather(*(following.beyond(0, 20 * PAUSE, gone) for _ in range(30)))
+        found = await asyncio.gather(*(following.beyond(0, 20 * POLL_SECONDS, gone) for _ in range(30)))
         assert found == [True] * 30
         seen = len(looks)
         assert seen == 4
-        await asyncio.sleep(3 * PAUSE)
+        await asyncio.sleep(3 * POLL_SECONDS)
         assert len(looks) == seen
         assert not await following.beyond(1, 0.01, gone)
         gone.set_result(None)
@@ -193,7 +193,7 @@ def test_commits_in_close_succession_are_told_together() -> None:
     committed: list[int] = []
 
     async def wait() -> None:
-        following, told = Following(), 0
+        following, told = LogHeadWatcher(), 0
         following.follow(lambda: len(committed))
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -201,7 +201,7 @@ def test_commits_in_close_succession_are_told_together() -> None:
             for number in range(100):
                 committed.append(number)
                 following.committed(1, 0, 0.0)
-                await asyncio.sleep(APART / 10)
+                await asyncio.sleep(MIN_POLL_SECONDS / 10)
 
         writing, position = asyncio.create_task(write()), 0
         while position < 100:
@@ -209,9 +209,9 @@ def test_commits_in_close_succession_are_told_together() -> None:
             told, position = told + 1, len(committed)
         await writing
         assert told <= 30
-        await asyncio.sleep(APART)
+        await asyncio.sleep(MIN_POLL_SECONDS)
         waiting = asyncio.create_task(following.beyond(100, 5, gone))
-        await asyncio.sleep(APART)
+        await asyncio.sleep(MIN_POLL_SECONDS)
         committed.append(100)
         following.committed(1, 0, 0.0)
         for _ in range(5):  # steps of the loop, in which no time passes
@@ -224,13 +224,13 @@ def test_commits_in_close_succession_are_told_together() -> None:
 def test_many_who_follow_the_log_are_told_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     # EV-79: all of them get the same, and the log is looked at about as often as for one of them
     looks: list[int] = []
-    groups = LogSource.groups
+    groups = LogFeedSource.groups
 
-    def counted(self: LogSource, after: int, end: int) -> Iterator[Group]:
+    def counted(self: LogFeedSource, after: int, end: int) -> Iterator[PositionLines]:
         looks.append(after)
         return groups(self, after, end)
 
-    monkeypatch.setattr(LogSource, "groups", counted)
+    monkeypatch.setattr(LogFeedSource, "groups", counted)
 
     async def follow() -> None:
         async with AsyncExitStack() as stack:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from api.capabilities import Capabilities
-from api.flags import EXPORTED, Flags, parse_flags
-from api.inline import Inline, parse_inline
-from api.paths import locate
+from api.flags import INLINE_OF_EXPORT, Flags, parse_flags
+from api.inline import InlineTree, parse_inline
+from api.paths import resolve_path
 from domain import problems
 from domain.commands import IGNORES
 from domain.model import compile_model
@@ -22,12 +22,12 @@ ALL = Capabilities(
 
 
 def flags(path: str, query: str = "", method: str = "GET", capabilities: Capabilities = ALL) -> Flags:
-    target = locate(tuple(path.split("/")[1:]) if path != "/" else (), COMPILED)
+    target = resolve_path(tuple(path.split("/")[1:]) if path != "/" else (), COMPILED)
     return parse_flags(query.encode(), target, method, capabilities)
 
 
-def inlined(path: str, *paths: str, capabilities: Capabilities = ALL) -> Inline:
-    target = locate(tuple(path.split("/")[1:]) if path != "/" else (), COMPILED)
+def inlined(path: str, *paths: str, capabilities: Capabilities = ALL) -> InlineTree:
+    target = resolve_path(tuple(path.split("/")[1:]) if path != "/" else (), COMPILED)
     return parse_inline(paths, target, COMPILED, capabilities)
 
 
@@ -54,9 +54,9 @@ def test_inline_lists(query: str, inline: tuple[str, ...]) -> None:
 
 def test_an_export_has_its_own_defaults() -> None:
     # FLAG-36: document view with everything; `inline` replaces the list; the flags themselves may be off
-    assert flags("/export") == Flags(doc=True, inline=EXPORTED)
+    assert flags("/export") == Flags(doc=True, inline=INLINE_OF_EXPORT)
     assert flags("/export", "inline=dirs") == Flags(doc=True, inline=("dirs",))
-    assert flags("/export", "x=1", capabilities=Capabilities()) == Flags(doc=True, inline=EXPORTED)
+    assert flags("/export", "x=1", capabilities=Capabilities()) == Flags(doc=True, inline=INLINE_OF_EXPORT)
 
 
 def test_ignore() -> None:
@@ -90,9 +90,9 @@ def test_setdefaultversionid() -> None:
     assert flags("/dirs/d/files/f/meta", "setdefaultversionid=null", "PATCH").setdefaultversionid == "null"
 
 
-VERSION: Inline = {"file": {}}
-FILE: Inline = {**VERSION, "meta": {}, "versions": VERSION}
-NOTE: Inline = {"meta": {}, "versions": {}}
+VERSION: InlineTree = {"file": {}}
+FILE: InlineTree = {**VERSION, "meta": {}, "versions": VERSION}
+NOTE: InlineTree = {"meta": {}, "versions": {}}
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ NOTE: Inline = {"meta": {}, "versions": {}}
         ("/dirs/d/files/f/meta", ["*"], {}),
     ],
 )
-def test_inline_trees(path: str, paths: list[str], tree: Inline) -> None:
+def test_inline_trees(path: str, paths: list[str], tree: InlineTree) -> None:
     assert inlined(path, *paths) == tree
 
 

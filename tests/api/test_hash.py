@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commands.log import Store
-from commands.mapper import image
+from commands.mapper import after_image
 from domain.events import EntityEvent
-from projections.differing import Difference, Query, differences, first_difference
+from projections.differing import HashDifference, HashQuery, differences, first_difference
 from tests.api.conftest import NOW, Api, create, serving
 
 Json = Any
@@ -44,7 +44,7 @@ def grown(url: str) -> str:
 
 def part(events: list[EntityEvent]) -> Json:
     """What an answer says of some entities, summed by hand."""
-    total = sum(int.from_bytes(sha256(image(event)).digest()) for event in events) % (1 << 256)
+    total = sum(int.from_bytes(sha256(after_image(event)).digest()) for event in events) % (1 << 256)
     ends = {"from": events[0].xid, "to": events[-1].xid} if events else {}
     return {**ends, "count": len(events), "hash": f"{total:064x}"}
 
@@ -206,7 +206,7 @@ class Side:
     def __init__(self, api: Api, path: str = "") -> None:
         self.api, self.path, self.asked = api, path, 0
 
-    def __call__(self, query: Query) -> Json:
+    def __call__(self, query: HashQuery) -> Json:
         self.asked += 1
         return self.api.get(f"/-/hash{quote(self.path)}?{urlencode(query, doseq=True)}")
 
@@ -254,7 +254,7 @@ def change(file: Path, gone: set[int], other: set[int]) -> Hashes:
     return {key: (xid, bytes(hash).hex()) for key, xid, hash in rows}
 
 
-def expected(here: Hashes, there: Hashes) -> list[Difference]:
+def expected(here: Hashes, there: Hashes) -> list[HashDifference]:
     """All differences, by looking at everything."""
     found = []
     for key in sorted(here.keys() | there.keys()):
@@ -262,7 +262,7 @@ def expected(here: Hashes, there: Hashes) -> list[Difference]:
         if mine != theirs:
             named = mine or theirs
             assert named
-            found.append(Difference(named[0], mine and mine[1], theirs and theirs[1]))
+            found.append(HashDifference(named[0], mine and mine[1], theirs and theirs[1]))
     return found
 
 
@@ -298,7 +298,7 @@ def test_all_differences_are_found(
 def test_one_changed_row_differs_exactly_there(pair: tuple[Api, Api, Path, Path], row: int) -> None:
     mine, theirs = change(pair[2], set(), set()), change(pair[3], set(), {row})
     key = sorted(mine)[row % len(mine)]
-    found = Difference(mine[key][0], mine[key][1], theirs[key][1])
+    found = HashDifference(mine[key][0], mine[key][1], theirs[key][1])
     assert first_difference(Side(pair[0]), Side(pair[1])) == found
     owner = "/".join(found.xid.split("/")[:3])
     assert first_difference(Side(pair[0], owner), Side(pair[1], owner)) == found

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.headers import HeaderTypes
+from api.headers import HeaderCodec
 from domain import problems
-from domain.headervalues import BadHeader, decode, encode, encode_text
-from domain.jsontext import loads_own
+from domain.headervalues import InvalidHeaderValue, decode, encode, encode_text
+from domain.jsontext import loads_trusted
 from domain.model import compile_model
 from tests.api.conftest import MODEL
 
-TYPES = HeaderTypes(compile_model(MODEL).groups["dirs"].resources["files"])
+TYPES = HeaderCodec(compile_model(MODEL).groups["dirs"].resources["files"])
 TEXT = st.text(st.characters(codec="utf-8"))
 
 
@@ -51,13 +51,13 @@ def test_decoding(sent: str, value: str) -> None:
 @pytest.mark.parametrize("sent", ["%C0%A0", "%FF", "%E2%82", "\xff"])
 def test_what_is_no_utf8_is_refused(sent: str) -> None:
     # HTTP-61: byte sequences that are not UTF-8, overlong ones included
-    with pytest.raises(BadHeader):
+    with pytest.raises(InvalidHeaderValue):
         decode(sent)
 
 
 def test_scalars_and_maps_of_scalars_become_headers() -> None:
     # HTTP-41, HTTP-43: the first dot separates map and key; arrays, objects, other maps and contenttype are left out
-    shown = loads_own(
+    shown = loads_trusted(
         '{"fileid":"f1","epoch":3,"isdefault":true,"labels":{"a.b":"x y","c":""},"contenttype":"text/plain",'
         '"tags":["t"],"size":12345678901234567890123,"other":{"a":1}}'
     )

@@ -21,12 +21,19 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from api.caller_names import check_name
-from api.jwt import LONGEST, Claims, IssuedTokens, Keys
-from api.jwt_keys import KEPT, LARGEST, LATEST, MOST, SOONEST, key_set
+from api.jwt import MAX_TOKEN_LENGTH, Claims, JwtVerifier, Keys
+from api.jwt_keys import (
+    MAX_KEY_SET_BYTES,
+    MAX_KEYS,
+    MAX_REFRESH_SECONDS,
+    MAX_STALE_SECONDS,
+    MIN_REFRESH_SECONDS,
+    parse_key_set,
+)
 from api.settings import Settings
 from domain.refusals import Unauthorized
 from domain.roles import Caller, Role
-from projections.subscriptions.guard import Guard
+from projections.subscriptions.guard import DestinationGuard
 from tests.api.conftest import create, serving
 
 KEY: Final = ec.generate_private_key(ec.SECP256R1())
@@ -56,8 +63,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tokens(file: Path) -> IssuedTokens:
-    return IssuedTokens(Keys(str(file)), Claims("i", "a"))
+def tokens(file: Path) -> JwtVerifier:
+    return JwtVerifier(Keys(str(file)), Claims("i", "a"))
 
 
 def signed(payload: bytes, key: Any = KEY, algorithm: str = "ES256", **header: Any) -> str:
@@ -70,7 +77,7 @@ def token(**claims: Any) -> str:
     return signed(json.dumps({name: value for name, value in content.items() if value is not ...}).encode())
 
 
-def named(tokens: IssuedTokens, token: str) -> Caller | None:
+def named(tokens: JwtVerifier, token: str) -> Caller | None:
     """Whom a token names; None where it is refused, with the one answer that there is."""
     try:
         return asyncio.run(tokens.caller(token))
@@ -103,18 +110,18 @@ _BAD: Final[tuple[dict[str, Any], ...]] = (
     *({"sub": value} for value in ("console", "Console", "ＣＯＮＳＯＬＥ", "anonymous", "anyone", "SYSTEM")),  # noqa: RUF001
     *({"sub": value} for value in ("link:a", "links/a", "Key:a", "claim:a", "caller:a", "ﬁ\u2007".strip() + " ")),
     {"more": [[[[[[[[[[0]]]]]]]]]]},
-    {"more": "x" * LONGEST},
+    {"more": "x" * MAX_TOKEN_LENGTH},
 )
 
 
 @pytest.mark.parametrize("claims", _GOOD)
-def test_claims_that_name_a_caller(tokens: IssuedTokens, claims: dict[str, Any]) -> None:
+def test_claims_that_name_a_caller(tokens: JwtVerifier, claims: dict[str, Any]) -> None:
     found = named(tokens, token(**claims))
     assert found is not None and found.name == claims.get("sub", "jo")
 
 
 @pytest.mark.parametrize("claims", _BAD)
-def test_claims_that_name_nobody(tokens: IssuedTokens, claims: dict[str, Any]) -> None:
+def test_claims_that_name_nobody(tokens: JwtVerifier, claims: dict[str, Any]) -> None:
     """ACC-14, ACC-15, ACC-22, ACC-23, ACC-24: refused, whoever signed them."""
     assert named(tokens, token(**claims)) is None
 
@@ -138,7 +145,7 @@ def test_claims_that_name_nobody(tokens: IssuedTokens, claims: dict[str, Any]) -
         ),
     ],
 )
-def test_claims_of_roles(tokens: IssuedTokens, claims: dict[str, Any], role: Role | None, groups: Any) -> None:
+def test_claims_of_roles(tokens: JwtVerifier, claims: dict[str, Any], role: Role | None, groups: Any) -> None:
     """ACC-25: another type, or one bad entry, gives no role and is no error."""
     assert named(tokens, token(**claims)) == Caller("jo", role, groups)
 
@@ -150,7 +157,7 @@ def test_claims_of_roles(tokens: IssuedTokens, claims: dict[str, Any], role: Rol
         {"jku": "https://elsewhere/keys", "jwk": jwk(KEY), "x5u": "x", "x5c": ["x"]},
     ],
 )
-def test_headers_that_do_not_matter(tokens: IssuedTokens, header: dict[str, Any]) -> None:
+def test_headers_that_do_not_matter(tokens: JwtVerifier, header: dict[str, Any]) -> None:
     """ACC-21: a key or its place in a token is ignored."""
     payload = json.dumps({**CLAIMS, "exp": NOW + DAY}).encode()
     assert named(tokens, signed(payload, **header)) is not None
@@ -176,7 +183,7 @@ def _with_header(**header: Any) -> str:
     ],
     ids=str,
 )
-def test_headers_that_are_refused(tokens: IssuedTokens, header: dict[str, Any]) -> None:
+def test_headers_that_are_refused(tokens: JwtVerifier, header: dict[str, Any]) -> None:
     """ACC-20, ACC-21, ACC-22."""
     assert named(tokens, _with_header(**header)) is None
     assert named(tokens, _with_header()) is not None
@@ -279,7 +286,7 @@ _P384: Final = ec.generate_private_key(ec.SECP384R1())
 )
 def test_what_keys_may_be_used_with(key: dict[str, Any], usable: set[str]) -> None:
     """ACC-20: what fits the type of the key and its `alg`; never a shared secret, or an RSA key below 2048 bits."""
-    found = key_set(json.dumps({"keys": [key, jwk(KEY, "other")]}).encode())
+    found = parse_key_set(json.dumps({"keys": [key, jwk(KEY, "other")]}).encode())
     assert {algorithm for id, algorithm in found if id != "other"} == usable
 
 
@@ -287,7 +294,7 @@ def test_what_keys_may_be_used_with(key: dict[str, Any], usable: set[str]) -> No
 def test_each_kind_of_key(tmp_path: Path, algorithm: str, key: Any) -> None:
     """ACC-20, ACC-21: with an id, and without where there is one key only."""
     (tmp_path / "jwks").write_text(json.dumps({"keys": [jwk(key)]}))
-    tokens = IssuedTokens(Keys(str(tmp_path / "jwks")), Claims("i", "a"))
+    tokens = JwtVerifier(Keys(str(tmp_path / "jwks")), Claims("i", "a"))
     payload = json.dumps({**CLAIMS, "exp": NOW + DAY}).encode()
     assert named(tokens, signed(payload, key, algorithm)) is not None
     assert named(tokens, _JWS.encode(payload, key, algorithm)) is not None
@@ -302,8 +309,8 @@ _SET: Final = json.dumps({"keys": [jwk(KEY)]}).encode()
 _BROKEN: Final[dict[str, tuple[bytes, float]]] = {
     "a dripping head": (_answer(_SET), 0.5),
     "a dripping body": (_answer(_SET), -0.5),
-    "too many bytes": (_answer(_SET + b" " * LARGEST), 0),
-    "too many keys": (_answer(json.dumps({"keys": [jwk(KEY, str(n)) for n in range(MOST + 1)]}).encode()), 0),
+    "too many bytes": (_answer(_SET + b" " * MAX_KEY_SET_BYTES), 0),
+    "too many keys": (_answer(json.dumps({"keys": [jwk(KEY, str(n)) for n in range(MAX_KEYS + 1)]}).encode()), 0),
     "a redirect": (_answer(b"", "302 Found", "location: http://127.0.0.1:1/\r\n"), 0),
     "an error": (_answer(_SET, "500 Oh"), 0),
     "no JSON": (_answer(b"["), 0),
@@ -344,7 +351,7 @@ def test_keys_come_in_bounded_time_and_size(broken: str, caplog: pytest.LogCaptu
     """ACC-27: 5 s in all, 256 KiB, 100 keys, no redirect; then nobody is known, and the log says why."""
     with issuer(*_BROKEN[broken]) as (url, asked):
         began = time.monotonic()
-        assert named(IssuedTokens(Keys(url, Guard("127.0.0.1")), Claims("i", "a")), token()) is None
+        assert named(JwtVerifier(Keys(url, DestinationGuard("127.0.0.1")), Claims("i", "a")), token()) is None
         assert time.monotonic() - began < 8 and len(asked) == 1
     assert len([record for record in caplog.records if url in record.getMessage()]) == 1
 
@@ -352,13 +359,13 @@ def test_keys_come_in_bounded_time_and_size(broken: str, caplog: pytest.LogCaptu
 def test_one_look_at_a_time_and_none_in_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """ACC-27, ACC-28: requests wait for one look together, and only those whose key is missing."""
     with issuer(_answer(_SET), pause=0.002) as (url, asked):
-        tokens = IssuedTokens(Keys(url, Guard("127.0.0.1")), Claims("i", "a"))
+        tokens = JwtVerifier(Keys(url, DestinationGuard("127.0.0.1")), Claims("i", "a"))
 
         async def several() -> None:
             first = [tokens.caller(token(jti=number)) for number in range(9)]
             assert {found.name for found in await asyncio.gather(*first) if found} == {"jo"}
             assert len(asked) == 1
-            monkeypatch.setattr("api.jwt_keys.LATEST", -1.0)
+            monkeypatch.setattr("api.jwt_keys.MAX_REFRESH_SECONDS", -1.0)
             began = time.monotonic()
             assert (await tokens.caller(token(jti=10))) is not None
             waited = time.monotonic() - began
@@ -387,9 +394,12 @@ def test_keys_that_cannot_be_read_again_are_good_for_a_day(tmp_path: Path) -> No
     async def days() -> list[bool]:
         found = [await known_after(0)]
         file.unlink()
-        found += [await known_after(seconds) for seconds in (LATEST + 1, KEPT - 2 * LATEST, LATEST)]
+        found += [
+            await known_after(seconds)
+            for seconds in (MAX_REFRESH_SECONDS + 1, MAX_STALE_SECONDS - 2 * MAX_REFRESH_SECONDS, MAX_REFRESH_SECONDS)
+        ]
         file.write_bytes(_SET)
-        return [*found, await known_after(SOONEST + 1)]
+        return [*found, await known_after(MIN_REFRESH_SECONDS + 1)]
 
     assert asyncio.run(days()) == [True, True, True, False, True]
 
@@ -401,7 +411,7 @@ def test_keys_come_through_tls_or_from_this_machine(url: str) -> None:
         Settings(jwt_keys=url)
 
 
-def test_the_log_says_why_and_not_too_often(tokens: IssuedTokens, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_says_why_and_not_too_often(tokens: JwtVerifier, caplog: pytest.LogCaptureFixture) -> None:
     """ACC-14: answers do not say which part of a credential is wrong, so the log does; anybody can send bad ones."""
     began = int(time.monotonic())
     for number in range(50):

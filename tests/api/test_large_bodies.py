@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import create_engine
 
 from domain.model import Model
-from domain.model.includes import LARGEST
+from domain.model.includes import MAX_OBJECTS
 from tests.api.conftest import Api, create, serving
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
 
@@ -96,7 +96,7 @@ def test_a_model_near_its_bounds_lets_others_go_on(store_url: str, monkeypatch: 
     with serving(store_url) as api:
         api.done("PUT", "/dirs/other", {})
         monkeypatch.setattr(Model, "load", loaded)
-        given = ATTRIBUTES | {f"a{number}": {"type": "string"} for number in range(LARGEST - 1000)}
+        given = ATTRIBUTES | {f"a{number}": {"type": "string"} for number in range(MAX_OBJECTS - 1000)}
         source = {"groups": {"dirs": {"singular": "dir", "attributes": given}}}
         assert _crowded(api, "/modelsource", source).status_code == 200
         assert api.get("/modelsource") == source
@@ -113,5 +113,5 @@ def test_a_model_of_very_many_attributes_is_refused(store_url: str) -> None:
         assert answer.status_code == 400
         problem = answer.json()
         assert problem["type"].endswith("#model_error")
-        assert f"it has more than {LARGEST} objects; define fewer types and attributes" in problem["title"]
+        assert f"it has more than {MAX_OBJECTS} objects; define fewer types and attributes" in problem["title"]
         assert api.get("/modelsource") == MODEL

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from api.limits import body_of
+from api.limits import read_body
 from api.request import Request
 from domain.refusals import BodyTooLarge
 from tests.api.conftest import Api, create, serving
@@ -50,7 +50,7 @@ def test_a_stream_is_cut_off_where_it_is_too_large() -> None:
 
     request = Request("PUT", "/", (), False, b"", [], "http://h")
     with pytest.raises(BodyTooLarge):
-        asyncio.run(body_of(request, endless, 100))
+        asyncio.run(read_body(request, endless, 100))
     assert read == 110
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 import httpx
 import pytest
 
-from projections.entities.pages import FEW
+from projections.entities.pages import MAX_SORTED
 from tests.api.conftest import BASE, Api, create, serving, store_url
 
 __all__ = ["store_url"]
@@ -86,13 +86,13 @@ NUMBERS = (
 )
 
 
-@pytest.mark.parametrize("few", [FEW, -1])
+@pytest.mark.parametrize("few", [MAX_SORTED, -1])
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 def test_numbers_sort_by_all_of_their_digits(
     store_url: str, monkeypatch: pytest.MonkeyPatch, few: int, direction: str
 ) -> None:
     # FLAG-13, FLAG-51: whole, in pages of few and of many members, and as of a moment of the past
-    monkeypatch.setattr("projections.entities.pages.FEW", few)
+    monkeypatch.setattr("projections.entities.pages.MAX_SORTED", few)
     create(store_url, {"groups": {"boxes": {"singular": "box", "attributes": {"*": {"type": "decimal"}}}}})
     order = [f"b{index * 7 % 11}" for index in range(11)]
     members = dict(sorted(zip(order, NUMBERS, strict=True)))

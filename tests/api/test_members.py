@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.members import joined, members, string
+from api.members import join_members, parse_string, split_members
 from domain.jsontext import dumps, loads
 
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,20}", fullmatch=True)
@@ -29,20 +29,20 @@ VALUES = st.recursive(
 def test_cut_and_joined_is_the_same_text(value: dict[str, object]) -> None:
     # SER-13: what was stored goes out byte by byte, whatever it nests
     text = dumps(value).decode()
-    found = members(text)
-    assert "{" + joined(found) + "}" == text
+    found = split_members(text)
+    assert "{" + join_members(found) + "}" == text
     assert {name: json.loads(part) for name, part in found.items()} == json.loads(text)
 
 
 def test_numbers_are_never_computed() -> None:
     # SER-13: no digit is lost and no number is too long
     text = '{"a":1.10,"b":' + "9" * 5000 + ',"c":{"d":1e999}}'
-    assert members(text) == {"a": "1.10", "b": "9" * 5000, "c": '{"d":1e999}'}
+    assert split_members(text) == {"a": "1.10", "b": "9" * 5000, "c": '{"d":1e999}'}
     assert loads("[1.10]")
 
 
 def test_strings() -> None:
-    assert string('"a\\nb"') == "a\nb"
-    assert string('"ab"') == "ab"
-    assert string("1") is None
-    assert string(None) is None
+    assert parse_string('"a\\nb"') == "a\nb"
+    assert parse_string('"ab"') == "ab"
+    assert parse_string("1") is None
+    assert parse_string(None) is None

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from api.openapi.own import OWN_PATHS
+from api.openapi.own import OWN_PATH_ITEMS
 from domain.model.builtin import default_source
 from tests.api.conftest import Api, create, serving
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
@@ -303,4 +303,4 @@ def test_callers_see_what_they_may_read(store_url: str) -> None:
 
 
 def test_the_paths_are_described() -> None:
-    assert {"/-/resolved/{path}", "/-/match/{path}", "/-/import"} <= OWN_PATHS.keys()
+    assert {"/-/resolved/{path}", "/-/match/{path}", "/-/import"} <= OWN_PATH_ITEMS.keys()

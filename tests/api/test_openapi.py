@@ -15,12 +15,12 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from api import compression
 from api.capabilities import Capabilities
-from api.openapi.document import document
-from api.openapi.html import tag
+from api.openapi.document import openapi_document
+from api.openapi.html import element
 from api.openapi.operations import SUMMARIES
-from api.openapi.problems import KINDS
-from api.openapi.schemas import attribute
-from api.paths import METHODS, Kind
+from api.openapi.problems import ALL_PROBLEM_TYPES
+from api.openapi.schemas import attribute_schema
+from api.paths import METHODS, PathKind
 from domain.capabilities import INITIAL
 from domain.model import compile_model
 from domain.model.builtin import default_source
@@ -48,7 +48,7 @@ def schema(document: Json, name: str) -> Draft202012Validator:
 def test_it_is_openapi(described: Json) -> None:
     # OpenAPI 3.1, for a small model and for the one that a new registry has
     assert list(OpenAPIV31SpecValidator(described).iter_errors()) == []
-    built_in = document(compile_model(default_source()), ALL, BASE)
+    built_in = openapi_document(compile_model(default_source()), ALL, BASE)
     assert list(OpenAPIV31SpecValidator(built_in).iter_errors()) == []
 
 
@@ -110,7 +110,9 @@ def test_only_some_requests_make_something_new(described: Json) -> None:
 def test_operations_have_names_of_their_own() -> None:
     # also where types of different levels share names, or take those of the registry
     odd = {"singular": "version", "resources": {"model": {"singular": "version_"}, "registry": {"singular": "metax"}}}
-    found = document(compile_model({"groups": {"problem": odd, "registries": {"singular": "registry"}}}), ALL, BASE)
+    found = openapi_document(
+        compile_model({"groups": {"problem": odd, "registries": {"singular": "registry"}}}), ALL, BASE
+    )
     assert list(OpenAPIV31SpecValidator(found).iter_errors()) == []
     names = [row["operationId"] for item in found["paths"].values() for key, row in item.items() if key != "parameters"]
     assert len(names) == len(set(names))
@@ -184,7 +186,7 @@ WRITES = (
 
 def test_headers_of_writes_are_described(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # core 4.2: whatever a write answers with, what was recorded and what was found (V-01) included
-    monkeypatch.setattr(compression, "LEAST", 0)
+    monkeypatch.setattr(compression, "MIN_SIZE", 0)
     create(sqlite_url, default_source())
     with serving(sqlite_url) as api:
         described = api.get("/-/openapi.json")
@@ -249,7 +251,7 @@ def test_a_schema_tells_right_from_wrong(described: Json) -> None:
 )
 def test_types_of_attributes(definition: Json, good: Json, bad: Json) -> None:
     # MOD 2.2: each type, enumerations as far as they bind
-    validator = Draft202012Validator(attribute(definition))
+    validator = Draft202012Validator(attribute_schema(definition))
     assert (validator.is_valid(good), validator.is_valid(bad)) == (True, False)
 
 
@@ -257,7 +259,9 @@ def test_what_a_value_switches_on() -> None:
     # MOD-20: siblings are typed where the value is, and every other spelling or value stays valid
     kinds = {"type": "string", "ifvalues": {"big": {"siblingattributes": {"size": {"type": "integer"}}}}}
     count = {"type": "integer", "ifvalues": {"1": {"siblingattributes": {"one": {"type": "string"}}}}}
-    validator = Draft202012Validator(attribute({"type": "object", "attributes": {"kind": kinds, "count": count}}))
+    validator = Draft202012Validator(
+        attribute_schema({"type": "object", "attributes": {"kind": kinds, "count": count}})
+    )
     assert validator.is_valid({"kind": "big", "size": 1, "count": 1, "one": "x"})
     assert not validator.is_valid({"kind": "big", "size": "1"})
     assert not validator.is_valid({"count": 1, "one": 2})
@@ -268,8 +272,15 @@ def test_what_a_value_switches_on() -> None:
 def test_every_problem_is_described(described: Json) -> None:
     # ERR-10: a schema for each type of the catalogue, and the statuses of all operations refuse with them
     schemas = described["components"]["schemas"]
-    assert {name for name in schemas if name.startswith("Problem.")} == {f"Problem.{kind.name}" for kind in KINDS}
-    statuses = {str(kind.status) for kind in KINDS} - {"409", "415", "429", "502"}  # those of subscriptions and links
+    assert {name for name in schemas if name.startswith("Problem.")} == {
+        f"Problem.{kind.name}" for kind in ALL_PROBLEM_TYPES
+    }
+    statuses = {str(kind.status) for kind in ALL_PROBLEM_TYPES} - {
+        "409",
+        "415",
+        "429",
+        "502",
+    }  # those of subscriptions and links
     for path, item in described["paths"].items():
         for method, row in item.items():
             if method != "parameters" and not path.startswith(("/-/", "/.", "/subscriptions")):
@@ -329,7 +340,7 @@ def test_the_page_needs_nothing_from_elsewhere(api: Api) -> None:
 def test_the_page_has_an_anchor_for_whatever_is_pointed_to(api: Api) -> None:
     # the types of problems lead to `/-/docs#<name>`; no two things have one id
     found = Page(api.send("GET", "/-/docs").text)
-    assert {kind.name for kind in KINDS} <= set(found.ids)
+    assert {kind.name for kind in ALL_PROBLEM_TYPES} <= set(found.ids)
     assert len(found.ids) == len(set(found.ids))
     assert found.jumps <= set(found.ids)
 
@@ -343,9 +354,11 @@ def test_what_a_model_says_is_text(api: Api, text: str, shown: str) -> None:
     page = api.send("GET", "/-/docs").text
     assert shown in page
     assert text not in page
-    assert tag("a", text, href='"><b>') == f'<a href="&quot;&gt;&lt;b&gt;">{tag("i", text)[3:-4]}</a>'
+    assert element("a", text, href='"><b>') == f'<a href="&quot;&gt;&lt;b&gt;">{element("i", text)[3:-4]}</a>'
 
 
 def test_all_kinds_of_paths_are_summed_up() -> None:
     # a kind or a method that is added later is described too
-    assert {kind: set(methods) for kind, methods in METHODS.items()} == {kind: set(SUMMARIES[kind]) for kind in Kind}
+    assert {kind: set(methods) for kind, methods in METHODS.items()} == {
+        kind: set(SUMMARIES[kind]) for kind in PathKind
+    }

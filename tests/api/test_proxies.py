@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from api.proxies import Proxies
-from api.request import request_of
+from api.proxies import TrustedProxies
+from api.request import build_request
 from api.settings import Settings
 
 
@@ -23,7 +23,7 @@ def base(headers: dict[str, str], *, peer: str = "10.0.0.1", trusted: str | None
         "query_string": b"",
         "headers": [(name.encode(), value.encode()) for name, value in {"host": "inner", **headers}.items()],
     }
-    return request_of(scope, None, Proxies(trusted)).base
+    return build_request(scope, None, TrustedProxies(trusted)).base
 
 
 ONE = {"x-forwarded-proto": "https", "x-forwarded-host": "reg.example"}

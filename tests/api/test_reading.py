@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from projections.entities.query import Readers
+from projections.entities.query import ViewPool
 from tests.api.conftest import BASE, MODEL, NOW, Api, create, serving, store_url
 
 __all__ = ["store_url"]
@@ -300,7 +300,7 @@ def test_plain_lists_are_found_by_one_statement(store_url: str, monkeypatch: pyt
         general = [api.get(f"{path}?sort=epoch") for path in paths]
         tag = api.send("GET", paths[0]).headers["etag"]
         with monkeypatch.context() as patched:
-            patched.delattr(Readers, "view")  # which makes a transaction, and asks more than once
+            patched.delattr(ViewPool, "view")  # which makes a transaction, and asks more than once
             plain = [api.send("GET", path) for path in paths]
             assert [answer.json() for answer in plain] == general
             assert {answer.headers["etag"] for answer in plain} == {tag}

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commands.log import Store
-from commands.verify import verify, verify_rows
+from commands.verify import verify_log, verify_row_hashes
 from tests.api.conftest import Api, create, serving
 from tests.api.test_dryrun import store
 from tests.spec.harness import Registry, Request
@@ -145,7 +145,7 @@ async def restored(url: str, history: list[Step], moment: int) -> None:
         assert ID not in again.headers
     found = Store(url)
     try:
-        assert [*verify(found), *verify_rows(found)] == []
+        assert [*verify_log(found), *verify_row_hashes(found)] == []
     finally:
         found.close()
 

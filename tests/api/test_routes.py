@@ -7,24 +7,24 @@ from typing import Any
 
 import pytest
 
-from api.paths import METHODS, Kind
+from api.paths import METHODS, PathKind
 from tests.api.conftest import BASE, Api
 
 LINK = "<http://h/r>;rel=xregistry-root"
 PATHS = {
-    Kind.REGISTRY: "/",
-    Kind.CAPABILITIES: "/capabilities",
-    Kind.CAPABILITIESOFFERED: "/capabilitiesoffered",
-    Kind.MODEL: "/model",
-    Kind.MODELSOURCE: "/modelsource",
-    Kind.EXPORT: "/export",
-    Kind.GROUPS: "/dirs",
-    Kind.GROUP: "/dirs/d",
-    Kind.RESOURCES: "/dirs/d/files",
-    Kind.RESOURCE: "/dirs/d/files/f$details",
-    Kind.META: "/dirs/d/files/f/meta",
-    Kind.VERSIONS: "/dirs/d/files/f/versions",
-    Kind.VERSION: "/dirs/d/files/f/versions/1$details",
+    PathKind.REGISTRY: "/",
+    PathKind.CAPABILITIES: "/capabilities",
+    PathKind.CAPABILITIESOFFERED: "/capabilitiesoffered",
+    PathKind.MODEL: "/model",
+    PathKind.MODELSOURCE: "/modelsource",
+    PathKind.EXPORT: "/export",
+    PathKind.GROUPS: "/dirs",
+    PathKind.GROUP: "/dirs/d",
+    PathKind.RESOURCES: "/dirs/d/files",
+    PathKind.RESOURCE: "/dirs/d/files/f$details",
+    PathKind.META: "/dirs/d/files/f/meta",
+    PathKind.VERSIONS: "/dirs/d/files/f/versions",
+    PathKind.VERSION: "/dirs/d/files/f/versions/1$details",
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from api.streaming import AHEAD, Stalled, Streams
+from api.streaming import MAX_WAITING_CHUNKS, ClientStalled, StreamingPool
 from tests.api.conftest import Api, create, serving
 
 
@@ -26,28 +26,28 @@ def test_a_job_stays_a_few_chunks_ahead() -> None:
             ended.append(True)
 
     async def slow_client() -> None:
-        streams = Streams()
+        streams = StreamingPool()
         head, rest = await streams.start(job)
         assert (head, await anext(rest)) == (0, 1)
         await asyncio.sleep(0.05)
-        assert len(made) <= 2 + AHEAD + 1
+        assert len(made) <= 2 + MAX_WAITING_CHUNKS + 1
         await rest.aclose()
         await asyncio.to_thread(streams.close)
 
     asyncio.run(slow_client())
     assert ended == [True]
-    assert len(made) <= 2 + AHEAD + 2
+    assert len(made) <= 2 + MAX_WAITING_CHUNKS + 2
 
 
 def test_a_client_that_takes_nothing_frees_its_thread() -> None:
     # other answers do not wait for ever behind those of clients that stand still; theirs break off, and are not whole
     async def clients() -> None:
-        streams = Streams(threads=1, patience=0.05)
+        streams = StreamingPool(threads=1, patience=0.05)
         _, stalled = await streams.start(lambda: (yield from range(1000)))
         async with asyncio.timeout(5):
             head, _ = await streams.start(lambda: (yield from "ab"))
         assert head == "a"
-        with pytest.raises(Stalled):
+        with pytest.raises(ClientStalled):
             _ = [item async for item in stalled]
         await asyncio.to_thread(streams.close)
 
@@ -64,7 +64,7 @@ def test_a_job_that_fails(fails_at: int) -> None:
             yield number
 
     async def client() -> list[Any]:
-        streams = Streams()
+        streams = StreamingPool()
         head, rest = await streams.start(job)
         return [head, *[item async for item in rest]]
 

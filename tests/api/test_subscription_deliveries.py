@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from domain.cesql import expression
-from projections.subscriptions.guard import Guard
+from projections.subscriptions.guard import DestinationGuard
 from tests.api.conftest import Api, create, serving
 from tests.api.subscribing import KEY
 from tests.webhooks import Webhooks, until, webhooks
@@ -30,9 +30,9 @@ def sinks() -> Iterator[Webhooks]:
 
 
 @contextmanager
-def delivering(url: str, guard: Guard | None = None, ids: str = "id") -> Iterator[Api]:
+def delivering(url: str, guard: DestinationGuard | None = None, ids: str = "id") -> Iterator[Api]:
     """A registry that delivers to this machine."""
-    ports = {"delivers": True, "resolver": guard or Guard("127.0.0.1", plaintext=True)}
+    ports = {"delivers": True, "resolver": guard or DestinationGuard("127.0.0.1", plaintext=True)}
     with serving(url, ids=ids, ports=ports, sinks_validation="off", sinks_plaintext=True, master_key=KEY) as api:
         yield api
 
@@ -116,7 +116,7 @@ def test_a_name_that_moves(sqlite_url: str, sinks: Webhooks) -> None:
         asked.append(host)
         return ["127.0.0.2" if moved and len(asked) > 1 else "127.0.0.1"]
 
-    guard = Guard("127.0.0.1", plaintext=True, look_up=look_up)
+    guard = DestinationGuard("127.0.0.1", plaintext=True, look_up=look_up)
     with counted("127.0.0.2", port) as contacted, delivering(sqlite_url, guard) as api:
         path = subscribed(api, f"http://sink.test:{port}/moved")
         api.done("PUT", "/dirs/a", {})

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from projections.entities.query import Readers
-from projections.families import XRegistry
-from projections.subscriptions.preview import SECONDS, Preview
+from projections.entities.query import ViewPool
+from projections.families import XRegistryFamily
+from projections.subscriptions.preview import MAX_SECONDS, Preview
 from projections.xregistry_events import XRegistryEvents
 from tests.api.conftest import Api, create, serving
 from tests.api.subscribing import TOKENS, bearer, refusal
@@ -105,13 +105,13 @@ def test_lines(api: Api) -> None:
 
 def test_a_long_log_is_looked_at_in_parts(api: Api, store_url: str) -> None:
     # SUB-511: bounded; what was reached says where to go on
-    readers = Readers(store_url)
+    readers = ViewPool(store_url)
     try:
-        look = Preview(lambda: readers.quick().log, (XRegistry(XRegistryEvents()),), {}, lambda _: True, 3)
-        times = iter([0.0, SECONDS + 1])
+        look = Preview(lambda: readers.quick().log, (XRegistryFamily(XRegistryEvents()),), {}, lambda _: True, 3)
+        times = iter([0.0, MAX_SECONDS + 1])
         *_, tally = look.scan(1, 9, lambda: next(times))
         assert not tally.complete and tally.position == 0
-        seconds = iter([0.0, 1.0, 2.0, SECONDS, SECONDS])
+        seconds = iter([0.0, 1.0, 2.0, MAX_SECONDS, MAX_SECONDS])
         *_, tally = look.scan(1, 9, lambda: next(seconds))  # while events are looked at, too
         assert not tally.complete and 0 < tally.position < 9
         *_, rest = look.scan(tally.position + 1, 9)

@@ -7,27 +7,27 @@ import sys
 from contextlib import closing
 from itertools import count
 
-from api.callers import fixed_tokens
-from api.subscriptions.rights import KEPT, Rights
-from projections.entities.query import Readers
-from projections.subscriptions.stored import Stored
+from api.callers import parse_fixed_tokens
+from api.subscriptions.rights import CACHE_SECONDS, OwnerRights
+from projections.entities.query import ViewPool
+from projections.subscriptions.stored import StoredSubscriptions
 from tests.api.conftest import create, serving
 from tests.api.subscribing import TOKENS, bearer, made
 from tests.serving import ROOT
 
 
-def none() -> Stored:
+def none() -> StoredSubscriptions:
     raise AssertionError("nobody asks for subscriptions")
 
 
 def test_everybody_reads_everything() -> None:
     # SUB-911: where callers are not told apart
-    assert Rights(None, none)("anonymous", "/dirs/d1")
+    assert OwnerRights(None, none)("anonymous", "/dirs/d1")
 
 
 def test_listed_callers() -> None:
     # SUB-911: by the roles that they have now
-    rights = Rights(fixed_tokens(TOKENS).named, none)
+    rights = OwnerRights(parse_fixed_tokens(TOKENS).named, none)
     assert rights("rita", "/dirs/d1") and rights("gina", "/dirs/d1/files/f") and rights("console", "/")
     assert not rights("gina", "/dirs/d2") and not rights("nemo", "/dirs/d1") and not rights("gone", "/dirs/d1")
 
@@ -36,8 +36,10 @@ def test_callers_that_an_issuer_vouches_for(store_url: str) -> None:
     # SUB-911: by what they could read when they last wrote a subscription; looked at again before long
     create(store_url)
     times = count()
-    with serving(store_url, tokens=TOKENS) as api, closing(Readers(store_url)) as readers:
-        rights = Rights(None, lambda: readers.quick().subscriptions, issued=True, clock=lambda: next(times) * KEPT)
+    with serving(store_url, tokens=TOKENS) as api, closing(ViewPool(store_url)) as readers:
+        rights = OwnerRights(
+            None, lambda: readers.quick().subscriptions, issued=True, clock=lambda: next(times) * CACHE_SECONDS
+        )
         assert not rights("gina", "/dirs/d1")
         made(api, **bearer("gina"))
         made(api, **bearer("ann"))

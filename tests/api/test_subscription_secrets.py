@@ -14,7 +14,7 @@ from sqlalchemy import MetaData
 from api.subscriptions.secrets import StoredSecrets
 from commands.log import Store
 from commands.secrets import Vault
-from projections.entities.query import Readers
+from projections.entities.query import ViewPool
 from tests.api.conftest import Api, create, serving
 from tests.api.subscribing import BODY, KEY, SINK, TOKENS, bearer
 
@@ -138,7 +138,7 @@ def test_a_scan(api: Api, store_url: str, caplog: pytest.LogCaptureFixture) -> N
 def test_who_delivers_has_them(api: Api, store_url: str) -> None:
     # SUB-913, SUB-307: values by name; a renewed one takes the place of the old without a word to the log
     id = api.done("POST", "/subscriptions", {**BODY, **SECRETS}, **bearer("ann")).json()["id"]
-    readers = Readers(store_url)
+    readers = ViewPool(store_url)
     with closing(Store(store_url, vault=Vault([bytes(32)]))) as store, closing(readers):
         subscription = readers.quick().subscriptions.one(id)
         assert subscription is not None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from commands.log import Store
-from commands.verify import verify, verify_rows
+from commands.verify import verify_log, verify_row_hashes
 from projections.entities.rebuild import rebuild
 from tests.api.conftest import Api, create, serving
 from tests.api.subscribing import BODY, KEY, TOKENS, bearer, made
@@ -62,9 +62,9 @@ def test_the_log_stays_provable(api: Api, store_url: str) -> None:
     api.done("PUT", "/dirs/d2", {}, **ANN)
     before = text(api, "/export")
     with closing(Store(store_url)) as store:
-        assert list(verify(store)) == [] and list(verify_rows(store)) == []
+        assert list(verify_log(store)) == [] and list(verify_row_hashes(store)) == []
         assert rebuild(store).position == store.tip().position
-        assert list(verify_rows(store)) == []
+        assert list(verify_row_hashes(store)) == []
     assert text(api, "/export") == before
 
 

@@ -12,7 +12,7 @@ import pytest
 from api.settings import Settings
 from api.wiring import Registry, open_registry
 from commands.log import Store
-from domain.commands import Method, WriteTree
+from domain.commands import WriteMethod, WriteTree
 from tests.serving import serving
 
 
@@ -30,7 +30,7 @@ def test_a_lost_read_model_is_made_anew(store_url: str, lost: tuple[str, ...]) -
     """
     settings = Settings(database=store_url, public_url="http://registry")
     registry = open_registry(settings)
-    registry.road.submit(WriteTree("/schemagroups/g1", {"name": "kept"}, Method.PUT)).result()
+    registry.road.submit(WriteTree("/schemagroups/g1", {"name": "kept"}, WriteMethod.PUT)).result()
     before = registry.readers.quick().entity("/schemagroups/g1")
     lose(registry, *lost)
     registry.close()
@@ -49,7 +49,7 @@ def test_processes_that_start_together_make_it_once(postgres_url: str) -> None:
     settings = Settings(database=postgres_url, public_url="http://registry")
     registry = open_registry(settings)
     for number in range(20):
-        registry.road.submit(WriteTree(f"/schemagroups/g{number}", {}, Method.PUT)).result()
+        registry.road.submit(WriteTree(f"/schemagroups/g{number}", {}, WriteMethod.PUT)).result()
     lose(registry, "entity", "entity_history", "attribute", "projection")
     registry.close()
 

@@ -16,19 +16,19 @@ from api.wiring import open_registry
 from bench.histories import CALLERS, REGISTRYID, URL, Told, fill, interactions, publish, salts, write_segments
 from bench.stocking import stock
 from commands.log import Store
-from commands.verify import verify as walk
-from commands.verify import verify_rows
+from commands.verify import verify_log as walk
+from commands.verify import verify_row_hashes
 from domain.commands import Command
 from domain.world import Context
 from projections.entities.rebuild import rebuild
 from projections.entities.tables import tables
-from projections.entities.verify import verify_times
-from projections.logrows import TableRow, table_rows
+from projections.entities.verify import verify_history
+from projections.logrows import LogTableRow, table_rows
 from projections.publishing.records import EVENTS as TOLD
 from projections.publishing.records import LOG
 from projections.segments.folder import open_folder
-from projections.segments.verify import verify
-from projections.segments.write import Size, write
+from projections.segments.verify import verify_segments
+from projections.segments.write import SegmentSize, append_segments
 from tests.brokers.kafka import Kafka
 from tests.projections.publishing.conftest import broker
 from tests.projections.publishing.rig import PARTITIONS, Rig
@@ -69,28 +69,28 @@ def test_a_registry_that_is_asked_for_the_same_writes_the_same_log(store_url: st
 
 def test_a_filled_store_is_whole(store_url: str, history: list[Told]) -> None:
     with closing(_filled(store_url)) as store:
-        assert [*walk(store), *verify_rows(store), *verify_times(store)] == []
+        assert [*walk(store), *verify_row_hashes(store), *verify_history(store)] == []
         assert recorded(store.engine) == _rows(history)
 
 
 def test_segments_are_the_files_that_would_be_written_from_a_store(sqlite_url: str, tmp_path: Path) -> None:
-    size, made, written = Size(700, 200), tmp_path / "made", tmp_path / "written"
+    size, made, written = SegmentSize(700, 200), tmp_path / "made", tmp_path / "written"
     last = write_segments(made, EVENTS, size=size)
     with closing(_filled(sqlite_url)) as store:
         assert store.tip().chain == last.chain
-    write(sqlite_url, open_folder(str(written)), size)
+    append_segments(sqlite_url, open_folder(str(written)), size)
     assert lying(made) == lying(written)
-    assert [*verify(open_folder(str(made)))] == []
+    assert [*verify_segments(open_folder(str(made)))] == []
 
 
 def test_a_store_that_took_its_log_over_from_segments_is_whole(
     store_url: str, tmp_path: Path, history: list[Told]
 ) -> None:
-    write_segments(tmp_path / "segments", EVENTS, size=Size(700, 200))
+    write_segments(tmp_path / "segments", EVENTS, size=SegmentSize(700, 200))
     with closing(Store(store_url, public_url=URL)) as store:
         stock(store, open_folder(str(tmp_path / "segments")))
         rebuild(store)
-        assert [*walk(store), *verify_rows(store), *verify_times(store)] == []
+        assert [*walk(store), *verify_row_hashes(store), *verify_history(store)] == []
         assert recorded(store.engine) == _rows(history)
 
 
@@ -142,7 +142,7 @@ def _filled(url: str) -> Store:
     return store
 
 
-def _rows(history: list[Told]) -> list[TableRow]:
+def _rows(history: list[Told]) -> list[LogTableRow]:
     return [row for told in history for row in table_rows(told.interaction, told.rows)]
 
 

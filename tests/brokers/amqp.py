@@ -10,16 +10,16 @@ from cloudevents.core.bindings.amqp import AMQPMessage, from_amqp_event
 from proton import Message, Timeout
 from proton.utils import BlockingConnection, BlockingReceiver
 
-from projections.subscriptions.contract import Credential, Target
+from projections.subscriptions.contract import Credential, SinkTarget
 from tests.brokers.suite import PASSWORD, USER, Received
 
 _QUIET: Final = 0.3
 
 
-def target(host: str, port: int, address: str, **given: Any) -> Target:
+def target(host: str, port: int, address: str, **given: Any) -> SinkTarget:
     """A target. given: as of `Station.target`, with `scheme`."""
     settings = {"address": address, "sendersettlementmode": "unsettled"} | given.get("settings", {})
-    return Target(
+    return SinkTarget(
         subscription="s1",
         uri=f"{given['scheme']}://{host}:{port}",
         settings=settings,

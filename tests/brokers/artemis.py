@@ -13,7 +13,7 @@ from typing import Any, Final
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
 from cryptography.x509 import load_pem_x509_certificate
 
-from projections.subscriptions.contract import Credential, Target
+from projections.subscriptions.contract import Credential, SinkTarget
 from tests.brokers import amqp
 from tests.brokers.certificates import Files, issue
 from tests.brokers.suite import GOOD, HOST, PASSWORD, USER, Receiver, Station, free_port, wait_for_port
@@ -58,7 +58,7 @@ class Artemis(Station):
         port: int | None = None,
         web: bool = False,
         **settings: Any,
-    ) -> Target:
+    ) -> SinkTarget:
         """See suite.Station. web: through a WebSocket."""
         own = self.tls_port if tls else self.port
         scheme = {(False, False): "amqp", (False, True): "amqps", (True, False): "ws", (True, True): "wss"}[web, tls]

@@ -25,7 +25,7 @@ from cloudevents.core.v1.event import CloudEvent
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 
-from projections.subscriptions.contract import Credential, Target
+from projections.subscriptions.contract import Credential, SinkTarget
 from tests.brokers.certificates import issue
 from tests.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Receiver, Station, free_port, wait_for_port
 from tests.maven import jars, java
@@ -110,11 +110,11 @@ class Kafka(Station):
         host: str = HOST,
         port: int | None = None,
         **settings: Any,
-    ) -> Target:
+    ) -> SinkTarget:
         name = {True: "SASLTLS", False: "SASL"}[tls] if credential else {True: "TLS", False: "OWN"}[tls]
         scheme = ("SASL_SSL" if credential else "SSL") if tls else "kafka"
         own = {"topicname": self.topic or self.fresh(), "partitionkeyextractor": "subject", "acks": "all"}
-        return Target(
+        return SinkTarget(
             subscription="s1",
             uri=f"{scheme}://{host}:{port or self.ports[name]}",
             settings=own | settings,

@@ -25,7 +25,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from domain.subscriptions.sinks import MQTT5
-from projections.subscriptions.contract import Credential, Target
+from projections.subscriptions.contract import Credential, SinkTarget
 from tests.brokers.certificates import issue
 from tests.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station, free_port, taken, wait_for_port
 
@@ -64,11 +64,11 @@ class Mosquitto(Station):
         port: int | None = None,
         uri: str = "",
         **settings: Any,
-    ) -> Target:
+    ) -> SinkTarget:
         """See Station. uri: another one."""
         plain = f"{'mqtts' if tls else 'mqtt'}://{host}:{port or (self.tls if tls else self.plain)}"
         whole = {"topicname": TOPIC, "qos": 1, "retain": False} | settings
-        return Target("test", uri or plain, whole, contentmode, credential, seconds)
+        return SinkTarget("test", uri or plain, whole, contentmode, credential, seconds)
 
     @contextmanager
     def receiving(self, topic: str = TOPIC) -> Iterator[MqttReceiver]:

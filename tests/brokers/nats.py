@@ -27,7 +27,7 @@ from cloudevents.core.v1.event import CloudEvent
 from dateutil.parser import isoparse
 
 from domain.subscriptions.sinks import NATS
-from projections.subscriptions.contract import Credential, Target
+from projections.subscriptions.contract import Credential, SinkTarget
 from tests.brokers.certificates import issue
 from tests.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station, free_port, taken, wait_for_port
 
@@ -67,10 +67,10 @@ class Nats(Station):
         port: int | None = None,
         uri: str = "",
         **settings: Any,
-    ) -> Target:
+    ) -> SinkTarget:
         """See Station. uri: another one."""
         plain = f"{'tls' if tls else 'nats'}://{host}:{port or (self.tls if tls else self.plain)}"
-        return Target("test", uri or plain, {"subject": SUBJECT} | settings, contentmode, credential, seconds)
+        return SinkTarget("test", uri or plain, {"subject": SUBJECT} | settings, contentmode, credential, seconds)
 
     @contextmanager
     def receiving(self, subject: str = SUBJECT) -> Iterator[NatsReceiver]:

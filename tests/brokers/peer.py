@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-from projections.subscriptions.contract import Target
+from projections.subscriptions.contract import SinkTarget
 from tests.brokers import amqp
 from tests.brokers.suite import GOOD, HOST, PASSWORD, USER
 from tests.domain.formats.npm import packages
@@ -52,7 +52,7 @@ class Peer:
             lines.append(self._said.get())
         return lines
 
-    def target(self, address: str, **given: Any) -> Target:
+    def target(self, address: str, **given: Any) -> SinkTarget:
         """A target that does what an address says. given: fields of a Target, and settings."""
         known = {"contentmode": "structured", "credential": GOOD, "seconds": 5.0}
         fields = {name: given.pop(name, value) for name, value in known.items()}

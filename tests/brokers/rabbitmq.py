@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pytest
 
-from projections.subscriptions.contract import Credential, Target
+from projections.subscriptions.contract import Credential, SinkTarget
 from tests.brokers import amqp
 from tests.brokers.certificates import issue
 from tests.brokers.suite import GOOD, HOST, PASSWORD, USER, Receiver, Station, free_port, wait_for_port
@@ -80,7 +80,7 @@ class RabbitMQ(Station):
         host: str = HOST,
         port: int | None = None,
         **settings: Any,
-    ) -> Target:
+    ) -> SinkTarget:
         scheme, own = ("amqps", self.tls_port) if tls else ("amqp", self.port)
         given = {"contentmode": contentmode, "credential": credential, "seconds": seconds, "scheme": scheme}
         return amqp.target(host, port or own, QUEUE, settings=settings, **given)

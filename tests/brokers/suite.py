@@ -30,8 +30,8 @@ import pytest
 from cloudevents.core.v1.event import CloudEvent
 
 from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY
-from projections.subscriptions.contract import Credential, Outcome, Result, Sink, Target, Unreachable
-from projections.subscriptions.sinks import registered
+from projections.subscriptions.contract import Credential, DeliveryResult, ForbiddenAddress, Outcome, Sink, SinkTarget
+from projections.subscriptions.sinks import load_sinks
 
 T = TypeVar("T")
 
@@ -98,7 +98,7 @@ class Station(ABC):
         host: str = HOST,
         port: int | None = None,
         **settings: Any,
-    ) -> Target:
+    ) -> SinkTarget:
         """What a subscription to this broker says. settings: replace or add to `protocolsettings`.
 
         port: of another server, where not of the broker.
@@ -130,7 +130,7 @@ class Names:
     async def resolve(self, host: str, port: int) -> str:
         self.asked.append((host, port))
         if self.refuses:
-            raise Unreachable("not an address that may be sent to")
+            raise ForbiddenAddress("not an address that may be sent to")
         return self.address
 
 
@@ -166,8 +166,8 @@ def facts(event: CloudEvent) -> tuple[dict[str, Any], Any]:
 
 
 @asynccontextmanager
-async def opened(target: Target, protocol: str, names: Names | None = None) -> AsyncIterator[Sink]:
-    sink = registered()[protocol](target, names or Names())
+async def opened(target: SinkTarget, protocol: str, names: Names | None = None) -> AsyncIterator[Sink]:
+    sink = load_sinks()[protocol](target, names or Names())
     try:
         yield sink
     finally:
@@ -197,7 +197,7 @@ async def deliver(sink: Sink, event: CloudEvent) -> Outcome:
 async def persist(sink: Sink, event: CloudEvent, seconds: float) -> Outcome:
     """The outcome after as many attempts as it takes, as one who retries does."""
     end = time.monotonic() + seconds
-    while (outcome := await deliver(sink, event)).result is Result.RETRY and time.monotonic() < end:
+    while (outcome := await deliver(sink, event)).result is DeliveryResult.RETRY and time.monotonic() < end:
         await asyncio.sleep(0.25)
     return outcome
 
@@ -352,7 +352,7 @@ class Contract:
 
             async def scenario() -> None:
                 async with opened(station.target(contentmode=mode), station.protocol) as sink:
-                    assert (await deliver(sink, sent)).result is Result.DELIVERED
+                    assert (await deliver(sink, sent)).result is DeliveryResult.DELIVERED
 
             run(scenario)
             (received,) = receiver.take(1)
@@ -367,7 +367,7 @@ class Contract:
             async def scenario() -> None:
                 async with opened(station.target(contentmode=mode), station.protocol) as sink:
                     for each in sent:
-                        assert (await deliver(sink, each)).result is Result.DELIVERED
+                        assert (await deliver(sink, each)).result is DeliveryResult.DELIVERED
 
             run(scenario)
             received = receiver.take(len(sent))
@@ -380,7 +380,7 @@ class Contract:
 
             async def scenario() -> None:
                 async with opened(station.target(contentmode=mode), station.protocol) as sink:
-                    assert (await deliver(sink, sent)).result is Result.DELIVERED
+                    assert (await deliver(sink, sent)).result is DeliveryResult.DELIVERED
 
             run(scenario)
             (received,) = receiver.take(1)
@@ -396,7 +396,7 @@ class Contract:
             async def scenario() -> None:
                 async with opened(station.target(contentmode=mode), station.protocol) as sink:
                     for each in sent:
-                        assert (await deliver(sink, each)).result is Result.DELIVERED
+                        assert (await deliver(sink, each)).result is DeliveryResult.DELIVERED
 
             run(scenario)
             received = receiver.take(len(sent))
@@ -411,7 +411,7 @@ class Contract:
                 async with opened(station.target(contentmode=mode), station.protocol) as sink:
                     for number in range(100):
                         each = event(number, subject="/schemagroups/g")
-                        assert (await deliver(sink, each)).result is Result.DELIVERED
+                        assert (await deliver(sink, each)).result is DeliveryResult.DELIVERED
 
             run(scenario)
             received = [str(each.event.get_attributes()["sequence"]) for each in receiver.take(100)]
@@ -426,7 +426,7 @@ class Contract:
             async def scenario() -> None:
                 async with opened(station.target(seconds=60), station.protocol) as sink:
                     outcomes = await asyncio.gather(*(deliver(sink, event(number)) for number in range(300)))
-                    assert [each for each in outcomes if each.result is not Result.DELIVERED] == []
+                    assert [each for each in outcomes if each.result is not DeliveryResult.DELIVERED] == []
 
             run(scenario)
             received = {str(each.event.get_attributes()["id"]) for each in receiver.take(300)}
@@ -437,17 +437,17 @@ class Contract:
 
         async def scenario() -> None:
             async with opened(target, station.protocol) as sink:
-                assert (await persist(sink, event(1), station.slow)).result is Result.DELIVERED
+                assert (await persist(sink, event(1), station.slow)).result is DeliveryResult.DELIVERED
                 await asyncio.to_thread(station.stop)
                 try:
                     began = time.monotonic()
                     outcome = await deliver(sink, event(2))
-                    assert outcome.result is Result.RETRY
+                    assert outcome.result is DeliveryResult.RETRY
                     assert outcome.code
                     assert time.monotonic() - began < target.seconds + 2
                 finally:
                     await asyncio.to_thread(station.start)
-                assert (await persist(sink, event(2), station.slow)).result is Result.DELIVERED
+                assert (await persist(sink, event(2), station.slow)).result is DeliveryResult.DELIVERED
 
         run(scenario)
 
@@ -458,11 +458,11 @@ class Contract:
 
         async def scenario() -> None:
             async with opened(station.target(port=relay.port, seconds=2), station.protocol) as sink:
-                assert (await persist(sink, event(1), station.slow)).result is Result.DELIVERED
+                assert (await persist(sink, event(1), station.slow)).result is DeliveryResult.DELIVERED
                 relay.lose()
                 lost = await deliver(sink, event(2))
-                assert (lost.result, lost.code) == (Result.RETRY, "timeout")
-                assert (await persist(sink, event(2), 10)).result is Result.DELIVERED
+                assert (lost.result, lost.code) == (DeliveryResult.RETRY, "timeout")
+                assert (await persist(sink, event(2), 10)).result is DeliveryResult.DELIVERED
 
         try:
             run(scenario)
@@ -476,7 +476,7 @@ class Contract:
             async with opened(target, station.protocol) as sink:
                 began = time.monotonic()
                 outcome = await deliver(sink, event(1))
-                assert outcome.result is Result.RETRY
+                assert outcome.result is DeliveryResult.RETRY
                 assert time.monotonic() - began < target.seconds + 2
                 assert "127.0.0.1" not in outcome.message  # SUB-904: no internal address
 
@@ -489,7 +489,7 @@ class Contract:
             async def scenario() -> None:
                 async with opened(target, station.protocol) as sink:
                     began = time.monotonic()
-                    assert (await deliver(sink, event(1))).result is Result.RETRY
+                    assert (await deliver(sink, event(1))).result is DeliveryResult.RETRY
                     assert time.monotonic() - began < target.seconds + 2
 
             run(scenario)
@@ -514,7 +514,7 @@ class Contract:
             async with opened(station.target(credential=BAD), station.protocol) as sink:
                 # A broker that hangs up right behind its answer may be seen to hang up alone, now and then.
                 outcome = await persist(sink, event(1), station.slow)
-                assert outcome.result is Result.UNAUTHORIZED
+                assert outcome.result is DeliveryResult.UNAUTHORIZED
                 assert WRONG not in f"{outcome} {sink!r}"  # SUB-303: no secret in any text
 
         run(scenario)
@@ -526,7 +526,7 @@ class Contract:
 
             async def scenario() -> None:
                 async with opened(station.target(tls=True), station.protocol, names) as sink:
-                    assert await deliver(sink, event(1)) == Outcome(Result.DELIVERED)
+                    assert await deliver(sink, event(1)) == Outcome(DeliveryResult.DELIVERED)
 
             run(scenario)
             assert len(receiver.take(1)) == 1
@@ -536,7 +536,7 @@ class Contract:
     def test_a_certificate_that_nobody_vouches_for(self, station: Station) -> None:  # SUB-906: verified
         async def scenario() -> None:
             async with opened(station.target(tls=True, seconds=5), station.protocol) as sink:
-                assert (await deliver(sink, event(1))).result is Result.RETRY
+                assert (await deliver(sink, event(1))).result is DeliveryResult.RETRY
 
         run(scenario)
 
@@ -545,7 +545,7 @@ class Contract:
 
         async def scenario() -> None:
             async with opened(station.target(tls=True, seconds=5, host="other.test"), station.protocol) as sink:
-                assert (await deliver(sink, event(1))).result is Result.RETRY
+                assert (await deliver(sink, event(1))).result is DeliveryResult.RETRY
 
         run(scenario)
 
@@ -556,7 +556,7 @@ class Contract:
             async def scenario() -> None:
                 async with opened(station.target(seconds=5), station.protocol, names) as sink:
                     outcome = await deliver(sink, event(1))
-                    assert outcome.result is Result.RETRY
+                    assert outcome.result is DeliveryResult.RETRY
                     assert names.asked
 
             run(scenario)
@@ -577,7 +577,7 @@ class Contract:
     def _open_send_close(station: Station) -> None:
         async def scenario() -> None:
             async with opened(station.target(), station.protocol) as sink:
-                assert (await deliver(sink, event(1))).result is Result.DELIVERED
+                assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
                 await sink.close()  # closing twice is closing once
 
         run(scenario)

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("proton", reason="no python-qpid-proton: pip install annals[amqp], with a C compiler and CMake")
 
-from projections.subscriptions.contract import Result
+from projections.subscriptions.contract import DeliveryResult
 from tests.brokers.artemis import Artemis
 from tests.brokers.rabbitmq import RabbitMQ
 from tests.brokers.suite import BAD, Contract, deliver, event, opened, run
@@ -45,7 +45,7 @@ class TestArtemis(Contract):
             async def scenario() -> None:
                 async with opened(station.target(tls=tls, web=True), "AMQP") as sink:
                     sends = [deliver(sink, event(n, {"text": "x" * 3**n})) for n in range(1, 11)]
-                    assert {each.result for each in await asyncio.gather(*sends)} == {Result.DELIVERED}
+                    assert {each.result for each in await asyncio.gather(*sends)} == {DeliveryResult.DELIVERED}
 
             run(scenario)
             received = receiver.take(10)
@@ -54,19 +54,19 @@ class TestArtemis(Contract):
     def test_a_wrong_password_through_a_websocket(self, station: Artemis) -> None:
         async def scenario() -> None:
             async with opened(station.target(web=True, credential=BAD), "AMQP") as sink:
-                assert (await deliver(sink, event(1))).result is Result.UNAUTHORIZED
+                assert (await deliver(sink, event(1))).result is DeliveryResult.UNAUTHORIZED
 
         run(scenario)
 
     @pytest.mark.parametrize(
         ("address", "result", "code"),
         [
-            ("forbidden.q", Result.UNAUTHORIZED, "amqp:unauthorized-access"),
-            ("known.q", Result.RETRY, "amqp:not-found"),
-            ("full.q", Result.REJECTED, "amqp:resource-limit-exceeded"),
+            ("forbidden.q", DeliveryResult.UNAUTHORIZED, "amqp:unauthorized-access"),
+            ("known.q", DeliveryResult.RETRY, "amqp:not-found"),
+            ("full.q", DeliveryResult.REJECTED, "amqp:resource-limit-exceeded"),
         ],
     )
-    def test_refusals(self, station: Artemis, address: str, result: Result, code: str) -> None:  # SUB-821
+    def test_refusals(self, station: Artemis, address: str, result: DeliveryResult, code: str) -> None:  # SUB-821
         async def scenario() -> None:
             async with opened(station.target(address=address), "AMQP") as sink:
                 for number in range(3):
@@ -81,7 +81,7 @@ class TestArtemis(Contract):
             async def scenario() -> None:
                 async with opened(station.target(sendersettlementmode="settled"), "AMQP") as sink:
                     sends = [deliver(sink, event(n, {"text": "x" * 20_000})) for n in range(500)]
-                    assert {each.result for each in await asyncio.gather(*sends)} == {Result.DELIVERED}
+                    assert {each.result for each in await asyncio.gather(*sends)} == {DeliveryResult.DELIVERED}
 
             run(scenario)
             assert len(receiver.take(500)) == 500

@@ -14,8 +14,8 @@ import pytest
 
 pytest.importorskip("proton", reason="no python-qpid-proton: pip install annals[amqp], with a C compiler and CMake")
 
-from domain.subscriptions.properties import Offer, realised
-from projections.subscriptions.contract import Credential, Result, Target
+from domain.subscriptions.properties import SubscriptionSupport, parse_subscription
+from projections.subscriptions.contract import Credential, DeliveryResult, SinkTarget
 from tests.brokers.rabbitmq import RabbitMQ
 from tests.brokers.suite import Names, deliver, event, opened
 from tests.serving import ROOT
@@ -41,16 +41,16 @@ def block(language: str, port: int) -> str:
     return str(found).replace(":5672", f":{port}")
 
 
-def target(document: str) -> Target:
+def target(document: str) -> SinkTarget:
     """Where a subscription sends to."""
-    asked = realised(json.loads(document), Offer(("AMQP",), plaintext=True))
+    asked = parse_subscription(json.loads(document), SubscriptionSupport(("AMQP",), plaintext=True))
     shown = asked.attributes
     settings, credential = shown["protocolsettings"], shown["sinkcredential"]
     assert isinstance(settings, dict)
     assert isinstance(credential, dict)
     secret = asked.secrets["sinkcredential.secret"]
     plain = Credential(credential["credentialtype"], credential["identifier"], secret)
-    return Target("s1", str(shown["sink"]), settings, settings["contentmode"], plain, settings["timeout"])
+    return SinkTarget("s1", str(shown["sink"]), settings, settings["contentmode"], plain, settings["timeout"])
 
 
 def test_the_example(broker: RabbitMQ, tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_the_example(broker: RabbitMQ, tmp_path: Path) -> None:
 
     async def scenario() -> None:
         async with opened(target(block("json", broker.port)), "AMQP", Names()) as sink:
-            assert (await deliver(sink, sent)).result is Result.DELIVERED
+            assert (await deliver(sink, sent)).result is DeliveryResult.DELIVERED
 
     with subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, text=True) as reading:
         try:

@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("proton", reason="no python-qpid-proton: pip install annals[amqp], with a C compiler and CMake")
 
-from projections.subscriptions.contract import Credential, Outcome, Result, Target
+from projections.subscriptions.contract import Credential, DeliveryResult, Outcome, SinkTarget
 from projections.subscriptions.sinks import amqp_wire
 from tests.brokers.peer import Peer, peer
 from tests.brokers.suite import GOOD, PASSWORD, USER, Names, deliver, descriptors, event, opened
@@ -34,7 +34,7 @@ def _forget(rhea: Peer) -> None:
     rhea.told()
 
 
-def outcome(target: Target, names: Names | None = None, count: int = 1) -> Outcome:
+def outcome(target: SinkTarget, names: Names | None = None, count: int = 1) -> Outcome:
     """What becomes of the last of some events."""
 
     async def scenario() -> Outcome:
@@ -48,27 +48,29 @@ def outcome(target: Target, names: Names | None = None, count: int = 1) -> Outco
 
 #: What a peer does, and what that comes to: section 8.3 and its table of outcomes.
 OUTCOMES = [
-    ("accept", Result.DELIVERED, ""),
-    ("release", Result.RETRY, "released"),
-    ("modify", Result.RETRY, "modified"),
-    ("reject", Result.REJECTED, "rejected"),
-    ("reject=amqp:decode-error", Result.REJECTED, "amqp:decode-error"),
-    ("reject=amqp:unauthorized-access", Result.UNAUTHORIZED, "amqp:unauthorized-access"),
-    ("detach=amqp:unauthorized-access", Result.UNAUTHORIZED, "amqp:unauthorized-access"),
-    ("detach=amqp:not-found", Result.RETRY, "amqp:not-found"),
-    ("detach=amqp:link:message-size-exceeded", Result.REJECTED, "amqp:link:message-size-exceeded"),
-    ("detach=amqp:link:redirect", Result.RETRY, "amqp:link:redirect"),
-    ("end=amqp:resource-limit-exceeded", Result.RETRY, "amqp:resource-limit-exceeded"),
-    ("close=amqp:connection:forced", Result.RETRY, "amqp:connection:forced"),
-    ("close=amqp:unauthorized-access", Result.UNAUTHORIZED, "amqp:unauthorized-access"),
-    ("small", Result.REJECTED, "amqp:link:message-size-exceeded"),
-    ("silent", Result.RETRY, "timeout"),
-    ("nocredit", Result.RETRY, "timeout"),
+    ("accept", DeliveryResult.DELIVERED, ""),
+    ("release", DeliveryResult.RETRY, "released"),
+    ("modify", DeliveryResult.RETRY, "modified"),
+    ("reject", DeliveryResult.REJECTED, "rejected"),
+    ("reject=amqp:decode-error", DeliveryResult.REJECTED, "amqp:decode-error"),
+    ("reject=amqp:unauthorized-access", DeliveryResult.UNAUTHORIZED, "amqp:unauthorized-access"),
+    ("detach=amqp:unauthorized-access", DeliveryResult.UNAUTHORIZED, "amqp:unauthorized-access"),
+    ("detach=amqp:not-found", DeliveryResult.RETRY, "amqp:not-found"),
+    ("detach=amqp:link:message-size-exceeded", DeliveryResult.REJECTED, "amqp:link:message-size-exceeded"),
+    ("detach=amqp:link:redirect", DeliveryResult.RETRY, "amqp:link:redirect"),
+    ("end=amqp:resource-limit-exceeded", DeliveryResult.RETRY, "amqp:resource-limit-exceeded"),
+    ("close=amqp:connection:forced", DeliveryResult.RETRY, "amqp:connection:forced"),
+    ("close=amqp:unauthorized-access", DeliveryResult.UNAUTHORIZED, "amqp:unauthorized-access"),
+    ("small", DeliveryResult.REJECTED, "amqp:link:message-size-exceeded"),
+    ("silent", DeliveryResult.RETRY, "timeout"),
+    ("nocredit", DeliveryResult.RETRY, "timeout"),
 ]
 
 
 @pytest.mark.parametrize(("address", "result", "code"), OUTCOMES)
-def test_outcomes(rhea: Peer, address: str, result: Result, code: str) -> None:  # SUB-821: by what the peer says
+def test_outcomes(
+    rhea: Peer, address: str, result: DeliveryResult, code: str
+) -> None:  # SUB-821: by what the peer says
     seconds = 1.0 if code == "timeout" else 10.0
     began = time.monotonic()
     found = outcome(rhea.target(address, seconds=seconds))
@@ -84,7 +86,7 @@ def test_a_refusal_ends_and_the_next_attempt_connects_again(rhea: Peer) -> None:
 
 def test_what_the_connection_and_the_link_say(rhea: Peer) -> None:  # 2.4: linkname, linkproperties, address
     settings = {"linkname": "my link", "linkproperties": {"a": "é", "b.c": "2"}}
-    assert outcome(rhea.target("accept", **settings)).result is Result.DELIVERED
+    assert outcome(rhea.target("accept", **settings)).result is DeliveryResult.DELIVERED
     assert rhea.next("plain") == [USER, PASSWORD]  # SUB-305: SASL PLAIN
     assert rhea.next("open")["hostname"] == "broker.test"
     properties = {"a": "é", "b.c": "2"}
@@ -102,7 +104,7 @@ def test_a_binary_message_attribute_by_attribute(rhea: Peer) -> None:  # section
 
     async def scenario() -> None:
         async with opened(rhea.target("accept", contentmode="binary"), "AMQP") as sink:
-            assert await deliver(sink, sent) == Outcome(Result.DELIVERED)
+            assert await deliver(sink, sent) == Outcome(DeliveryResult.DELIVERED)
 
     asyncio.run(scenario())
     message = rhea.next("message")
@@ -133,10 +135,10 @@ def test_a_binary_message_attribute_by_attribute(rhea: Peer) -> None:  # section
 def test_types_of_attributes_in_amqp() -> None:  # SUB-704: Integer is a long, Boolean a boolean, Binary binary
     from proton import Message
 
-    from projections.subscriptions.sinks.amqp_messages import message
+    from projections.subscriptions.sinks.amqp_messages import encode_message
 
     decoded = Message()
-    decoded.decode(message(event(1, whole=42, flag=True, raw=b"\x00"), "q", binary=True))
+    decoded.decode(encode_message(event(1, whole=42, flag=True, raw=b"\x00"), "q", binary=True))
     properties: Any = decoded.properties
     types = {name: type(properties[f"cloudEvents_{name}"]) for name in ("whole", "flag", "id", "time")}
     assert types == {"whole": int, "flag": bool, "id": str, "time": str}  # Proton has other classes for other integers
@@ -149,7 +151,7 @@ def test_a_structured_message(rhea: Peer, mode: str) -> None:  # section 7; SUB-
 
     async def scenario() -> None:
         async with opened(rhea.target("accept", contentmode=mode), "AMQP") as sink:
-            assert await deliver(sink, sent) == Outcome(Result.DELIVERED)
+            assert await deliver(sink, sent) == Outcome(DeliveryResult.DELIVERED)
 
     asyncio.run(scenario())
     message = rhea.next("message")
@@ -168,7 +170,7 @@ def test_data_that_is_not_json(rhea: Peer) -> None:  # SUB-703: binary data as d
     async def scenario() -> None:
         for mode in ("structured", "binary"):
             async with opened(rhea.target("accept", contentmode=mode), "AMQP") as sink:
-                assert await deliver(sink, sent) == Outcome(Result.DELIVERED)
+                assert await deliver(sink, sent) == Outcome(DeliveryResult.DELIVERED)
 
     asyncio.run(scenario())
     body = json.loads(rhea.next("message")["body"])
@@ -186,13 +188,13 @@ def test_data_that_cannot_be_written_is_rejected(rhea: Peer) -> None:
         for data in (object(), {"a": float("nan"), "b": object()}, deep):
             for mode in ("structured", "binary"):
                 async with opened(rhea.target("accept", contentmode=mode), "AMQP") as sink:
-                    assert (await deliver(sink, event(1, data))).result is Result.REJECTED
+                    assert (await deliver(sink, event(1, data))).result is DeliveryResult.REJECTED
 
     asyncio.run(scenario())
 
 
 def test_settled_messages_count_once_they_are_written(rhea: Peer) -> None:  # SUB-709: at most once
-    assert outcome(rhea.target("silent", sendersettlementmode="settled"), count=50) == Outcome(Result.DELIVERED)
+    assert outcome(rhea.target("silent", sendersettlementmode="settled"), count=50) == Outcome(DeliveryResult.DELIVERED)
     assert rhea.next("attach")["mode"] == 1
     assert [rhea.line("message")["settled"] for _ in range(50)] == [True] * 50
 
@@ -202,10 +204,10 @@ def test_settled_messages_wait_for_the_socket(rhea: Peer) -> None:  # SUB-709: h
 
     async def scenario() -> None:
         async with opened(rhea.target("silent", sendersettlementmode="settled", seconds=2.0), "AMQP") as sink:
-            assert (await deliver(sink, event(1))).result is Result.DELIVERED
+            assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
             rhea.process.send_signal(signal.SIGSTOP)
             try:
-                assert (await deliver(sink, large)).result is Result.RETRY
+                assert (await deliver(sink, large)).result is DeliveryResult.RETRY
                 began = time.monotonic()
                 await sink.close()
                 assert time.monotonic() - began < 5  # a peer that does not read is not waited for
@@ -217,17 +219,17 @@ def test_settled_messages_wait_for_the_socket(rhea: Peer) -> None:  # SUB-709: h
 
 def test_settled_messages_wait_for_credit(rhea: Peer) -> None:  # SUB-709: not handed over, so not delivered
     found = outcome(rhea.target("nocredit", sendersettlementmode="settled", seconds=1.0))
-    assert (found.result, found.code) == (Result.RETRY, "timeout")
+    assert (found.result, found.code) == (DeliveryResult.RETRY, "timeout")
 
 
 def test_a_token_is_no_credential_here(rhea: Peer) -> None:  # SUB-305: AMQP has PLAIN
     found = outcome(rhea.target("accept", credential=Credential("ACCESSTOKEN", token="marker")))
-    assert found.result is Result.UNAUTHORIZED
+    assert found.result is DeliveryResult.UNAUTHORIZED
     assert rhea.told() == []
 
 
 def test_nobody_in_particular(rhea: Peer) -> None:  # without a credential: SASL ANONYMOUS
-    assert outcome(rhea.target("accept", credential=None)) == Outcome(Result.DELIVERED)
+    assert outcome(rhea.target("accept", credential=None)) == Outcome(DeliveryResult.DELIVERED)
     assert not any("plain" in line for line in rhea.told())
 
 
@@ -240,9 +242,9 @@ def test_a_password_does_not_go_through_the_open() -> None:  # SUB-306: loopback
         own = probe.getsockname()[0]
     with peer(own) as outside:
         found = outcome(outside.target("accept"), Names(address=own))
-        assert found.result is Result.UNAUTHORIZED
+        assert found.result is DeliveryResult.UNAUTHORIZED
         assert not any("plain" in line for line in outside.told())
-        assert outcome(outside.target("accept", credential=None), Names(address=own)).result is Result.DELIVERED
+        assert outcome(outside.target("accept", credential=None), Names(address=own)).result is DeliveryResult.DELIVERED
 
 
 def test_a_sink_that_is_closed_while_it_connects(rhea: Peer) -> None:  # nothing is left open
@@ -256,8 +258,8 @@ def test_a_sink_that_is_closed_while_it_connects(rhea: Peer) -> None:  # nothing
             sending = asyncio.create_task(deliver(sink, event(1)))
             await asyncio.sleep(0.1)
             await sink.close()
-            assert (await sending).result is Result.RETRY
-            assert (await deliver(sink, event(2))).result is Result.RETRY
+            assert (await sending).result is DeliveryResult.RETRY
+            assert (await deliver(sink, event(2))).result is DeliveryResult.RETRY
 
     before = descriptors()
     asyncio.run(scenario())
@@ -268,7 +270,7 @@ def test_a_sink_that_is_closed_while_it_connects(rhea: Peer) -> None:  # nothing
 def test_a_late_answer_does_no_harm(rhea: Peer) -> None:
     async def scenario() -> None:
         async with opened(rhea.target("accept", seconds=1.0), "AMQP") as sink:
-            assert (await deliver(sink, event(1))).result is Result.DELIVERED
+            assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
             rhea.process.send_signal(signal.SIGSTOP)
             try:
                 assert (await deliver(sink, event(2))).code == "timeout"
@@ -276,7 +278,7 @@ def test_a_late_answer_does_no_harm(rhea: Peer) -> None:
                 rhea.process.send_signal(signal.SIGCONT)
             await asyncio.sleep(0.3)
             for number in range(3, 10):
-                assert (await deliver(sink, event(number))).result is Result.DELIVERED
+                assert (await deliver(sink, event(number))).result is DeliveryResult.DELIVERED
 
     asyncio.run(scenario())
     assert sum("open" in line for line in rhea.told()) == 1
@@ -287,9 +289,9 @@ def test_a_quiet_connection_is_kept() -> None:  # AMQP 2.4.5: signs of life for 
 
         async def scenario() -> None:
             async with opened(strict.target("accept"), "AMQP") as sink:
-                assert (await deliver(sink, event(1))).result is Result.DELIVERED
+                assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
                 await asyncio.sleep(5)
-                assert (await deliver(sink, event(2))).result is Result.DELIVERED
+                assert (await deliver(sink, event(2))).result is DeliveryResult.DELIVERED
 
         asyncio.run(scenario())
         assert sum("open" in line for line in strict.told()) == 1
@@ -300,14 +302,14 @@ def test_a_peer_that_falls_silent_is_left(rhea: Peer, monkeypatch: pytest.Monkey
 
     async def scenario() -> None:
         async with opened(rhea.target("accept", seconds=4.0), "AMQP") as sink:
-            assert (await deliver(sink, event(1))).result is Result.DELIVERED
+            assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
             rhea.process.send_signal(signal.SIGSTOP)
             try:
                 found = await deliver(sink, event(2))
-                assert (found.result, found.code) == (Result.RETRY, "amqp:resource-limit-exceeded")
+                assert (found.result, found.code) == (DeliveryResult.RETRY, "amqp:resource-limit-exceeded")
             finally:
                 rhea.process.send_signal(signal.SIGCONT)
-            assert (await deliver(sink, event(2))).result is Result.DELIVERED
+            assert (await deliver(sink, event(2))).result is DeliveryResult.DELIVERED
 
     asyncio.run(scenario())
 
@@ -335,10 +337,10 @@ def test_servers_that_do_not_speak_amqp(said: bytes, scheme: str) -> None:  # on
 
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            target = Target("s1", f"{scheme}://broker.test:{port}", {"address": "a"}, credential=GOOD, seconds=3)
+            target = SinkTarget("s1", f"{scheme}://broker.test:{port}", {"address": "a"}, credential=GOOD, seconds=3)
             async with opened(target, "AMQP") as sink:
                 found = await deliver(sink, event(1))
-                assert found.result is Result.RETRY, found
+                assert found.result is DeliveryResult.RETRY, found
                 assert found.code != "timeout"
 
     asyncio.run(scenario())

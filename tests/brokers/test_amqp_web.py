@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.subscriptions.places import Place
-from domain.subscriptions.sinks import AMQP, address
-from projections.subscriptions.sinks.amqp_web import Web
+from domain.subscriptions.places import ErrorPlace
+from domain.subscriptions.sinks import AMQP, parse_sink
+from projections.subscriptions.sinks.amqp_web import AmqpWebSocket
 
 _GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
-def web() -> Web:
-    return Web(address("wss://broker.test/amqp?x=1", AMQP, Place()))
+def web() -> AmqpWebSocket:
+    return AmqpWebSocket(parse_sink("wss://broker.test/amqp?x=1", AMQP, ErrorPlace()))
 
 
 def answer(asked: bytes, *, protocol: str = "amqp", status: str = "101 Switching Protocols") -> bytes:
@@ -40,7 +40,7 @@ def frame(payload: bytes, kind: int = 2, last: bool = True) -> bytes:
     return head + b"\x7f" + size.to_bytes(8, "big") + payload
 
 
-def opened() -> Web:
+def opened() -> AmqpWebSocket:
     made = web()
     assert made.receive(answer(made.hello())) == b""
     assert made.is_open

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from cloudevents.core.v1.event import CloudEvent
 
-from domain.compat.family import FAMILIES, MESSAGECATALOG, SCHEMAREGISTRY
+from domain.compat.family import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
 from domain.model.builtin import default_source
-from projections.subscriptions.guard import Guard
+from projections.subscriptions.guard import DestinationGuard
 from tests.api.conftest import BASE, Api, create, serving
 from tests.api.subscribing import KEY
 from tests.api.test_subscription_deliveries import delivering, sinks, subscribed
@@ -130,7 +130,7 @@ def test_binary_mode(api: Api, sinks: Webhooks) -> None:
     assert sinks.events("/s")[0]["time"] == OLD
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+@pytest.mark.parametrize("family", LEGACY_APIS, ids=lambda family: family.name)
 def test_a_start_in_time_is_about_when_it_was_recorded(api: Api, sinks: Webhooks, family: Any) -> None:
     # Section 1.1, `starttime`: a Version of long ago that changes now is news, though its event says when it was made
     subscribed(api, f"{sinks.url}/s", source=BASE + family.base, config={"starttime": "2026-01-01T00:00:00Z"})
@@ -151,7 +151,7 @@ def test_owners_are_told_of_groups_that_they_may_read(store_url: str, sinks: Web
         "gina": {"name": "gina", "groups": {"/messagegroups/g:1": "writer"}},
         "root": {"name": "root", "role": "admin"},
     }
-    ports = {"delivers": True, "resolver": Guard("127.0.0.1", plaintext=True)}
+    ports = {"delivers": True, "resolver": DestinationGuard("127.0.0.1", plaintext=True)}
     settings = {"sinks_validation": "off", "sinks_plaintext": True, "master_key": KEY, "tokens": json.dumps(tokens)}
     with serving(store_url, ports=ports, **settings) as api:
         for name in tokens:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from cloudevents.core.v1.event import CloudEvent
 
-from projections.subscriptions.contract import Credential, Outcome, Result, Target, Unreachable
+from projections.subscriptions.contract import Credential, DeliveryResult, ForbiddenAddress, Outcome, SinkTarget
 from tests.brokers.kafka import INSIDE, LARGEST, READER, Kafka, consuming, kafka, received, taken, token
 from tests.brokers.suite import (
     GOOD,
@@ -49,7 +49,7 @@ class TestKafka(Contract):
         return broker
 
 
-def outcomes(target: Target, *events: CloudEvent, names: Names | None = None) -> list[Outcome]:
+def outcomes(target: SinkTarget, *events: CloudEvent, names: Names | None = None) -> list[Outcome]:
     """What becomes of events that are sent at once, through a sink that is closed then."""
     found: list[Outcome] = []
 
@@ -71,7 +71,7 @@ def exchanged(broker: Kafka, *events: CloudEvent, contentmode: str = "structured
     """The records that events come to."""
     broker.fresh()
     found = outcomes(broker.target(contentmode=contentmode, **settings), *events)
-    assert {each.result for each in found} == {Result.DELIVERED}, found
+    assert {each.result for each in found} == {DeliveryResult.DELIVERED}, found
     return records(broker, len(events))
 
 
@@ -149,7 +149,7 @@ def test_keys(broker: Kafka, extractor: str, key: bytes | None, contentmode: str
 def test_one_key_has_one_partition(broker: Kafka) -> None:  # SUB-705, SUB-811: a key's records are in one order
     broker.fresh(partitions=4)
     found = outcomes(broker.target(), *(event(number, subject=f"/g{number % 8}") for number in range(64)))
-    assert {each.result for each in found} == {Result.DELIVERED}
+    assert {each.result for each in found} == {DeliveryResult.DELIVERED}
     places = {(record.key, record.partition) for record in records(broker, 64)}
     assert len(places) == 8
     assert len({partition for _, partition in places}) > 1
@@ -163,7 +163,7 @@ def test_acknowledgements(broker: Kafka, acks: str) -> None:
 
 def test_nothing_is_delivered_at_most_once_without_a_connection(broker: Kafka) -> None:  # SUB-709: handed to a socket
     target = broker.target(acks="0", seconds=2, port=free_port())
-    assert [each.result for each in outcomes(target, event(1))] == [Result.RETRY]
+    assert [each.result for each in outcomes(target, event(1))] == [DeliveryResult.RETRY]
 
 
 @pytest.mark.parametrize("acks", ["1", "all"])
@@ -177,8 +177,8 @@ def test_records_that_are_too_large(broker: Kafka, acks: str) -> None:
             given = [event(3), large, larger, event(4)]
             found = await asyncio.gather(*(deliver(sink, each) for each in given))
             assert [each.code for each in found] == ["", *["kafka:message-size-too-large"] * 2, ""], found
-            assert [each.result for each in found[1:3]] == [Result.REJECTED] * 2
-            assert (await deliver(sink, event(5))).result is Result.DELIVERED
+            assert [each.result for each in found[1:3]] == [DeliveryResult.REJECTED] * 2
+            assert (await deliver(sink, event(5))).result is DeliveryResult.DELIVERED
 
     broker.fresh()
     run(scenario)
@@ -192,13 +192,13 @@ def test_requests_that_are_too_large_are_split(broker: Kafka) -> None:
     broker.fresh(**{"max.message.bytes": "20000"})
     given = [event(number, {"changed": ["x" * 5000]}) for number in range(100)]
     found = outcomes(broker.target(), *given)
-    assert {each.result for each in found} == {Result.DELIVERED}
+    assert {each.result for each in found} == {DeliveryResult.DELIVERED}
     assert {received(record).event.get_id() for record in records(broker, 100)} == {each.get_id() for each in given}
 
 
 def test_an_event_that_cannot_be_written(broker: Kafka) -> None:  # 8.3: never, as it is
     (found,) = outcomes(broker.target(contentmode="binary"), event(1, subject="\ud800"))
-    assert found.result is Result.REJECTED
+    assert found.result is DeliveryResult.REJECTED
 
 
 class Some(Names):
@@ -211,7 +211,7 @@ class Some(Names):
     async def resolve(self, host: str, port: int) -> str:
         address = await super().resolve(host, port)
         if host in self._refused:
-            raise Unreachable("the sink's address is none that may be sent to")
+            raise ForbiddenAddress("the sink's address is none that may be sent to")
         if host in self._unknown:
             raise OSError("no such name")
         return address
@@ -224,39 +224,39 @@ def test_brokers_that_others_name_are_checked(broker: Kafka) -> None:
     names = Some(refused=[INSIDE])
     began = time.monotonic()
     (found,) = outcomes(target, event(1), names=names)
-    assert (found.result, found.code) == (Result.RETRY, "unreachable")
+    assert (found.result, found.code) == (DeliveryResult.RETRY, "unreachable")
     assert "127.0.0.1" not in found.message  # SUB-904: no internal address
     assert time.monotonic() - began < 5
     assert {host for host, _ in names.asked} == {HOST, INSIDE}
     assert records(broker, 1, seconds=0.5) == []
     # Where it may be connected to, it is, through the resolver's address.
-    assert outcomes(target, event(1))[0].result is Result.DELIVERED
+    assert outcomes(target, event(1))[0].result is DeliveryResult.DELIVERED
 
 
 def test_all_bootstrap_servers_are_checked(broker: Kafka) -> None:  # SUB-901: one that is refused refuses the sink
     target = broker.target()
     several = replace(target, uri=f"{target.uri},refused.test:9092")
     (found,) = outcomes(several, event(1), names=Some(refused=["refused.test"]))
-    assert (found.result, found.code) == (Result.RETRY, "unreachable")
+    assert (found.result, found.code) == (DeliveryResult.RETRY, "unreachable")
 
 
 def test_one_bootstrap_server_is_enough(broker: Kafka) -> None:  # § 2.5: others may be down or unknown
     target = broker.target()
     rest = target.uri.removeprefix("kafka://")
     several = replace(target, uri=f"kafka://{HOST}:{free_port()},unknown.test:1,{rest}/ignored")
-    assert outcomes(several, event(1), names=Some(unknown=["unknown.test"]))[0].result is Result.DELIVERED
+    assert outcomes(several, event(1), names=Some(unknown=["unknown.test"]))[0].result is DeliveryResult.DELIVERED
 
 
 def test_a_channel_without_tls(broker: Kafka) -> None:  # SUB-306: no credential leaves the machine on it
     elsewhere = Names(address="192.0.2.1")
     (found,) = outcomes(broker.target(), event(1), names=elsewhere)
-    assert (found.result, found.code) == (Result.UNAUTHORIZED, "insecure")
+    assert (found.result, found.code) == (DeliveryResult.UNAUTHORIZED, "insecure")
 
 
 def test_a_name_without_an_address(broker: Kafka) -> None:  # 8.3: a connection error
     began = time.monotonic()
     (found,) = outcomes(broker.target(), event(1), names=Some(unknown=[HOST]))
-    assert (found.result, found.code) == (Result.RETRY, "connection")
+    assert (found.result, found.code) == (DeliveryResult.RETRY, "connection")
     assert time.monotonic() - began < 2
 
 
@@ -264,7 +264,7 @@ def test_a_name_without_an_address(broker: Kafka) -> None:  # 8.3: a connection 
 def test_schemes_without_tls(broker: Kafka, scheme: str) -> None:  # § 2.5: the bootstrap form, in any case
     target = broker.target(credential=None)
     uri = f"{scheme}://127.0.0.1:{broker.ports['OWN']}"
-    assert outcomes(replace(target, uri=uri), event(1))[0].result is Result.DELIVERED
+    assert outcomes(replace(target, uri=uri), event(1))[0].result is DeliveryResult.DELIVERED
 
 
 @pytest.mark.parametrize("scheme", ["SSL", "sasl_ssl"])
@@ -274,21 +274,21 @@ def test_schemes_with_tls(broker: Kafka, scheme: str, monkeypatch: pytest.Monkey
     for credential, listener in ((None, "TLS"), (GOOD, "SASLTLS")):
         target = broker.target(tls=True, credential=credential)
         uri = f"{scheme}://{HOST}:{broker.ports[listener]}"
-        assert outcomes(replace(target, uri=uri), event(1))[0].result is Result.DELIVERED
+        assert outcomes(replace(target, uri=uri), event(1))[0].result is DeliveryResult.DELIVERED
 
 
 def test_what_is_said_of_connections_that_fail(broker: Kafka) -> None:  # 8.5: enough for an owner to know why
     cases = {"tls": broker.target(tls=True), "ECONNREFUSED": broker.target(seconds=1, port=free_port())}
     for code, target in cases.items():
         (found,) = outcomes(target, event(1))
-        assert (found.result, found.code) == (Result.RETRY, code)
+        assert (found.result, found.code) == (DeliveryResult.RETRY, code)
         assert found.message
 
 
 def test_tokens(broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:  # SUB-305: OAUTHBEARER
     monkeypatch.setenv("SSL_CERT_FILE", str(broker.ca))
 
-    def attempt(text: str) -> Result:
+    def attempt(text: str) -> DeliveryResult:
         credential = Credential("REFRESHTOKEN", token=text)
         (found,) = outcomes(broker.target(tls=True, credential=credential), event(1))
         assert text not in f"{found}"  # SUB-303: no secret in any text
@@ -297,16 +297,16 @@ def test_tokens(broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:  # SUB-
     def refused(text: str) -> bool:
         # A busy broker may hang up before its reason is read; then the next attempt has to say it.
         results = (attempt(text) for _ in range(5))
-        return next(result for result in results if result is not Result.RETRY) is Result.UNAUTHORIZED
+        return next(result for result in results if result is not DeliveryResult.RETRY) is DeliveryResult.UNAUTHORIZED
 
-    assert attempt(token("annals")) is Result.DELIVERED
+    assert attempt(token("annals")) is DeliveryResult.DELIVERED
     assert refused(token("annals", lifetime=-60))
     assert refused("no token at all")
 
 
 def test_a_user_who_may_not_write(broker: Kafka) -> None:  # 8.3: 403 is told apart
     (found,) = outcomes(broker.target(credential=READER), event(1))
-    assert (found.result, found.code) == (Result.UNAUTHORIZED, "kafka:topic-authorization-failed")
+    assert (found.result, found.code) == (DeliveryResult.UNAUTHORIZED, "kafka:topic-authorization-failed")
 
 
 def test_secrets_are_not_logged(broker: Kafka, caplog: pytest.LogCaptureFixture) -> None:  # SUB-303, SUB-916: logs
@@ -322,9 +322,9 @@ def test_a_topic_that_is_not_there_yet(broker: Kafka) -> None:  # 8.3: 404 is re
 
     async def scenario() -> None:
         async with opened(target, "KAFKA") as sink:
-            assert (await deliver(sink, event(1))).result is Result.RETRY
+            assert (await deliver(sink, event(1))).result is DeliveryResult.RETRY
             await asyncio.to_thread(broker.make, "comes-later")
-            assert (await deliver(sink, event(1))).result is Result.DELIVERED
+            assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
 
     run(scenario)
 
@@ -344,12 +344,12 @@ def test_a_topic_that_is_deleted(broker: Kafka) -> None:
 
     async def scenario() -> None:
         async with opened(target, "KAFKA") as sink:
-            assert (await deliver(sink, event(1))).result is Result.DELIVERED
+            assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
             await asyncio.to_thread(broker.delete, topic)
             beating = asyncio.create_task(beat())
             for number in range(2):
                 began = time.monotonic()
-                assert (await deliver(sink, event(number))).result is Result.RETRY
+                assert (await deliver(sink, event(number))).result is DeliveryResult.RETRY
                 assert time.monotonic() - began < target.seconds + 1
             beating.cancel()
 
@@ -364,18 +364,18 @@ def test_a_credential_that_is_refused_later(broker: Kafka) -> None:
 
     async def scenario() -> None:
         async with opened(target, "KAFKA") as sink:
-            assert (await deliver(sink, event(1))).result is Result.DELIVERED
+            assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
             await asyncio.to_thread(broker.restart, "another password")
             try:
                 found = await persist(sink, event(2), broker.slow)
-                assert found.result is Result.UNAUTHORIZED, found
+                assert found.result is DeliveryResult.UNAUTHORIZED, found
                 await asyncio.sleep(0.2)
                 assert [thread.name for thread in threading.enumerate() if "kafka" in thread.name.lower()] == []
             finally:
                 await asyncio.to_thread(broker.restart, PASSWORD)
-            while (last := await deliver(sink, event(2))).result is Result.RETRY:
+            while (last := await deliver(sink, event(2))).result is DeliveryResult.RETRY:
                 await asyncio.sleep(0.2)
-            assert last.result is Result.DELIVERED
+            assert last.result is DeliveryResult.DELIVERED
 
     run(scenario)
 
@@ -391,9 +391,9 @@ def test_dead_brokers_hold_up_nobody(broker: Kafka) -> None:  # SUB-806: not eve
         await asyncio.sleep(0.2)
         began = time.monotonic()
         async with opened(broker.target(), "KAFKA") as sink:
-            assert (await deliver(sink, event(1))).result is Result.DELIVERED
+            assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
         assert time.monotonic() - began < 2
-        assert {(await each).result for each in waiting} == {Result.RETRY}
+        assert {(await each).result for each in waiting} == {DeliveryResult.RETRY}
         for each in sinks:
             await each.__aexit__(None, None, None)
 
@@ -409,15 +409,15 @@ def test_dead_brokers_hold_up_nobody(broker: Kafka) -> None:  # SUB-806: not eve
 def test_closing_while_events_are_on_their_way(broker: Kafka) -> None:  # SUB-801: those are tried again, none hangs
     async def scenario() -> None:
         async with opened(broker.target(seconds=30), "KAFKA") as sink:
-            assert (await deliver(sink, event(0))).result is Result.DELIVERED
+            assert (await deliver(sink, event(0))).result is DeliveryResult.DELIVERED
             await asyncio.to_thread(broker.stop)
             sending = [asyncio.create_task(deliver(sink, event(number))) for number in range(10)]
             await asyncio.sleep(0.2)
             began = time.monotonic()
             await sink.close()
-            assert {(await each).result for each in sending} == {Result.RETRY}
+            assert {(await each).result for each in sending} == {DeliveryResult.RETRY}
             assert time.monotonic() - began < 5
-            assert (await deliver(sink, event(1))).result is Result.RETRY
+            assert (await deliver(sink, event(1))).result is DeliveryResult.RETRY
 
     try:
         run(scenario)
@@ -428,8 +428,10 @@ def test_closing_while_events_are_on_their_way(broker: Kafka) -> None:  # SUB-80
 def test_several_events_of_one_call(broker: Kafka) -> None:  # the contract's batches: one outcome, the worst
     async def scenario() -> None:
         async with opened(broker.target(), "KAFKA") as sink:
-            assert (await sink.send([event(1), event(2)])).result is Result.DELIVERED
-            assert (await sink.send([event(3), event(4, {"changed": ["x" * LARGEST]})])).result is Result.REJECTED
+            assert (await sink.send([event(1), event(2)])).result is DeliveryResult.DELIVERED
+            assert (
+                await sink.send([event(3), event(4, {"changed": ["x" * LARGEST]})])
+            ).result is DeliveryResult.REJECTED
 
     broker.fresh()
     run(scenario)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from domain.subscriptions.properties import Offer, realised
-from projections.subscriptions.contract import Result, Target
+from domain.subscriptions.properties import SubscriptionSupport, parse_subscription
+from projections.subscriptions.contract import DeliveryResult, SinkTarget
 from tests.brokers.kafka import Kafka, kafka
 from tests.brokers.suite import Names, deliver, event, opened
 from tests.serving import ROOT
@@ -37,12 +37,12 @@ def block(language: str, port: int) -> str:
     return str(found).replace(":9092", f":{port}")
 
 
-def target(document: str) -> Target:
+def target(document: str) -> SinkTarget:
     """Where a subscription sends to."""
-    shown = realised(json.loads(document), Offer(("KAFKA",), plaintext=True)).attributes
+    shown = parse_subscription(json.loads(document), SubscriptionSupport(("KAFKA",), plaintext=True)).attributes
     settings = shown["protocolsettings"]
     assert isinstance(settings, dict)
-    return Target("s1", str(shown["sink"]), settings, settings["contentmode"], None, settings["timeout"])
+    return SinkTarget("s1", str(shown["sink"]), settings, settings["contentmode"], None, settings["timeout"])
 
 
 def test_the_example(broker: Kafka, tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_the_example(broker: Kafka, tmp_path: Path) -> None:
 
     async def scenario() -> None:
         async with opened(target(block("json", port)), "KAFKA", Names()) as sink:
-            assert (await deliver(sink, sent)).result is Result.DELIVERED
+            assert (await deliver(sink, sent)).result is DeliveryResult.DELIVERED
 
     with subprocess.Popen([sys.executable, "-W", "ignore", program], stdout=subprocess.PIPE, text=True) as reading:
         try:
@@ -70,9 +70,9 @@ SCHEMES = {"kafka": "PLAINTEXT", "PLAINTEXT": "PLAINTEXT", "SSL": "SSL", "SASL_S
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_settings_of_the_producer(scheme: str) -> None:  # § 2.5: schemes, several servers, defaults
-    from projections.subscriptions.sinks.kafka import producer
+    from projections.subscriptions.sinks.kafka import producer_config
 
-    told = producer(Target("s1", f"{scheme}://one:1,[2001:db8::1],three/orders", {"acks": "-1"}))
+    told = producer_config(SinkTarget("s1", f"{scheme}://one:1,[2001:db8::1],three/orders", {"acks": "-1"}))
     assert told["security_protocol"] == SCHEMES[scheme]
     assert told["bootstrap_servers"] == ["one:1", "[2001:db8::1]:9092", "three:9092"]
     assert (told["client_id"], told["acks"]) == ("annals", "all")

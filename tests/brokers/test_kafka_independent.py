@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from projections.subscriptions.contract import Result
+from projections.subscriptions.contract import DeliveryResult
 from tests.brokers.kafka import Kafka, kafka
 from tests.brokers.suite import TEXTS, deliver, event, opened, run
 from tests.maven import Checker
@@ -49,7 +49,7 @@ def test_another_sdk_reads_the_same_events(broker: Kafka, receiver: Checker, con
     async def scenario() -> None:
         async with opened(broker.target(contentmode=contentmode), "KAFKA") as sink:
             for each in given:
-                assert (await deliver(sink, each)).result is Result.DELIVERED
+                assert (await deliver(sink, each)).result is DeliveryResult.DELIVERED
 
     run(scenario)
     found = receiver.ask({"server": broker.own(), "topic": topic, "count": len(given)})

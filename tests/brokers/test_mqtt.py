@@ -16,7 +16,7 @@ import orjson
 import pytest
 
 from domain.subscriptions.sinks import MQTT3, MQTT5
-from projections.subscriptions.contract import Credential, Outcome, Result, Target
+from projections.subscriptions.contract import Credential, DeliveryResult, Outcome, SinkTarget
 from projections.subscriptions.sinks import mqtt_link
 from tests.brokers.mosquitto import FORBIDDEN, TOPIC, Mosquitto, Raw, mosquitto
 from tests.brokers.suite import HOST, PASSWORD, Names, deliver, eavesdropper, event, frozen, opened, run
@@ -39,7 +39,7 @@ def bounded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mosquitto]:
         yield station
 
 
-def attempt(target: Target, *events: Any, protocol: str = MQTT5) -> list[Outcome]:
+def attempt(target: SinkTarget, *events: Any, protocol: str = MQTT5) -> list[Outcome]:
     """Outcomes of events that are sent at the same time."""
     outcomes: list[Outcome] = []
 
@@ -51,10 +51,10 @@ def attempt(target: Target, *events: Any, protocol: str = MQTT5) -> list[Outcome
     return outcomes
 
 
-def one(broker: Mosquitto, target: Target, sent: Any, protocol: str = MQTT5) -> Raw:
+def one(broker: Mosquitto, target: SinkTarget, sent: Any, protocol: str = MQTT5) -> Raw:
     """A delivered event as it came."""
     with broker.receiving(target.settings["topicname"]) as receiver:
-        assert [each.result for each in attempt(target, sent, protocol=protocol)] == [Result.DELIVERED]
+        assert [each.result for each in attempt(target, sent, protocol=protocol)] == [DeliveryResult.DELIVERED]
         (raw,) = receiver.raw(1)
     return raw
 
@@ -175,13 +175,13 @@ def test_a_web_server_that_is_no_web_socket(broker: Mosquitto) -> None:
         thread.start()
         (outcome,) = attempt(broker.target(uri=f"ws://{HOST}:{listening.getsockname()[1]}"), event(1))
         thread.join()
-    assert outcome == Outcome(Result.RETRY, "connection", "the connection failed")
+    assert outcome == Outcome(DeliveryResult.RETRY, "connection", "the connection failed")
 
 
 @pytest.mark.parametrize("qos", [0, 1, 2])
 def test_more_than_a_packet_may_have(bounded: Mosquitto, qos: int) -> None:  # 8.3: never, as it is
     (outcome,) = attempt(bounded.target(qos=qos), event(1, {"changed": ["x" * 5000]}))
-    assert outcome == Outcome(Result.REJECTED, "mqtt:0x95", "packet too large")
+    assert outcome == Outcome(DeliveryResult.REJECTED, "mqtt:0x95", "packet too large")
 
 
 @pytest.mark.parametrize("contentmode", ["structured", "binary"])
@@ -190,10 +190,13 @@ def test_the_largest_packet(tmp_path: Path, qos: int, contentmode: str) -> None:
     with mosquitto(tmp_path, MQTT5, "max_packet_size 4000") as broker:
         target = broker.target(qos=qos, contentmode=contentmode)
         outcomes = attempt(target, *(event(1, {"changed": ["x" * size]}) for size in range(3300, 4000)))
-        largest = [each.result for each in outcomes].index(Result.REJECTED)
+        largest = [each.result for each in outcomes].index(DeliveryResult.REJECTED)
         assert 0 < largest < 700
         with broker.receiving() as receiver:
-            for size, expected in ((3299 + largest, Result.DELIVERED), (3300 + largest, Result.REJECTED)):
+            for size, expected in (
+                (3299 + largest, DeliveryResult.DELIVERED),
+                (3300 + largest, DeliveryResult.REJECTED),
+            ):
                 assert attempt(target, event(1, {"changed": ["x" * size]}))[0].result is expected
             (raw,) = receiver.raw(1)
     properties = sum(5 + len(name) + len(value) for name, value in raw.properties.get("UserProperty", ()))
@@ -206,22 +209,22 @@ def test_the_largest_packet(tmp_path: Path, qos: int, contentmode: str) -> None:
 def test_more_than_a_message_may_have(bounded: Mosquitto, qos: int) -> None:  # 8.3: the broker's word for it
     with bounded.receiving() as receiver:
         large, small = attempt(bounded.target(qos=qos), event(1, {"changed": ["x" * 2500]}), event(2))
-        assert large == Outcome(Result.REJECTED, "mqtt:0x95", "packet too large")
-        assert small.result is Result.DELIVERED
+        assert large == Outcome(DeliveryResult.REJECTED, "mqtt:0x95", "packet too large")
+        assert small.result is DeliveryResult.DELIVERED
         assert len(receiver.raw(2, seconds=1)) == 1
 
 
 @pytest.mark.parametrize("qos", [1, 2])
 def test_a_topic_that_one_may_not_write_to(broker: Mosquitto, qos: int) -> None:  # 8.3: like 403
     (outcome,) = attempt(broker.target(topicname=FORBIDDEN, qos=qos), event(1))
-    assert outcome == Outcome(Result.UNAUTHORIZED, "mqtt:0x87", "not authorized")
+    assert outcome == Outcome(DeliveryResult.UNAUTHORIZED, "mqtt:0x87", "not authorized")
 
 
 @pytest.mark.parametrize("qos", [1, 2])
 def test_as_many_at_once_as_the_broker_takes(bounded: Mosquitto, qos: int) -> None:
     # It breaks the connection to whoever sends more than five without an answer.
     outcomes = attempt(bounded.target(qos=qos), *map(event, range(200)))
-    assert {each.result for each in outcomes} == {Result.DELIVERED}
+    assert {each.result for each in outcomes} == {DeliveryResult.DELIVERED}
 
 
 @pytest.mark.parametrize("qos", [1, 2])
@@ -230,12 +233,12 @@ def test_a_broker_that_hangs(tmp_path: Path, qos: int) -> None:  # 8.3: within t
 
         async def scenario() -> None:
             async with opened(broker.target(qos=qos, seconds=1.5), MQTT5) as sink:
-                assert (await deliver(sink, event(1))).result is Result.DELIVERED
+                assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
                 assert broker.process
                 with frozen(broker.process):
                     outcomes = await asyncio.gather(deliver(sink, event(2)), deliver(sink, event(3)))
-                    assert {each.result for each in outcomes} == {Result.RETRY}
-                assert (await deliver(sink, event(2))).result is Result.DELIVERED
+                    assert {each.result for each in outcomes} == {DeliveryResult.RETRY}
+                assert (await deliver(sink, event(2))).result is DeliveryResult.DELIVERED
 
         run(scenario)
 
@@ -282,7 +285,7 @@ def test_several_events_are_sent_one_after_the_other(broker: Mosquitto) -> None:
 
         async def scenario() -> None:
             async with opened(broker.target(), MQTT5) as sink:
-                assert (await sink.send([event(number) for number in range(3)])).result is Result.DELIVERED
+                assert (await sink.send([event(number) for number in range(3)])).result is DeliveryResult.DELIVERED
 
         run(scenario)
         found = [orjson.loads(each.payload)["sequence"][:20] for each in receiver.raw(3)]
@@ -291,14 +294,14 @@ def test_several_events_are_sent_one_after_the_other(broker: Mosquitto) -> None:
 
 def test_an_event_that_cannot_be_written(broker: Mosquitto) -> None:
     (outcome,) = attempt(broker.target(), event(1, {"changed": [object()]}))
-    assert outcome.result is Result.REJECTED
+    assert outcome.result is DeliveryResult.REJECTED
 
 
 def test_a_sink_that_was_closed(broker: Mosquitto) -> None:
     async def scenario() -> None:
         async with opened(replace(broker.target(topicname=TOPIC)), MQTT5) as sink:
             await sink.close()
-            assert (await deliver(sink, event(1))).result is Result.RETRY
+            assert (await deliver(sink, event(1))).result is DeliveryResult.RETRY
 
     run(scenario)
 
@@ -325,9 +328,9 @@ def test_an_idle_connection_stays(broker: Mosquitto, monkeypatch: pytest.MonkeyP
 
     async def scenario() -> None:
         async with opened(broker.target(), MQTT5, names) as sink:
-            assert (await deliver(sink, event(1))).result is Result.DELIVERED
+            assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
             await asyncio.sleep(3)
-            assert (await deliver(sink, event(2))).result is Result.DELIVERED
+            assert (await deliver(sink, event(2))).result is DeliveryResult.DELIVERED
 
     run(scenario)
     assert len(names.asked) == 1

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from domain.subscriptions.sinks import MQTT5
-from projections.subscriptions.contract import Result
+from projections.subscriptions.contract import DeliveryResult
 from tests.brokers.mosquitto import TOPIC, mosquitto
 from tests.brokers.suite import PASSWORD, TEXTS, USER, deliver, event, opened
 from tests.domain.formats.npm import packages
@@ -53,7 +53,7 @@ def test_the_same_event(tmp_path: Path, contentmode: str) -> None:  # SUB-710: p
 
                 async def scenario() -> None:
                     async with opened(broker.target(contentmode=contentmode), MQTT5) as sink:
-                        assert (await deliver(sink, sent)).result is Result.DELIVERED
+                        assert (await deliver(sink, sent)).result is DeliveryResult.DELIVERED
 
                 asyncio.run(scenario())
                 found = json.loads(reading.stdout.readline())

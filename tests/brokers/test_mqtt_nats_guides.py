@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from domain.subscriptions.properties import Offer, realised
+from domain.subscriptions.properties import SubscriptionSupport, parse_subscription
 from domain.subscriptions.sinks import MQTT5, NATS
-from projections.subscriptions.contract import Result, Target
+from projections.subscriptions.contract import DeliveryResult, SinkTarget
 from tests.brokers import mosquitto, nats
 from tests.brokers.suite import deliver, event, free_port, opened, wait_for_port
 from tests.serving import ROOT
@@ -39,12 +39,12 @@ def block(guide: str, language: str, port: int) -> str:
     return re.sub(r"127\.0\.0\.1(:|\", )(1883|4222)", rf"127.0.0.1\g<1>{port}", str(found))
 
 
-def target(document: str) -> Target:
+def target(document: str) -> SinkTarget:
     """Where a subscription sends to."""
-    shown = realised(json.loads(document), Offer((MQTT5, NATS), plaintext=True)).attributes
+    shown = parse_subscription(json.loads(document), SubscriptionSupport((MQTT5, NATS), plaintext=True)).attributes
     settings = shown["protocolsettings"]
     assert isinstance(settings, dict)
-    return Target("s1", str(shown["sink"]), settings, settings["contentmode"], None, settings["timeout"])
+    return SinkTarget("s1", str(shown["sink"]), settings, settings["contentmode"], None, settings["timeout"])
 
 
 # Both brokers serve whoever comes when they are started without any configuration, as in docker-compose.yml.
@@ -64,7 +64,7 @@ def test_the_example(guide: str, protocol: str, start: object, tmp_path: Path) -
 
     async def scenario() -> None:
         async with opened(target(block(guide, "json", port)), protocol) as sink:
-            assert (await deliver(sink, sent)).result is Result.DELIVERED
+            assert (await deliver(sink, sent)).result is DeliveryResult.DELIVERED
 
     assert callable(start)
     with running(*start(), str(port)), subprocess.Popen([sys.executable, program], stdout=-1, text=True) as reading:

@@ -15,10 +15,10 @@ import orjson
 import pytest
 
 from domain.subscriptions.sinks import NATS
-from projections.subscriptions.contract import DELIVERED, STORED, Credential, Outcome, Result, Target
-from projections.subscriptions.guard import Guard
-from projections.subscriptions.ports import Ports
-from projections.subscriptions.service import Service
+from projections.subscriptions.contract import DELIVERED, STORED, Credential, DeliveryResult, Outcome, SinkTarget
+from projections.subscriptions.guard import DestinationGuard
+from projections.subscriptions.ports import DeliveryPorts
+from projections.subscriptions.service import DeliveryService
 from tests.brokers.nats import FORBIDDEN, SUBJECT, Nats, Raw, nats_server
 from tests.brokers.suite import HOST, PASSWORD, USER, Names, deliver, eavesdropper, event, frozen, opened, run
 from tests.projections.subscriptions.rig import Rig, until
@@ -39,7 +39,7 @@ def streaming(tmp_path: Path) -> Iterator[Nats]:
         yield station
 
 
-def attempt(target: Target, *events: Any) -> list[Outcome]:
+def attempt(target: SinkTarget, *events: Any) -> list[Outcome]:
     """Outcomes of events that are sent one after the other."""
     outcomes: list[Outcome] = []
 
@@ -52,7 +52,7 @@ def attempt(target: Target, *events: Any) -> list[Outcome]:
     return outcomes
 
 
-def one(server: Nats, target: Target, sent: Any) -> Raw:
+def one(server: Nats, target: SinkTarget, sent: Any) -> Raw:
     """A delivered event as it came."""
     with server.receiving() as receiver:
         assert attempt(target, sent) == [DELIVERED]
@@ -102,7 +102,12 @@ def test_more_than_a_message_may_have(server: Nats, contentmode: str) -> None:  
         async with opened(server.target(contentmode=contentmode), NATS) as sink:
             outcomes = await asyncio.gather(*(deliver(sink, each) for each in (large, event(2), large, event(3))))
             results = [each.result for each in outcomes]
-            assert results == [Result.REJECTED, Result.DELIVERED, Result.REJECTED, Result.DELIVERED]
+            assert results == [
+                DeliveryResult.REJECTED,
+                DeliveryResult.DELIVERED,
+                DeliveryResult.REJECTED,
+                DeliveryResult.DELIVERED,
+            ]
 
     run(scenario)
 
@@ -111,8 +116,8 @@ def test_a_subject_that_one_may_not_publish_to(server: Nats) -> None:  # 8.3: li
     async def scenario() -> None:
         async with opened(server.target(subject=FORBIDDEN), NATS) as sink:
             outcomes = await asyncio.gather(*(deliver(sink, event(number)) for number in range(50)))
-            assert {each.result for each in outcomes} == {Result.UNAUTHORIZED}
-            assert (await deliver(sink, event(51))).result is Result.UNAUTHORIZED
+            assert {each.result for each in outcomes} == {DeliveryResult.UNAUTHORIZED}
+            assert (await deliver(sink, event(51))).result is DeliveryResult.UNAUTHORIZED
 
     run(scenario)
 
@@ -123,7 +128,7 @@ def test_tokens(tmp_path: Path) -> None:  # SUB-305: NATS token
         assert attempt(server.target(credential=good), event(1)) == [DELIVERED]
         for bad in (Credential("ACCESSTOKEN", token="marker-of-a-bad-token"), None):
             (outcome,) = attempt(server.target(credential=bad), event(1))
-            assert outcome.result is Result.UNAUTHORIZED
+            assert outcome.result is DeliveryResult.UNAUTHORIZED
             assert "marker" not in outcome.message
 
 
@@ -135,7 +140,7 @@ def test_a_server_that_hangs(tmp_path: Path) -> None:  # 8.3: within the time th
                 assert await deliver(sink, event(1)) == DELIVERED
                 with frozen(server.processes[0]):
                     outcomes = await asyncio.gather(deliver(sink, event(2)), deliver(sink, event(3)))
-                    assert {each.result for each in outcomes} == {Result.RETRY}
+                    assert {each.result for each in outcomes} == {DeliveryResult.RETRY}
                 assert await deliver(sink, event(2)) == DELIVERED
 
         run(scenario)
@@ -168,7 +173,7 @@ def test_the_status_says_what_an_acknowledgement_is_worth(streaming: Nats, tmp_p
     rig = Rig(f"sqlite:///{tmp_path / 'annals.db'}")
     login = {"credentialtype": "PLAIN", "identifier": USER, "secret": PASSWORD}
     nats = {"sink": f"nats://127.0.0.1:{streaming.plain}", "protocol": "NATS", "sinkcredential": login}
-    service = Service(rig.url, Ports(Guard(allow="127.0.0.1", plaintext=True), policy="off"))
+    service = DeliveryService(rig.url, DeliveryPorts(DestinationGuard(allow="127.0.0.1", plaintext=True), policy="off"))
 
     def status() -> dict[str, Any]:
         return dict(service.deliveries.status(rig.subscription()))
@@ -198,20 +203,24 @@ def test_the_status_says_what_an_acknowledgement_is_worth(streaming: Nats, tmp_p
 def test_a_full_stream(streaming: Nats) -> None:  # 8.3: not now; a core server would have lost it silently
     streaming.add_stream(max_msgs=2, discard="new")
     outcomes = attempt(streaming.target(), *map(event, range(3)))
-    assert [each.result for each in outcomes] == [Result.DELIVERED, Result.DELIVERED, Result.RETRY]
+    assert [each.result for each in outcomes] == [
+        DeliveryResult.DELIVERED,
+        DeliveryResult.DELIVERED,
+        DeliveryResult.RETRY,
+    ]
     assert outcomes[2].code == "jetstream:10077"
 
 
 def test_more_than_a_stream_takes(streaming: Nats) -> None:  # 8.3: never, as it is
     streaming.add_stream(max_msg_size=2000)
     outcomes = attempt(streaming.target(), event(1, {"changed": ["x" * 3000]}), event(2))
-    assert [each.result for each in outcomes] == [Result.REJECTED, Result.DELIVERED]
+    assert [each.result for each in outcomes] == [DeliveryResult.REJECTED, DeliveryResult.DELIVERED]
 
 
 def test_a_forbidden_subject_of_a_stream(streaming: Nats) -> None:
     streaming.add_stream()
     (outcome,) = attempt(streaming.target(subject=FORBIDDEN, seconds=5), event(1))
-    assert outcome.result is Result.UNAUTHORIZED
+    assert outcome.result is DeliveryResult.UNAUTHORIZED
 
 
 @pytest.mark.parametrize(
@@ -247,7 +256,7 @@ def test_tls_is_insisted_on(server: Nats) -> None:  # SUB-306, 906: no password 
         thread.start()
         (outcome,) = attempt(server.target(tls=True, seconds=3, port=listening.getsockname()[1]), event(1))
         thread.join()
-    assert outcome.result is Result.RETRY
+    assert outcome.result is DeliveryResult.RETRY
     assert PASSWORD.encode() not in b"".join(read)
     assert read == []
 
@@ -267,7 +276,7 @@ def test_other_servers_that_a_server_names_are_not_tried(server: Nats) -> None: 
         thread.start()
         (outcome,) = attempt(server.target(seconds=3, port=first.getsockname()[1]), event(1))
         thread.join()
-        assert outcome.result is Result.RETRY
+        assert outcome.result is DeliveryResult.RETRY
         with pytest.raises(TimeoutError):
             other.accept()
 

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from projections.subscriptions.contract import Credential, Target
+from projections.subscriptions.contract import Credential, SinkTarget
 from tests.brokers.certificates import issue
 from tests.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station, free_port
 
@@ -47,11 +47,11 @@ class Webhook(Station):
         host: str = HOST,
         port: int | None = None,
         **settings: Any,
-    ) -> Target:
+    ) -> SinkTarget:
         """See suite.Station."""
         scheme, own = ("https", self._ports[1]) if tls else ("http", self._ports[0])
         uri = f"{scheme}://{host}:{port or own}/events?a=b"
-        return Target("s1", uri, {"method": "POST"} | settings, contentmode, credential, seconds)
+        return SinkTarget("s1", uri, {"method": "POST"} | settings, contentmode, credential, seconds)
 
     @contextmanager
     def receiving(self) -> Iterator[Webhook]:

@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any
 
 from domain import xid as xids
-from domain.commands import Command, DeleteEntities, Method, WriteTree
+from domain.commands import Command, DeleteEntities, WriteMethod, WriteTree
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.world import Context, Decision, World
 
@@ -17,12 +17,12 @@ class Refused(Exception):
 
 def write(*names: str, document: bytes | None = None, **attributes: Any) -> WriteTree:
     """Creates or updates the named entities, each with the same attributes."""
-    return WriteTree("/", dict.fromkeys(names, attributes), Method.PUT, document)
+    return WriteTree("/", dict.fromkeys(names, attributes), WriteMethod.PUT, document)
 
 
 def refuse() -> WriteTree:
     """A command that is turned down."""
-    return WriteTree("/", {}, Method.PATCH)
+    return WriteTree("/", {}, WriteMethod.PATCH)
 
 
 def delete(xid: str) -> DeleteEntities:
@@ -33,12 +33,12 @@ def delete(xid: str) -> DeleteEntities:
 def decide(command: Command, world: World, context: Context) -> Decision:
     """What the three orders above come to."""
     match command:
-        case WriteTree(method=Method.PATCH):
+        case WriteTree(method=WriteMethod.PATCH):
             raise Refused
         case WriteTree(tree=tree, document=document):
             world.prefetch(tree)
             digest = None if document is None else sha256(document).hexdigest()
-            events = [_written(world, context, xid, tree[xid], digest) for xid in sorted(tree, key=xids.order)]
+            events = [_written(world, context, xid, tree[xid], digest) for xid in sorted(tree, key=xids.event_order)]
             return Decision(tuple(events), {digest: document} if digest and document else {}, tuple(tree))
         case DeleteEntities(xid=xid):
             gone = [xid, *(entity.xid for entity in world.subtree(xid))]

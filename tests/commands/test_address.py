@@ -6,12 +6,12 @@ from contextlib import closing
 
 import pytest
 
-from commands.address import UNCONFIGURED
+from commands.address import UNCONFIGURED_URL
 from commands.handle import handle
 from commands.log import Store
-from commands.waiting import Waiting
+from commands.waiting import PendingCommand
 from domain.commands import CreateRegistry
-from projections.entities.apply import Entities
+from projections.entities.apply import EntityProjection
 from projections.entities.rebuild import rebuild
 
 FIRST, SECOND = "http://127.0.0.1:9001", "http://127.0.0.1:9002"
@@ -32,8 +32,8 @@ def record(url: str, here: str | None, registryid: str = "r") -> None:
         if here:
             store.name(here)
         with store.writing() as transaction:
-            Entities().create(transaction.connection)
-        handle([Waiting(CreateRegistry(registryid, {}))], store, [Entities()])
+            EntityProjection().create(transaction.connection)
+        handle([PendingCommand(CreateRegistry(registryid, {}))], store, [EntityProjection()])
 
 
 def test_the_first_address_stays(store_url: str) -> None:
@@ -58,7 +58,7 @@ def test_a_store_whose_events_name_the_usual_address_goes_on_with_it(store_url: 
     # EV-12: such events say UNCONFIGURED, and their source never changes
     record(store_url, None)
     assert urls(store_url) == [""]
-    assert named(store_url, here) == UNCONFIGURED
+    assert named(store_url, here) == UNCONFIGURED_URL
 
 
 def test_it_is_no_projection(store_url: str) -> None:

@@ -10,17 +10,17 @@ from sqlalchemy import select
 from commands import tables
 from commands.handle import handle
 from commands.log import Store
-from commands.verify import verify, verify_rows
-from commands.waiting import Waiting
-from domain.commands import DeleteEntities, Method, Restore, WriteTree
-from projections.entities.apply import Entities
-from projections.entities.rebuild import Diverged, rebuild
+from commands.verify import verify_log, verify_row_hashes
+from commands.waiting import PendingCommand
+from domain.commands import DeleteEntities, Restore, WriteMethod, WriteTree
+from projections.entities.apply import EntityProjection
+from projections.entities.rebuild import RebuildDiverged, rebuild
 from tests.commands.test_dryrun import F, create, put
 
 COPIED = (tables.log, tables.head, tables.interaction, tables.document)
 WORK = (
     put(F, document=b"\x00\xff", name="é \U0001f600", ratio=1.50),
-    WriteTree(F, {}, Method.POST, document=b"two"),
+    WriteTree(F, {}, WriteMethod.POST, document=b"two"),
     DeleteEntities("/dirs"),
     Restore("/", 8),
     put("/dirs/e", labels={"a": "b"}),
@@ -41,10 +41,10 @@ def test_the_same_work_gives_the_same_hashes(pair: list[Store]) -> None:
     # Proof: hashes depend on what was recorded, not on where; a rebuild adds up to them on both
     for store in pair:
         create(store)
-        handle([Waiting(command) for command in WORK], store, [Entities()])
-        assert [*verify(store), *verify_rows(store)] == []
+        handle([PendingCommand(command) for command in WORK], store, [EntityProjection()])
+        assert [*verify_log(store), *verify_row_hashes(store)] == []
         rebuild(store)
-        assert [*verify_rows(store)] == []
+        assert [*verify_row_hashes(store)] == []
     one, other = (store.tip() for store in pair)
     assert one == other
     for store in pair:
@@ -56,13 +56,13 @@ def test_a_copied_log_is_the_same_log(pair: list[Store], there: int) -> None:
     # Proof: copied row by row into the other kind of database it verifies, and gives the same read model
     source, target = pair[1 - there], pair[there]
     create(source)
-    handle([Waiting(command) for command in WORK], source, [Entities()])
+    handle([PendingCommand(command) for command in WORK], source, [EntityProjection()])
     with source.engine.connect() as reading, target.engine.begin() as writing:
         for table in COPIED:
             writing.execute(table.insert(), [dict(row._mapping) for row in reading.execute(select(table))])
     rebuild(target)
     assert source.tip() == target.tip()
-    assert [*verify(target), *verify_rows(target)] == []
+    assert [*verify_log(target), *verify_row_hashes(target)] == []
     for store in pair:
         store.close()
 
@@ -71,11 +71,11 @@ def test_a_copied_log_is_the_same_log(pair: list[Store], there: int) -> None:
 def test_a_log_that_does_not_add_up_is_not_rebuilt_from(store: Store, damage: str) -> None:
     # Proof: the rows have to reach the state hash of the log's end; the old read model stays
     create(store)
-    handle([Waiting(command) for command in WORK], store, [Entities()])
+    handle([PendingCommand(command) for command in WORK], store, [EntityProjection()])
     with store.writing() as tx:
         before = tx.connection.exec_driver_sql("SELECT count(*) FROM entity").scalar()
         tx.connection.exec_driver_sql(damage)
-    with pytest.raises(Diverged):
+    with pytest.raises(RebuildDiverged):
         rebuild(store)
     with store.engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM entity").scalar() == before

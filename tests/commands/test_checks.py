@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from commands import checks
-from commands.checks import Bounds, Checker
-from commands.handle import Road
+from commands.checks import CheckLimits, DocumentChecker
+from commands.handle import CommandBus
 from commands.log import Recorded, Store
-from commands.verify import verify
-from domain.checks import Document, Question, Reading, Verdict
-from domain.commands import CreateRegistry, Method, WriteTree
+from commands.verify import verify_log
+from domain.checks import CheckResult, CompatibilityCheck, DocumentCheck, FormatCheck
+from domain.commands import CreateRegistry, WriteMethod, WriteTree
 from domain.documents import digest
 from domain.model.builtin import default_source
 from domain.problems import Problem, ServerBusy
@@ -34,14 +34,14 @@ def avro(*fields: str, optional: bool = False, **attributes: Any) -> dict[str, A
     return {"format": "Avro/1.11", "schema": record(*fields, optional=optional), **attributes}
 
 
-class Counted(Checker):
+class Counted(DocumentChecker):
     """A Checker that notes what it has to find out, and what a small question costs no process for."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[Question] = []
+        self.asked: list[DocumentCheck] = []
 
-    def answers(self, questions: Any, content: Any) -> dict[Question, Verdict]:
+    def answers(self, questions: Any, content: Any) -> dict[DocumentCheck, CheckResult]:
         asked = list(questions)
         self.asked += asked
         return super().answers(asked, content)
@@ -53,23 +53,23 @@ def checker() -> Counted:
 
 
 @pytest.fixture
-def road(store: Store, checker: Checker) -> Iterator[Road]:
-    with closing(Road(store, [], checker=checker)) as road:
+def road(store: Store, checker: DocumentChecker) -> Iterator[CommandBus]:
+    with closing(CommandBus(store, [], checker=checker)) as road:
         road.submit(CreateRegistry("reg", default_source())).result()
         yield road
 
 
-def put(road: Road, xid: str, tree: dict[str, Any], method: Method = Method.PUT) -> Recorded:
+def put(road: CommandBus, xid: str, tree: dict[str, Any], method: WriteMethod = WriteMethod.PUT) -> Recorded:
     return road.submit(WriteTree(xid, tree, method)).result(60)
 
 
-def refused(road: Road, xid: str, tree: dict[str, Any], method: Method = Method.PUT) -> Problem:
+def refused(road: CommandBus, xid: str, tree: dict[str, Any], method: WriteMethod = WriteMethod.PUT) -> Problem:
     with pytest.raises(Problem) as problem:
         put(road, xid, tree, method)
     return problem.value
 
 
-def test_a_document_that_is_none_of_its_format_is_refused(store: Store, road: Road) -> None:
+def test_a_document_that_is_none_of_its_format_is_refused(store: Store, road: CommandBus) -> None:
     # SC-10, V-14: whatever strictvalidation says; the answer names the place and what stands there
     put(road, SCHEMA, avro("a"))
     before = store.tip()
@@ -79,7 +79,7 @@ def test_a_document_that_is_none_of_its_format_is_refused(store: Store, road: Ro
     assert store.tip() == before
 
 
-def test_a_format_that_is_found_out_late_is_checked_as_well(store: Store, road: Road) -> None:
+def test_a_format_that_is_found_out_late_is_checked_as_well(store: Store, road: CommandBus) -> None:
     # SC-01, SC-35: a Group's constraints give the format, which only the decision knows; the tree is taken whole twice
     constraints = {"schemas.format": {"default": "Avro/1.11"}}
     tree = {"constraints": constraints, "schemas": {f"s{n}": {"schema": record("a", f"b{n}")} for n in range(3)}}
@@ -88,11 +88,11 @@ def test_a_format_that_is_found_out_late_is_checked_as_well(store: Store, road: 
     assert {event.attributes["formatvalidated"] for event in versions.values()} == {True}
     assert len(versions) == 3 and all(event.private["document"] for event in versions.values())
     wrong = {"schemas": {"s4": {"schema": record("a")}, "s5": {"schema": {"type": "nothing"}}}}
-    assert refused(road, "/schemagroups/g1", wrong, Method.PATCH).name == "format_violation"
-    assert list(verify(store)) == []
+    assert refused(road, "/schemagroups/g1", wrong, WriteMethod.PATCH).name == "format_violation"
+    assert list(verify_log(store)) == []
 
 
-def test_an_incompatibility_says_where_and_why(road: Road) -> None:
+def test_an_incompatibility_says_where_and_why(road: CommandBus) -> None:
     # SC-30, SC-36: the rule, both places and both fragments
     put(road, SCHEMA, avro("a", versionid="v1", meta={"compatibility": "backward"}))
     problem = refused(road, f"{SCHEMA}/versions/v2", avro("a", "b"))
@@ -109,40 +109,42 @@ def test_an_incompatibility_says_where_and_why(road: Road) -> None:
     assert '"b"' in str(problem.detail) and 'Version "v2"' in str(problem.detail)
 
 
-def test_all_that_a_rule_refuses_are_named(store: Store, road: Road) -> None:
+def test_all_that_a_rule_refuses_are_named(store: Store, road: CommandBus) -> None:
     # SC-30: each offending Version, with what it is held against, and nothing is stored
     for id, fields in (("v1", "a"), ("v2", "ab"), ("v3", "abc")):
         put(road, f"{SCHEMA}/versions/{id}", avro(*fields))
     before = store.tip()
-    problem = refused(road, f"{SCHEMA}/meta", {"compatibility": "full_transitive"}, Method.PATCH)
+    problem = refused(road, f"{SCHEMA}/meta", {"compatibility": "full_transitive"}, WriteMethod.PATCH)
     found: Any = problem.extensions["incompatibilities"]
     offending = {(one["version"]["versionid"], one["ancestor"]["versionid"], one["direction"]) for one in found}
     assert offending == {("v2", "v1", "backward"), ("v3", "v2", "backward"), ("v3", "v1", "backward")}
     assert all(f'"{id}"' in str(problem.detail) for id in ("v1", "v2", "v3"))
     assert store.tip() == before
-    assert [event.xid for _, event in put(road, f"{SCHEMA}/meta", {"compatibility": "forward"}, Method.PATCH).events]
+    assert [
+        event.xid for _, event in put(road, f"{SCHEMA}/meta", {"compatibility": "forward"}, WriteMethod.PATCH).events
+    ]
 
 
-def test_a_new_version_asks_as_much_as_its_line_is_long(road: Road, checker: Counted) -> None:
+def test_a_new_version_asks_as_much_as_its_line_is_long(road: CommandBus, checker: Counted) -> None:
     # ENT-112: transitive rules hold a Version against all that it descends from, each way once, and no others again
     put(road, SCHEMA, avro("a0", optional=True, versionid="v0", meta={"compatibility": "full_transitive"}))
     for number in range(1, 12):
         checker.asked.clear()
         fields = [f"a{each}" for each in range(number + 1)]
         put(road, f"{SCHEMA}/versions/v{number}", avro(*fields, optional=True))
-        assert sum(isinstance(question, Reading) for question in checker.asked) == 2 * number
+        assert sum(isinstance(question, CompatibilityCheck) for question in checker.asked) == 2 * number
     checker.asked.clear()
-    put(road, f"{SCHEMA}/versions/v5", {"description": "no other document"}, Method.PATCH)
+    put(road, f"{SCHEMA}/versions/v5", {"description": "no other document"}, WriteMethod.PATCH)
     assert checker.asked == []
 
 
 def test_a_check_that_takes_too_long_holds_up_nobody(store: Store) -> None:
     # untrusted documents: bounded time, in a process of its own, while other writers write
     heavy = record(*(f"f{number}" for number in range(200_000)))
-    with closing(Road(store, [], checker=Checker(Bounds(seconds=0.2)))) as road:
+    with closing(CommandBus(store, [], checker=DocumentChecker(CheckLimits(seconds=0.2)))) as road:
         road.submit(CreateRegistry("reg", default_source())).result()
         put(road, "/schemagroups/g1", {})
-        slow = road.submit(WriteTree(SCHEMA, {"format": "Avro/1.11", "schema": heavy}, Method.PUT))
+        slow = road.submit(WriteTree(SCHEMA, {"format": "Avro/1.11", "schema": heavy}, WriteMethod.PUT))
         put(road, "/schemagroups/g2", {})
         assert not slow.done()
         with pytest.raises(Problem) as problem:
@@ -155,8 +157,8 @@ def test_a_check_may_take_so_much_memory_only() -> None:
     # read, it takes some 250 megabytes
     fields = [{"name": f"f{number}", "type": []} for number in range(220_000)]
     document = json.dumps({"type": "record", "name": "R", "fields": fields}, separators=(",", ":")).encode()
-    question = Document("avro/1.11", digest(document))
-    answers = Checker(Bounds(memory=190 << 20)).answers([question], lambda sha256: document)
+    question = FormatCheck("avro/1.11", digest(document))
+    answers = DocumentChecker(CheckLimits(memory=190 << 20)).answers([question], lambda sha256: document)
     assert "memory" in answers[question][0].text
 
 
@@ -165,24 +167,24 @@ def test_one_bad_document_leaves_its_company_alone() -> None:
     heavy = json.dumps(record(*(f"f{number}" for number in range(200_000)))).encode()
     light = [json.dumps(record(f"f{number}")).encode() for number in range(5)]
     documents = {digest(content): content for content in (heavy, *light)}
-    questions = [Document("avro/1.11", sha256) for sha256 in documents]
-    answers = Checker(Bounds(seconds=0.2)).answers(questions, lambda sha256: documents[sha256])
+    questions = [FormatCheck("avro/1.11", sha256) for sha256 in documents]
+    answers = DocumentChecker(CheckLimits(seconds=0.2)).answers(questions, lambda sha256: documents[sha256])
     assert [bool(answers[question]) for question in questions] == [True, False, False, False, False, False]
 
 
 def test_verdicts_are_kept_unless_they_came_of_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     document = json.dumps(record("a")).encode()
-    question, checker = Document("avro/1.11", digest(document)), Checker()
+    question, checker = FormatCheck("avro/1.11", digest(document)), DocumentChecker()
     assert checker.answers([question], lambda sha256: document) == {question: ()}
-    monkeypatch.setattr(checks, "_pool", None)  # nothing is asked again
+    monkeypatch.setattr(checks, "_shared_pool", None)  # nothing is asked again
     assert checker.answers([question], lambda sha256: document) == {question: ()}
 
 
 def test_who_stops_leaves_the_processes_to_others() -> None:
     # registries of one program share them: the one that stops keeps what it knows, the other one goes on asking
     documents = {digest(content) or "": content for content in (b"type Query { a: Int }", b"type Query { b: Int }")}
-    known, fresh = (Document("graphql/october2021", sha256) for sha256 in documents)
-    stopped, other = Checker(), Checker()
+    known, fresh = (FormatCheck("graphql/october2021", sha256) for sha256 in documents)
+    stopped, other = DocumentChecker(), DocumentChecker()
     assert stopped.answers([known], documents.__getitem__) == {known: ()}
     stopped.stop()
     assert stopped.answers([known], documents.__getitem__) == {known: ()}

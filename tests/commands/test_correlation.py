@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from commands.correlation import Ulids
+from commands.correlation import UlidGenerator
 
 
 def test_ten_thousand_ids_differ_ignoring_case() -> None:
     """EV-25, EV-26: distinct after case folding, because the alphabet has one case."""
-    new_id = Ulids()
+    new_id = UlidGenerator()
     ids = [new_id() for _ in range(10_000)]
     assert len({one.casefold() for one in ids}) == 10_000
     assert all(one == one.lower() and len(one) == 26 for one in ids)
@@ -14,7 +14,7 @@ def test_ten_thousand_ids_differ_ignoring_case() -> None:
 def test_ids_sort_as_they_were_made() -> None:
     """Also within a millisecond and while the clock runs backwards."""
     ticks = iter([5, 5, 5, 3, 4, 6, 2])
-    new_id = Ulids(lambda: next(ticks))
+    new_id = UlidGenerator(lambda: next(ticks))
     ids = [new_id() for _ in range(7)]
     assert ids == sorted(set(ids))
 
@@ -22,13 +22,13 @@ def test_ids_sort_as_they_were_made() -> None:
 def test_an_id_sorts_after_the_last_one_of_the_log() -> None:
     """EV-25: whoever made that, and whatever the clock says since; what is no ULID has no place among them."""
     ids = ["7zzzzzzzzz0123456789abcdef", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "", "c7", "8zzzzzzzzz0123456789abcdef"]
-    later = [Ulids(lambda: 5)(id) for id in ids]
+    later = [UlidGenerator(lambda: 5)(id) for id in ids]
     assert [one > id.casefold() for one, id in zip(later[:2], ids, strict=False)] == [True, True]
     assert all(one.startswith("0000000005") for one in later[2:])
 
 
 def test_two_registries_that_go_on_from_one_id_make_different_ones() -> None:
     """EV-25: a copy and what it copies both stand at the same id, and their clocks may be behind it."""
-    last = Ulids(lambda: 9)()
-    ids = [Ulids(lambda: 5)(last) for _ in range(1000)]
+    last = UlidGenerator(lambda: 9)()
+    ids = [UlidGenerator(lambda: 5)(last) for _ in range(1000)]
     assert len(set(ids)) == 1000 and min(ids) > last

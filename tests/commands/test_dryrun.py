@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from sqlalchemy import MetaData
 
-from commands.correlation import given
-from commands.handle import Road, handle
+from commands.correlation import adapt_new_id
+from commands.handle import CommandBus, handle
 from commands.log import Recorded, Store
-from commands.verify import verify, verify_rows
-from commands.waiting import Waiting
-from domain.commands import Command, CreateRegistry, DeleteEntities, Method, ReplaceModel, Restore, WriteTree
+from commands.verify import verify_log, verify_row_hashes
+from commands.waiting import PendingCommand
+from domain.commands import Command, CreateRegistry, DeleteEntities, ReplaceModel, Restore, WriteMethod, WriteTree
 from domain.problems import Problem
-from projections.entities.apply import Entities
+from projections.entities.apply import EntityProjection
 
 FILES = {"singular": "file", "attributes": {"*": {"type": "any"}}}
 MODEL: dict[str, Any] = {"groups": {"dirs": {"singular": "dir", "resources": {"files": FILES}}}}
@@ -34,22 +34,22 @@ def registry(store: Store) -> Store:
 def create(store: Store, salt: str = "salt") -> None:
     """Makes a registry of dirs with files and one file. salt: of all that is written."""
     with store.writing() as tx:
-        Entities().create(tx.connection)
+        EntityProjection().create(tx.connection)
     numbers = iter(range(1, 1_000_000))
     store.clock = lambda: datetime(2026, 1, 1, tzinfo=UTC)
-    store.new_id = given(lambda: f"id{next(numbers)}")
+    store.new_id = adapt_new_id(lambda: f"id{next(numbers)}")
     store.new_salt = lambda: salt
     ask(store, CreateRegistry("reg", MODEL), put(F, document=b"first"))
 
 
 def put(xid: str, document: bytes | None = None, **tree: Any) -> WriteTree:
-    return WriteTree(xid, tree, Method.PUT, document)
+    return WriteTree(xid, tree, WriteMethod.PUT, document)
 
 
 def ask(store: Store, *commands: Command, dryrun: Sequence[int] = ()) -> list[Any]:
     """The outcomes of commands that share a transaction. dryrun: which of them are only tried."""
-    waiting = [Waiting(command, dryrun=number in dryrun) for number, command in enumerate(commands)]
-    return list(handle(waiting, store, [Entities()]))
+    waiting = [PendingCommand(command, dryrun=number in dryrun) for number, command in enumerate(commands)]
+    return list(handle(waiting, store, [EntityProjection()]))
 
 
 def dump(store: Store) -> dict[str, list[Any]]:
@@ -96,8 +96,8 @@ def test_its_neighbours_never_notice(registry: Store) -> None:
     model = {"groups": {**MODEL["groups"], "boxes": {"singular": "box"}}}
     commands = [
         put("/dirs/a"),
-        WriteTree(F, {}, Method.POST, document=b"tried"),
-        WriteTree(F, {}, Method.POST, document=b"done"),
+        WriteTree(F, {}, WriteMethod.POST, document=b"tried"),
+        WriteTree(F, {}, WriteMethod.POST, document=b"done"),
         ReplaceModel(model),
         put("/boxes/b"),
         DeleteEntities("/dirs/d"),
@@ -113,7 +113,7 @@ def test_its_neighbours_never_notice(registry: Store) -> None:
     assert [position for number in (0, 2, 6) for position, _ in outcomes[number].events] == [
         *range(8, registry.tip().position + 1)
     ]
-    assert [*verify(registry), *verify_rows(registry)] == []
+    assert [*verify_log(registry), *verify_row_hashes(registry)] == []
 
 
 def test_a_refusal_is_the_same_either_way(registry: Store) -> None:
@@ -128,7 +128,7 @@ def test_a_refusal_is_the_same_either_way(registry: Store) -> None:
 
 def test_many_clients_of_whom_half_only_try(registry: Store) -> None:
     # FLAG-83, EV-79: sixteen at once; what was tried is nowhere, what was done is there once and without gaps
-    road, start = Road(registry, [Entities()]), Barrier(16)
+    road, start = CommandBus(registry, [EntityProjection()]), Barrier(16)
     real: list[str] = []
 
     def client(number: int) -> None:
@@ -137,7 +137,7 @@ def test_many_clients_of_whom_half_only_try(registry: Store) -> None:
             dryrun = (number + turn) % 2 == 0
             name = f"/dirs/{'tried' if dryrun else 'done'}{number}.{turn}"
             road.submit(put(name), dryrun=dryrun).result()
-            road.submit(WriteTree(F, {}, Method.POST, document=name.encode()), dryrun=dryrun).result()
+            road.submit(WriteTree(F, {}, WriteMethod.POST, document=name.encode()), dryrun=dryrun).result()
             real.extend([] if dryrun else [name])
 
     clients = [Thread(target=client, args=(number,)) for number in range(16)]
@@ -146,7 +146,7 @@ def test_many_clients_of_whom_half_only_try(registry: Store) -> None:
     for each in clients:
         each.join()
     road.close()
-    assert [*verify(registry), *verify_rows(registry)] == []
+    assert [*verify_log(registry), *verify_row_hashes(registry)] == []
     events = registry.events(0, 10_000)
     assert [position for position, _ in events] == list(range(1, registry.tip().position + 1))
     groups = [event.xid for _, event in events if event.type == "dirs" and event.xid != "/dirs/d"]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from commands.checkpoints import MOST_PAGES
+from commands.checkpoints import AUTOCHECKPOINT_PAGES
 from commands.engine import open_engine
 from commands.log import Store
-from commands.sql import BYTES, CHUNK, parcels
+from commands.sql import CHUNK, MAX_BLOB_BYTES, insert_batches
 
 
 def settings(store: Store, *statements: str) -> list[object]:
@@ -59,10 +59,10 @@ def test_other_databases_are_refused(url: str) -> None:
 
 
 def test_a_statement_never_grows_beyond_what_a_database_takes() -> None:
-    blob = bytes(BYTES // 2)
+    blob = bytes(MAX_BLOB_BYTES // 2)
     heavy = [("a", blob), ("b", blob), ("c", b"1"), ("d", blob * 3), ("e", blob)]
-    assert [[name for name, _ in parcel] for parcel in parcels(heavy)] == [["a", "b"], ["c"], ["d"], ["e"]]
-    assert [len(parcel) for parcel in parcels([("x", b"")] * (CHUNK + 1))] == [CHUNK, 1]
+    assert [[name for name, _ in parcel] for parcel in insert_batches(heavy)] == [["a", "b"], ["c"], ["d"], ["e"]]
+    assert [len(parcel) for parcel in insert_batches([("x", b"")] * (CHUNK + 1))] == [CHUNK, 1]
 
 
 def test_commits_leave_checkpoints_to_another_thread(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_commits_leave_checkpoints_to_another_thread(tmp_path: Path) -> None:
     store = Store(f"sqlite:///{tmp_path}/annals.db")
     store.create()
     pages = settings(store, "PRAGMA wal_autocheckpoint")[0]
-    assert pages == MOST_PAGES
+    assert pages == AUTOCHECKPOINT_PAGES
     deadline = time.monotonic() + 10
     while (tmp_path / "annals.db").stat().st_size <= 8192:
         assert time.monotonic() < deadline, "nothing is carried over"

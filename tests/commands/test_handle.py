@@ -9,10 +9,10 @@ from threading import Event, Thread
 import pytest
 from sqlalchemy import Connection, text
 
-from commands.handle import Road, handle
-from commands.log import Recorded, Store, Writing
-from commands.verify import verify
-from commands.waiting import Waiting
+from commands.handle import CommandBus, handle
+from commands.log import Recorded, Store, WriteTransaction
+from commands.verify import verify_log
+from commands.waiting import PendingCommand
 from domain.commands import Command
 from domain.events import EntityEvent
 from domain.problems import ServerBusy
@@ -45,24 +45,24 @@ def seen(store: Store) -> Seen:
 def test_projections_move_with_the_log(store: Store, seen: Seen) -> None:
     """ENT-4: a projection that fails undoes its command, and only that one."""
     orders = [write("/dirs/a", "/dirs/b"), write("/dirs/c", poison=True), refuse(), write("/dirs/c")]
-    outcomes = handle([Waiting(order) for order in orders], store, [seen], decide)
+    outcomes = handle([PendingCommand(order) for order in orders], store, [seen], decide)
     assert [type(outcome) for outcome in outcomes] == [Recorded, Refused, Refused, Recorded]
     assert seen.positions(store) == [1, 2, 3]
-    assert list(verify(store)) == []
+    assert list(verify_log(store)) == []
 
 
 def test_an_answer_sees_its_own_write(store: Store, seen: Seen) -> None:
-    def answer(tx: Writing, recorded: Recorded) -> tuple[int, object]:
+    def answer(tx: WriteTransaction, recorded: Recorded) -> tuple[int, object]:
         return tx.connection.execute(text("SELECT max(position) FROM seen")).scalar_one(), tx.world.get("/dirs/b")
 
     orders = [write("/dirs/a"), write("/dirs/b"), write("/dirs/c")]
-    outcomes = handle([Waiting(order, answer=answer) for order in orders], store, [seen], decide)
+    outcomes = handle([PendingCommand(order, answer=answer) for order in orders], store, [seen], decide)
     assert [outcome.answer[0] for outcome in outcomes] == [1, 2, 3]  # type: ignore[union-attr]
     assert [outcome.answer[1] is None for outcome in outcomes] == [True, False, False]  # type: ignore[union-attr]
 
 
 def test_the_caller_is_recorded(store: Store) -> None:
-    road = Road(store, [], decide)
+    road = CommandBus(store, [], decide)
     road.submit(write("/dirs/a"), caller="eve").result()
     road.close()
     with store.engine.connect() as connection:
@@ -79,7 +79,7 @@ def test_what_waits_together_shares_a_commit(store: Store) -> None:
         worlds.add(world)
         return decide(command, world, context)
 
-    road = Road(store, [], held)
+    road = CommandBus(store, [], held)
     first = road.submit(write("/dirs/first"))
     started.wait()
     crowd = [road.submit(refuse() if number % 3 == 0 else write(f"/dirs/d{number}")) for number in range(30)]
@@ -89,12 +89,12 @@ def test_what_waits_together_shares_a_commit(store: Store) -> None:
     assert [isinstance(one.exception(), Refused) for one in crowd] == [number % 3 == 0 for number in range(30)]
     assert [one.result().position for one in crowd if not one.exception()] == list(range(2, 22))
     road.close()
-    assert list(verify(store)) == []
+    assert list(verify_log(store)) == []
 
 
 def test_an_outcome_is_told_once_it_is_committed(store: Store) -> None:
     """EV-79: who hears of a success finds it in the log, whoever asks."""
-    road = Road(store, [], decide)
+    road = CommandBus(store, [], decide)
     found: list[bool] = []
 
     def check(future: Future[Recorded]) -> None:
@@ -108,10 +108,10 @@ def test_an_outcome_is_told_once_it_is_committed(store: Store) -> None:
 
 def test_a_failed_commit_is_everyones_failure(store: Store) -> None:
     """When the transaction itself fails, each of its commands is told so and none of them has happened."""
-    road = Road(store, [], decide)
+    road = CommandBus(store, [], decide)
     road.submit(write("/dirs/a")).result()
 
-    def breaks(tx: Writing, recorded: Recorded) -> None:
+    def breaks(tx: WriteTransaction, recorded: Recorded) -> None:
         tx.connection.rollback()
         raise Refused
 
@@ -128,7 +128,7 @@ def test_a_failed_commit_is_everyones_failure(store: Store) -> None:
 
 
 def test_many_callers(store: Store) -> None:
-    road = Road(store, [], decide)
+    road = CommandBus(store, [], decide)
     futures: list[Future[Recorded]] = []
 
     def call(number: int) -> None:
@@ -147,12 +147,12 @@ def test_many_callers(store: Store) -> None:
     assert positions == list(range(1, 321))
     # EV-24: different between any two interactions
     assert len({future.result().xregcorrelationid for future in futures}) == 160
-    assert list(verify(store)) == []
+    assert list(verify_log(store)) == []
 
 
 def test_a_withdrawn_command_is_left_out(store: Store) -> None:
     started, go = Event(), Event()
-    road = Road(store, [], decide)
+    road = CommandBus(store, [], decide)
     held = road.submit(write("/dirs/a"), answer=lambda tx, recorded: (started.set(), go.wait()))
     started.wait()
     withdrawn = road.submit(write("/dirs/b"))
@@ -164,7 +164,7 @@ def test_a_withdrawn_command_is_left_out(store: Store) -> None:
 
 
 def test_closing_drains(store: Store) -> None:
-    road = Road(store, [], decide)
+    road = CommandBus(store, [], decide)
     futures = [road.submit(write(f"/dirs/d{number}")) for number in range(300)]
     road.close()
     road.close()
@@ -181,7 +181,7 @@ def test_a_queue_that_is_full_refuses_more(store: Store) -> None:
         let.wait(10)
         return decide(command, world, context)
 
-    road = Road(store, [], slow, most=2)
+    road = CommandBus(store, [], slow, most=2)
     try:
         running = road.submit(write("a"))
         while not running.running():

@@ -17,8 +17,8 @@ from typing import Final
 import httpx
 import pytest
 
-from commands.checks import Bounds, Checker
-from domain.checks import Document, Question, Reading
+from commands.checks import CheckLimits, DocumentChecker
+from domain.checks import CompatibilityCheck, DocumentCheck, FormatCheck
 from domain.documents import digest
 from tests.commands.hostile import ANY, BOMB, FUSE, LARGE, LATE, XSD, Hostile, Trap, hostile, names
 from tests.serving import Served, serving
@@ -47,22 +47,22 @@ def table(listener: socket.socket, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture(scope="module")
-def checker() -> Checker:
-    return Checker(Bounds(seconds=SECONDS, memory=1024 * MEGABYTE))
+def checker() -> DocumentChecker:
+    return DocumentChecker(CheckLimits(seconds=SECONDS, memory=1024 * MEGABYTE))
 
 
 @pytest.mark.parametrize("name", names())
 def test_it_ends_in_time_and_reaches_nothing(
-    name: str, table: dict[str, Hostile], checker: Checker, listener: socket.socket, tmp_path: Path
+    name: str, table: dict[str, Hostile], checker: DocumentChecker, listener: socket.socket, tmp_path: Path
 ) -> None:
     one, content = table[name], table[name].content()
     documents = {digest(content) or "": content}
-    asked = Document(one.format, digest(content))
-    questions: list[Question] = [asked]
+    asked = FormatCheck(one.format, digest(content))
+    questions: list[DocumentCheck] = [asked]
     if one.older is not None:
         documents[digest(one.older) or ""] = one.older
-        older = Document(one.format, digest(one.older))
-        questions += [Reading(asked, older), Reading(older, asked, newer="writer")]
+        older = FormatCheck(one.format, digest(one.older))
+        questions += [CompatibilityCheck(asked, older), CompatibilityCheck(older, asked, newer="writer")]
     answers = checker.answers(questions, documents.__getitem__)
     texts = [found.text for found in answers[asked]]
     assert all(len(text) <= 1000 and text.isprintable() for text in texts), texts
@@ -85,8 +85,8 @@ def bombs(count: int) -> dict[str, bytes]:
 def test_a_request_of_many_bombs_is_given_up() -> None:
     # what a request may lose to its bounds is counted; all of these would take longer than a test may
     documents = bombs(400)
-    questions = [Document("xsd/1.1", name) for name in documents]
-    answers = Checker(Bounds(seconds=1, times=3)).answers(questions, documents.__getitem__)
+    questions = [FormatCheck("xsd/1.1", name) for name in documents]
+    answers = DocumentChecker(CheckLimits(seconds=1, times=3)).answers(questions, documents.__getitem__)
     assert all(LATE in answers[question][0].text for question in questions)
 
 
@@ -94,9 +94,9 @@ def test_what_is_lost_is_compared_with_nothing() -> None:
     # ENT-112: a line of Versions costs a bomb's time once, not once for each, which would take longer than a test may
     [(bomb, content)] = bombs(1).items()
     older = {str(digest(text)): text for text in (f"{XSD}<!--{n}--></xs:schema>".encode() for n in range(200))}
-    asked = Document("xsd/1.1", bomb)
-    readings = [Reading(asked, Document("xsd/1.1", name)) for name in older]
-    checker = Checker(Bounds(seconds=2, times=300))
+    asked = FormatCheck("xsd/1.1", bomb)
+    readings = [CompatibilityCheck(asked, FormatCheck("xsd/1.1", name)) for name in older]
+    checker = DocumentChecker(CheckLimits(seconds=2, times=300))
     answers = checker.answers([*readings, asked], {**older, bomb: content}.__getitem__)
     assert all(LATE in answers[question][0].text for question in (asked, *readings))
 

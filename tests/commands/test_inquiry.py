@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from commands.checks import Checker
-from commands.handle import Road
-from commands.inquiry import TURNS
+from commands.checks import DocumentChecker
+from commands.handle import CommandBus
+from commands.inquiry import MAX_ATTEMPTS
 from commands.log import Store
-from commands.verify import verify
-from domain.checks import Document, Question, Unanswered, Verdict
-from domain.commands import Command, CreateRegistry, Method, WriteTree
+from commands.verify import verify_log
+from domain.checks import CheckResult, ChecksRequired, DocumentCheck, FormatCheck
+from domain.commands import Command, CreateRegistry, WriteMethod, WriteTree
 from domain.decide import decide
 from domain.documents import digest
 from domain.model.builtin import default_source
@@ -37,14 +37,14 @@ def avro(number: int, **attributes: Any) -> dict[str, Any]:
 @pytest.fixture
 def registry(store: Store) -> Store:
     """A registry of schemas."""
-    with closing(Road(store, [])) as road:
+    with closing(CommandBus(store, [])) as road:
         road.submit(CreateRegistry("reg", default_source())).result()
     return store
 
 
 def lone_surrogate(number: int) -> WriteTree:
     tree = {"format": "Protobuf/3", "contenttype": "text/plain", "schema": "\ud800"}
-    return WriteTree(f"/schemagroups/g/schemas/s{number}", tree, Method.PUT)
+    return WriteTree(f"/schemagroups/g/schemas/s{number}", tree, WriteMethod.PUT)
 
 
 def test_of_many_who_write_one_schema_all_get_through(registry: Store) -> None:
@@ -55,9 +55,9 @@ def test_of_many_who_write_one_schema_all_get_through(registry: Store) -> None:
         decisions[str(getattr(command, "xid", ""))] += 1
         return decide(command, world, context)
 
-    with closing(Road(registry, [], counted)) as road:
-        road.submit(WriteTree(SCHEMA, avro(0, meta={"compatibility": "backward"}), Method.PUT)).result()
-        some = [WriteTree(f"{SCHEMA}/versions/v{number}", avro(number), Method.PUT) for number in range(WRITERS)]
+    with closing(CommandBus(registry, [], counted)) as road:
+        road.submit(WriteTree(SCHEMA, avro(0, meta={"compatibility": "backward"}), WriteMethod.PUT)).result()
+        some = [WriteTree(f"{SCHEMA}/versions/v{number}", avro(number), WriteMethod.PUT) for number in range(WRITERS)]
         futures = [road.submit(command) for command in some]
         recorded = [future.result(60) for future in futures]
     assert len({one.position for one in recorded}) == WRITERS
@@ -69,44 +69,44 @@ def test_of_many_who_write_one_schema_all_get_through(registry: Store) -> None:
         if "versions" in event.xid
     }
     assert len(set(ancestors.values())) == WRITERS, "one line"
-    assert list(verify(registry)) == []
+    assert list(verify_log(registry)) == []
 
 
 def test_what_is_asked_about_without_end_is_not_found_out(registry: Store) -> None:
     def asking(command: Command, world: World, context: Context) -> Decision:
         asking.turns += 1  # type: ignore[attr-defined]
         content = f'"int{asking.turns}"'.encode()  # type: ignore[attr-defined]
-        question = Document("avro/1.11", digest(content))
-        raise Unanswered(frozenset({question}), {str(question.sha256): content})
+        question = FormatCheck("avro/1.11", digest(content))
+        raise ChecksRequired(frozenset({question}), {str(question.sha256): content})
 
     asking.turns = 0  # type: ignore[attr-defined]
-    with closing(Road(registry, [], asking)) as road:
-        outcome = road.submit(WriteTree(SCHEMA, {}, Method.PUT))
+    with closing(CommandBus(registry, [], asking)) as road:
+        outcome = road.submit(WriteTree(SCHEMA, {}, WriteMethod.PUT))
         with pytest.raises(ServerBusy):
             outcome.result(60)
-    assert asking.turns == TURNS + 1  # type: ignore[attr-defined]
+    assert asking.turns == MAX_ATTEMPTS + 1  # type: ignore[attr-defined]
 
 
 def test_a_command_that_cannot_be_foreseen_is_refused_and_the_next_one_is_done(registry: Store) -> None:
-    with closing(Road(registry, [])) as road:
+    with closing(CommandBus(registry, [])) as road:
         with pytest.raises(UnicodeEncodeError):
             road.submit(lone_surrogate(1)).result(10)
-        assert road.submit(WriteTree(SCHEMA, avro(1), Method.PUT)).result(10).events
+        assert road.submit(WriteTree(SCHEMA, avro(1), WriteMethod.PUT)).result(10).events
 
 
 def test_who_is_waited_for_no_longer_is_left_out_while_others_find_things_out(registry: Store) -> None:
-    class Slow(Checker):
-        def answers(self, questions: Any, content: Any) -> dict[Question, Verdict]:
+    class Slow(DocumentChecker):
+        def answers(self, questions: Any, content: Any) -> dict[DocumentCheck, CheckResult]:
             asked.set()
             go.wait(10)
             return super().answers(questions, content)
 
     asked, go = Event(), Event()
     graphql = {"format": "GraphQL/October2021", "schema": "type Query { a: Int }"}
-    with closing(Road(registry, [], checker=Slow())) as road:
-        road.submit(WriteTree("/schemagroups/g", {}, Method.PUT)).result()
+    with closing(CommandBus(registry, [], checker=Slow())) as road:
+        road.submit(WriteTree("/schemagroups/g", {}, WriteMethod.PUT)).result()
         before = registry.tip()
-        withdrawn = road.submit(WriteTree(SCHEMA, graphql, Method.PUT))
+        withdrawn = road.submit(WriteTree(SCHEMA, graphql, WriteMethod.PUT))
         asked.wait(10)
         assert withdrawn.cancel()
         go.set()
@@ -129,9 +129,9 @@ def test_closing_takes_nothing_more_and_answers_what_waits(registry: Store, held
         held.wait(10)
         return decide(command, world, context)
 
-    road = Road(registry, [], slow)
+    road = CommandBus(registry, [], slow)
     futures = [
-        road.submit(WriteTree(f"{SCHEMA}{number % 2}", avro(number, meta={"compatibility": "full"}), Method.PUT))
+        road.submit(WriteTree(f"{SCHEMA}{number % 2}", avro(number, meta={"compatibility": "full"}), WriteMethod.PUT))
         for number in range(8)
     ]
     deciding.wait(10)
@@ -139,7 +139,7 @@ def test_closing_takes_nothing_more_and_answers_what_waits(registry: Store, held
     closer.start()
     with pytest.raises(RuntimeError):
         for number in range(1000):  # until the other thread has come as far as that
-            futures.append(road.submit(WriteTree(f"{SCHEMA}{number}", avro(number), Method.PUT)))
+            futures.append(road.submit(WriteTree(f"{SCHEMA}{number}", avro(number), WriteMethod.PUT)))
             sleep(0.01)
     held.set()
     closer.join(30)

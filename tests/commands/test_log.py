@@ -12,8 +12,8 @@ from sqlalchemy import text
 
 from commands.handle import handle
 from commands.log import Recorded, Store
-from commands.verify import verify
-from commands.waiting import Waiting
+from commands.verify import verify_log
+from commands.waiting import PendingCommand
 from domain.commands import Command
 from domain.world import Context
 from tests.commands.facts import Refused, decide, delete, refuse, write
@@ -21,7 +21,7 @@ from tests.commands.facts import Refused, decide, delete, refuse, write
 
 def run(store: Store, *commands: Command) -> list[Recorded]:
     """What the commands came to, in one transaction; none may fail."""
-    outcomes = handle([Waiting(command) for command in commands], store, [], decide)
+    outcomes = handle([PendingCommand(command) for command in commands], store, [], decide)
     assert all(isinstance(outcome, Recorded) for outcome in outcomes), outcomes
     return outcomes  # type: ignore[return-value]
 
@@ -47,10 +47,10 @@ def test_an_interaction_is_recorded_whole(store: Store) -> None:
 def test_positions_have_no_gaps_after_refusals(store: Store) -> None:
     """ENT-4: a refused command takes nothing with it, no position, no row."""
     orders = [write("/dirs/a"), refuse(), write("/dirs/b"), refuse(), write("/dirs/a")]
-    outcomes = handle([Waiting(order) for order in orders], store, [], decide)
+    outcomes = handle([PendingCommand(order) for order in orders], store, [], decide)
     assert [type(outcome) for outcome in outcomes] == [Recorded, Refused, Recorded, Refused, Recorded]
     assert column(store, "SELECT position FROM log ORDER BY position") == [1, 2, 3]
-    assert list(verify(store)) == []
+    assert list(verify_log(store)) == []
 
 
 def test_nothing_recorded_leaves_nothing(store: Store) -> None:
@@ -67,8 +67,8 @@ def test_a_refused_command_is_undone_whole(store: Store) -> None:
     def fails(_: object, recorded: Recorded) -> None:
         raise Refused
 
-    broken = Waiting(write("/dirs/a", "/dirs/b", document=b"lost"), answer=fails)
-    seen = Waiting(write("/dirs/b"), answer=lambda tx, recorded: tx.world.get("/dirs/a"))
+    broken = PendingCommand(write("/dirs/a", "/dirs/b", document=b"lost"), answer=fails)
+    seen = PendingCommand(write("/dirs/b"), answer=lambda tx, recorded: tx.world.get("/dirs/a"))
     first, second = handle([broken, seen], store, [], decide)
     assert isinstance(first, Refused)
     assert isinstance(second, Recorded)
@@ -77,7 +77,7 @@ def test_a_refused_command_is_undone_whole(store: Store) -> None:
     assert [(position, event.xid, event.revision) for position, event in second.events] == [(1, "/dirs/b", 1)]
     assert column(store, "SELECT xid FROM head") == ["/dirs/b"]
     assert column(store, "SELECT sha256 FROM document") == []
-    assert list(verify(store)) == []
+    assert list(verify_log(store)) == []
 
 
 def test_a_failed_transaction_leaves_nothing(store: Store) -> None:
@@ -156,13 +156,13 @@ def test_awkward_text_survives(store: Store) -> None:
     """SER-13: characters and numbers come back as they went in, and text that no database takes is escaped."""
     name = 'nul \0 quote " backslash \\ snowman ☃ emoji 🗿 \u2028'
     order = write("/dirs/a", name=name, number=12345678901234567890, tail=',"changed":')
-    [outcome] = handle([Waiting(order, caller="eve\0\ud800")], store, [], decide)
+    [outcome] = handle([PendingCommand(order, caller="eve\0\ud800")], store, [], decide)
     assert isinstance(outcome, Recorded), outcome
     [(_, event)] = store.events(0, 1)
     assert event.attributes["name"] == name
     assert event.attributes["number"] == 12345678901234567890
     assert column(store, "SELECT caller FROM interaction") == ["eve\\u0000\\ud800"]
-    assert list(verify(store)) == []
+    assert list(verify_log(store)) == []
 
 
 def test_keys_sort_as_a_tree(store: Store) -> None:
@@ -201,7 +201,7 @@ def test_sixteen_threads_leave_no_gap(store: Store) -> None:
         thread.join()
     assert column(store, "SELECT position FROM log ORDER BY position") == list(range(1, 161))
     assert column(store, "SELECT revision FROM head WHERE xid = '/dirs/shared'") == [80]
-    assert list(verify(store)) == []
+    assert list(verify_log(store)) == []
 
 
 def test_making_a_store_twice_changes_nothing(store: Store) -> None:

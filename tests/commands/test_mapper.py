@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands.mapper import EventMapper, UnknownTopic, image, image_of, state
+from commands.mapper import EventMapper, UnknownTopic, after_image, assemble_after_image, stored_state
 from commands.proof import image_in
 from domain.events import TOPICS, EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.jsontext import dumps, loads
@@ -44,16 +44,16 @@ def test_an_event_comes_back_as_it_went(event: EntityEvent) -> None:
 @given(events)
 def test_the_image_lies_in_the_state_and_in_the_row(event: EntityEvent) -> None:
     """One hash for an entity, whether it is taken from the event, from the log's bytes or from the read model."""
-    assert image_in(state(event, image(event))) == image(event)
+    assert image_in(stored_state(event, after_image(event))) == after_image(event)
     shown = row(event, 1)
-    assert image(event) == image_of(
+    assert after_image(event) == assemble_after_image(
         shown.xid, shown.type, shown.epoch, shown.attributes.encode(), shown.private.encode()
     )
 
 
 def test_the_state_is_plain_json() -> None:
     event = EntityDeleted(**FACTS, attributes={}, time=NOON.astimezone(timezone(timedelta(hours=2))), reason="pruned")
-    assert loads(state(event, image(event))) == {
+    assert loads(stored_state(event, after_image(event))) == {
         "xid": "/dirs/D1",
         "type": "dirs",
         "epoch": 2,
@@ -70,9 +70,9 @@ def test_the_birth_comes_behind_the_image() -> None:
     event = EntityUpdated(
         **FACTS, attributes={"name": "n"}, changed=("name",), deprecated_changed=(), born=7, time=NOON
     )
-    told = loads(state(event, image(event)))
+    told = loads(stored_state(event, after_image(event)))
     assert [*told][5:] == ["changed", "deprecated_changed", "born", "xregcorrelationid", "time"] and told["born"] == 7
-    assert image(event) == image(event.model_copy(update={"born": 8}))
+    assert after_image(event) == after_image(event.model_copy(update={"born": 8}))
     assert (event.birth(9), EntityCreated(**FACTS, attributes={}, time=NOON).birth(9)) == (7, 9)
 
 
@@ -83,7 +83,7 @@ def test_an_old_topic_is_read_as_the_newest() -> None:
         "Renamed:2": (EntityUpdated.TOPIC, lambda old: old | {"changed": ["name"]}),
     }
     event = EntityCreated(**FACTS, attributes={"name": "n"}, time=NOON)
-    raised = EventMapper(upcasts).event("Renamed:1", 3, state(event, image(event)))
+    raised = EventMapper(upcasts).event("Renamed:1", 3, stored_state(event, after_image(event)))
     assert (type(raised), raised.epoch, raised.changed) == (EntityUpdated, 3, ("name",))
 
 

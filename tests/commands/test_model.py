@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from commands.handle import handle
-from commands.log import Recorded, Store, Writing
-from commands.waiting import Waiting
+from commands.log import Recorded, Store, WriteTransaction
+from commands.waiting import PendingCommand
 from domain.commands import Command, CreateRegistry, ReplaceModel
 from domain.decide import decide
 from tests.commands.facts import Refused
@@ -17,17 +17,17 @@ def source(*plurals: str) -> dict[str, Any]:
     return {"groups": {plural: {"plural": plural, "singular": plural[:-1]} for plural in plurals}}
 
 
-def group_types(tx: Writing, recorded: Recorded) -> list[str]:
+def group_types(tx: WriteTransaction, recorded: Recorded) -> list[str]:
     return list(tx.world.model.groups)
 
 
-def undone(tx: Writing, recorded: Recorded) -> None:
+def undone(tx: WriteTransaction, recorded: Recorded) -> None:
     assert group_types(tx, recorded) == ["nodes"]
     raise Refused
 
 
 def run(store: Store, *asked: tuple[Command, Any]) -> list[Any]:
-    outcomes = handle([Waiting(command, answer=answer) for command, answer in asked], store, [], decide)
+    outcomes = handle([PendingCommand(command, answer=answer) for command, answer in asked], store, [], decide)
     return [outcome.answer if isinstance(outcome, Recorded) else type(outcome) for outcome in outcomes]
 
 

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine
 
-from commands.outages import outage
+from commands.outages import describe_outage
 from tests.stores import postgres_server, postgres_url
 
 __all__ = ["postgres_server", "postgres_url"]
@@ -70,7 +70,7 @@ def _damaged(folder: Path) -> None:
 def test_what_sqlite_says(fail: Callable[[Path], None], said: str | None, tmp_path: Path) -> None:
     with pytest.raises(Exception) as raised:
         fail(tmp_path)
-    assert outage(raised.value) == said
+    assert describe_outage(raised.value) == said
 
 
 @pytest.mark.parametrize(
@@ -86,11 +86,11 @@ def test_what_postgresql_says(statement: str, said: str | None, postgres_url: st
     with pytest.raises(psycopg.Error) as raised, psycopg.connect(postgres_url, autocommit=True) as connection:
         for each in statement.split("; "):
             connection.execute(each)
-    assert outage(raised.value) == said
+    assert describe_outage(raised.value) == said
 
 
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(psycopg.OperationalError) as raised:
         psycopg.connect(host=str(tmp_path), connect_timeout=2)
-    assert outage(raised.value) == "it is out of reach"
-    assert outage(ValueError()) is None
+    assert describe_outage(raised.value) == "it is out of reach"
+    assert describe_outage(ValueError()) is None

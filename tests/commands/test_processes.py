@@ -10,8 +10,8 @@ from sqlalchemy import text
 
 from commands.handle import handle
 from commands.log import Recorded, Store
-from commands.verify import verify
-from commands.waiting import Waiting
+from commands.verify import verify_log
+from commands.waiting import PendingCommand
 from tests.commands.facts import decide, write
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,8 +42,8 @@ def test_a_killed_writer_loses_nothing_it_was_told(store: Store, store_url: str)
         output = "".join(lines) + process.stdout.read()
     assert told(output) <= recorded(store)
     assert len(told(output)) >= 60
-    assert list(verify(store)) == []
-    [outcome] = handle([Waiting(write("/dirs/shared"))], store, [], decide)
+    assert list(verify_log(store)) == []
+    [outcome] = handle([PendingCommand(write("/dirs/shared"))], store, [], decide)
     assert isinstance(outcome, Recorded)
     assert outcome.events[0][1].revision == len(recorded(store))
 
@@ -55,4 +55,4 @@ def test_two_processes_share_a_store(store: Store, store_url: str) -> None:
     assert told(outputs[0]) | told(outputs[1]) == recorded(store)
     assert store.tip().position == 320
     assert [event.revision for _, event in store.events(0, 400) if event.xid == "/dirs/shared"] == list(range(1, 161))
-    assert list(verify(store)) == []
+    assert list(verify_log(store)) == []

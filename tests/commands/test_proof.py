@@ -14,12 +14,12 @@ import pytest
 
 from commands.handle import handle
 from commands.log import Store
-from commands.proof import START, Chain, Interaction, LogRow, caller_hash, entity_hash, image_in
-from commands.verify import verify
-from commands.waiting import Waiting
+from commands.proof import NO_INTERACTION, ChainHasher, Interaction, LogRow, caller_hash, entity_hash, image_in
+from commands.verify import verify_log
+from commands.waiting import PendingCommand
 from domain.commands import DeleteEntities
 from domain.jsontext import dumps
-from projections.entities.apply import Entities
+from projections.entities.apply import EntityProjection
 from tests.commands.test_dryrun import F, create, put
 from tests.serving import ROOT
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
@@ -66,11 +66,11 @@ def changed(lines: list[bytes], number: int, **members: Any) -> list[bytes]:
 
 def test_published_logs_come_out() -> None:
     # Proof: both versions of the chain hash, each part with its length before it, are what they were when published
-    chain = START.chain
-    ended = START
+    chain = NO_INTERACTION.chain
+    ended = NO_INTERACTION
     for row in rows(PUBLISHED):
         if isinstance(row, Interaction):
-            ended, working = row, Chain(chain, row)
+            ended, working = row, ChainHasher(chain, row)
             continue
         working.add(row)
         if row.position == ended.last:
@@ -128,7 +128,15 @@ def test_salts_are_new_with_each_image_and_interaction(store_url: str) -> None:
         fresh = store.new_salt
         create(store)
         store.new_salt, before = fresh, store.tip().position
-        handle([Waiting(put(F, document=b"1")), Waiting(put(F, document=b"1")), Waiting(DeleteEntities(F))], store, [])
+        handle(
+            [
+                PendingCommand(put(F, document=b"1")),
+                PendingCommand(put(F, document=b"1")),
+                PendingCommand(DeleteEntities(F)),
+            ],
+            store,
+            [],
+        )
         found = [event for _, event in store.events(before, 1000)]
         salts = [event.private["salt"] for event in found if event.attributes]
         with store.engine.connect() as connection:
@@ -143,7 +151,7 @@ def test_a_store_of_the_schema_before_is_taken_over(store_url: str) -> None:
     with closing(Store(store_url)) as store:
         store.create()
         create(store, salt="")
-        handle([Waiting(put(F, document=b"1"))], store, [Entities()])
+        handle([PendingCommand(put(F, document=b"1"))], store, [EntityProjection()])
         before = store.tip()
         with store.engine.begin() as connection:
             connection.exec_driver_sql("ALTER TABLE interaction DROP COLUMN salt")
@@ -151,8 +159,8 @@ def test_a_store_of_the_schema_before_is_taken_over(store_url: str) -> None:
     with closing(Store(store_url)) as store:
         store.create()
         assert store.tip() == before
-        handle([Waiting(put(F, name="new"))], store, [Entities()])
-        assert [*verify(store)] == []
+        handle([PendingCommand(put(F, name="new"))], store, [EntityProjection()])
+        assert [*verify_log(store)] == []
         with store.engine.connect() as connection:
             salts = connection.exec_driver_sql("SELECT salt <> '' FROM interaction ORDER BY last").scalars().all()
             assert [*map(bool, salts)] == [False, False, False, True]

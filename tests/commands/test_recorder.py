@@ -7,7 +7,7 @@ from eventsourcing.persistence import ProgrammingError
 
 from commands.handle import handle
 from commands.log import Store
-from commands.waiting import Waiting
+from commands.waiting import PendingCommand
 from domain.events import EntityUpdated
 from tests.commands.facts import decide, write
 
@@ -15,7 +15,7 @@ from tests.commands.facts import decide, write
 @pytest.fixture
 def filled(store: Store) -> Store:
     orders = [write("/dirs/a", "/dirs/b"), write("/dirs/a"), write("/dirs/a")]
-    handle([Waiting(order) for order in orders], store, [], decide)
+    handle([PendingCommand(order) for order in orders], store, [], decide)
     return store
 
 

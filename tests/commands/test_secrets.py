@@ -8,10 +8,10 @@ import pytest
 
 from commands import sql
 from commands.log import Store
-from commands.secrets import KEY, Locked, Vault, destroy, keys_of
+from commands.secrets import KEY_BYTES, NoMasterKey, Vault, destroy_secret, parse_keys
 from domain.world import Secret
 
-FIRST, SECOND = bytes(range(KEY)), bytes(KEY)
+FIRST, SECOND = bytes(range(KEY_BYTES)), bytes(KEY_BYTES)
 MARKER = "swordfish-7f3a"
 
 
@@ -68,7 +68,7 @@ def test_without_the_key_nothing_opens(store: Store) -> None:
     assert revealed(store, Vault([SECOND])) is None
     assert revealed(store, Vault()) is None
     assert not Vault().usable
-    with pytest.raises(Locked):
+    with pytest.raises(NoMasterKey):
         settle(store, Vault(), secret(MARKER, "c1.1"))
 
 
@@ -87,7 +87,7 @@ def test_another_master_key_wraps_the_data_keys_anew(store: Store) -> None:
 def test_what_cannot_be_opened_is_not_wrapped_anew(store: Store) -> None:
     # SUB-914: a key that is missing from the list stops the rotation
     settle(store, Vault([FIRST]), secret(MARKER))
-    with pytest.raises(Locked), store.writing() as tx:
+    with pytest.raises(NoMasterKey), store.writing() as tx:
         Vault([SECOND]).rewrap(tx.connection)
     assert revealed(store, Vault([FIRST])) == MARKER
 
@@ -110,13 +110,13 @@ def test_a_destroyed_value_is_gone(store: Store) -> None:
     settle(store, vault, secret())
     assert revealed(store, vault) is None
     with store.writing() as tx:
-        destroy(tx.connection, "c1.0")  # again does no harm
+        destroy_secret(tx.connection, "c1.0")  # again does no harm
 
 
 def test_keys_come_as_text() -> None:
     # SUB-914: base64 of 32 bytes, the newest first
     texts = [b64encode(key).decode() for key in (SECOND, FIRST)]
-    assert keys_of(", ".join(texts)) == keys_of("\n".join(texts) + "\n") == (SECOND, FIRST)
+    assert parse_keys(", ".join(texts)) == parse_keys("\n".join(texts) + "\n") == (SECOND, FIRST)
     for wrong in ("", "abc", b64encode(b"short").decode(), "ä" * 44):
         with pytest.raises(ValueError):
-            keys_of(wrong)
+            parse_keys(wrong)

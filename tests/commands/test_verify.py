@@ -9,8 +9,8 @@ from sqlalchemy import Connection, text
 
 from commands.handle import handle
 from commands.log import Store
-from commands.verify import verify, verify_rows
-from commands.waiting import Waiting
+from commands.verify import verify_log, verify_row_hashes
+from commands.waiting import PendingCommand
 from domain.events import EntityDeleted, EntityEvent
 from projections.entities.rows import row
 from tests.commands.facts import decide, delete, write
@@ -41,7 +41,7 @@ def history(store: Store) -> Store:
         delete("/dirs/a"),
         write("/dirs/b", name="three", number=1.5),
     ]
-    handle([Waiting(order) for order in orders], store, [Rows()], decide)
+    handle([PendingCommand(order) for order in orders], store, [Rows()], decide)
     return store
 
 
@@ -61,16 +61,16 @@ def flip(store: Store, position: int, offset: int) -> None:
 
 def test_a_whole_log_has_no_findings(history: Store) -> None:
     reached: list[tuple[int, int]] = []
-    assert list(verify(history, lambda position, last: reached.append((position, last)))) == []
+    assert list(verify_log(history, lambda position, last: reached.append((position, last)))) == []
     assert reached == [(2, 6), (3, 6), (5, 6), (6, 6)]
-    assert list(verify_rows(history)) == []
+    assert list(verify_row_hashes(history)) == []
 
 
 @pytest.mark.parametrize("offset", [0, 12, -60, -1])
 @pytest.mark.parametrize(("position", "first"), [(2, 1), (3, 3), (5, 4), (6, 6)])
 def test_a_flipped_byte_is_found(history: Store, position: int, first: int, offset: int) -> None:
     flip(history, position, offset)
-    found = list(verify(history))
+    found = list(verify_log(history))
     assert first in {finding.position for finding in found}
     assert min(finding.position for finding in found) >= first
 
@@ -101,15 +101,15 @@ CHANGES = [
 @pytest.mark.parametrize(("statement", "position"), CHANGES)
 def test_a_change_is_found_where_it_was_made(history: Store, statement: str, position: int) -> None:
     change(history, statement)
-    assert position in {finding.position for finding in verify(history)}
+    assert position in {finding.position for finding in verify_log(history)}
 
 
 def test_a_damaged_interaction_does_not_hide_the_rest(history: Store) -> None:
     """The next one is measured against what is stored, so a second place shows as well and sound ones do not."""
     flip(history, 2, 12)
     flip(history, 6, 12)
-    assert {finding.position for finding in verify(history)} >= {1, 6}
-    assert 3 not in {finding.position for finding in verify(history)}
+    assert {finding.position for finding in verify_log(history)} >= {1, 6}
+    assert 3 not in {finding.position for finding in verify_log(history)}
 
 
 @pytest.mark.parametrize("damage", ["UPDATE document SET bytes = :other", "DELETE FROM document WHERE bytes <> :other"])
@@ -117,9 +117,9 @@ def test_a_damaged_document_is_found(history: Store, damage: str) -> None:
     """Each event that names it is a finding."""
     with history.engine.begin() as connection:
         connection.execute(text(damage), {"other": b"changed"})
-    assert {finding.position for finding in verify(history)} == {3}
+    assert {finding.position for finding in verify_log(history)} == {3}
 
 
 def test_rows_that_differ_are_found(history: Store) -> None:
     change(history, "UPDATE entity SET attributes = '{}' WHERE xid = '/dirs/b'")
-    assert [finding.position for finding in verify_rows(history)] == [6]
+    assert [finding.position for finding in verify_row_hashes(history)] == [6]

@@ -17,8 +17,8 @@ from sqlalchemy.exc import IntegrityError
 from commands import tables
 from commands.handle import handle
 from commands.log import Store
-from commands.verify import verify
-from commands.waiting import Waiting
+from commands.verify import verify_log
+from commands.waiting import PendingCommand
 from domain.commands import Command
 from tests.commands.facts import decide, delete, write
 
@@ -39,7 +39,7 @@ class Cell(NamedTuple):
 def cells(store: Store) -> list[Cell]:
     """Every value of a log, see `tell`."""
     tell(store)
-    assert list(verify(store)) == []
+    assert list(verify_log(store)) == []
     return list(stored(store))
 
 
@@ -59,7 +59,7 @@ def tell(store: Store) -> None:
         delete("/dirs/a"),
         write("/dirs/b", name="three", number=1.5),
     ]
-    handle([Waiting(order, caller="Zoë") for order in orders], store, [], decide)
+    handle([PendingCommand(order, caller="Zoë") for order in orders], store, [], decide)
 
 
 def stored(store: Store) -> Iterator[Cell]:
@@ -116,12 +116,12 @@ def test_a_flipped_bit_is_found_where_it_is(store: Store, cells: list[Cell]) -> 
             put(store, cell, cell.key, other)
         except IntegrityError:
             assume(False)  # another row has that key
-        found = {finding.position for finding in verify(store)}
+        found = {finding.position for finding in verify_log(store)}
         restored(store, cell.column.table, rows[cell.column.table])
         assert found & set(cell.positions), (cell, bit, found)
 
     run()
-    assert list(verify(store)) == []
+    assert list(verify_log(store)) == []
 
 
 #: What stands in a cell instead, each of another of SQLite's types than the one before.
@@ -140,7 +140,7 @@ def test_a_value_of_another_type_is_found(sqlite_url: str, column: Column[Any], 
     with store.engine.begin() as connection:
         last = connection.exec_driver_sql(f"SELECT max({key.name}) FROM {table.name}").scalar_one()
         connection.exec_driver_sql(f"UPDATE {table.name} SET {column.name} = {other} WHERE {key.name} = ?", (last,))
-    found = list(verify(store))
+    found = list(verify_log(store))
     store.close()
     assert found
     assert all(0 < finding.position <= 7 for finding in found)
@@ -164,7 +164,7 @@ def test_a_flipped_bit_of_the_file_is_found(sqlite_url: str, tmp_path: Path) -> 
         path.write_bytes(content)
         same = scanned(path) == rows
         store = Store(sqlite_url)
-        found = list(verify(store))
+        found = list(verify_log(store))
         store.close()
         assert found or same, (root, offset, bit)
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from commands.log import Store, Writing
+from commands.log import Store, WriteTransaction
 from commands.world import MEMBERS, OF_TYPE, SOURCES, SUBTREE
 from domain import xid as xids
 from domain.commands import DeleteEntities, WriteTree
@@ -63,7 +63,7 @@ def owners(name: str) -> list[str]:
     return [xids.join(*parts[:end]) for end in range(2, len(parts), 2)]
 
 
-def agree(tx: Writing, memory: MemoryWorld) -> None:
+def agree(tx: WriteTransaction, memory: MemoryWorld) -> None:
     world = tx.world
     world.prefetch(NAMES[::2])
     for name in (*NAMES, "/dirs/none", "/dirs/a/files/X"):

@@ -9,13 +9,13 @@ import os
 import sys
 from threading import Thread
 
-from commands.handle import Road
+from commands.handle import CommandBus
 from commands.log import Store
 from tests.commands.facts import decide, write
 
 
 def main(url: str, name: str, interactions: str = "1000000") -> None:
-    road = Road(Store(url), [], decide)
+    road = CommandBus(Store(url), [], decide)
 
     def call(number: int) -> None:
         for turn in range(int(interactions) // 4):

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from commands.log import Store
-from commands.verify import verify, verify_rows
+from commands.verify import verify_log, verify_row_hashes
 from domain.events import EntityEvent
 from tests.serving import serving
 from tests.stores import postgres_server, postgres_url, sqlite_url
@@ -121,7 +121,7 @@ def log_of(database: str) -> list[EntityEvent]:
     """The events of a log that is whole and without gaps."""
     store = Store(database)
     try:
-        assert [*verify(store), *verify_rows(store)] == []
+        assert [*verify_log(store), *verify_row_hashes(store)] == []
         found = list(store.events(0, 1_000_000))
         assert [position for position, _ in found] == list(range(1, store.tip().position + 1))
         return [event for _, event in found]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from projections.entities.query import Readers
+from projections.entities.query import ViewPool
 from projections.xregistry_events import XRegistryEvents
 from tests.serving import serving
 from tests.stores import postgres_server, postgres_url, sqlite_url
@@ -66,7 +66,7 @@ def test_readers_that_follow_miss_nothing(servers: Servers) -> None:
 
 def expected(database: str) -> tuple[list[str], list[int]]:
     """Ids of the events, and positions of the log, in order."""
-    readers = Readers(database)
+    readers = ViewPool(database)
     with readers.view() as view:
         log, messages = view.log, XRegistryEvents().messages
         interactions = log.interactions(0, 1_000_000)

@@ -23,7 +23,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from commands.log import Store
-from commands.verify import verify, verify_rows
+from commands.verify import verify_log, verify_row_hashes
 from tests.conformance.made_up import cases, repeatable
 from tests.serving import serving
 from tests.stores import postgres_server, shared_store_url
@@ -87,7 +87,7 @@ def client(shared_store_url: str, tmp_path_factory: pytest.TempPathFactory) -> I
         yield client
     store = Store(shared_store_url)
     try:
-        assert [*verify(store), *verify_rows(store)] == []
+        assert [*verify_log(store), *verify_row_hashes(store)] == []
     finally:
         store.close()
 

@@ -7,7 +7,7 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from domain.commands import Command, CreateRegistry, DeleteEntities, Method, ReplaceModel, WriteTree
+from domain.commands import Command, CreateRegistry, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
 from domain.decide import decide
 from domain.entities import Entity
 from domain.events import EntityEvent
@@ -41,13 +41,13 @@ class MemoryRegistry:
         return decision
 
     def put(self, xid: str, tree: Mapping[str, Any], **flags: Any) -> Decision:
-        return self.do(WriteTree(xid, tree, Method.PUT, **flags))
+        return self.do(WriteTree(xid, tree, WriteMethod.PUT, **flags))
 
     def patch(self, xid: str, tree: Mapping[str, Any], **flags: Any) -> Decision:
-        return self.do(WriteTree(xid, tree, Method.PATCH, **flags))
+        return self.do(WriteTree(xid, tree, WriteMethod.PATCH, **flags))
 
     def post(self, xid: str, tree: Mapping[str, Any], **flags: Any) -> Decision:
-        return self.do(WriteTree(xid, tree, Method.POST, **flags))
+        return self.do(WriteTree(xid, tree, WriteMethod.POST, **flags))
 
     def delete(self, xid: str, targets: Mapping[str, Any] | None = None, **flags: Any) -> Decision:
         return self.do(DeleteEntities(xid, targets, **flags))

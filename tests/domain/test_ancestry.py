@@ -6,26 +6,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.rules.ancestry import MODES, Line, cycle, descend, newest, oldest, roots
+from domain.rules.ancestry import (
+    MODES,
+    VersionLineage,
+    assign_ancestors,
+    find_cycle,
+    newest_version,
+    oldest_versions,
+    root_ids,
+)
 
 
-def line(id: str, ancestor: str | None = None, year: int = 2020, ordered: int = 2020) -> Line:
-    return Line(id, ancestor, f"{year}-01-01T00:00:00Z", f"{ordered}-01-01T00:00:00Z")
+def line(id: str, ancestor: str | None = None, year: int = 2020, ordered: int = 2020) -> VersionLineage:
+    return VersionLineage(id, ancestor, f"{year}-01-01T00:00:00Z", f"{ordered}-01-01T00:00:00Z")
 
 
 def test_newest_by_hand_is_one_that_nobody_descends_from() -> None:
     # ENT-80, versionmode manual: v1 was created later than v2, but v2 descends from it
-    assert newest("manual", [line("v1", "v1", 2030), line("v2", "v1", 2021)]).id == "v2"
+    assert newest_version("manual", [line("v1", "v1", 2030), line("v2", "v1", 2021)]).id == "v2"
     assert (
-        newest("manual", [line("v1", "v1"), line("b", "v1"), line("C", "v1")]).id == "C"
+        newest_version("manual", [line("v1", "v1"), line("b", "v1"), line("C", "v1")]).id == "C"
     )  # ties: highest id, any case
 
 
 def test_oldest_by_hand_is_a_root() -> None:
     # ENT-104: a Version whose ancestor is the one left out counts as a root
     lines = [line("v1", "v1", 2025), line("v2", "v1", 2020), line("v3", "v3", 2030)]
-    assert [one.id for one in oldest("manual", lines, 3)] == ["v1", "v2", "v3"]
-    assert [one.id for one in oldest("manual", lines, 1, skipped="v1")] == ["v2"]
+    assert [one.id for one in oldest_versions("manual", lines, 3)] == ["v1", "v2", "v3"]
+    assert [one.id for one in oldest_versions("manual", lines, 1, skipped="v1")] == ["v2"]
 
 
 IDS = st.sampled_from("abcdefg")
@@ -37,32 +45,32 @@ IDS = st.sampled_from("abcdefg")
 )
 def test_many_go_as_one_after_the_other(mode: str, made: list[tuple[str, str, int]], limit: int) -> None:
     # ENT-104: the oldest goes until few enough are left, whatever the ancestors are, circles included
-    lines = descend(mode, [line(id, ancestor, year, year) for id, ancestor, year in made], [])
+    lines = assign_ancestors(mode, [line(id, ancestor, year, year) for id, ancestor, year in made], [])
     skipped, left, gone = lines[-1].id, lines, list[str]()
     while len(left) > limit:
-        [first] = oldest(mode, left, 1, skipped)
+        [first] = oldest_versions(mode, left, 1, skipped)
         gone.append(first.id)
-        left = descend(mode, [one for one in left if one is not first], [])
-    assert [one.id for one in oldest(mode, lines, len(lines) - len(left), skipped)] == gone
+        left = assign_ancestors(mode, [one for one in left if one is not first], [])
+    assert [one.id for one in oldest_versions(mode, lines, len(lines) - len(left), skipped)] == gone
 
 
 def test_thousands_go_at_once() -> None:
     # ENT-104: a lower `maxversions` of an old Resource: no step looks at all that is left
     lines = [line(f"v{n:05}", f"v{max(n - 1, 0):05}") for n in range(20_000)]
-    assert len(oldest("manual", lines, 19_995, skipped="v19999")) == 19_995
-    assert cycle(lines[::-1]) is None
+    assert len(oldest_versions("manual", lines, 19_995, skipped="v19999")) == 19_995
+    assert find_cycle(lines[::-1]) is None
 
 
 @pytest.mark.parametrize(
     ("mode", "newer"),
     [("createdat", line("a", year=2021)), ("modifiedat", line("a", ordered=2021)), ("semver", line("1.10.0"))],
 )
-def test_computed_modes_order_all_versions(mode: str, newer: Line) -> None:
+def test_computed_modes_order_all_versions(mode: str, newer: VersionLineage) -> None:
     # ENT-100: newest, oldest and ancestors follow one order
     older = line("1.9.0-rc.1") if mode == "semver" else line("b")
-    assert newest(mode, [newer, older]) is newer
-    assert oldest(mode, [newer, older], 1) == [older]
-    assert [(one.id, one.ancestor) for one in descend(mode, [], [newer, older])] == [
+    assert newest_version(mode, [newer, older]) is newer
+    assert oldest_versions(mode, [newer, older], 1) == [older]
+    assert [(one.id, one.ancestor) for one in assign_ancestors(mode, [], [newer, older])] == [
         (older.id, older.id),
         (newer.id, older.id),
     ]
@@ -71,7 +79,7 @@ def test_computed_modes_order_all_versions(mode: str, newer: Line) -> None:
 def test_semantic_precedence() -> None:
     # ENT-102: numbers as numbers, a release above its candidates, build metadata orders nothing but by id
     ids = ["1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-2", "1.0.0", "1.0.0+b", "1.2.0", "1.10.0"]
-    assert [one.id for one in descend("semver", [], [line(id) for id in reversed(ids)])] == [
+    assert [one.id for one in assign_ancestors("semver", [], [line(id) for id in reversed(ids)])] == [
         "1.0.0-2",
         *(id for id in ids if id != "1.0.0-2"),
     ]
@@ -79,23 +87,23 @@ def test_semantic_precedence() -> None:
 
 def test_new_versions_by_hand_form_a_line() -> None:
     # ENT-100: those without an ancestor are taken by id, each follows the newest; a stated ancestor stands
-    settled = descend("manual", [line("v1", "v1")], [line("v3"), line("v2"), line("x", "v1")])
+    settled = assign_ancestors("manual", [line("v1", "v1")], [line("v3"), line("v2"), line("x", "v1")])
     assert {one.id: one.ancestor for one in settled} == {"v1": "v1", "v2": "v1", "v3": "v2", "x": "v1"}
 
 
 def test_a_new_version_never_follows_one_that_descends_from_it() -> None:
     # ENT-100: whatever the order of keys, no circle comes from a default
-    settled = descend("manual", [], [line("a", "b"), line("b")])
+    settled = assign_ancestors("manual", [], [line("a", "b"), line("b")])
     assert {one.id: one.ancestor for one in settled} == {"a": "b", "b": "b"}
-    assert cycle(settled) is None
+    assert find_cycle(settled) is None
 
 
 def test_who_loses_an_ancestor_becomes_a_root() -> None:
     # ENT-107
-    assert roots(descend("manual", [line("v2", "v1"), line("v3", "v2")], [])) == ["v2"]
+    assert root_ids(assign_ancestors("manual", [line("v2", "v1"), line("v3", "v2")], [])) == ["v2"]
 
 
 def test_circles_are_found() -> None:
     # ancestor_circular_reference: also one that a line leads into
-    assert set(cycle([line("a", "b"), line("b", "c"), line("c", "b")]) or ()) == {"b", "c"}
-    assert cycle([line("a", "a"), line("b", "a")]) is None
+    assert set(find_cycle([line("a", "b"), line("b", "c"), line("c", "b")]) or ()) == {"b", "c"}
+    assert find_cycle([line("a", "a"), line("b", "a")]) is None

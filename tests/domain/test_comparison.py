@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.comparison import exact, is_rounded, number_sign, remainder, sort_key
+from domain.comparison import compare_numbers, is_rounded, number_remainder, sort_key, to_decimal
 from domain.jsontext import loads
 
 DIGITS = st.text("0123456789", min_size=1, max_size=25)
@@ -27,15 +27,15 @@ TEXTS = st.builds(
 def test_numbers_compare_as_their_texts_say(one: str, other: str) -> None:
     # FLAG-13: numerically, never through doubles
     first, second = Fraction(one), Fraction(other)
-    assert number_sign(loads(one), Decimal(other)) == (first > second) - (first < second)
-    assert Fraction(exact(loads(one))) == first
+    assert compare_numbers(loads(one), Decimal(other)) == (first > second) - (first < second)
+    assert Fraction(to_decimal(loads(one))) == first
 
 
 @given(TEXTS, TEXTS)
 def test_numbers_sort_as_they_compare(one: str, other: str) -> None:
     # FLAG-13, FLAG-51: the keys of an order have all the digits, too
     first, second = (sort_key(loads(text), 128) for text in (one, other))
-    assert (first > second) - (first < second) == number_sign(loads(one), Decimal(other))
+    assert (first > second) - (first < second) == compare_numbers(loads(one), Decimal(other))
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_neighbours_are_told_apart(row: list[str]) -> None:
 def test_keys_have_a_limit() -> None:
     # a number as long as a document costs the index no more than a text
     long = Decimal(f"1.{'0' * 99_999}1")
-    assert len(remainder(long, 128)) <= 128
-    assert len(remainder(Decimal(f"1.{'0' * 20}{'1' * 99_999}"), 128)) == 128
+    assert len(number_remainder(long, 128)) <= 128
+    assert len(number_remainder(Decimal(f"1.{'0' * 20}{'1' * 99_999}"), 128)) == 128
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from domain import capabilities, formats
-from domain.formats import Incompatibility, Room, Spot, Violation
+from domain.formats import DocumentLocation, FormatModule, Incompatibility, InvalidDocument
 from domain.problems import Problem
 from tests.domain.registry import MemoryRegistry, said
 
@@ -156,11 +156,13 @@ def test_all_versions_share_what_matchversions_says() -> None:
 def parse(document: bytes, name: str) -> bytes:
     """Documents of an even number of bytes."""
     if len(document) % 2:
-        raise Violation(f"{len(document)} bytes is an odd number", Spot(line=1, fragment=document.decode()))
+        raise InvalidDocument(
+            f"{len(document)} bytes is an odd number", DocumentLocation(line=1, fragment=document.decode())
+        )
     return document
 
 
-def unreadable(reader: bytes, writer: bytes, newer: str | None = None) -> list[Incompatibility]:
+def incompatibilities(reader: bytes, writer: bytes, newer: str | None = None) -> list[Incompatibility]:
     """A document reads what is not longer than itself."""
     return [] if len(reader) >= len(writer) else [Incompatibility("shorter", "it is shorter than what it reads")]
 
@@ -168,16 +170,16 @@ def unreadable(reader: bytes, writer: bytes, newer: str | None = None) -> list[I
 @pytest.fixture
 def even(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A format `Even/1` of this module, with the backward rules only."""
-    room = Room("even", ("Even/1",))
+    room = FormatModule("even", ("Even/1",))
     monkeypatch.setitem(sys.modules, "domain.formats.even", sys.modules[__name__])
-    monkeypatch.setattr(formats, "ROOMS", (room,))
+    monkeypatch.setattr(formats, "FORMAT_MODULES", (room,))
     rules = {"Even/1": ["backward", "backward_transitive"]}
     monkeypatch.setattr(
         capabilities, "INITIAL", {**capabilities.INITIAL, "formats": ["Even/1"], "compatibilities": rules}
     )
-    formats.find.cache_clear()
+    formats.find_format.cache_clear()
     yield
-    formats.find.cache_clear()
+    formats.find_format.cache_clear()
 
 
 def notes(strict: bool = False, compatible: bool = True) -> MemoryRegistry:

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.commands import Command, DeleteEntities, Method, ReplaceModel, Restore, WriteTree
+from domain.commands import Command, DeleteEntities, ReplaceModel, Restore, WriteMethod, WriteTree
 from domain.decide import decide
 from domain.problems import ConstraintFailure, Problem
-from domain.world import Context, everything
+from domain.world import Context, can_read_everything
 from tests.domain.registry import START, MemoryRegistry
 
 BOX = {
@@ -41,15 +41,15 @@ ENUM, EQUALS = {"path": "ink", "kind": "enum"}, {"path": "ink", "kind": "equals"
 
 
 def put(xid: str, tree: Mapping[str, Any]) -> Command:
-    return WriteTree(xid, tree, Method.PUT)
+    return WriteTree(xid, tree, WriteMethod.PUT)
 
 
 def patch(xid: str, tree: Mapping[str, Any]) -> Command:
-    return WriteTree(xid, tree, Method.PATCH)
+    return WriteTree(xid, tree, WriteMethod.PATCH)
 
 
 def post(xid: str, tree: Mapping[str, Any]) -> Command:
-    return WriteTree(xid, tree, Method.POST)
+    return WriteTree(xid, tree, WriteMethod.POST)
 
 
 SHOWN = [put("/boxes/b2", RED), put(PEN, {"ink": "red"}), put(P2, TO_PEN)]
@@ -275,7 +275,7 @@ def test_whose_constraint_it_is_says_the_detail_to_those_who_may_read_it() -> No
     # ENT-138: the target is named, so the Group that refuses would be unknown
     made, _ = played(SHOWN)
     whose = f'"{P2}" shows it in "/boxes/b2", whose constraint it is'
-    for reads, detail in ((everything, whose), (lambda xid: xid.startswith("/boxes/b1"), None)):
+    for reads, detail in ((can_read_everything, whose), (lambda xid: xid.startswith("/boxes/b1"), None)):
         with pytest.raises(ConstraintFailure) as failure:
             decide(put(PEN, {"ink": "blue"}), made.world, Context(START, "c", reads=reads))
         assert failure.value.detail == detail

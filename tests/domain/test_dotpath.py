@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import dotpath
-from domain.dotpath import Wild
+from domain.dotpath import PathWildcard
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_other_text_is_refused(text: str) -> None:
 def test_wildcards_are_for_those_who_ask() -> None:
     # FLAG-70: `['*']` is a name even there
     steps = dotpath.parse("a.*.b[*]['*']", wildcards=True)
-    assert steps == ("a", Wild.MEMBER, "b", Wild.ITEM, "*")
+    assert steps == ("a", PathWildcard.MEMBER, "b", PathWildcard.ITEM, "*")
     assert dotpath.text(steps) == "a.*.b[*]['*']"
 
 

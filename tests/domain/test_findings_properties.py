@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.findings import L2, L3, VALIDATORS, Subject, changed, findings, membership
-from domain.findings.names import DEFINED
+from domain.findings import L2, L3, VALIDATORS, ValidatedEntity, change_findings, entity_findings, membership_findings
+from domain.findings.names import DEFINED_PROTOCOLS
 
 NAMES: Final = (
     *("usage", "channel", "envelope", "envelopeoptions", "envelopemetadata", "protocol", "protocoloptions"),
@@ -48,7 +48,7 @@ INSIDE: Final = (
     *("properties", "footer", "message-id", "dataschema", "datacontenttype", "key_base64", "topic_name", "password"),
 )
 WORDS: Final = (
-    *DEFINED,
+    *DEFINED_PROTOCOLS,
     *("MQTT", "CloudEvents/1.0", "producer", "consumer", "subscriber", "SASL", "binary", "structured", "integer"),
     *("timestamp", "uri", "duration", "uuid", "/messagegroups/g", "/messagegroups/g/messages/m", "#/a", "Protobuf/3"),
     *("/schemagroups/g/schemas/s:a", "mqtt://h/+", "https://u:p@h", "{+a}", "{a}", "a/b;c", "\0", "/", "//", ":"),
@@ -75,12 +75,12 @@ class Everything:
         return f"{collection}/m", f"{collection}/n"
 
 
-def subjects(attributes: dict[str, Any], others: dict[str, Any]) -> Iterator[tuple[str, Subject]]:
+def subjects(attributes: dict[str, Any], others: dict[str, Any]) -> Iterator[tuple[str, ValidatedEntity]]:
     places = {"endpoints": "/endpoints/e", "messagegroups": "/messagegroups/g"}
     for kind in VALIDATORS:
         for xid in (places.get(kind), "/messagegroups/g/messages/m", "/endpoints/e/messages/m"):
             if xid is not None and (kind == "messages") == ("/messages/" in xid):
-                yield kind, Subject(xid, attributes, Everything(others), lambda name, document: "wrong")
+                yield kind, ValidatedEntity(xid, attributes, Everything(others), lambda name, document: "wrong")
 
 
 @given(entities, entities)
@@ -90,9 +90,9 @@ def test_nothing_fails(attributes: dict[str, Any], others: dict[str, Any]) -> No
     attributes = {**attributes, "meta": meta if isinstance(meta, dict) else {}}
     others = {**others, "meta": {}}
     for kind, subject in subjects(attributes, others):
-        found = list(findings(kind, subject))
+        found = list(entity_findings(kind, subject))
         if kind == "messages":
-            found += [*membership(subject), *changed(others, subject)]
+            found += [*membership_findings(subject), *change_findings(others, subject)]
         for finding in found:
             assert finding.level in (L2, L3)
             assert re.fullmatch(r"(?:CM|EP|MS|SC)-\d\d", finding.rule)
@@ -125,7 +125,7 @@ def test_long_texts_take_no_time(name: str) -> None:
     options = {"endpoints": rows, "headers": rows, "method": text, "topic": text, "topicfilter": text, "subject": text}
     metadata = {kind: {"type": kind, "value": text} for kind in ("integer", "number", "duration", "uri", "uritemplate")}
     began = process_time()
-    for protocol in (*DEFINED, text):
+    for protocol in (*DEFINED_PROTOCOLS, text):
         for envelope in ("CloudEvents/1.0", text):
             attributes = {
                 **dict.fromkeys(("dataschemauri", "dataschemaformat", "datacontenttype", "basemessageuri"), text),
@@ -133,5 +133,5 @@ def test_long_texts_take_no_time(name: str) -> None:
                 **{"protocoloptions": options, "envelopemetadata": metadata},
             }
             for kind, subject in subjects(attributes, {"meta": {}}):
-                list(findings(kind, subject))
+                list(entity_findings(kind, subject))
     assert process_time() - began < 20

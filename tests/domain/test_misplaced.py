@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.commands import Method
+from domain.commands import WriteMethod
 from tests.domain.registry import MemoryRegistry
 from tests.domain.test_xrefs import refused
 
@@ -28,18 +28,18 @@ def registry(request: pytest.FixtureRequest) -> MemoryRegistry:
 @pytest.mark.parametrize(
     ("method", "xid", "around"),
     [
-        (Method.PUT, V1, None),
-        (Method.PATCH, V1, None),
-        (Method.PUT, f"{FILE}/versions/v2", None),
-        (Method.POST, f"{FILE}/versions", "v1"),
-        (Method.PATCH, f"{FILE}/versions", "v1"),
-        (Method.PUT, FILE, "versions.v1"),
-        (Method.POST, "/dirs/d/files", "f.versions.v1"),
-        (Method.PATCH, "/dirs/d", "files.f.versions.v1"),
+        (WriteMethod.PUT, V1, None),
+        (WriteMethod.PATCH, V1, None),
+        (WriteMethod.PUT, f"{FILE}/versions/v2", None),
+        (WriteMethod.POST, f"{FILE}/versions", "v1"),
+        (WriteMethod.PATCH, f"{FILE}/versions", "v1"),
+        (WriteMethod.PUT, FILE, "versions.v1"),
+        (WriteMethod.POST, "/dirs/d/files", "f.versions.v1"),
+        (WriteMethod.PATCH, "/dirs/d", "files.f.versions.v1"),
     ],
 )
 def test_a_version_has_no_nested_entities(
-    registry: MemoryRegistry, method: Method, xid: str, around: str | None, name: str, value: Any
+    registry: MemoryRegistry, method: WriteMethod, xid: str, around: str | None, name: str, value: Any
 ) -> None:
     # ENT-17, ENT-18: wherever the Version is named, and whatever its type lets through
     tree: Any = {name: value}

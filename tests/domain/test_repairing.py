@@ -11,7 +11,7 @@ from domain import xid as xids
 from domain.commands import ControlLink, LinkCommand, Repair, WriteLink
 from domain.decide import decide
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from domain.links.properties import wanted
+from domain.links.properties import parse_link
 from domain.problems import NotFound, Problem
 from domain.refusals import Diverged
 from domain.roles import Role
@@ -48,7 +48,7 @@ def pair(**members: Any) -> tuple[MemoryRegistry, MemoryRegistry]:
     here.delete(E)
     here.put(G, {"name": "own"})
     there.put(f"{D}/files/later", {"name": "later"}, document=b"later")
-    found = wanted({"url": "https://there.example", **members})
+    found = parse_link({"url": "https://there.example", **members})
     link(here, WriteLink(LINK, True, found.attributes))
     return here, there
 
@@ -56,7 +56,7 @@ def pair(**members: Any) -> tuple[MemoryRegistry, MemoryRegistry]:
 def command(here: MemoryRegistry, there: MemoryRegistry) -> Repair:
     """What a comparison of all that is in either comes to."""
     last: dict[str, EntityEvent] = {event.stream: event for event in there.log}
-    own = {event.stream: event.xid for event in here.log if not xids.is_apart(event.stream)}
+    own = {event.stream: event.xid for event in here.log if not xids.is_outside_tree(event.stream)}
     gone = tuple(xid for stream, xid in own.items() if stream not in last)
     return Repair(LINK, len(here.log), tuple(last.values()), gone, {"0" * 64: b"later"})
 
@@ -69,7 +69,7 @@ def repaired(here: MemoryRegistry, asked: Repair) -> Decision:
 
 def images(registry: MemoryRegistry) -> dict[str, Any]:
     """All that lives, as the state hash sees it."""
-    living = (each for each in registry.world.entities() if not xids.is_apart(xids.stream(each.xid)))
+    living = (each for each in registry.world.entities() if not xids.is_outside_tree(xids.stream(each.xid)))
     return {each.xid: (each.type, each.epoch, each.attributes, each.private) for each in living}
 
 
@@ -82,7 +82,7 @@ def test_everything_becomes_what_it_is_there() -> None:
     kinds = {event.xid: type(event) for event in decision.events}
     assert kinds[V] is EntityUpdated and kinds[E] is EntityCreated and kinds[G] is EntityDeleted
     assert kinds[f"{D}/files/later"] is EntityCreated
-    assert [event.xid for event in decision.events] == sorted(kinds, key=xids.order)
+    assert [event.xid for event in decision.events] == sorted(kinds, key=xids.event_order)
     changed = {event.xid: event.changed for event in decision.events}
     assert changed[V] == ("epoch", "modifiedat", "name") and changed[E] == ()
     entity = births[V]

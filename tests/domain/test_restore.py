@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from domain.commands import Method, Restore, WriteCapabilities, WriteTree
+from domain.commands import Restore, WriteCapabilities, WriteMethod, WriteTree
 from domain.decide import decide
 from domain.problems import Problem
 from domain.roles import Role
@@ -280,7 +280,7 @@ def test_a_type_that_was_renamed_meanwhile_is_no_obstacle(registry: MemoryRegist
 def test_capabilities_come_back(registry: MemoryRegistry) -> None:
     # CAP-1: by themselves or with the root, never with anything else
     position = len(registry.log)
-    registry.do(WriteCapabilities({"pagination": False}, Method.PATCH))
+    registry.do(WriteCapabilities({"pagination": False}, WriteMethod.PATCH))
     assert back(registry, "/", position).events == ()
     decision = back(registry, "/", position, "capabilities")
     assert said(decision) == {"/": "updated", "/capabilities": "updated"}
@@ -341,7 +341,7 @@ def test_readonly(registry: MemoryRegistry) -> None:
     # ENT-140: nobody restores into a read-only Resource; an admin alone brings that mark back or takes it off
     position = len(registry.log)
     registry.put(V + "v2", {"name": "now"})
-    locked = as_admin(registry, WriteTree(f"{F}/meta", {"readonly": True}, Method.PATCH))
+    locked = as_admin(registry, WriteTree(f"{F}/meta", {"readonly": True}, WriteMethod.PATCH))
     for xid in ("/", F, V + "v2"):
         assert refused(registry, xid, position).name == "readonly"
     as_admin(registry, Restore(f"{F}/meta", position))

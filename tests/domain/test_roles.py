@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from domain.commands import Command, CreateRegistry, DeleteEntities, Method, ReplaceModel, WriteCapabilities, WriteTree
+from domain.commands import (
+    Command,
+    CreateRegistry,
+    DeleteEntities,
+    ReplaceModel,
+    WriteCapabilities,
+    WriteMethod,
+    WriteTree,
+)
 from domain.roles import ANONYMOUS, Caller, Role
 
 WRITER = Caller("w", groups={"/dirs/d1": Role.WRITER})
@@ -12,28 +20,28 @@ READING = Caller("r", Role.READER, {"/dirs/d1": Role.WRITER})
 
 #: Commands that a writer of /dirs/d1, and of nothing else, may ask for.
 WITHIN: list[Command] = [
-    WriteTree("/dirs/d1", {}, Method.PUT),
-    WriteTree("/dirs/D1/files/f1", {}, Method.PATCH),
-    WriteTree("/dirs", {"d1": {}}, Method.POST),
-    WriteTree("/", {"dirs": {"d1": {"files": {"f": {}}}}}, Method.POST),
+    WriteTree("/dirs/d1", {}, WriteMethod.PUT),
+    WriteTree("/dirs/D1/files/f1", {}, WriteMethod.PATCH),
+    WriteTree("/dirs", {"d1": {}}, WriteMethod.POST),
+    WriteTree("/", {"dirs": {"d1": {"files": {"f": {}}}}}, WriteMethod.POST),
     DeleteEntities("/dirs/d1"),
     DeleteEntities("/dirs/d1/files"),
     DeleteEntities("/dirs", {"d1": {}}),
-    WriteTree("/dirs/d1/files/f/meta", {"xref": "/dirs/d1/files/g"}, Method.PUT),
+    WriteTree("/dirs/d1/files/f/meta", {"xref": "/dirs/d1/files/g"}, WriteMethod.PUT),
 ]
 #: Commands that reach further.
 BEYOND: list[Command] = [
-    WriteTree("/dirs/d2", {}, Method.PUT),
-    WriteTree("/dirs", {"d1": {}, "d2": {}}, Method.POST),
-    WriteTree("/dirs", {}, Method.POST),
-    WriteTree("/", {"dirs": {"d1": {}}}, Method.PATCH),
-    WriteTree("/", {"dirs": {"d1": {}}, "others": {}}, Method.POST),
-    WriteTree("/", {"dirs": {"d1": {}, "d2": {}}}, Method.POST),
+    WriteTree("/dirs/d2", {}, WriteMethod.PUT),
+    WriteTree("/dirs", {"d1": {}, "d2": {}}, WriteMethod.POST),
+    WriteTree("/dirs", {}, WriteMethod.POST),
+    WriteTree("/", {"dirs": {"d1": {}}}, WriteMethod.PATCH),
+    WriteTree("/", {"dirs": {"d1": {}}, "others": {}}, WriteMethod.POST),
+    WriteTree("/", {"dirs": {"d1": {}, "d2": {}}}, WriteMethod.POST),
     DeleteEntities("/dirs"),
     DeleteEntities("/dirs", {}),
     DeleteEntities("/dirs", {"d1": {}, "d2": {}}),
     ReplaceModel({}),
-    WriteCapabilities({}, Method.PUT),
+    WriteCapabilities({}, WriteMethod.PUT),
     CreateRegistry("r", {}),
 ]
 
@@ -64,7 +72,7 @@ def test_a_role_for_the_registry_holds_everywhere(command: Command) -> None:
 
 def test_a_pointer_shows_nothing_that_its_writer_may_not_see() -> None:
     # Callers: who may not read a Group cannot read it through a Resource that stands for one of its own either
-    pointing = WriteTree("/dirs/d1/files/f", {"meta": {"xref": "/dirs/d2/files/g"}}, Method.PUT)
+    pointing = WriteTree("/dirs/d1/files/f", {"meta": {"xref": "/dirs/d2/files/g"}}, WriteMethod.PUT)
     assert not WRITER.may_ask(pointing)
     assert READING.may_ask(pointing)
 

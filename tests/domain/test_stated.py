@@ -8,7 +8,7 @@ import pytest
 
 from domain.commands import Restore
 from domain.model.builtin import default_source
-from domain.stated import DEFAULTS, stated
+from domain.stated import DEFAULT_MARKS, explicit_values
 from tests.domain.registry import MemoryRegistry
 
 M = "/messagegroups/g/messages/m"
@@ -21,7 +21,7 @@ def registry() -> MemoryRegistry:
 
 
 def marks(registry: MemoryRegistry) -> Any:
-    return registry.get(f"{M}/versions/1").private.get(DEFAULTS)
+    return registry.get(f"{M}/versions/1").private.get(DEFAULT_MARKS)
 
 
 def test_a_write_tells_defaults_from_what_was_stated(registry: MemoryRegistry) -> None:
@@ -36,9 +36,9 @@ def test_a_write_tells_defaults_from_what_was_stated(registry: MemoryRegistry) -
         }
     }
     version = registry.get(f"{M}/versions/1")
-    said = stated(version.attributes, version.private[DEFAULTS])
+    said = explicit_values(version.attributes, version.private[DEFAULT_MARKS])
     assert said["envelopemetadata"] == given["envelopemetadata"]
-    assert registry.get(M).private.get(DEFAULTS) is None
+    assert registry.get(M).private.get(DEFAULT_MARKS) is None
 
 
 def test_what_has_no_defaults_keeps_no_marks(registry: MemoryRegistry) -> None:
@@ -95,7 +95,7 @@ def test_a_new_model_marks_what_it_fills_in(registry: MemoryRegistry) -> None:
 def test_defaults_of_a_group_are_marked(registry: MemoryRegistry) -> None:
     registry.put("/schemagroups/g", {"constraints": {"schemas.format": {"default": "Text/1"}}})
     registry.put("/schemagroups/g/schemas/s", {})
-    assert registry.get("/schemagroups/g/schemas/s/versions/1").private[DEFAULTS] == {"format": True}
+    assert registry.get("/schemagroups/g/schemas/s/versions/1").private[DEFAULT_MARKS] == {"format": True}
 
 
 def test_restoring_brings_marks_back(registry: MemoryRegistry) -> None:
@@ -129,5 +129,5 @@ def test_defaults_of_a_group_come_before_those_of_the_model(registry: MemoryRegi
     answer = {"xid": "/x", "modifiedat": "2020-01-01T00:00:00Z", "format": "Text/1"}
     registry.put("/schemagroups/g/schemas/s", {"versions": {"1": answer}})
     registry.put("/schemagroups/g/schemas/t", {"versions": {"1": {**answer, "format": "Text/2"}}})
-    assert registry.get("/schemagroups/g/schemas/s/versions/1").private[DEFAULTS] == {"format": True}
-    assert DEFAULTS not in registry.get("/schemagroups/g/schemas/t/versions/1").private
+    assert registry.get("/schemagroups/g/schemas/s/versions/1").private[DEFAULT_MARKS] == {"format": True}
+    assert DEFAULT_MARKS not in registry.get("/schemagroups/g/schemas/t/versions/1").private

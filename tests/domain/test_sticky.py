@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from domain.commands import Command, DeleteEntities, Method, WriteTree
+from domain.commands import Command, DeleteEntities, WriteMethod, WriteTree
 from domain.problems import InvalidAttribute
 from tests.domain.registry import MemoryRegistry
 
 FILE = "/dirs/d/files/f"
-TWO = WriteTree(f"{FILE}/versions", {"v1": {}, "v2": {}}, Method.POST)
+TWO = WriteTree(f"{FILE}/versions", {"v1": {}, "v2": {}}, WriteMethod.POST)
 
 #: The attribute as models have it: as the specification does, pinned to either value, fixed, and on by default.
 TYPES: dict[str, dict[str, Any]] = {
@@ -25,7 +25,7 @@ TYPES: dict[str, dict[str, Any]] = {
 REFUSED = None
 
 
-def write(xid: str, tree: dict[str, Any], method: Method = Method.PUT, flag: str | None = None) -> Command:
+def write(xid: str, tree: dict[str, Any], method: WriteMethod = WriteMethod.PUT, flag: str | None = None) -> Command:
     return WriteTree(xid, tree, method, setdefaultversionid=flag)
 
 
@@ -46,14 +46,14 @@ ROWS: dict[str, tuple[list[Command], Command, dict[str, tuple[str, bool] | None]
         )
         for name, command in {
             "PUT": write(FILE, {}),
-            "PATCH": write(FILE, {}, Method.PATCH),
-            "POST": write(FILE, {}, Method.POST),
-            "its collection": write("/dirs/d/files", {"f": {}}, Method.POST),
+            "PATCH": write(FILE, {}, WriteMethod.PATCH),
+            "POST": write(FILE, {}, WriteMethod.POST),
+            "its collection": write("/dirs/d/files", {"f": {}}, WriteMethod.POST),
             "its Group": write("/dirs/d", {"files": {"f": {}}}),
             "its meta": write(f"{FILE}/meta", {}),
             "a meta in it": write(FILE, {"meta": {}}),
             "a Version": write(f"{FILE}/versions/1", {}),
-            "its Versions": write(f"{FILE}/versions", {"1": {}}, Method.POST),
+            "its Versions": write(f"{FILE}/versions", {"1": {}}, WriteMethod.POST),
         }.items()
     },
     "creation with the flag": (
@@ -94,9 +94,9 @@ ROWS: dict[str, tuple[list[Command], Command, dict[str, tuple[str, bool] | None]
             },
         )
         for name, command in {
-            "the flag": write(f"{FILE}/meta", {}, Method.PATCH, "v1"),
+            "the flag": write(f"{FILE}/meta", {}, WriteMethod.PATCH, "v1"),
             "the flag of a deletion": DeleteEntities(f"{FILE}/versions", {}, setdefaultversionid="v1"),
-            "a patch": write(f"{FILE}/meta", {"defaultversionid": "v1"}, Method.PATCH),
+            "a patch": write(f"{FILE}/meta", {"defaultversionid": "v1"}, WriteMethod.PATCH),
         }.items()
     },
     **{
@@ -113,8 +113,13 @@ ROWS: dict[str, tuple[list[Command], Command, dict[str, tuple[str, bool] | None]
             },
         )
         for name, command, always, on in (
-            ("the flag", write(f"{FILE}/meta", {}, Method.PATCH, "null"), REFUSED, ("v2", False)),
-            ("a patch", write(f"{FILE}/meta", {"defaultversionid": None}, Method.PATCH), ("v2", True), ("v2", True)),
+            ("the flag", write(f"{FILE}/meta", {}, WriteMethod.PATCH, "null"), REFUSED, ("v2", False)),
+            (
+                "a patch",
+                write(f"{FILE}/meta", {"defaultversionid": None}, WriteMethod.PATCH),
+                ("v2", True),
+                ("v2", True),
+            ),
         )
     },
     "the default Version goes": (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from domain.commands import DeleteEntities, Method, WriteTree
+from domain.commands import DeleteEntities, WriteMethod, WriteTree
 from domain.decide import decide
 from domain.problems import ModelComplianceError, Problem
 from domain.roles import Role
@@ -35,7 +35,9 @@ def registry() -> MemoryRegistry:
     return made
 
 
-def refused(registry: MemoryRegistry, xid: str, tree: Mapping[str, Any], method: Method = Method.PUT) -> Problem:
+def refused(
+    registry: MemoryRegistry, xid: str, tree: Mapping[str, Any], method: WriteMethod = WriteMethod.PUT
+) -> Problem:
     before = len(registry.log)
     with pytest.raises(Problem) as problem:
         registry.do(WriteTree(xid, tree, method))
@@ -150,16 +152,16 @@ def test_only_the_same_type_counts(registry: MemoryRegistry) -> None:
 @pytest.mark.parametrize(
     ("method", "xid", "tree"),
     [
-        (Method.PATCH, B2, {"name": "x"}),
-        (Method.PATCH, B2, {"versions": {}}),
-        (Method.PATCH, f"{B2}/meta", {"labels": {}}),
-        (Method.POST, B2, {}),
-        (Method.PUT, f"{B2}/versions/v9", {}),
-        (Method.POST, f"{B2}/versions", {"v9": {}}),
+        (WriteMethod.PATCH, B2, {"name": "x"}),
+        (WriteMethod.PATCH, B2, {"versions": {}}),
+        (WriteMethod.PATCH, f"{B2}/meta", {"labels": {}}),
+        (WriteMethod.POST, B2, {}),
+        (WriteMethod.PUT, f"{B2}/versions/v9", {}),
+        (WriteMethod.POST, f"{B2}/versions", {"v9": {}}),
     ],
 )
 def test_nothing_is_written_through_a_pointer(
-    registry: MemoryRegistry, method: Method, xid: str, tree: dict[str, Any]
+    registry: MemoryRegistry, method: WriteMethod, xid: str, tree: dict[str, Any]
 ) -> None:
     # ENT-135: the target never changes through its source
     registry.put(B2, POINTER)
@@ -193,18 +195,18 @@ def test_readonly_is_an_admins_to_set(registry: MemoryRegistry) -> None:
     # ENT-140: others' values are dropped
     registry.patch(f"{B1}/meta", {"readonly": True})
     assert registry.meta(B1)["readonly"] is False
-    as_admin(registry, WriteTree(f"{B1}/meta", {"readonly": True}, Method.PATCH))
+    as_admin(registry, WriteTree(f"{B1}/meta", {"readonly": True}, WriteMethod.PATCH))
     assert registry.meta(B1)["readonly"] is True
 
 
-@pytest.mark.parametrize("method", [Method.PUT, Method.PATCH])
+@pytest.mark.parametrize("method", [WriteMethod.PUT, WriteMethod.PATCH])
 @pytest.mark.parametrize("value", [True, False, None])
 def test_naming_readonly_opens_a_readonly_resource_to_admins_only(
-    registry: MemoryRegistry, method: Method, value: bool | None
+    registry: MemoryRegistry, method: WriteMethod, value: bool | None
 ) -> None:
     # ENT-140: a writer who names it is refused like any other, and nothing beside it is written
     write = WriteTree(f"{B1}/meta", {"readonly": value, "labels": {"by": "me"}}, method)
-    as_admin(registry, WriteTree(f"{B1}/meta", {"readonly": True}, Method.PATCH))
+    as_admin(registry, WriteTree(f"{B1}/meta", {"readonly": True}, WriteMethod.PATCH))
     problem = refused(registry, write.xid, write.tree, method)
     assert (problem.name, problem.subject) == ("readonly", B1)
     as_admin(registry, write)
@@ -212,8 +214,8 @@ def test_naming_readonly_opens_a_readonly_resource_to_admins_only(
     assert (meta["labels"], meta["readonly"]) == ({"by": "me"}, value is True or (value is None and method == "PATCH"))
 
 
-@pytest.mark.parametrize("method", [Method.PUT, Method.PATCH])
-def test_a_writer_sets_no_readonly_by_any_way(registry: MemoryRegistry, method: Method) -> None:
+@pytest.mark.parametrize("method", [WriteMethod.PUT, WriteMethod.PATCH])
+def test_a_writer_sets_no_readonly_by_any_way(registry: MemoryRegistry, method: WriteMethod) -> None:
     # ENT-140: neither in a meta nor in the one inside its Resource or Group, and an admin's stays
     for xid, tree in (
         (f"{B1}/meta", {"readonly": True}),
@@ -227,19 +229,19 @@ def test_a_writer_sets_no_readonly_by_any_way(registry: MemoryRegistry, method: 
 @pytest.mark.parametrize(
     ("method", "xid", "tree"),
     [
-        (Method.PUT, B1, {}),
-        (Method.PATCH, f"{B1}/meta", {}),
-        (Method.POST, B1, {}),
-        (Method.PUT, f"{B1}/versions/v1", {}),
-        (Method.POST, "/shelves/s1/books", {"b1": {}}),
-        (Method.PATCH, "/shelves/s1", {"books": {"b1": {}}}),
+        (WriteMethod.PUT, B1, {}),
+        (WriteMethod.PATCH, f"{B1}/meta", {}),
+        (WriteMethod.POST, B1, {}),
+        (WriteMethod.PUT, f"{B1}/versions/v1", {}),
+        (WriteMethod.POST, "/shelves/s1/books", {"b1": {}}),
+        (WriteMethod.PATCH, "/shelves/s1", {"books": {"b1": {}}}),
     ],
 )
 def test_nobody_writes_into_a_readonly_resource(
-    registry: MemoryRegistry, method: Method, xid: str, tree: dict[str, Any]
+    registry: MemoryRegistry, method: WriteMethod, xid: str, tree: dict[str, Any]
 ) -> None:
     # ENT-140: nor to it, nor to its meta and Versions; C-9: ignoring that works in maps only
-    as_admin(registry, WriteTree(f"{B1}/meta", {"readonly": True}, Method.PATCH))
+    as_admin(registry, WriteTree(f"{B1}/meta", {"readonly": True}, WriteMethod.PATCH))
     problem = refused(registry, xid, tree, method)
     assert (problem.name, problem.subject) == ("readonly", B1)
     ignoring = WriteTree(xid, tree, method, ignore=frozenset({"readonly"}))
@@ -254,7 +256,7 @@ def test_nobody_writes_into_a_readonly_resource(
 @pytest.mark.parametrize("xid", [B1, f"{B1}/versions", f"{B1}/versions/v1", "/shelves/s1/books", "/shelves/s1"])
 def test_nobody_deletes_from_a_readonly_resource(registry: MemoryRegistry, xid: str) -> None:
     # ENT-140: by itself, from inside, with its collection or with its Group
-    as_admin(registry, WriteTree(f"{B1}/meta", {"readonly": True}, Method.PATCH))
+    as_admin(registry, WriteTree(f"{B1}/meta", {"readonly": True}, WriteMethod.PATCH))
     with pytest.raises(Problem) as problem:
         registry.do(DeleteEntities(xid))
     assert problem.value.name == "readonly"

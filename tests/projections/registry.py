@@ -10,9 +10,9 @@ from sqlalchemy import select
 from commands.log import Store
 from domain.commands import DeleteEntities
 from domain.world import Decision
-from projections.entities.apply import Entities
-from projections.entities.leaves import MOST, leaves
-from projections.entities.query import Readers
+from projections.entities.apply import EntityProjection
+from projections.entities.leaves import MAX_LEAVES, leaves
+from projections.entities.query import ViewPool
 from projections.entities.rows import row
 from projections.entities.tables import tables
 from tests.projections.history import History
@@ -28,12 +28,12 @@ class Registry:
     most: leaves that the index takes of one entity.
     """
 
-    def __init__(self, url: str, most: int = MOST) -> None:
+    def __init__(self, url: str, most: int = MAX_LEAVES) -> None:
         self.url = url
         self.store = Store(url)
         self.history = History()
-        self.entities = Entities(most=most)
-        self.readers = Readers(url)
+        self.entities = EntityProjection(most=most)
+        self.readers = ViewPool(url)
         self._open = ExitStack()
 
     def __enter__(self) -> Self:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from projections.audit import comparison, trail
-from projections.audit.images import ABSENT, Value, differing
-from projections.audit.trail import Span
+from projections.audit.images import ABSENT, AttributeDiff, diff_values
+from projections.audit.trail import LogRange
 from tests.projections.registry import Registry
 
 Json = Any
@@ -40,9 +40,9 @@ def found(registry: Registry, before: int, after: int, xid: str) -> list[tuple[s
 )
 def test_a_subtree_is_no_prefix_of_text(grown: Registry, xid: str, positions: list[int]) -> None:
     with grown.readers.view() as view:
-        assert list(view.trail.of_tree(xid, Span(0, 7))) == positions
-        assert list(view.trail.of_tree(xid, Span(0, 7, backwards=True))) == positions[::-1]
-        part = Span(2, 5)
+        assert list(view.trail.of_tree(xid, LogRange(0, 7))) == positions
+        assert list(view.trail.of_tree(xid, LogRange(0, 7, backwards=True))) == positions[::-1]
+        part = LogRange(2, 5)
         assert list(view.trail.of_tree(xid, part)) == [at for at in positions if 2 < at <= 5]
 
 
@@ -115,19 +115,23 @@ def test_what_did_not_change_is_not_looked_at(
     ("before", "after", "values"),
     [
         ({"a": 1}, {"a": 1}, []),
-        ({"a": 1}, {"a": True}, [Value("a", 1, True)]),
-        ({"a": 1}, {"a": 1.0}, [Value("a", 1, 1.0)]),
-        ({"a": None}, {}, [Value("a", None, ABSENT)]),
-        ({}, {"a": {"b": 1}}, [Value("a", ABSENT, {"b": 1})]),
-        ({"a": {}}, {"a": {"b": 1}}, [Value("a.b", ABSENT, 1)]),
-        ({"a": {"b": 1}}, {"a": {}}, [Value("a.b", 1, ABSENT)]),
-        ({"a": {"b": 1}}, {"a": [1]}, [Value("a", {"b": 1}, [1])]),
-        ({"a": [1, 2]}, {"a": [2, 1]}, [Value("a", [1, 2], [2, 1])]),
-        ({"a": {"b.c": 1, "d e": 1}}, {"a": {}}, [Value("a['b.c']", 1, ABSENT), Value("a['d e']", 1, ABSENT)]),
-        ({"b": 1, "a": 1}, {}, [Value("a", 1, ABSENT), Value("b", 1, ABSENT)]),
+        ({"a": 1}, {"a": True}, [AttributeDiff("a", 1, True)]),
+        ({"a": 1}, {"a": 1.0}, [AttributeDiff("a", 1, 1.0)]),
+        ({"a": None}, {}, [AttributeDiff("a", None, ABSENT)]),
+        ({}, {"a": {"b": 1}}, [AttributeDiff("a", ABSENT, {"b": 1})]),
+        ({"a": {}}, {"a": {"b": 1}}, [AttributeDiff("a.b", ABSENT, 1)]),
+        ({"a": {"b": 1}}, {"a": {}}, [AttributeDiff("a.b", 1, ABSENT)]),
+        ({"a": {"b": 1}}, {"a": [1]}, [AttributeDiff("a", {"b": 1}, [1])]),
+        ({"a": [1, 2]}, {"a": [2, 1]}, [AttributeDiff("a", [1, 2], [2, 1])]),
+        (
+            {"a": {"b.c": 1, "d e": 1}},
+            {"a": {}},
+            [AttributeDiff("a['b.c']", 1, ABSENT), AttributeDiff("a['d e']", 1, ABSENT)],
+        ),
+        ({"b": 1, "a": 1}, {}, [AttributeDiff("a", 1, ABSENT), AttributeDiff("b", 1, ABSENT)]),
     ],
 )
-def test_what_differs_between_two_images(before: Json, after: Json, values: list[Value]) -> None:
+def test_what_differs_between_two_images(before: Json, after: Json, values: list[AttributeDiff]) -> None:
     # SER-13: a number is its text; paths are in dot notation, an array is one value
-    found = list(differing(before, after))
+    found = list(diff_values(before, after))
     assert list(map(repr, found)) == list(map(repr, values))  # 1 == True, not so their texts

@@ -11,13 +11,13 @@ import pytest
 
 from commands.handle import handle
 from commands.log import Recorded, Store
-from commands.waiting import Waiting
-from domain.commands import Command, CreateRegistry, DeleteEntities, Method, ReplaceModel, WriteTree
+from commands.waiting import PendingCommand
+from domain.commands import Command, CreateRegistry, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
 from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY
-from projections.compat import Published, Shown
-from projections.entities.apply import Entities
-from projections.entities.published import Inline
-from projections.entities.query import Readers
+from projections.compat import CompatVersion, CompatVersions
+from projections.entities.apply import EntityProjection
+from projections.entities.published import SqlPublications
+from projections.entities.query import ViewPool
 from tests.domain.compat.facade import URL, C, G, M, S, delete, post, put_group, source
 
 SR = URL + SCHEMAREGISTRY.base
@@ -28,30 +28,30 @@ class Registry:
 
     def __init__(self, database: str) -> None:
         ids = count(1)
-        self.store = Store(database, public_url=URL, new_id=lambda: f"c{next(ids)}", published=Inline)
-        self.readers = Readers(database)
+        self.store = Store(database, public_url=URL, new_id=lambda: f"c{next(ids)}", published=SqlPublications)
+        self.readers = ViewPool(database)
         self.store.create()
         with self.store.writing() as tx:
-            Entities().create(tx.connection)
+            EntityProjection().create(tx.connection)
         self.do(CreateRegistry("test", source(2)), put_group(G, "Text/1"), put_group(C, "CloudEvents"))
 
     def do(self, *commands: Command) -> Recorded:
         """The outcome of the last of some commands."""
-        for outcome in handle([Waiting(command) for command in commands], self.store, [Entities()]):
+        for outcome in handle([PendingCommand(command) for command in commands], self.store, [EntityProjection()]):
             assert isinstance(outcome, Recorded), outcome
         assert isinstance(outcome, Recorded)
         return outcome
 
-    def read(self, position: int | None = None) -> Published:
+    def read(self, position: int | None = None) -> CompatVersions:
         view = self.readers.quick()
-        return Published(view if position is None else view.as_of(position))
+        return CompatVersions(view if position is None else view.as_of(position))
 
     def uri(self, uri: str, position: int | None = None) -> str | None:
         """What a URI of a schema means: the end of a Version's xid, and `!` if it is kept."""
         return place(self.read(position).by_uri(SCHEMAREGISTRY, uri, (SR, URL)))
 
 
-def place(shown: Shown | None) -> str | None:
+def place(shown: CompatVersion | None) -> str | None:
     return shown and shown.row.xid.removeprefix("/schemagroups/g/schemas/") + ("!" if shown.kept else "")
 
 
@@ -63,14 +63,14 @@ def registry(store_url: str) -> Iterator[Registry]:
 
 
 def version(id: str, **more: Any) -> WriteTree:
-    return WriteTree(f"{S}/versions/{id}", {"format": "Text/1", **more}, Method.PUT)
+    return WriteTree(f"{S}/versions/{id}", {"format": "Text/1", **more}, WriteMethod.PUT)
 
 
 def test_numbers_are_no_text(registry: Registry) -> None:
     # LEG-407, LEG-408: ten is more than nine, and the default Version is no matter
     registry.do(ReplaceModel(source(0)))
     registry.do(*(post(S, b"%d" % number) for number in range(1, 12)))
-    registry.do(WriteTree(f"{S}/meta", {"defaultversionid": "2", "defaultversionsticky": True}, Method.PATCH))
+    registry.do(WriteTree(f"{S}/meta", {"defaultversionid": "2", "defaultversionsticky": True}, WriteMethod.PATCH))
     assert registry.read().numbers(S) == [*range(1, 12)]
     assert place(registry.read().latest(S)) == "s/versions/11"
     assert registry.read().version(S, 12) is None
@@ -176,7 +176,7 @@ def test_a_pointer_shows_what_it_points_at(registry: Registry) -> None:
     # LEG-1207: with its numbers, under its own name; what the target was published under is the target's
     registry.do(post(S, b"1", id="urn:1"), version("b"), post(S, b"3"))
     pointer = f"{G}/schemas/p"
-    registry.do(WriteTree(f"{pointer}/meta", {"xref": S}, Method.PUT))
+    registry.do(WriteTree(f"{pointer}/meta", {"xref": S}, WriteMethod.PUT))
     found = registry.read().versions(pointer)
     assert [(one.number, one.row.xid, one.kept) for one in found] == [
         (1, f"{pointer}/versions/1", True),

@@ -10,15 +10,15 @@ import pytest
 from cloudevents.core.bindings import http
 from cloudevents.core.formats.json import JSONFormat
 
-from commands.address import UNCONFIGURED
+from commands.address import UNCONFIGURED_URL
 from commands.mapper import UnknownTopic
 from commands.proof import Interaction
-from domain.compat.family import FAMILIES, MESSAGECATALOG, SCHEMAREGISTRY, Family
+from domain.compat.family import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from projections.compat_events import CompatEvents
-from projections.families import Family as Kind
-from projections.families import XRegistry, told
-from projections.xregistry_events import Message, XRegistryEvents
+from projections.families import EventFamily as Kind
+from projections.families import XRegistryFamily, published_events
+from projections.xregistry_events import ChangeEvent, XRegistryEvents
 from tests.projections.test_xregistry_events import CAUGHT_UP, NOON, event, row
 
 BORN, CHANGED = "2020-02-02T02:02:02Z", "2021-03-03T03:03:03.123456789Z"
@@ -26,15 +26,15 @@ TIMES = {"createdat": BORN, "modifiedat": CHANGED}
 BASE = "https://registry.example/compat/schemaregistry/v0.2"
 
 
-def messages(family: Family, *events: EntityEvent, of: Interaction = CAUGHT_UP) -> list[Message]:
+def messages(family: LegacyApi, *events: EntityEvent, of: Interaction = CAUGHT_UP) -> list[ChangeEvent]:
     rows = [row(position, each) for position, each in enumerate(events, of.first)]
     return list(CompatEvents(family).messages(of, rows))
 
 
 def shown(*events: EntityEvent) -> list[str]:
     """What both older APIs tell of some events: action, subject and time."""
-    found = [(family, message) for family in FAMILIES for message in messages(family, *events)]
-    prefixes = {family: f"{family.events}." for family in FAMILIES}
+    found = [(family, message) for family in LEGACY_APIS for message in messages(family, *events)]
+    prefixes = {family: f"{family.events}." for family in LEGACY_APIS}
     return [
         f"{message.type.removeprefix(prefixes[family])} {message.subject} {message.time}" for family, message in found
     ]
@@ -207,17 +207,17 @@ def test_the_registry_says_nothing_of_what_only_the_older_apis_had() -> None:
 
 def test_families_side_by_side() -> None:
     # SUB-113: event after event of the log, and of each the registry's own first
-    families: list[Kind] = [XRegistry(XRegistryEvents()), *map(CompatEvents, FAMILIES)]
+    families: list[Kind] = [XRegistryFamily(XRegistryEvents()), *map(CompatEvents, LEGACY_APIS)]
     events = [group(), group(xid="/messagegroups/g"), event(EntityUpdated), gone(f"{VERSION}/2", "forgotten", number=2)]
     rows = [row(position, each) for position, each in enumerate(events, CAUGHT_UP.first)]
-    found = list(told(families, CAUGHT_UP, iter(rows)))
+    found = list(published_events(families, CAUGHT_UP, iter(rows)))
     assert [(family.name, message.position) for family, message in found] == [
         *(("xregistry", 5), ("schemaregistry", 5), ("xregistry", 6), ("messagecatalog", 6), ("xregistry", 7)),
         ("schemaregistry", 8),
     ]
     assert len({message.id for _, message in found}) == len(found)
     for family in families:
-        alone = list(told([family], CAUGHT_UP, iter(rows)))
+        alone = list(published_events([family], CAUGHT_UP, iter(rows)))
         assert alone == [each for each in found if each[0] is family]
 
 
@@ -234,7 +234,7 @@ def test_the_source_is_the_base_of_its_day(recorded: str, root: str) -> None:
 def test_a_registry_without_a_public_url() -> None:
     # LEG-101: as with the registry's own events
     [message] = messages(SCHEMAREGISTRY, group(), of=CAUGHT_UP._replace(registry_url=""))
-    assert message.source == f"{UNCONFIGURED}/compat/schemaregistry/v0.2"
+    assert message.source == f"{UNCONFIGURED_URL}/compat/schemaregistry/v0.2"
 
 
 @pytest.mark.parametrize("time", [BORN, CHANGED, NOON, "2020-02-02T02:02:02.5Z", "0001-01-01T00:00:00Z"])

@@ -19,22 +19,22 @@ from sqlalchemy import select
 
 from commands.handle import handle
 from commands.log import Recorded, Store
-from commands.verify import verify, verify_rows
-from commands.waiting import Waiting
+from commands.verify import verify_log, verify_row_hashes
+from commands.waiting import PendingCommand
 from domain import xid as xids
-from domain.commands import Command, CreateRegistry, DeleteEntities, Method, ReplaceModel, Restore, WriteTree
-from domain.compat.family import family_of, number_of
-from domain.compat.remembered import Remembered
+from domain.commands import Command, CreateRegistry, DeleteEntities, ReplaceModel, Restore, WriteMethod, WriteTree
+from domain.compat.family import legacy_api_of, version_number
+from domain.compat.remembered import MemoryPublications
 from domain.events import SALT, EntityDeleted, EntityEvent
 from domain.problems import Problem
-from projections.compat import Published
-from projections.entities.apply import Entities
-from projections.entities.published import Inline
-from projections.entities.query import Readers, View
+from projections.compat import CompatVersions
+from projections.entities.apply import EntityProjection
+from projections.entities.published import SqlPublications
+from projections.entities.query import View, ViewPool
 from projections.entities.rebuild import rebuild
-from projections.entities.rows import published_row
+from projections.entities.rows import publication_row
 from projections.entities.tables import tables
-from projections.entities.verify import verify_times
+from projections.entities.verify import verify_history
 from tests.domain.compat.facade import URL, C, G, M, S, delete, post, put_group, source
 from tests.domain.registry import START, MemoryRegistry
 
@@ -57,7 +57,7 @@ def followed(events: list[tuple[int, EntityEvent]]) -> dict[str, Told]:
     """Each definition after its events; that a number has one owner in a life is checked on the way (LEG-210)."""
     told: dict[str, Told] = {}
     for position, event in events:
-        if family_of(event.xid) is None or event.type.count(".") == 0:
+        if legacy_api_of(event.xid) is None or event.type.count(".") == 0:
             continue
         if event.type.count(".") == 1:
             if isinstance(event, EntityDeleted):
@@ -67,7 +67,7 @@ def followed(events: list[tuple[int, EntityEvent]]) -> dict[str, Told]:
         definition, _, id = event.xid.rpartition("/versions/")
         one = told.setdefault(definition, Told())
         if not isinstance(event, EntityDeleted):
-            number = number_of(id, event.private)
+            number = version_number(id, event.private)
             assert number and one.owners.setdefault(number, id) == id, f"{event.xid} took {number}"
             assert id not in one.living or one.numbers[id] == number, f"{event.xid} changed {one.numbers[id]}"
             one.numbers[id], one.rows[id] = number, position
@@ -75,7 +75,7 @@ def followed(events: list[tuple[int, EntityEvent]]) -> dict[str, Told]:
         elif event.reason == "pruned":
             one.living.discard(id)
         else:
-            assert event.private.get("number", number_of(id, {})) == one.numbers.pop(id)
+            assert event.private.get("number", version_number(id, {})) == one.numbers.pop(id)
             one.living.discard(id)
     return told
 
@@ -98,10 +98,10 @@ def _steps(xid: str) -> st.SearchStrategy[Command]:
     group = xids.parent(xid) or "/"
 
     def put(id: str, text: str) -> Command:
-        return WriteTree(f"{xid}/versions/{id}", _version(xid, text), Method.PUT)
+        return WriteTree(f"{xid}/versions/{id}", _version(xid, text), WriteMethod.PUT)
 
     def add(ids: list[str]) -> Command:
-        return WriteTree(f"{xid}/versions", {id: _version(xid, id) for id in ids}, Method.POST)
+        return WriteTree(f"{xid}/versions", {id: _version(xid, id) for id in ids}, WriteMethod.POST)
 
     posts = (
         st.builds(post, st.just(xid), _CONTENTS),
@@ -116,10 +116,12 @@ def _steps(xid: str) -> st.SearchStrategy[Command]:
         st.builds(put, _IDS, st.sampled_from("xy")),
         st.builds(put, _IDS, st.sampled_from("xy")),
         st.builds(add, st.lists(_IDS, min_size=1, max_size=3, unique=True)),
-        st.builds(lambda text: WriteTree(xid, _version(xid, text), Method.POST), st.sampled_from("xy")),
+        st.builds(lambda text: WriteTree(xid, _version(xid, text), WriteMethod.POST), st.sampled_from("xy")),
         st.builds(lambda id: DeleteEntities(f"{xid}/versions/{id}"), _IDS),
         st.builds(DeleteEntities, st.sampled_from((xid, xid, group))),
-        st.builds(lambda to: WriteTree(f"{xid}/meta", {"xref": to}, Method.PUT), st.sampled_from((f"{xid}2", None))),
+        st.builds(
+            lambda to: WriteTree(f"{xid}/meta", {"xref": to}, WriteMethod.PUT), st.sampled_from((f"{xid}2", None))
+        ),
         st.builds(lambda most: ReplaceModel(source(most)), _LIMITS),
         *[st.builds(Restore, st.sampled_from(places), st.integers(6, 40))] * 3,
     )
@@ -153,12 +155,12 @@ def check(url: str, history: list[Command]) -> None:
         public_url=URL,
         clock=lambda: START + timedelta(seconds=memory.interactions),
         new_id=lambda: f"c{memory.interactions}",
-        published=Inline,
+        published=SqlPublications,
     )
-    with closing(store), closing(Readers(url)) as readers:
+    with closing(store), closing(ViewPool(url)) as readers:
         store.create()
         with store.writing() as tx:
-            Entities().create(tx.connection)
+            EntityProjection().create(tx.connection)
         run(store, CreateRegistry("test", {}))
         seen = {store.tip().position: shown(readers)}
         for command in history:
@@ -167,7 +169,7 @@ def check(url: str, history: list[Command]) -> None:
         assert_agreement(store, readers, memory)
         for position, then in seen.items():
             assert shown(readers, position) == then
-        findings = [*verify(store), *verify_rows(store), *verify_times(store)]
+        findings = [*verify_log(store), *verify_row_hashes(store), *verify_history(store)]
         assert not findings, findings
         before = dump(store)
         rebuild(store)
@@ -192,7 +194,7 @@ def both(store: Store, memory: MemoryRegistry, command: Command) -> None:
 
 
 def run(store: Store, command: Command) -> Recorded | Exception:
-    [done] = handle([Waiting(deepcopy(command))], store, [Entities()])
+    [done] = handle([PendingCommand(deepcopy(command))], store, [EntityProjection()])
     return done
 
 
@@ -202,23 +204,23 @@ def plain(event: EntityEvent) -> dict[str, Any]:
     return {**event.model_dump(), "private": private, "kind": type(event)}
 
 
-def shown(readers: Readers, position: int | None = None) -> dict[str, list[tuple[Any, ...]]]:
+def shown(readers: ViewPool, position: int | None = None) -> dict[str, list[tuple[Any, ...]]]:
     """What the older APIs show of each definition, now or at a position."""
     with readers.view() as view:
-        published = Published(view if position is None else view.as_of(position))
+        published = CompatVersions(view if position is None else view.as_of(position))
         return {xid: [*map(tuple, published.versions(xid))] for xid in DEFINITIONS}
 
 
-def assert_agreement(store: Store, readers: Readers, memory: MemoryRegistry) -> None:
+def assert_agreement(store: Store, readers: ViewPool, memory: MemoryRegistry) -> None:
     with readers.view() as view:
         for xid, told in followed(list(enumerate(memory.log, 1))).items():
             assert_told(view, xid, told)
-    expected = sorted((tuple(published_row(one)) for one in Remembered(memory.log).all()), key=str)
+    expected = sorted((tuple(publication_row(one)) for one in MemoryPublications(memory.log).all()), key=str)
     assert expected == dump(store)["published"]
 
 
 def assert_told(view: View, xid: str, told: Told) -> None:
-    published = Published(view)
+    published = CompatVersions(view)
     if xids.segments(xid)[-1] != "s" and xids.segments(xid)[-1] != "m":
         return
     row = view.entity(xid)
@@ -227,7 +229,7 @@ def assert_told(view: View, xid: str, told: Told) -> None:
         return
     found = {one.row.id: (one.number, one.row.since, not one.kept) for one in published.versions(xid)}
     assert found == {id: (number, told.rows[id], id in told.living) for id, number in told.numbers.items()}
-    family = family_of(xid)
+    family = legacy_api_of(xid)
     assert family is not None
     assert published.numbers(xid) == sorted(told.numbers.values())
     for one in published.versions(xid):
@@ -250,10 +252,10 @@ STORY: list[Command] = [
     *(post(M, f"a {n}".encode(), authority="urn:x", id=f"urn:{n}") for n in range(4)),
     *(post(S, f"a {n}".encode()) for n in range(4)),
     delete(M, 2),
-    WriteTree(f"{M}/versions/1", _version(M, "again"), Method.PUT),
+    WriteTree(f"{M}/versions/1", _version(M, "again"), WriteMethod.PUT),
     delete(S, 4),
     delete(S, 1),
-    WriteTree(f"{S}/versions", {"x": _version(S, "x")}, Method.POST),
+    WriteTree(f"{S}/versions", {"x": _version(S, "x")}, WriteMethod.POST),
     Restore(S, 30),
     DeleteEntities(C),
     Restore("/", 45),
@@ -280,6 +282,6 @@ def test_damage_is_found(store_url: str) -> None:
         ):
             with store.engine.begin() as connection:
                 assert connection.execute(change).rowcount
-            assert [finding for finding in verify_times(store) if "published" in str(finding)], change
+            assert [finding for finding in verify_history(store) if "published" in str(finding)], change
             rebuild(store)
-            assert not list(verify_times(store))
+            assert not list(verify_history(store))

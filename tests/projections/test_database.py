@@ -28,7 +28,7 @@ def test_a_stream_of_a_transaction_is_never_fetched_whole(postgres_url: str, beg
     with engine.begin() as connection:
         if begun:
             connection.execute(text("SELECT 1"))
-        db = database.over(connection)
+        db = database.database_of(connection)
         rows = db.stream(f"SELECT g FROM generate_series(1, {MANY}) AS g")
         assert next(iter(rows)) == (1,)
         found: Any = db.one(OPEN)

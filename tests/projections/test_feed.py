@@ -27,14 +27,14 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
             context = tx.context()
             tx.append(decide(command, tx.world, context), context, command)
     with store.engine.connect() as connection:
-        yield Log(database.over(connection))
+        yield Log(database.database_of(connection))
     store.close()
 
 
 @pytest.mark.parametrize("together", [1, 2, 3, 100])
 def test_every_stretch_is_whole(log: Log, together: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """EV-78, EV-79: between any two positions, each event once, in order, with its interaction."""
-    monkeypatch.setattr(feed, "TOGETHER", together)
+    monkeypatch.setattr(feed, "PAGE_SIZE", together)
     for after in range(LAST + 1):
         for end in range(LAST + 1):
             found = [
@@ -48,10 +48,10 @@ def test_every_stretch_is_whole(log: Log, together: int, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("together", [1, 2, 100])
 def test_an_edge_is_the_end_of_interactions(log: Log, together: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """EV-79: as many whole interactions as fit, or a part of one that does not."""
-    monkeypatch.setattr(feed, "TOGETHER", together)
+    monkeypatch.setattr(feed, "PAGE_SIZE", together)
     ends = [sum(SIZES[: number + 1]) for number in range(len(SIZES))]
     for after in range(LAST + 1):
         for limit in range(1, LAST + 2):
             fitting = [end for end in ends if after < end <= after + limit]
             expected = max(fitting, default=min(after + limit, LAST))
-            assert feed.edge(lambda: log, after, limit) == expected, (after, limit)
+            assert feed.page_end(lambda: log, after, limit) == expected, (after, limit)

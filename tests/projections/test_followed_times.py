@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from commands.log import Store
-from commands.verify import verify
+from commands.verify import verify_log
 from domain import xid as xids
-from domain.commands import Command, Method, WriteTree
+from domain.commands import Command, WriteMethod, WriteTree
 from domain.events import EntityCreated, EntityUpdated
 from domain.world import Context, Decision
 from projections import database, log
@@ -72,7 +72,7 @@ def recorded(store: Store, history: Sequence[tuple[int, str]]) -> None:
                 xregcorrelationid=context.xregcorrelationid,
                 time=time,
             )
-            command: Command = WriteTree(xid, {}, Method.PUT)
+            command: Command = WriteTree(xid, {}, WriteMethod.PUT)
             tx.append(Decision((event,), {}), context, command)
 
 
@@ -105,7 +105,7 @@ def test_a_time_is_that_of_the_tree(store: Store, history: Sequence[tuple[int, s
     # FLAG-80: nothing that happened in the tree by then is missing, and nothing later is there
     recorded(store, history)
     with store.engine.begin() as connection:
-        read = Log(database.over(connection))
+        read = Log(database.database_of(connection))
         now = NOON + timedelta(days=1)
         assert {each: read.as_of(minute(each), now).last for each in moments} == moments
 
@@ -114,7 +114,7 @@ def test_what_is_yet_to_come_is_beyond_all_of_the_log(store: Store) -> None:
     # FLAG-80: the last interaction's time says nothing about the others
     recorded(store, FOLLOWING[:5])
     with store.engine.begin() as connection:
-        assert Log(database.over(connection)).as_of(minute(61), NOON).last == 5
+        assert Log(database.database_of(connection)).as_of(minute(61), NOON).last == 5
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_all_that_happened_during_a_time(
     # EV-79: what a stretch holds is at least that
     recorded(store, history)
     with store.engine.begin() as connection:
-        read = Log(database.over(connection))
+        read = Log(database.database_of(connection))
         span = [
             (NOON + timedelta(minutes=each)).isoformat(timespec="microseconds")[:-6] + "Z" for each in (since, until)
         ]
@@ -151,7 +151,7 @@ def test_all_that_happened_during_a_time(
 def test_links_bring_earlier_times(store: Store, history: Sequence[tuple[int, str]], said: list[str]) -> None:
     # a log is whole that took in what happened before its own end; without a link such a time is a mistake
     recorded(store, history)
-    assert [each.what for each in verify(store)] == said
+    assert [each.what for each in verify_log(store)] == said
 
 
 def test_a_time_is_one_look_up(store: Store) -> None:
@@ -163,7 +163,7 @@ def test_a_time_is_one_look_up(store: Store) -> None:
     with store.engine.begin() as connection:
         explain = "EXPLAIN QUERY PLAN " if sqlite else "EXPLAIN "
         then = "2026-01-01T14:00:00.000000Z"
-        steps = [row[-1] for row in database.over(connection).all(explain + log.BY_THEN, (then, then))]
+        steps = [row[-1] for row in database.database_of(connection).all(explain + log.LAST_BY_TIME, (then, then))]
     said = "; ".join(steps)
     assert "SCAN" not in said.replace("Index Scan", "") and "Seq Scan" not in said
     assert not any(step.strip().startswith(("Sort", "USE TEMP")) for step in steps)
@@ -177,9 +177,9 @@ def test_what_a_time_names_grows_with_it_and_holds_nothing_later(
 ) -> None:
     # FLAG-80: the longest beginning of the log in which nothing of the tree is later, but for how the registry was made
     recorded(store, history)
-    tree = [(number, each) for number, (each, xid) in enumerate(history, 1) if not xids.is_apart(xid)]
+    tree = [(number, each) for number, (each, xid) in enumerate(history, 1) if not xids.is_outside_tree(xid)]
     with store.engine.begin() as connection:
-        read = Log(database.over(connection))
+        read = Log(database.database_of(connection))
         named = [read.as_of(minute(each), NOON + timedelta(days=1)).last for each in range(100)]
     assert named == sorted(named)
     for then, last in enumerate(named):

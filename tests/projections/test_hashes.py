@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commands.mapper import image
+from commands.mapper import after_image
 from domain import xid as xids
 from domain.events import EntityEvent
 from projections import hashes
 from projections.entities.query import View
-from projections.hashes import EMPTY, Keys, Part, keys_of, together
+from projections.hashes import EMPTY_PART, KeyRange, TreePart, key_range_of, merge_parts
 from tests.projections.registry import Registry
 from tests.spec.harness import emptied
 
@@ -48,17 +48,17 @@ def recorded(registry: Registry, history: list[dict[str, int | None]]) -> None:
 def alive(registry: Registry, position: int) -> list[EntityEvent]:
     """What lives at a position and is not apart, in tree order, by going through the whole log."""
     found = (event for _, event in registry.history.alive_at(position).values())
-    return sorted((e for e in found if not xids.is_apart(e.stream)), key=lambda event: xids.tree_key(event.xid))
+    return sorted((e for e in found if not xids.is_outside_tree(e.stream)), key=lambda event: xids.tree_key(event.xid))
 
 
-def naive(events: list[EntityEvent]) -> Part:
+def naive(events: list[EntityEvent]) -> TreePart:
     if not events:
-        return EMPTY
-    total = sum(int.from_bytes(sha256(image(event)).digest()) for event in events) % (1 << 256)
-    return Part(events[0].xid, events[-1].xid, len(events), total.to_bytes(32))
+        return EMPTY_PART
+    total = sum(int.from_bytes(sha256(after_image(event)).digest()) for event in events) % (1 << 256)
+    return TreePart(events[0].xid, events[-1].xid, len(events), total.to_bytes(32))
 
 
-def inside(events: list[EntityEvent], keys: Keys) -> list[EntityEvent]:
+def inside(events: list[EntityEvent], keys: KeyRange) -> list[EntityEvent]:
     return [event for event in events if keys.low <= xids.tree_key(event.xid) < keys.high]
 
 
@@ -83,27 +83,27 @@ def test_each_hash_is_the_sum_over_what_lived(store_url: str) -> None:
 def the_hashes_are_sums(registry: Registry, view: View, position: int) -> None:
     living = alive(registry, position)
     for path in PATHS:
-        keys = keys_of(path)
+        keys = key_range_of(path)
         assert view.hashes(position).split(keys, ()) == [naive(inside(living, keys))], (position, path)
     if position in registry.history.ends:
-        whole = view.hashes(position).split(keys_of("/"), ())[0]
+        whole = view.hashes(position).split(key_range_of("/"), ())[0]
         assert whole.hash == view.log.as_of(str(position), registry.store.clock()).state
 
 
 def the_parts_make_up_the_whole(view: View, position: int, parts: int, places: list[str]) -> None:
     for path in PATHS:
-        keys, found = keys_of(path), view.hashes(position)
+        keys, found = key_range_of(path), view.hashes(position)
         whole = found.split(keys, ())[0]
         cut = found.cut(keys, parts)
-        assert together(cut) == whole
+        assert merge_parts(cut) == whole
         assert len(cut) == min(parts, whole.count)
         assert max([part.count for part in cut], default=0) - min([part.count for part in cut], default=0) <= 1
         ends = [xids.tree_key(end) for part in cut for end in (part.first, part.last) if end]
         assert ends == sorted(ends)
         within = sorted({place for place in places if keys.low <= place < keys.high})
         split = found.split(keys, within)
-        assert together(split) == whole
-        ranges = [Keys(*pair) for pair in pairwise([keys.low, *within, keys.high])]
+        assert merge_parts(split) == whole
+        ranges = [KeyRange(*pair) for pair in pairwise([keys.low, *within, keys.high])]
         assert split == [found.split(each, ())[0] for each in ranges]
 
 
@@ -119,9 +119,9 @@ def test_an_image_of_the_past_is_what_is_hashed(registry: Registry) -> None:
     assert (after[0][0] != before[0][0], after[0][1:], after[1]) == (True, before[0][1:], before[1])
 
 
-def at_position(registry: Registry, position: int) -> list[Part]:
+def at_position(registry: Registry, position: int) -> list[TreePart]:
     with registry.readers.view() as view:
-        return view.hashes(position).cut(keys_of("/"), 4)
+        return view.hashes(position).cut(key_range_of("/"), 4)
 
 
 KEYS = ("!dirs", '!dirs"')

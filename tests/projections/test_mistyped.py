@@ -16,26 +16,26 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import Table
 
-from api.console.outcome import outcome
+from api.console.outcome import exit_outcome
 from commands import tables as written
 from commands.log import Store
-from commands.verify import verify, verify_rows
-from projections.entities.query import Readers
+from commands.verify import verify_log, verify_row_hashes
+from projections.entities.query import ViewPool
 from projections.entities.tables import tables
-from projections.entities.verify import verify_times
+from projections.entities.verify import verify_history
 from projections.entities.verify_index import verify_index
 from projections.positions import POSITIONS
 from projections.replication import tables as replication
-from projections.replication.older.sent import Sent
-from projections.replication.states import States
+from projections.replication.older.sent import SentObjects
+from projections.replication.states import LinkStates
 from projections.subscriptions import state
 from projections.subscriptions import tables as deliveries
-from projections.subscriptions.consent import digest
-from projections.subscriptions.deliveries import Deliveries
-from projections.subscriptions.known import changes, living
+from projections.subscriptions.consent import hash_secret
+from projections.subscriptions.deliveries import StoredDeliveries
+from projections.subscriptions.known import read_changes, read_living
 from projections.subscriptions.leases import Leases
-from projections.subscriptions.ports import Anywhere, Ports
-from projections.subscriptions.store import Books, create
+from projections.subscriptions.ports import DeliveryPorts, UncheckedResolver
+from projections.subscriptions.store import DeliveryStore, create_tables
 from tests.api.conftest import create as new
 from tests.api.conftest import serving
 from tests.api.subscribing import TOKENS
@@ -95,7 +95,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
         api.done("DELETE", "/dirs/d/files/gone", **ROOT)
         subscription = api.done("POST", "/subscriptions", SUBSCRIPTION, **ROOT).json()["id"]
         api.done("PUT", "/-/links/l", LINK, **ROOT)
-    create(url)
+    create_tables(url)
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         connection.execute("INSERT INTO secret VALUES ('r', '/subscriptions/sub', 'n', x'00', x'00')")
         connection.execute("INSERT INTO published VALUES ('!dirs!d!files!f!versions!1', 1, '/x', 1, 'i', 'u', 1, 2, 3)")
@@ -148,7 +148,7 @@ def test_a_proof_of_the_log_ends(sound: Path, file: Path, table: Table) -> None:
     for place, other in damaged(file, table, sound):
         store = Store(f"sqlite:///{file}")
         try:
-            found = [*verify(store), *verify_rows(store), *verify_times(store), *verify_index(store)]
+            found = [*verify_log(store), *verify_row_hashes(store), *verify_history(store), *verify_index(store)]
         finally:
             store.close()
         unproved = table in (written.secret, written.store, POSITIONS) or (table is tables().published)
@@ -189,7 +189,7 @@ def test_a_damaged_link_is_passed_over(file: Path) -> None:
             connection.execute("UPDATE log SET state = 7 WHERE stream = '/-/links/l'")
         listed = api.send("GET", "/-/links", **ROOT)
         assert (listed.status_code, "other" in listed.text) == (200, True)
-    readers = Readers(f"sqlite:///{file}")
+    readers = ViewPool(f"sqlite:///{file}")
     assert [link.id for link in readers.quick().links.all()] == ["other"]
     readers.close()
 
@@ -199,14 +199,14 @@ def test_a_callback_whose_time_is_damaged_has_expired(file: Path, until: Any) ->
     # SUB-714: it opens nothing, and is removed with what has had its time
     url = f"sqlite:///{file}"
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-        connection.execute("INSERT INTO delivery_callback VALUES (?, 'sub', ?)", (digest("secret"), until))
-        connection.execute("INSERT INTO delivery_callback VALUES (?, 'sub', ?)", (digest("sound"), 9e9))
-    asked = Deliveries(url, Ports(Anywhere()), ())
+        connection.execute("INSERT INTO delivery_callback VALUES (?, 'sub', ?)", (hash_secret("secret"), until))
+        connection.execute("INSERT INTO delivery_callback VALUES (?, 'sub', ?)", (hash_secret("sound"), 9e9))
+    asked = StoredDeliveries(url, DeliveryPorts(UncheckedResolver()), ())
     assert [asked.consent("sub", secret, None) for secret in ("secret", "sound", "sound")] == [False, True, False]
     asked.close()
-    books = Books(url)
+    books = DeliveryStore(url)
     with books.writing() as db:
-        state.sweep(db, 1e9, 1.0)
+        state.delete_expired(db, 1e9, 1.0)
         assert db.all("SELECT digest FROM delivery_callback WHERE subscription = 'sub'") == []
     books.close()
 
@@ -219,7 +219,7 @@ def test_a_start_says_what_is_wrong(sound: Path, file: Path, table: Table) -> No
             with serving(f"sqlite:///{file}", **SETTINGS) as api:
                 api.send("GET", "/", **ROOT)
         except Exception as error:
-            assert outcome(error) is not None or isinstance(error, RuntimeError), (place, other, error)
+            assert exit_outcome(error) is not None or isinstance(error, RuntimeError), (place, other, error)
 
 
 @pytest.mark.parametrize("table", [*STATES, written.log, written.head], ids=str)
@@ -232,15 +232,15 @@ def test_what_runs_for_others_goes_on(sound: Path, file: Path, table: Table) -> 
 
 
 def _deliver(url: str, damaged: str, place: Any) -> None:
-    books, leases = Books(url), Leases(url, 15.0, deliveries.LEASES)
+    books, leases = DeliveryStore(url), Leases(url, 15.0, deliveries.LEASES)
     with books.writing() as db:
         db.run("INSERT OR REPLACE INTO delivery_state VALUES ('fine', 1, 2, 3, '{}')")
         db.run("INSERT OR REPLACE INTO delivery_wish VALUES ('fine', 'consent', '')")
-        saved = state.load(db, [damaged, "fine"])
+        saved = state.load_deliveries(db, [damaged, "fine"])
         assert saved["fine"].cursor == 3, place
-        assert ("fine", "consent", "") in state.wishes(db, [damaged, "fine"]), place
-        living(db), changes(db, 0, 1000)
-        state.sweep(db, 1e10, 1.0)
+        assert ("fine", "consent", "") in state.take_requests(db, [damaged, "fine"]), place
+        read_living(db), read_changes(db, 0, 1000)
+        state.delete_expired(db, 1e10, 1.0)
     held = leases.beat([damaged, "fine"])
     assert held is not None and {damaged, "fine"} <= held.held, place
     leases.end()
@@ -248,7 +248,7 @@ def _deliver(url: str, damaged: str, place: Any) -> None:
 
 
 def _replicate(url: str) -> None:
-    states, leases = States(url), Leases(url, 15.0, replication.LEASES)
+    states, leases = LinkStates(url), Leases(url, 15.0, replication.LEASES)
     states.note("fine", 7, error="e")
     assert states.read("fine").cursor == 7
     for link in ("l", "fine"):
@@ -256,8 +256,8 @@ def _replicate(url: str) -> None:
         states.note(link, head=1)
         states.hear(link, ["/dirs/d"])
         assert "/dirs/d" in states.taken(link)
-        Sent(link, states).one("/dirs/d")
-        Sent(link, states).below("/")
+        SentObjects(link, states).one("/dirs/d")
+        SentObjects(link, states).below("/")
     held = leases.beat(["l", "fine"])
     assert held is not None and {"l", "fine"} <= held.held
     leases.end()

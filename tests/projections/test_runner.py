@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection
 
 from domain.events import EntityEvent
-from projections.runner import Runner
+from projections.runner import LogFollower
 from tests.projections.registry import Registry
 
 
@@ -31,7 +31,7 @@ class Seen:
 
 def test_steps_are_whole_interactions(registry: Registry) -> None:
     seen = Seen()
-    runner = Runner(registry.store, seen, together=2)
+    runner = LogFollower(registry.store, seen, together=2)
     assert runner.step() == 0
     for group in ("a", "b", "c"):
         registry.record((f"/dirs/{group}", {}), (f"/dirs/{group}/files/f", {}))
@@ -42,20 +42,20 @@ def test_steps_are_whole_interactions(registry: Registry) -> None:
 
 def test_a_failed_step_is_done_again(registry: Registry) -> None:
     seen = Seen()
-    runner = Runner(registry.store, seen)
+    runner = LogFollower(registry.store, seen)
     registry.record(("/dirs/a", {}))
     seen.failing = True
     with pytest.raises(ZeroDivisionError):
         runner.step()
     assert runner.position() == 0
     seen.failing = False
-    assert Runner(registry.store, seen).catch_up() == 1
+    assert LogFollower(registry.store, seen).catch_up() == 1
     assert seen.batches == [[1]]
 
 
 def test_two_runners_of_one_projection_share_the_work(registry: Registry) -> None:
     seen = Seen()
-    runners = [Runner(registry.store, seen, together=1) for _ in range(2)]
+    runners = [LogFollower(registry.store, seen, together=1) for _ in range(2)]
     for n in range(40):
         registry.record((f"/dirs/d{n}", {}))
     threads = [Thread(target=runner.catch_up) for runner in runners]
@@ -68,7 +68,7 @@ def test_two_runners_of_one_projection_share_the_work(registry: Registry) -> Non
 
 def test_it_follows_until_stopped(registry: Registry) -> None:
     seen, stop = Seen(), Event()
-    thread = Thread(target=Runner(registry.store, seen).run, args=(stop, 0.001))
+    thread = Thread(target=LogFollower(registry.store, seen).run, args=(stop, 0.001))
     thread.start()
     try:
         registry.record(("/dirs/a", {}))

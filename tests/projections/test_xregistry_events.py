@@ -12,15 +12,15 @@ from cloudevents.core.bindings import http, kafka
 from cloudevents.core.formats.json import JSONFormat
 from hypothesis import HealthCheck, given, settings
 
-from commands.address import UNCONFIGURED
+from commands.address import UNCONFIGURED_URL
 from commands.log import Store
 from commands.mapper import EventMapper, UnknownTopic
-from commands.proof import START, Interaction, LogRow
+from commands.proof import NO_INTERACTION, Interaction, LogRow
 from domain import xid as xids
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.problems import Problem
 from domain.world import Decision
-from projections.xregistry_events import Message, XRegistryEvents
+from projections.xregistry_events import ChangeEvent, XRegistryEvents
 from tests.domain.registry import MemoryRegistry
 from tests.projections.registry import COMMAND
 from tests.spec.feed import told
@@ -28,7 +28,9 @@ from tests.spec.histories import Step, command, histories
 
 NOON = "2026-01-01T12:00:00.000000Z"
 FEW = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-CAUGHT_UP = START._replace(first=5, last=9, xregcorrelationid="c", time=NOON, registry_url="https://registry.example")
+CAUGHT_UP = NO_INTERACTION._replace(
+    first=5, last=9, xregcorrelationid="c", time=NOON, registry_url="https://registry.example"
+)
 
 
 def event(kind: type[EntityEvent], xid: str = "/dirs/D", **facts: Any) -> EntityEvent:
@@ -42,7 +44,7 @@ def row(position: int, of: EntityEvent) -> LogRow:
     return LogRow(position, of.stream, of.revision, stored.topic, stored.state)
 
 
-def messages(*events: EntityEvent, of: Interaction = CAUGHT_UP, changed: bool = True) -> list[Message]:
+def messages(*events: EntityEvent, of: Interaction = CAUGHT_UP, changed: bool = True) -> list[ChangeEvent]:
     rows = [row(position, each) for position, each in enumerate(events, of.first)]
     return list(XRegistryEvents(changed).messages(of, rows))
 
@@ -110,7 +112,7 @@ def test_changed_can_be_kept_private() -> None:
     [
         ("https://x.example/registry", "https://x.example/registry"),
         ("https://x.example/", "https://x.example"),
-        ("", UNCONFIGURED),
+        ("", UNCONFIGURED_URL),
     ],
 )
 def test_the_source_is_the_registry_of_its_day(recorded: str, source: str) -> None:
@@ -130,7 +132,7 @@ EVERY_SHAPE = messages(
 
 @pytest.mark.parametrize("time", [NOON, "2026-01-01T12:00:00.000010Z", "2026-01-01T12:00:00.123456Z"])
 @pytest.mark.parametrize("message", EVERY_SHAPE, ids=lambda message: message.type)
-def test_the_library_says_the_same(message: Message, time: str) -> None:
+def test_the_library_says_the_same(message: ChangeEvent, time: str) -> None:
     # EV-18, EV-22, EV-23: structured JSON, and binary mode of HTTP and Kafka, with the very same values
     message = message._replace(time=time)
     whole = json.loads(message.json())
@@ -185,7 +187,7 @@ def test_an_event_of_a_newer_program_is_not_passed_over() -> None:
         list(XRegistryEvents().messages(CAUGHT_UP, [unknown]))
 
 
-def read_whole(events: Any) -> Iterator[Message]:
+def read_whole(events: Any) -> Iterator[ChangeEvent]:
     """The messages of events, said once more from their classes."""
     actions: Any = {EntityCreated: "created", EntityUpdated: "updated", EntityDeleted: "deleted"}
     for index, each in enumerate(events):
@@ -199,7 +201,7 @@ def read_whole(events: Any) -> Iterator[Message]:
                 yield _message(index, f"{entity}.deprecation", each.xid, each.deprecated_changed)
 
 
-def root_messages(index: int, of: EntityEvent) -> Iterator[Message]:
+def root_messages(index: int, of: EntityEvent) -> Iterator[ChangeEvent]:
     if of.xid == xids.MODEL:
         for name in of.changed:
             yield _message(index, f"{name}.updated", f"/{name}", None)
@@ -239,9 +241,9 @@ def record(store: Store, events: list[EntityEvent]) -> None:
         tx.append(Decision(tuple(each.model_copy(update=own) for each in events), {}), context, COMMAND)
 
 
-def _message(index: int, type: str, subject: str, changed: tuple[str, ...] | None) -> Message:
+def _message(index: int, type: str, subject: str, changed: tuple[str, ...] | None) -> ChangeEvent:
     id, position = f"c.{index}.xregistry.{type}", CAUGHT_UP.first + index
-    return Message(position, id, f"io.xregistry.{type}", "https://registry.example", subject, NOON, "c", changed)
+    return ChangeEvent(position, id, f"io.xregistry.{type}", "https://registry.example", subject, NOON, "c", changed)
 
 
 def _without(headers: Any) -> dict[str, Any]:

@@ -29,22 +29,22 @@ from commands.handle import handle
 from commands.log import Recorded, Store
 from commands.mapper import EventMapper
 from commands.proof import Interaction, LogRow
-from commands.waiting import Waiting
+from commands.waiting import PendingCommand
 from domain import xid as xids
 from domain.commands import Command
 from domain.events import EntityEvent
-from domain.links.foreign import Foreign
+from domain.links.foreign import ForeignInteraction
 from domain.links.link import Link
 from domain.roles import Caller, Role
-from projections.entities.apply import Entities
-from projections.entities.published import Inline
-from projections.entities.query import Readers
+from projections.entities.apply import EntityProjection
+from projections.entities.published import SqlPublications
+from projections.entities.query import ViewPool
 from projections.entities.tables import tables as read_model
-from projections.replication.intake import Intake
-from projections.replication.lines import interactions
-from projections.replication.runner import Tools
-from projections.replication.states import States
-from projections.subscriptions.guard import Guard
+from projections.replication.intake import LogIngester
+from projections.replication.lines import parse_interactions
+from projections.replication.runner import LinkWorkerContext
+from projections.replication.states import LinkStates
+from projections.subscriptions.guard import DestinationGuard
 from tests.spec.harness import MIDNIGHT, Answer, Moment, Registry, Request
 from tests.spec.histories import Step
 from tests.spec.test_properties_http import asked
@@ -179,8 +179,8 @@ class Inflow:
         self._target = target
         self._source = source
         self.id = id
-        self.states = States(target.database)
-        self._readers = Readers(target.database)
+        self.states = LinkStates(target.database)
+        self._readers = ViewPool(target.database)
 
     def close(self) -> None:
         self.states.close()
@@ -197,13 +197,13 @@ class Inflow:
         """Takes in what the source has. after: where to begin, unless where the last one ended; lines: of the feed, at
         most, wherever that cuts it. Raises: what the intake raises.
         """
-        intake = Intake(self.link, self._tools())
+        intake = LogIngester(self.link, self._tools())
         intake.cursor = intake.cursor if after is None else after
         intake.take(await self.coming(intake.cursor, lines))
 
-    async def coming(self, after: int, lines: int | None = None) -> list[Foreign]:
+    async def coming(self, after: int, lines: int | None = None) -> list[ForeignInteraction]:
         """Interactions of the source beyond a position. lines: see `take`."""
-        return list(interactions((await self._source.feed(after))[:lines]))
+        return list(parse_interactions((await self._source.feed(after))[:lines]))
 
     @property
     def cursor(self) -> int:
@@ -213,12 +213,12 @@ class Inflow:
         """What a command comes to that the link asks for."""
         return self._tools().do(self.link, command)
 
-    def _tools(self) -> Tools:
-        return Tools(self._submit, self._readers, self.states, lambda link: {}, Guard())
+    def _tools(self) -> LinkWorkerContext:
+        return LinkWorkerContext(self._submit, self._readers, self.states, lambda link: {}, DestinationGuard())
 
     def _submit(self, command: Command, caller: Caller) -> Future[Recorded]:
         future: Future[Recorded] = Future()
-        (outcome,) = handle([Waiting(command, caller)], self._target.store, [Entities()])
+        (outcome,) = handle([PendingCommand(command, caller)], self._target.store, [EntityProjection()])
         if isinstance(outcome, Exception):
             future.set_exception(outcome)
         else:
@@ -234,7 +234,9 @@ async def party(name: str, database: str, days: int = 0) -> AsyncIterator[Party]
     app = create_app(settings, clock=moment.clock, new_id=moment.new_id, caller=ROOT)
     engine = create_engine(database.replace("postgresql:", "postgresql+psycopg:", 1))
     async with app.router.lifespan_context(app):
-        again = Store(database, clock=moment.clock, new_id=moment.new_id, public_url=f"http://{name}", published=Inline)
+        again = Store(
+            database, clock=moment.clock, new_id=moment.new_id, public_url=f"http://{name}", published=SqlPublications
+        )
         with closing(again) as store:
             try:
                 yield Party(name, database, Registry(app, engine, moment), store)
@@ -259,7 +261,7 @@ def of_tree(recorded: Iterator[tuple[Interaction, list[EntityEvent]]]) -> dict[s
             [event.model_dump(exclude={"revision", "born"}) for event in events],
         )
         for facts, events in recorded
-        if not all(xids.is_apart(event.stream) for event in events)
+        if not all(xids.is_outside_tree(event.stream) for event in events)
     }
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 
-from domain.xid import is_apart
+from domain.xid import is_outside_tree
 from tests.brokers.suite import free_port
 from tests.serving import annals, serving
 from tests.webhooks import until
@@ -148,7 +148,7 @@ class Registry:
         """The correlation ids of the interactions of its tree, in order; the first one made it."""
         with self._client.stream("GET", "/-/log", headers={"accept": "application/x-ndjson"}) as lines:
             found = [json.loads(line) for line in lines.iter_lines()]
-        apart = {each["position"] for each in found if is_apart(each.get("stream", ""))}
+        apart = {each["position"] for each in found if is_outside_tree(each.get("stream", ""))}
         return [each["xregcorrelationid"] for each in found if "first" in each and each["first"] not in apart]
 
     def verified(self) -> str:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from projections.replication.states import States
+from projections.replication.states import LinkStates
 from tests.replication.registries import Registry, registries, together, until
 from tests.replication.standard import modelled, same
 
 
 def ahead(registry: Registry, link: str, position: int) -> None:
     """Has a registry that is stopped believe that a link is at a position."""
-    with closing(States(registry.database)) as states:
+    with closing(LinkStates(registry.database)) as states:
         states.note(link, position)
 
 

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from commands.handle import Outcome, handle
+from commands.handle import CommandOutcome, handle
 from commands.log import Recorded
-from commands.verify import verify, verify_rows
-from commands.waiting import Waiting
-from domain.commands import Command, ControlLink, DeleteLink, Follow, Method, WriteLink, WriteTree
-from domain.links.foreign import Foreign
-from domain.links.properties import wanted
+from commands.verify import verify_log, verify_row_hashes
+from commands.waiting import PendingCommand
+from domain.commands import Command, ControlLink, DeleteLink, Follow, WriteLink, WriteMethod, WriteTree
+from domain.links.foreign import ForeignInteraction
+from domain.links.properties import parse_link
 from domain.problems import NotFound, Readonly
 from domain.refusals import Diverged, NotReceiving
-from projections.entities.apply import Entities
+from projections.entities.apply import EntityProjection
 from tests.replication.harness import ROOT, Inflow, Party, linked, party
 
 Json = Any
@@ -45,9 +45,9 @@ async def pair(databases: list[str], scope: Json = None) -> AsyncIterator[tuple[
             yield there, here, inflow
 
 
-def done(registry: Party, *commands: Command) -> Sequence[Outcome]:
+def done(registry: Party, *commands: Command) -> Sequence[CommandOutcome]:
     """What commands come to in one transaction."""
-    return handle([Waiting(command, ROOT) for command in commands], registry.store, [Entities()])
+    return handle([PendingCommand(command, ROOT) for command in commands], registry.store, [EntityProjection()])
 
 
 @contextmanager
@@ -98,14 +98,14 @@ def test_what_is_refused_half_way_leaves_nothing(databases: list[str], alone: bo
         async with pair(databases) as (_, here, inflow):
             coming = await inflow.coming(0)
             wrong = Follow(LINK, (*coming[:-1], replace(coming[-1], state=bytes(32))))
-            one = WriteLink("/-/links/x", True, wanted({"url": "http://x", "mode": "push"}).attributes, {})
+            one = WriteLink("/-/links/x", True, parse_link({"url": "http://x", "mode": "push"}).attributes, {})
             before = kept(here)
             found = done(here, wrong) if alone else done(here, one, wrong)
             assert type(found[-1]) is Diverged
             assert not alone or kept(here) == before
             assert [type(each) for each in done(here, wrong, Follow(LINK, tuple(coming)))] == [Diverged, Recorded]
             assert here.store.tip().state == coming[-1].state
-            assert [*verify(here.store), *verify_rows(here.store)] == []
+            assert [*verify_log(here.store), *verify_row_hashes(here.store)] == []
 
     asyncio.run(run())
 
@@ -115,8 +115,8 @@ def test_a_link_that_goes_in_the_same_transaction_is_gone(databases: list[str]) 
     async def run() -> None:
         async with pair(databases) as (_, here, inflow):
             await inflow.take()
-            write = WriteTree("/schemagroups/a", {"name": "mine"}, Method.PATCH)
-            again = WriteTree("/schemagroups/a", {"name": "mine"}, Method.PATCH)
+            write = WriteTree("/schemagroups/a", {"name": "mine"}, WriteMethod.PATCH)
+            again = WriteTree("/schemagroups/a", {"name": "mine"}, WriteMethod.PATCH)
             found = done(here, write, DeleteLink(LINK), Follow(LINK, tuple(await inflow.coming(0))), again)
             assert [type(each) for each in found[:3:2]] == [Readonly, NotFound]
             assert isinstance(found[3], Recorded)
@@ -132,9 +132,9 @@ def test_links_that_were_never_committed_are_not_remembered(databases: list[str]
                 scope = {"groups": [f"/schemagroups/{name}"]}
                 await here.write("PUT", f"/-/links/{name}", {"url": f"http://{name}", "scope": scope})
             with failing(here), pytest.raises(OSError, match="full"):
-                done(here, DeleteLink("/-/links/a"), WriteTree("/schemagroups/a", {}, Method.PUT))
+                done(here, DeleteLink("/-/links/a"), WriteTree("/schemagroups/a", {}, WriteMethod.PUT))
             (paused,) = done(here, ControlLink("/-/links/b", "pause"))
-            (written,) = done(here, WriteTree("/schemagroups/a", {}, Method.PUT))
+            (written,) = done(here, WriteTree("/schemagroups/a", {}, WriteMethod.PUT))
             assert (type(paused), type(written)) == (Recorded, Readonly)
 
     asyncio.run(run())
@@ -152,7 +152,7 @@ def test_an_ordinary_write_looks_links_up_once(databases: list[str]) -> None:
                     seen.append(statement)
 
                 event.listen(here.store.engine, "before_cursor_execute", note)
-                (outcome,) = done(here, WriteTree(path, {}, Method.PUT))
+                (outcome,) = done(here, WriteTree(path, {}, WriteMethod.PUT))
                 event.remove(here.store.engine, "before_cursor_execute", note)
                 assert isinstance(outcome, Recorded)
                 return seen
@@ -196,7 +196,7 @@ def test_a_large_interaction_is_taken_in_whole(databases: list[str], scope: Json
             (facts, events) = [*here.recorded()][-1]
             assert len(events) == facts.last - facts.first + 1 > 5000
             assert await sum_of(there) == await sum_of(here)
-            assert [*verify_rows(here.store)] == []
+            assert [*verify_row_hashes(here.store)] == []
 
     async def sum_of(each: Party) -> Json:
         return json.loads((await each.ask("GET", "/-/hash/schemagroups/many")).content)["hash"]
@@ -211,7 +211,7 @@ def test_a_second_link_does_not_swallow_what_the_first_left(databases: list[str]
             await there.write("POST", "/schemagroups", {"a": {}, "b": {}})
             await inflow.take()
             await here.write("PUT", "/-/links/hub", {"url": "http://hub", "scope": {"groups": ["/schemagroups/b"]}})
-            coming: list[Foreign] = await inflow.coming(0)
+            coming: list[ForeignInteraction] = await inflow.coming(0)
             (outcome,) = done(here, Follow("/-/links/hub", tuple(coming)))
             assert type(outcome) is Diverged
 
@@ -223,7 +223,7 @@ def test_documents_that_wait_are_bounded_in_bytes(
     databases: list[str], most: int, together: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # LEG-910: many interactions are recorded together, unless their documents would fill the memory
-    monkeypatch.setattr("projections.replication.intake.MOST", most)
+    monkeypatch.setattr("projections.replication.intake.BATCH_BYTES", most)
     found: list[int] = []
 
     async def run() -> None:

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import httpx
 import pytest
 
-from api.links.sink import TOGETHER
+from api.links.sink import MAX_CONCURRENT
 from tests.replication.registries import Registry, registries, together, until
 
 #: Seconds after which a link would look by itself: longer than any test.
@@ -232,7 +232,7 @@ def test_a_sink_takes_so_many_at_a_time(tmp_path: Path) -> None:
             held.enter_context(socket.create_connection(("127.0.0.1", b.port))).sendall(begun)
             return None
 
-        for _ in range(TOGETHER - 2):
+        for _ in range(MAX_CONCURRENT - 2):
             refusal()
         refused = until(refusal)
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")

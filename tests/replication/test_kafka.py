@@ -15,22 +15,22 @@ from typing import Any
 
 import pytest
 
-from api.links.wiring import tools_of
+from api.links.wiring import build_link_context
 from api.settings import Settings
 from api.wiring import open_registry
 from commands.log import Store
 from domain.commands import WriteLink
 from domain.links.link import Link
-from domain.links.properties import wanted
+from domain.links.properties import parse_link
 from domain.roles import Caller, Role
-from projections.publishing.cluster import Cluster
-from projections.publishing.progress import Progress
+from projections.publishing.cluster import KafkaCluster
+from projections.publishing.progress import PublishingProgress
 from projections.publishing.publisher import Publisher
-from projections.publishing.records import Place, Records
+from projections.publishing.records import PublishedCounts, RecordBuilder
 from projections.replication.remote import RemoteError
-from projections.replication.runner import Tools
-from projections.replication.states import States
-from projections.replication.topic import TopicPull
+from projections.replication.runner import LinkWorkerContext
+from projections.replication.states import LinkStates
+from projections.replication.topic import KafkaPull
 from projections.xregistry_events import XRegistryEvents
 from tests.brokers.kafka import Kafka, kafka
 from tests.brokers.suite import HOST, PASSWORD, USER, WRONG
@@ -71,11 +71,11 @@ def publishing(registry: Registry, broker: Kafka, prefix: str, *options: str) ->
 
 
 @contextmanager
-def publisher(registry: Registry, broker: Kafka, prefix: str) -> Iterator[tuple[Publisher, Progress]]:
+def publisher(registry: Registry, broker: Kafka, prefix: str) -> Iterator[tuple[Publisher, PublishingProgress]]:
     """A publisher in this process, that can be set back."""
     with closing(Store(registry.database)) as store:
-        progress = Progress(store, Records(XRegistryEvents()), prefix, documents=True)
-        cluster = Cluster(f"kafka://{broker.own()}")
+        progress = PublishingProgress(store, RecordBuilder(XRegistryEvents()), prefix, documents=True)
+        cluster = KafkaCluster(f"kafka://{broker.own()}")
         yield Publisher(progress, cluster, prefix, partitions=PARTITIONS), progress
 
 
@@ -194,9 +194,9 @@ def test_records_that_are_there_twice(tmp_path: Path, broker: Kafka, prefix: str
         follow(b, broker, prefix)
         together(a, b, seconds=SECONDS)
         a.fill(3, 5, start="later")
-        progress.move(Place())
+        progress.move(PublishedCounts())
         one.once(Event())
-        progress.move(Place())
+        progress.move(PublishedCounts())
         one.once(Event())
         together(a, b, seconds=SECONDS)
         b.verified()
@@ -253,28 +253,28 @@ def test_credentials(
         one.once(Event())
         refused = pytest.raises(RemoteError, match=r"does not answer: .*authentication")
         with linked(tmp_path / "wrong.db", broker, url, WRONG) as (link, tools), refused:
-            TopicPull(link, tools).run()
+            KafkaPull(link, tools).run()
         with linked(tmp_path / "right.db", broker, url, PASSWORD) as (link, tools), ThreadPoolExecutor(1) as pool:
-            running = pool.submit(TopicPull(link, tools).run)
+            running = pool.submit(KafkaPull(link, tools).run)
             until(lambda: running.done() or tools.states.read(link.id).cursor == a.head()["position"], SECONDS)
             tools.stopping.set()
             running.result()
 
 
 @contextmanager
-def linked(database: Path, broker: Kafka, url: str, password: str) -> Iterator[tuple[Link, Tools]]:
+def linked(database: Path, broker: Kafka, url: str, password: str) -> Iterator[tuple[Link, LinkWorkerContext]]:
     """An empty registry in this process with a link that shows a password, and what runs it."""
     settings = Settings(
         database=f"sqlite:///{database}", master_key=MASTER_KEY, sinks_ca=str(broker.ca), sinks_allow="127.0.0.1"
     )
     registry = open_registry(settings)
     secret = {"type": "basic", "username": USER, "password": password}
-    found = wanted({"url": url, "dialect": "kafka", "credential": secret})
+    found = parse_link({"url": url, "dialect": "kafka", "credential": secret})
     command = WriteLink("/-/links/primary", True, found.attributes, found.secrets)
-    with closing(registry), closing(States(settings.database)) as states:
+    with closing(registry), closing(LinkStates(settings.database)) as states:
         registry.road.submit(command, Caller("root", Role.ADMIN)).result()
         (link,) = registry.readers.quick().links.all()
-        yield link, tools_of(settings, registry, states)
+        yield link, build_link_context(settings, registry, states)
 
 
 def _found(host: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from commands.verify import verify, verify_rows
+from commands.verify import verify_log, verify_row_hashes
 from domain.problems import Problem
 from tests.replication.harness import Inflow, Party, linked, party
 
@@ -65,7 +65,7 @@ def test_what_a_new_model_does_to_a_part_its_own_log_says(databases: list[str]) 
             assert await hash(here, "/dirs/a") == await hash(there, "/dirs/a")
             gone = {e.xid: facts.caller for facts, events in here.recorded() for e in events if e.TOPIC[6:7] == "D"}
             assert gone == {"/dirs/own/files/f/versions/1": "links/primary1", "/dirs/a/files/f/versions/1": "root"}
-            assert [*verify(here.store), *verify_rows(here.store)] == []
+            assert [*verify_log(here.store), *verify_row_hashes(here.store)] == []
 
     asyncio.run(run())
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from commands.verify import verify, verify_rows
+from commands.verify import verify_log, verify_row_hashes
 from domain.model.builtin import default_source
 from tests.api.test_compat_asof import READS, SCHEMAS, SR, writes
 from tests.replication.harness import Inflow, Party, linked, party
@@ -37,7 +37,7 @@ def test_a_replica_publishes_what_its_primary_publishes(tmp_path: Path, seed: in
                     assert await said(here, path) == await said(there, path), path
             shown = await here.ask("GET", f"{SCHEMAS}/a")
             assert f"{here.url}{SR}/schema?uri=http%3A%2F%2Fprimary1%2F" in shown.headers["schema-id-location"]
-            assert [*verify(here.store), *verify_rows(here.store)] == []
+            assert [*verify_log(here.store), *verify_row_hashes(here.store)] == []
 
     asyncio.run(run())
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.replication.ordering import Mark, Marks, Order
+from projections.replication.ordering import PartitionMarks, RecordMark, RecordOrder
 
 
 @given(
@@ -21,12 +21,12 @@ def test_every_record_once_in_order(keys: list[int], again: list[tuple[int, int]
     reached = accumulate((end for _, end in runs), max)
     written = list(chain(*(range(min(start, before), end) for (start, end), before in zip(runs, reached, strict=True))))
     left = [[number + 1 for number in written if keys[number] == each] for each in range(3)]
-    order: Order[int] = Order(0)
-    marks, found, offsets = Marks({}), list[int](), [0, 0, 0]
+    order: RecordOrder[int] = RecordOrder(0)
+    marks, found, offsets = PartitionMarks({}), list[int](), [0, 0, 0]
     while remaining := [each for each in range(3) if offsets[each] < len(left[each])]:
         partition = random.choice(remaining)
         number = left[partition][offsets[partition]]
-        marks.add(partition, Mark(offsets[partition], number, 0))
+        marks.add(partition, RecordMark(offsets[partition], number, 0))
         order.add(partition, number, number, 1)
         offsets[partition] += 1
         found += order.due()
@@ -39,7 +39,7 @@ def test_every_record_once_in_order(keys: list[int], again: list[tuple[int, int]
             assert order.number + 1 not in numbers[offsets[each] :] or each not in order.ahead()
     assert found == list(range(1, len(keys) + 1))
     assert order.waiting == 0
-    assert Marks(marks.told()).told() == marks.told()
+    assert PartitionMarks(marks.told()).told() == marks.told()
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_every_record_once_in_order(keys: list[int], again: list[tuple[int, int]
     ],
 )
 def test_partitions_that_cannot_hold_what_comes_next(read: list[tuple[int, int]], ahead: set[int]) -> None:
-    order: Order[int] = Order(0)
+    order: RecordOrder[int] = RecordOrder(0)
     for partition, number in read:
         order.add(partition, number, number, 1)
     list(order.due())

@@ -10,7 +10,7 @@ from typing import Any, Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commands.verify import verify, verify_rows
+from commands.verify import verify_log, verify_row_hashes
 from tests.replication.harness import Empty, Party, Turn, empty_ones, linked, lived, of_tree, party, turns
 from tests.spec.histories import Step
 from tests.spec.test_properties_asof import lives
@@ -74,7 +74,7 @@ async def told(
             await lived(primary, replica, inflow, history, looks)
         await is_there(primary, replica, "/dirs/a", random)
         await counts_are_right(replica)
-        assert [*verify(replica.store), *verify_rows(replica.store)] == []
+        assert [*verify_log(replica.store), *verify_row_hashes(replica.store)] == []
 
 
 async def is_there(primary: Party, replica: Party, group: str, random: Any) -> None:

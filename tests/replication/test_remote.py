@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from projections.replication.remote import LONGEST, Remote, RemoteError
-from projections.subscriptions.guard import Guard
+from projections.replication.remote import MAX_DETAIL_LENGTH, RemoteClient, RemoteError
+from projections.subscriptions.guard import DestinationGuard
 from tests.replication.registries import Registry, until
 
 _INNER = "root:x:0:0 the banner of an inner server"
@@ -28,7 +28,7 @@ _ANSWERS = (
     (b"[" * 100_000, ""),
     (json.dumps(_OURS).encode(), ": There is nothing. It is not here."),
     (json.dumps({**_OURS, "detail": {"inner": _INNER}}).encode(), ": There is nothing."),
-    (json.dumps({**_OURS, "title": "x" * 9999}).encode(), f": {'x' * LONGEST}"),
+    (json.dumps({**_OURS, "title": "x" * 9999}).encode(), f": {'x' * MAX_DETAIL_LENGTH}"),
 )
 
 
@@ -57,7 +57,7 @@ def answering(status: int, body: bytes) -> Iterator[str]:
 @pytest.mark.parametrize(("body", "said"), _ANSWERS)
 def test_an_error_repeats_problem_documents_only(body: bytes, said: str) -> None:
     """SUB-904: what a server that is no registry answers is shown to nobody."""
-    with answering(500, body) as url, closing(Remote(url, Guard("127.0.0.1"))) as remote:
+    with answering(500, body) as url, closing(RemoteClient(url, DestinationGuard("127.0.0.1"))) as remote:
         with pytest.raises(RemoteError) as asked:
             remote.ask("GET", "/-/log/head")
         with pytest.raises(RemoteError) as streamed, remote.stream("/-/log"):
@@ -70,7 +70,11 @@ def test_an_error_repeats_problem_documents_only(body: bytes, said: str) -> None
 def test_no_address_of_ones_own_network_is_connected_to(host: str) -> None:
     """LEG-1108, SUB-901: loopback in any form, unless the operator permits it."""
     refused = pytest.raises(RemoteError, match="unless the operator permits them")
-    with answering(200, b"{}") as url, closing(Remote(url.replace("127.0.0.1", host), Guard())) as remote, refused:
+    with (
+        answering(200, b"{}") as url,
+        closing(RemoteClient(url.replace("127.0.0.1", host), DestinationGuard())) as remote,
+        refused,
+    ):
         remote.ask("GET", "/")
 
 
@@ -80,8 +84,8 @@ def test_a_name_with_several_addresses_is_tried_at_each() -> None:
     async def look_up(host: str, port: int) -> list[str]:
         return ["127.0.0.9", "127.0.0.1"]
 
-    guard = Guard("there", look_up=look_up)
-    with answering(200, b"{}") as url, closing(Remote(url.replace("127.0.0.1", "there"), guard)) as remote:
+    guard = DestinationGuard("there", look_up=look_up)
+    with answering(200, b"{}") as url, closing(RemoteClient(url.replace("127.0.0.1", "there"), guard)) as remote:
         assert remote.ask("GET", "/").json() == {}
 
 
@@ -121,10 +125,10 @@ _UNBOUNDED = (
 @pytest.mark.parametrize(("content", "feed", "said"), _UNBOUNDED)
 def test_answers_are_bounded_in_size(content: bytes, feed: bool, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """LEG-1108: another registry cannot fill the memory of this one; how long it may take is another test's."""
-    for name, bound in {"LARGEST": 9999, "LINE": 9999, "ERROR": 999}.items():
+    for name, bound in {"MAX_RESPONSE_BYTES": 9999, "MAX_LINE_BYTES": 9999, "MAX_ERROR_BYTES": 999}.items():
         monkeypatch.setattr(f"projections.replication.bounded.{name}", bound)
     refused = pytest.raises(RemoteError, match=said)
-    with sending(content) as url, closing(Remote(url, Guard("127.0.0.1"))) as remote, refused:
+    with sending(content) as url, closing(RemoteClient(url, DestinationGuard("127.0.0.1"))) as remote, refused:
         if not feed:
             remote.ask("GET", "/export")
         with remote.stream("/-/log") as found:
@@ -136,7 +140,7 @@ def test_lines_of_a_stream() -> None:
     text = "".join(f"{'x' * (number * 7919 % 70000)}{number}\n" for number in range(60)) + "\nlast"
     with (
         answering(200, text.encode()) as url,
-        closing(Remote(url, Guard("127.0.0.1"))) as remote,
+        closing(RemoteClient(url, DestinationGuard("127.0.0.1"))) as remote,
         remote.stream("/-/log") as found,
     ):
         lines = list(found)

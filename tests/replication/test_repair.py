@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from domain.commands import DeleteEntities, Method, WriteTree
+from domain.commands import DeleteEntities, WriteMethod, WriteTree
 from tests.replication.registries import registries, together, until
 from tests.replication.strays import asked, recorded, shown, stray
 
@@ -25,9 +25,9 @@ def test_a_replica_that_differs_is_repaired(tmp_path: Path) -> None:
             replica,
             "primary",
             (
-                WriteTree(f"{third}/s7/versions/1", {"name": "stray"}, Method.PATCH),
+                WriteTree(f"{third}/s7/versions/1", {"name": "stray"}, WriteMethod.PATCH),
                 DeleteEntities(f"{fourth}/s1"),
-                WriteTree(f"{fifth}/extra/versions/1", dict(FILE), Method.PUT),
+                WriteTree(f"{fifth}/extra/versions/1", dict(FILE), WriteMethod.PUT),
             ),
         )
         before = asked(primary, "/-/hash")

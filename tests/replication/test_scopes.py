@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from projections.replication.states import States
+from projections.replication.states import LinkStates
 from tests.replication.registries import TOKEN, Registry, registries, until
 
 _CRATES: dict[str, Any] = {"crates": {"singular": "crate", "resources": {"jars": {"singular": "jar"}}}}
@@ -181,7 +181,7 @@ def test_what_was_recorded_and_not_noted_is_not_lost(tmp_path: Path, databases: 
         a.done("POST", "/", {"schemagroups": {"one": {"name": "later"}, "two": {"name": "later"}}})
         until(lambda: same(a, b, "one"))
         b.kill()
-        with closing(States(b.database)) as states:
+        with closing(LinkStates(b.database)) as states:
             states.note("a", noted)
         b.start()
         b.link("a", a.url, scope=scope("one", "two"))

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commands.verify import verify, verify_rows
+from commands.verify import verify_log, verify_row_hashes
 from tests.replication.harness import Turn, linked, lived, party, turns
 from tests.replication.test_parts import counts_are_right, is_there, leads_out
 from tests.replication.test_whole import APART, answers_alike, is_copied
@@ -47,7 +47,7 @@ def test_a_replica_of_a_replica_is_the_first_one(
             await lived(hub, last, outflow, [], further)
             await is_copied(first, last, "hub")
             await answers_alike(first, last, paths, random)
-            assert [*verify(last.store), *verify_rows(last.store)] == []
+            assert [*verify_log(last.store), *verify_row_hashes(last.store)] == []
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(run(folder))
@@ -74,7 +74,7 @@ def test_registries_share_one_that_holds_groups_of_each(
             await is_there(one, here, "/dirs/a", random)
             await is_there(other, here, "/dirs/b", random)
             await counts_are_right(here)
-            assert [*verify(here.store), *verify_rows(here.store)] == []
+            assert [*verify_log(here.store), *verify_row_hashes(here.store)] == []
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(run(folder))

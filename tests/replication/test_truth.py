@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from domain.commands import Method, WriteTree
+from domain.commands import WriteMethod, WriteTree
 from tests.replication.registries import MASTER_KEY, TOKEN, Registry, registries, together, until
 from tests.replication.strays import stray
 from tests.serving import annals
@@ -54,7 +54,7 @@ def test_copies_of_single_things_say_where_they_are_from(tmp_path: Path) -> None
     with registries(tmp_path, "here") as (here,):
         here.link("other", other, dialect="xregistry")
         version = {"format": "Text/1"}
-        stray(here, "other", [WriteTree("/schemagroups/g/schemas/s/versions/1", version, Method.PUT)])
+        stray(here, "other", [WriteTree("/schemagroups/g/schemas/s/versions/1", version, WriteMethod.PUT)])
         until(lambda: canonical(here, "/schemagroups/g") == other)
         here.write("g/own/1")
         for path in ("/schemagroups/g/schemas/s$details", "/schemagroups/g/schemas/s/versions"):

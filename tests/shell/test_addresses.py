@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.settings import Settings, address_of
+from api.settings import Settings, server_url
 from commands.log import Store
 from tests import serving
 from tests.shell.conftest import Annals
@@ -79,4 +79,4 @@ def test_a_store_made_by_the_console_names_what_the_settings_say(
     ],
 )
 def test_addresses_of_settings(host: str, port: int, had: int, address: str) -> None:
-    assert address_of(Settings(host=host, port=port), had) == address
+    assert server_url(Settings(host=host, port=port), had) == address

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from api.console.lines import printable
+from api.console.lines import printable_text
 from tests.shell.conftest import Annals
 from tests.shell.test_console import samples, written
 
@@ -131,4 +131,4 @@ def test_colours_are_for_people_only(
 
 def test_nothing_reaches_a_terminal_as_a_control_character() -> None:
     # a caller chooses its name, and could choose one that moves the cursor
-    assert printable("a\x1b[2Jb\tc\u202ed é") == "a\\x1b[2Jb\\tc\\u202ed é"
+    assert printable_text("a\x1b[2Jb\tc\u202ed é") == "a\\x1b[2Jb\\tc\\u202ed é"

@@ -18,7 +18,7 @@ import pytest
 from commands.log import Store
 from commands.secrets import Vault
 from domain.world import Secret
-from projections.replication.states import States
+from projections.replication.states import LinkStates
 from tests.serving import serving
 from tests.shell.conftest import Annals
 
@@ -136,7 +136,7 @@ def test_how_links_go(annals: Annals, url: str) -> None:
     # Status: how far behind, since when, whether both ends are equal, conflicts and what went wrong
     assert annals("replicate", "add", "primary", URL, "--database", url).code == 0
     assert annals("replicate", "status", "--database", url).out == "primary\tactive\t\t\t\tunknown\t0\t\n"
-    with closing(States(url)) as states:
+    with closing(LinkStates(url)) as states:
         states.note(
             "primary",
             7,

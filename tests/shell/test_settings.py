@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from api.console.serve import address
-from api.settings import Settings, hidden
+from api.console.serve import url_of_socket
+from api.settings import Settings, mask_password
 from tests.shell.conftest import Annals
 
 
@@ -27,7 +27,7 @@ def test_flags_win_over_the_environment_and_that_over_the_file(
     "url", ["postgresql://me:geheim@host/name", "postgresql://me@host/name?password=geheim&sslpassword=geheim"]
 )
 def test_passwords_are_never_shown(url: str, annals: Annals) -> None:
-    assert "geheim" not in hidden(url)
+    assert "geheim" not in mask_password(url)
     printed = annals("config", "--database", url)
     assert "***" in printed.out
     assert "geheim" not in printed.out + printed.err
@@ -83,7 +83,10 @@ def test_a_file_of_settings_that_is_no_text_is_one_line(folder: Path, annals: An
 
 
 def test_the_address_of_a_server_is_a_url() -> None:
-    assert (address("127.0.0.1", 8080), address("::1", 8080)) == ("http://127.0.0.1:8080", "http://[::1]:8080")
+    assert (url_of_socket("127.0.0.1", 8080), url_of_socket("::1", 8080)) == (
+        "http://127.0.0.1:8080",
+        "http://[::1]:8080",
+    )
 
 
 # In memory SQLite forgets everything with the process, and gives each connection a registry of its own.

@@ -17,7 +17,7 @@ from domain.world import Secret
 from projections import database
 from projections.subscriptions import store as deliveries
 from projections.subscriptions import tables
-from projections.subscriptions.sequence import sequence
+from projections.subscriptions.sequence import sequence_of
 from tests.shell.conftest import Annals
 
 BODY: dict[str, Any] = {"sink": "https://93.184.216.34/in", "protocol": "HTTP"}
@@ -63,11 +63,11 @@ def test_a_life(annals: Annals, url: str, tmp_path: Path) -> None:
 def test_dead_letters(annals: Annals, url: str, tmp_path: Path) -> None:
     # SUB-831: printed with the event that they are about, and tried again
     id = made(annals, url, tmp_path)
-    deliveries.create(url)
-    at = sequence(5, 0)
+    deliveries.create_tables(url)
+    at = sequence_of(5, 0)
     with closing(Store(url)) as store, store.engine.execution_options(**{WRITING: True}).begin() as connection:
         row = (id, at, "rejected", "400", "no", 1, 1767323045.0, 1767323045.0)
-        database.over(connection).insert(tables.deadletter, [row])
+        database.database_of(connection).insert(tables.deadletter, [row])
     ended = annals("subscriptions", "deadletters", id, "--database", url)
     assert ended.code == 0, ended.err
     assert ended.out.startswith("00000000000000000005.00\t2026-01-02T03:04:05") and "rejected 400" in ended.out

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_projections.jars import CONNECTORS, NoJars, jars
-from spark_projections.java import NoJava, java_home
+from spark_projections.jars import CONNECTORS, MissingJars, connector_jars
+from spark_projections.java import MissingJava, java_home
 from spark_projections.session import SparkSettings, session
 from tests.spark.registry import Past, past
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
@@ -33,7 +33,7 @@ def spark(connectors: list[str]) -> Iterator[SparkSession]:
     """The session, with all connectors that can be had. Skips the test where there is no Java for it."""
     try:
         java_home()
-    except NoJava as error:
+    except MissingJava as error:
         pytest.skip(str(error))
     found = session(SparkSettings(master="local[2]", memory="700m", conf=_CONF), connectors)
     yield found
@@ -52,13 +52,13 @@ def needs(connectors: list[str], name: str) -> None:
     """Skips the test where the jars of a connector cannot be had."""
     if name not in connectors:
         try:
-            jars([name])
-        except (NoJars, NoJava) as error:
+            connector_jars([name])
+        except (MissingJars, MissingJava) as error:
             pytest.skip(str(error))
 
 
 def _can_be_had(name: str) -> bool:
     try:
-        return bool(jars([name]))
-    except (NoJars, NoJava):
+        return bool(connector_jars([name]))
+    except (MissingJars, MissingJava):
         return False

@@ -14,9 +14,9 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from projections.logrows import TableRow
+from projections.logrows import LogTableRow
 from spark_projections import analysis, live
-from spark_projections.live.folder import Folder
+from spark_projections.live.folder import LiveTableFolder
 from spark_projections.schema import LOG_SCHEMA
 from tests.serving import environment
 
@@ -59,12 +59,12 @@ def killed(home: Path, moment: str, *options: str) -> None:
     assert process.wait() == -signal.SIGKILL
 
 
-def table(spark: SparkSession, rows: Iterable[TableRow]) -> DataFrame:
+def table(spark: SparkSession, rows: Iterable[LogTableRow]) -> DataFrame:
     """A log in memory."""
     return spark.createDataFrame([tuple(row) for row in rows], LOG_SCHEMA)
 
 
-def are_those_of(spark: SparkSession, folder: Path, rows: Iterable[TableRow]) -> int:
+def are_those_of(spark: SparkSession, folder: Path, rows: Iterable[LogTableRow]) -> int:
     """The position that the live tables are at, once they were found equal to the tables of a log up to there."""
     position = live.position(spark, str(folder))
     log = table(spark, [row for row in rows if row.last <= position])
@@ -77,6 +77,6 @@ def are_those_of(spark: SparkSession, folder: Path, rows: Iterable[TableRow]) ->
 
 def nothing_stray(spark: SparkSession, folder: Path) -> None:
     """Every run is one that counts, or did until not long ago."""
-    manifest = Folder(spark, str(folder)).newest()
+    manifest = LiveTableFolder(spark, str(folder)).newest()
     there = {f"{run.parent.name}/{run.name}" for run in folder.glob("*/*") if run.is_dir()}
     assert there == manifest.folders() | set(manifest.retired)

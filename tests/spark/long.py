@@ -12,9 +12,9 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 from commands import proof
-from commands.clock import text_of
-from commands.mapper import image, state
-from commands.proof import START, Chain, Interaction, LogRow
+from commands.clock import format_time
+from commands.mapper import after_image, stored_state
+from commands.proof import NO_INTERACTION, ChainHasher, Interaction, LogRow
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 
 GROUPS: Final = 50
@@ -52,7 +52,7 @@ class Log:
     """The log so far. end: its last interaction. living, replaced: rows that a read model has of it."""
 
     def __init__(self) -> None:
-        self.end = START
+        self.end = NO_INTERACTION
         self.living = self.replaced = 0
         self._streams: dict[str, _Stream] = {}
         self._sum = 0
@@ -62,17 +62,17 @@ class Log:
         before = self.end.last
         now, id = _BEGAN + timedelta(seconds=before), f"{before:032x}"
         rows = [self._row(position, change, now, id) for position, change in enumerate(changes, before + 1)]
-        facts = START._replace(
+        facts = NO_INTERACTION._replace(
             last=before + len(rows),
             first=before + 1,
             xregcorrelationid=id,
             folded=id,
-            time=text_of(now),
+            time=format_time(now),
             caller=f"caller{before % 7}",
             command="WriteTree POST /schemagroups",
             registry_url="https://registry.example.com",
         )
-        chain, statehash = Chain(self.end.chain, facts), (self._sum % (1 << 256)).to_bytes(32)
+        chain, statehash = ChainHasher(self.end.chain, facts), (self._sum % (1 << 256)).to_bytes(32)
         for row in rows:
             chain.add(row)
         self.end = facts._replace(chain=chain.digest(statehash), state=statehash)
@@ -87,13 +87,13 @@ class Log:
         event = change.kind(
             **own, revision=old.revision + 1, epoch=epoch, xregcorrelationid=id, time=now, **change.further
         )
-        whole = image(event)
+        whole = after_image(event)
         hash = 0 if gone else int.from_bytes(proof.entity_hash(whole))
         self._sum += hash - old.hash
         self.living += bool(hash) - bool(old.hash)
         self.replaced += bool(old.hash)
         self._streams[change.xid] = _Stream(event.revision, epoch, born, hash)
-        return LogRow(position, change.xid, event.revision, event.TOPIC, state(event, whole))
+        return LogRow(position, change.xid, event.revision, event.TOPIC, stored_state(event, whole))
 
 
 def interactions(log: Log, events: int, seed: int = 1) -> Iterator[tuple[Interaction, list[LogRow]]]:

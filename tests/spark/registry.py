@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from projections.connect import connect
 from projections.feed import interactions
 from projections.log import Log
-from projections.logrows import TableRow, table_rows
+from projections.logrows import LogTableRow, table_rows
 from tests.data import SCENARIOS, read
 from tests.serving import serving
 
@@ -32,7 +32,7 @@ class Past(NamedTuple):
         answer = httpx.request(method, self.url + path, json=body, timeout=30)
         assert answer.is_success, answer.text
 
-    def rows(self) -> list[TableRow]:
+    def rows(self) -> list[LogTableRow]:
         """The whole log."""
         return rows(self.database)
 
@@ -58,7 +58,7 @@ def change(past: Past, *names: str) -> None:
         past.write("DELETE", f"/schemagroups/{name}/schemas/s")
 
 
-def rows(database: str) -> list[TableRow]:
+def rows(database: str) -> list[LogTableRow]:
     """The whole log of a store."""
     reader = connect(database)
     try:
@@ -69,12 +69,12 @@ def rows(database: str) -> list[TableRow]:
         reader.close()
 
 
-def collected(log: DataFrame) -> list[TableRow]:
+def collected(log: DataFrame) -> list[LogTableRow]:
     """What a source gave, by position; the columns have to be those of a row, in their order."""
-    return by_position(TableRow(*map(_plain, row)) for row in log.collect())
+    return by_position(LogTableRow(*map(_plain, row)) for row in log.collect())
 
 
-def by_position(found: Iterable[TableRow]) -> list[TableRow]:
+def by_position(found: Iterable[LogTableRow]) -> list[LogTableRow]:
     """Rows in the order of the log."""
     return sorted(found, key=lambda row: row.position)
 

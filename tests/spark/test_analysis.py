@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from commands.clock import text_of
-from commands.mapper import EventMapper, image, state
-from commands.proof import START, LogRow
+from commands.clock import format_time
+from commands.mapper import EventMapper, after_image, stored_state
+from commands.proof import NO_INTERACTION, LogRow
 from domain.events import EntityEvent
-from projections.audit.images import alive, differences
-from projections.logrows import TableRow, log_row, table_rows
+from projections.audit.images import diff_entity, unless_deleted
+from projections.logrows import LogTableRow, log_row, table_rows
 from spark_projections import analysis
 from spark_projections.schema import LOG_SCHEMA
 from tests.projections.history import History
@@ -51,7 +51,7 @@ def log(spark: SparkSession, filled: Registry) -> DataFrame:
     return table(spark, rows(filled.url))
 
 
-def table(spark: SparkSession, rows: Iterable[TableRow]) -> DataFrame:
+def table(spark: SparkSession, rows: Iterable[LogTableRow]) -> DataFrame:
     return spark.createDataFrame([tuple(row) for row in rows], LOG_SCHEMA)
 
 
@@ -60,13 +60,16 @@ def found(table: DataFrame, *columns: str) -> list[Row]:
     return sorted((tuple(row) for row in table.select(*columns).collect()), key=str)
 
 
-def table_of(history: History) -> list[TableRow]:
+def table_of(history: History) -> list[LogTableRow]:
     """A log built by hand, as a table."""
-    told, first = list[TableRow](), 1
+    told, first = list[LogTableRow](), 1
     for last in history.ends:
         events = history.recorded[first - 1 : last]
-        facts = START._replace(first=first, last=last, time=text_of(events[0][1].time), caller="ann")
-        stored = (LogRow(at, each.stream, each.revision, each.TOPIC, state(each, image(each))) for at, each in events)
+        facts = NO_INTERACTION._replace(first=first, last=last, time=format_time(events[0][1].time), caller="ann")
+        stored = (
+            LogRow(at, each.stream, each.revision, each.TOPIC, stored_state(each, after_image(each)))
+            for at, each in events
+        )
         told += table_rows(facts, stored)
         first = last + 1
     return told
@@ -101,7 +104,7 @@ def test_what_lives_as_of_a_position(log: DataFrame, filled: Registry, asof: int
 # --- facts -----------------------------------------------------------------------------------------------------------
 
 
-def decoded(rows: Iterable[TableRow]) -> list[tuple[TableRow, EntityEvent]]:
+def decoded(rows: Iterable[LogTableRow]) -> list[tuple[LogTableRow, EntityEvent]]:
     return [(row, EventMapper().of_row(log_row(row))) for row in rows]
 
 
@@ -171,7 +174,7 @@ def deep(levels: int) -> Any:
 def test_changes_are_those_of_the_audit_trail(log: DataFrame, filled: Registry) -> None:
     expected, last = [], dict[str, EntityEvent]()
     for row, event in decoded(rows(filled.url)):
-        for each in differences(alive(last.get(row.stream)), alive(event)):
+        for each in diff_entity(unless_deleted(last.get(row.stream)), unless_deleted(event)):
             expected += [(row.position, "attribute", value.path) for value in each.values]
             expected += [(row.position, "document", "")] * (each.documents[0] != each.documents[1])
         last[row.stream] = event

@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from projections.logrows import TableRow
+from projections.logrows import LogTableRow
 from spark_projections.schema import LOG_SCHEMA
 from spark_projections.sources import annals
 from tests.spark.registry import Past, change, collected, past
@@ -25,12 +25,12 @@ def test_each_row_of_the_log_comes_once(spark: SparkSession, registry: Past, siz
     assert collected(log) == rows
 
 
-def _whole(rows: list[TableRow], after: int, end: int) -> list[TableRow]:
+def _whole(rows: list[LogTableRow], after: int, end: int) -> list[LogTableRow]:
     return [row for row in rows if row.last > after and row.last <= end]
 
 
 @pytest.mark.parametrize("moment", [str, lambda row: row.time, lambda row: row.xregcorrelationid])
-def test_moments_bound_what_is_read(spark: SparkSession, registry: Past, moment: Callable[[TableRow], str]) -> None:
+def test_moments_bound_what_is_read(spark: SparkSession, registry: Past, moment: Callable[[LogTableRow], str]) -> None:
     # FLAG-80, EV-79: whole interactions between two moments, however those are named
     rows = registry.rows()
     first, second = (next(row for row in rows if row.position == at) for at in (rows[40].first, rows[-9].last))

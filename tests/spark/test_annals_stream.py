@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from projections.logrows import TableRow
+from projections.logrows import LogTableRow
 from tests.spark.registry import Past, by_position, change, collected, past
 
 
@@ -24,7 +24,7 @@ class Sink:
     """What micro-batches bring, in memory. fails: the number of one that is lost after its first rows were seen."""
 
     def __init__(self) -> None:
-        self.batches: dict[int, list[TableRow]] = {}
+        self.batches: dict[int, list[LogTableRow]] = {}
         self.fails: int | None = None
 
     def take(self, batch: DataFrame, number: int) -> None:
@@ -35,7 +35,7 @@ class Sink:
         self.batches[number] = rows
 
     @property
-    def rows(self) -> list[TableRow]:
+    def rows(self) -> list[LogTableRow]:
         """All of them."""
         return by_position(row for rows in self.batches.values() for row in rows)
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from projections.segments.folder import open_folder
-from projections.segments.write import write
+from projections.segments.write import append_segments
 from tests.serving import ROOT, serving
 from tests.shell.conftest import Annals, annals, folder
 from tests.spark.conftest import needs
@@ -35,7 +35,7 @@ def test_a_registry_and_its_segments(spark: SparkSession, annals: Annals, sqlite
         assert asked(annals, "--from", served.url) == COUNTED
         ended = annals("spark", "sql", QUERY, "--from", served.url)
         assert (ended.code, SHOWN in ended.out) == (0, True)
-    write(sqlite_url, open_folder(str(tmp_path / "segments")))
+    append_segments(sqlite_url, open_folder(str(tmp_path / "segments")))
     assert asked(annals, "--from", str(tmp_path / "segments")) == COUNTED
 
 

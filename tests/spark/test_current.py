@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from commands.mapper import UPCASTS, State, Upcast
-from domain.jsontext import dumps, loads_own
-from projections.logrows import TableRow
+from domain.jsontext import dumps, loads_trusted
+from projections.logrows import LogTableRow
 from spark_projections import analysis, readmodel
 from spark_projections.schema import LOG_SCHEMA
 from tests.spark.registry import rows
@@ -35,9 +35,9 @@ def upcasts() -> dict[str, Upcast]:
     }
 
 
-def older(row: TableRow) -> TableRow:
+def older(row: LogTableRow) -> LogTableRow:
     """The same event as that program would have stored it, here and there."""
-    state: Any = loads_own(row.state)
+    state: Any = loads_trusted(row.state)
     if row.topic == "EntityUpdated:1" and row.position % 2:
         image = {name: state.pop(name) for name in ("xid", "type", "epoch", "attributes", "private")}
         return row._replace(topic="Entity:1", state=dumps(state | {"image": image}).decode())
@@ -48,7 +48,7 @@ def older(row: TableRow) -> TableRow:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> list[TableRow]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[LogTableRow]:
     """A log in which something of everything happens."""
     database = f"sqlite:///{tmp_path_factory.mktemp('story') / 'annals.db'}"
     asyncio.run(tell(database))
@@ -57,14 +57,14 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[TableRow]:
 
 @pytest.mark.parametrize("name", [*analysis.TABLES, "rows"])
 def test_an_old_event_reads_as_it_would_be_written_today(
-    spark: SparkSession, told: list[TableRow], monkeypatch: pytest.MonkeyPatch, name: str
+    spark: SparkSession, told: list[LogTableRow], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     # P-14: stored bytes never change, what reads them does
     for topic, upcast in upcasts().items():
         monkeypatch.setitem(UPCASTS, topic, upcast)
     before = [older(row) for row in told]
     assert {row.topic for row in before} > {"Entity:1", "Gone:1", "EntityUpdated:1"}
-    table = readmodel.rows if name == "rows" else analysis.TABLES[name]
+    table = readmodel.entity_rows if name == "rows" else analysis.TABLES[name]
     now, then = (found(table(spark.createDataFrame([tuple(row) for row in log], LOG_SCHEMA))) for log in (told, before))
     assert now
     assert then == now

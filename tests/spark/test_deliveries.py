@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from commands.log import Store
-from projections.database import over
+from projections.database import database_of
 from projections.subscriptions.tables import METADATA, deadletter
 from spark_projections.analysis import deliveries
 from tests.spark.conftest import needs
@@ -75,7 +75,7 @@ def test_moments_are_rounded_as_the_server_does(spark: SparkSession, connectors:
     rows = [(f"s{number}", 1, "x", "x", "", 1, time, time) for number, time in enumerate(times)]
     with closing(Store(postgres_url)) as store, store.engine.begin() as connection:
         METADATA.create_all(connection)
-        over(connection).insert(deadletter, rows)
+        database_of(connection).insert(deadletter, rows)
     found = {each.subscription: each.firstattempt for each in deliveries.deadletters(spark, postgres_url).collect()}
     assert {name: time.astimezone(UTC) for name, time in found.items()} == {
         f"s{number}": datetime.fromtimestamp(time, UTC) for number, time in enumerate(times)

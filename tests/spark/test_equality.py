@@ -24,15 +24,15 @@ from sqlalchemy import Connection, select
 
 from commands import proof
 from commands.log import Store
-from commands.mapper import image_of
-from projections.entities.rebuild import Computed, Report
+from commands.mapper import assemble_after_image
+from projections.entities.rebuild import PrecomputedRows, RebuildReport
 from projections.entities.rebuild import rebuild as make_anew
 from projections.entities.tables import tables
 from projections.segments.folder import open_folder
-from projections.segments.write import Size, write
-from spark_projections.chain import Unproved
+from projections.segments.write import SegmentSize, append_segments
+from spark_projections.chain import UnverifiedLog
 from spark_projections.events import xregistry_events
-from spark_projections.load import computed
+from spark_projections.load import compute_read_model
 from spark_projections.rebuild import rebuild
 from spark_projections.sources import kafka, postgres, segments
 from tests.api.subscribing import BODY
@@ -89,9 +89,9 @@ def test_one_log_one_registry(
             forget(store)
             if name == "annals":
                 # A caller who may not see subscriptions cannot prove the log, though its rows come out right.
-                with pytest.raises(Unproved, match="events are missing"):
+                with pytest.raises(UnverifiedLog, match="events are missing"):
                     rebuild(log, partial(replaced, store))
-                replaced(store, computed(log, store.tip().position, (folder / "staged").as_uri()))
+                replaced(store, compute_read_model(log, store.tip().position, (folder / "staged").as_uri()))
             else:
                 rebuild(log, partial(replaced, store))
             assert (name, model(store)) == (name, live)
@@ -119,7 +119,7 @@ def carry_out(registry: Past, steps: list[Step]) -> None:
 
 def sources(spark: SparkSession, registry: Past, broker: str, folder: Path, cut: int) -> dict[str, DataFrame]:
     """The log, from everywhere. cut: events of a segment, and positions of a task."""
-    write(registry.database, open_folder(str(folder / "segments")), Size(events=cut))
+    append_segments(registry.database, open_folder(str(folder / "segments")), SegmentSize(events=cut))
     prefix = f"p{folder.name}"
     options = ("--once", "--partitions", "3", "--prefix", prefix, "--database", registry.database)
     done = annals("publish", "--kafka", broker, *options, cwd=folder)
@@ -143,11 +143,14 @@ def state(connection: Connection) -> bytes:
     """The state hash, from the rows of what lives."""
     own = tables().entity.c
     rows = connection.execute(select(own.xid, own.type, own.epoch, own.attributes, own.private))
-    images = (image_of(xid, type, epoch, text.encode(), private.encode()) for xid, type, epoch, text, private in rows)
-    return proof.moved(proof.NOTHING, (), map(proof.entity_hash, images))
+    images = (
+        assemble_after_image(xid, type, epoch, text.encode(), private.encode())
+        for xid, type, epoch, text, private in rows
+    )
+    return proof.update_state_hash(proof.EMPTY_HASH, (), map(proof.entity_hash, images))
 
 
-def replaced(store: Store, computed: Computed) -> Report:
+def replaced(store: Store, computed: PrecomputedRows) -> RebuildReport:
     """A rebuild to which one process adds nothing: Spark has to bring the whole log."""
     assert computed.position == store.tip().position
     return make_anew(store, None, computed)

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from projections.segments.folder import open_folder
-from projections.segments.write import write as write_segments
+from projections.segments.write import append_segments as write_segments
 from spark_projections import analysis
-from spark_projections.events import Destination, write, xregistry_events
+from spark_projections.events import EventDestination, write_events, xregistry_events
 from spark_projections.schema import LOG_SCHEMA
 from tests.serving import annals
 from tests.spark.registry import Past, past
@@ -82,10 +82,10 @@ def test_the_table(spark: SparkSession, log: DataFrame, registry: Past) -> None:
 def test_files_are_written_once(spark: SparkSession, log: DataFrame, registry: Past, tmp_path: Path) -> None:
     # what was written is never written over
     folder = (tmp_path / "events").as_uri()
-    write(log.where("last <= 40"), Destination(folder))
+    write_events(log.where("last <= 40"), EventDestination(folder))
     before = {path: path.read_bytes() for path in (tmp_path / "events").iterdir()}
     with pytest.raises(FileExistsError):
-        write(log, Destination(folder))
+        write_events(log, EventDestination(folder))
     assert {path: path.read_bytes() for path in (tmp_path / "events").iterdir()} == before
     assert (tmp_path / "events" / "_SUCCESS") in before
     asof = max(row.last for row in registry.rows() if row.last <= 40)

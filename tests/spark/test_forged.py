@@ -16,14 +16,14 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import create_engine
 
 from api.cli import main
-from commands.proof import NOTHING, Chain
-from projections.logrows import TableRow, interaction_of, log_row
+from commands.proof import EMPTY_HASH, ChainHasher
+from projections.logrows import LogTableRow, interaction_of, log_row
 from projections.segments.folder import open_folder
-from projections.segments.write import Size, write
-from spark_projections.chain import Trust, Unproved, prove
+from projections.segments.write import SegmentSize, append_segments
+from spark_projections.chain import ChainAnchors, UnverifiedLog, verify_log
 from spark_projections.schema import LOG_SCHEMA
 from spark_projections.sources import annals, segments
-from spark_projections.sources.remote import Head
+from spark_projections.sources.remote import LogHead
 from tests.projections.registry import Registry
 from tests.projections.segments.test_verify import entry, file, flip, forged, told
 from tests.spark.conftest import needs
@@ -53,7 +53,7 @@ def store(sqlite_url: str, tmp_path: Path) -> Iterator[Registry]:
     """One whose log has twelve positions, two for each interaction, in the segments 1 to 4, 5 to 8 and 9 to 12."""
     with Registry(sqlite_url) as store:
         filled(store)
-        write(sqlite_url, open_folder(str(tmp_path / "segments")), Size(4))
+        append_segments(sqlite_url, open_folder(str(tmp_path / "segments")), SegmentSize(4))
         yield store
 
 
@@ -80,16 +80,16 @@ def swap_entries(place: Path) -> None:
 
 def chained_again(place: Path) -> None:
     """Another past, and all hashes of rows, files and manifest as if it had been written so."""
-    chain = NOTHING
+    chain = EMPTY_HASH
     for number in range(3):
         path = file(place, "log", number)
         table = pq.read_table(path)
-        found = [TableRow(**row) for row in table.to_pylist()]
+        found = [LogTableRow(**row) for row in table.to_pylist()]
         changed = [row._replace(state=row.state.replace('"n":1', '"n":7')) for row in found]
-        made, previous = list[TableRow](), chain
+        made, previous = list[LogTableRow](), chain
         for _, some in groupby(changed, lambda row: row.last):
             events = list(some)
-            digest = Chain(chain, interaction_of(events[0]))
+            digest = ChainHasher(chain, interaction_of(events[0]))
             for row in events:
                 digest.add(log_row(row))
             chain = digest.digest(events[0].statehash)
@@ -214,7 +214,7 @@ def test_a_forged_past_of_the_database_is_refused(rebuild: Rebuild, connectors: 
         assert store.tables() == before
 
 
-def log_of(spark: SparkSession, found: list[TableRow]) -> DataFrame:
+def log_of(spark: SparkSession, found: list[LogTableRow]) -> DataFrame:
     """A log in memory."""
     return spark.createDataFrame([tuple(row) for row in found], LOG_SCHEMA)
 
@@ -224,23 +224,25 @@ def test_ranges_hold_together(spark: SparkSession, store: Registry, size: int) -
     # P-14: wherever a log is cut into ranges, and in whatever order its rows come
     found = rows(store.url)
     log = log_of(spark, found).repartition(3, "stream")
-    end = Head(12, found[-1].chain.hex())
-    assert prove(log, Trust(head=end), size=size) == end
-    assert prove(log.where("last < 0"), size=size) == Head(0, NOTHING.hex())
+    end = LogHead(12, found[-1].chain.hex())
+    assert verify_log(log, ChainAnchors(head=end), size=size) == end
+    assert verify_log(log.where("last < 0"), size=size) == LogHead(0, EMPTY_HASH.hex())
     # A row that ends an interaction is missed where that begins.
     for gone, position in ((1, "1"), (4, "[34]"), (9, "9"), (12, "1[12]")):
-        with pytest.raises(Unproved, match=rf"^position {position}: "):
-            prove(log_of(spark, [row for row in found if row.position != gone]), size=size)
+        with pytest.raises(UnverifiedLog, match=rf"^position {position}: "):
+            verify_log(log_of(spark, [row for row in found if row.position != gone]), size=size)
     for changes, position in (({"last": 99}, "[78]"), ({"last": -1}, "[578]"), ({"chain": bytes(32)}, "8")):
         forged = [row._replace(**changes) if row.position == 8 else row for row in found]
-        with pytest.raises(Unproved, match=rf"^position {position}: "):
-            prove(log_of(spark, forged), size=size)
+        with pytest.raises(UnverifiedLog, match=rf"^position {position}: "):
+            verify_log(log_of(spark, forged), size=size)
 
 
 def test_the_log_of_a_served_registry_is_proved(spark: SparkSession, registry: Past, tmp_path: Path) -> None:
     # P-14: over HTTP and in segments, salts and all
-    write(registry.database, open_folder(str(tmp_path / "lake")), Size(30))
+    append_segments(registry.database, open_folder(str(tmp_path / "lake")), SegmentSize(30))
     last = registry.rows()[-1]
-    end = Head(last.last, last.chain.hex())
-    assert prove(annals.read(spark, registry.url), Trust(head=end)) == end
-    assert prove(segments.proved(spark, str(tmp_path / "lake")), Trust(head=end), in_files=True) == end
+    end = LogHead(last.last, last.chain.hex())
+    assert verify_log(annals.read(spark, registry.url), ChainAnchors(head=end)) == end
+    assert (
+        verify_log(segments.read_verified(spark, str(tmp_path / "lake")), ChainAnchors(head=end), in_files=True) == end
+    )

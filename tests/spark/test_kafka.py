@@ -12,9 +12,9 @@ from kafka import KafkaProducer
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from projections.entities.rebuild import Computed, Report
+from projections.entities.rebuild import PrecomputedRows, RebuildReport
 from spark_projections import readmodel
-from spark_projections.chain import Unproved
+from spark_projections.chain import UnverifiedLog
 from spark_projections.rebuild import rebuild
 from spark_projections.schema import LOG_SCHEMA
 from spark_projections.sources import kafka as source
@@ -109,13 +109,13 @@ def test_a_rebuild_ends_before_a_gap(spark: SparkSession, registry: Past, publis
     row = next(row for row in rows[60:] if row.first < row.position)
     topic = published.copy("unfinished", [record for record in published.records if place(record) != row.position])
 
-    def replace(found: Computed) -> Report:
+    def replace(found: PrecomputedRows) -> RebuildReport:
         entities = [each for name, batch in found.batches if name == "entity" for each in batch]
-        return Report(len(entities), found.position, 0.0)
+        return RebuildReport(len(entities), found.position, 0.0)
 
-    report = rebuild(source.rows(spark, published.broker.own(), topic), replace, whole=source.whole)
+    report = rebuild(source.read_rows(spark, published.broker.own(), topic), replace, whole=source.whole_interactions)
     log = spark.createDataFrame([tuple(each) for each in rows if each.last < row.first], LOG_SCHEMA)
-    living = readmodel.rows(log).where("until IS NULL").count()
+    living = readmodel.entity_rows(log).where("until IS NULL").count()
     assert (report.position, report.events) == (row.first - 1, living)
 
 
@@ -131,11 +131,11 @@ def test_a_forged_record_is_refused(spark: SparkSession, registry: Past, publish
     assert forged != published.records
     topic = published.copy("forged", forged)
 
-    def replace(found: Computed) -> Report:
+    def replace(found: PrecomputedRows) -> RebuildReport:
         pytest.fail("something was loaded")
 
-    with pytest.raises(Unproved, match=rf"^position {row.first}: the chain hash differs"):
-        rebuild(source.rows(spark, published.broker.own(), topic), replace, whole=source.whole)
+    with pytest.raises(UnverifiedLog, match=rf"^position {row.first}: the chain hash differs"):
+        rebuild(source.read_rows(spark, published.broker.own(), topic), replace, whole=source.whole_interactions)
 
 
 def place(record: Any) -> int:

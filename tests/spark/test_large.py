@@ -20,10 +20,10 @@ from commands.log import Store
 from commands.proof import Interaction, LogRow
 from projections import database
 from projections.entities.tables import tables
-from projections.logrows import TableRow, interaction_of, log_row
-from projections.publishing.records import LOG, Place, Records
+from projections.logrows import LogTableRow, interaction_of, log_row
+from projections.publishing.records import LOG, PublishedCounts, RecordBuilder
 from projections.segments.folder import open_folder
-from projections.segments.write import write
+from projections.segments.write import append_segments
 from projections.xregistry_events import XRegistryEvents
 from spark_projections.rebuild import rebuild
 from spark_projections.sources import kafka, segments
@@ -65,7 +65,7 @@ def million(
         urls = f"sqlite:///{home / 'annals.db'}", stack.enter_context(schema_of(postgres_server))
         sqlite, postgres = (stack.enter_context(closing(Store(url))) for url in urls)
         fill((sqlite, postgres), interactions(log, EVENTS))
-        write(urls[0], open_folder(str(home / "segments")))
+        append_segments(urls[0], open_folder(str(home / "segments")))
         broker = stack.enter_context(brokers.kafka())
         broker.make("annals.log", 3)
         publish(segments.read(spark, str(home / "segments")), broker.own(), "annals.log")
@@ -76,7 +76,7 @@ def test_a_million_events_from_segments_and_from_a_topic(spark: SparkSession, mi
     # P-14: the log's own hash and counts come out, and both databases hold the same
     ways = (
         (segments.read(spark, million.folder), million.sqlite, None),
-        (kafka.rows(spark, million.servers, "annals.log"), million.postgres, kafka.whole),
+        (kafka.read_rows(spark, million.servers, "annals.log"), million.postgres, kafka.whole_interactions),
     )
     # The session of the tests has two, which a small heap does not hold of a log like this.
     spark.conf.set(_PARTITIONS, 16)
@@ -103,7 +103,7 @@ def fill(stores: Sequence[Store], told: Iterable[tuple[Interaction, list[LogRow]
     def settle() -> None:
         for store in stores:
             with store.writing() as tx:
-                db = database.over(tx.connection)
+                db = database.database_of(tx.connection)
                 db.insert(logged.log, rows)
                 db.insert(logged.interaction, ended)
         ended.clear()
@@ -124,10 +124,10 @@ def publish(log: DataFrame, servers: str, topic: str) -> None:
 
 
 def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    made = Records(XRegistryEvents())
+    made = RecordBuilder(XRegistryEvents())
     for batch in batches:
-        rows = map(TableRow, *(batch.column(name).to_pylist() for name in TableRow._fields))
-        found = [made.of(interaction_of(row), [log_row(row)], Place(row.position - 1))[0][0] for row in rows]
+        rows = map(LogTableRow, *(batch.column(name).to_pylist() for name in LogTableRow._fields))
+        found = [made.of(interaction_of(row), [log_row(row)], PublishedCounts(row.position - 1))[0][0] for row in rows]
         assert all(record.topic == LOG for record in found)
         headers = [[{"key": name, "value": value} for name, value in record.headers] for record in found]
         columns = [record.key for record in found], [record.value for record in found], headers

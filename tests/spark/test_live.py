@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from projections.logrows import TableRow
+from projections.logrows import LogTableRow
 from spark_projections import live
-from spark_projections.chain import Unproved
-from spark_projections.live.batch import Batch, take
-from spark_projections.live.folder import Folder
+from spark_projections.chain import UnverifiedLog
+from spark_projections.live.batch import MicroBatch, apply_batch
+from spark_projections.live.folder import LiveTableFolder
 from spark_projections.live.manifest import Manifest, Run
-from spark_projections.live.runs import absorbed
+from spark_projections.live.runs import split_runs
 from tests.spark.living import MOMENTS, are_those_of, followed, killed, nothing_stray, table
 from tests.spark.registry import Past, change, past
 
@@ -39,14 +39,14 @@ class Stream:
         self._whole = whole
         self.number = -1
 
-    def give(self, rows: Iterable[TableRow], *, again: bool = False, keep: float = 60.0) -> Manifest:
+    def give(self, rows: Iterable[LogTableRow], *, again: bool = False, keep: float = 60.0) -> Manifest:
         """What is in force after a batch. again: it has the number of the one before."""
         self.number += not again
-        batch = Batch(table(self._spark, rows), self._query, self.number)
-        return take(Folder(self._spark, str(self._folder)), batch, self._whole, keep)
+        batch = MicroBatch(table(self._spark, rows), self._query, self.number)
+        return apply_batch(LiveTableFolder(self._spark, str(self._folder)), batch, self._whole, keep)
 
 
-def _flip(rows: list[TableRow], index: int) -> None:
+def _flip(rows: list[LogTableRow], index: int) -> None:
     state = rows[index].state
     middle = len(state) // 2
     rows[index] = rows[index]._replace(state=f"{state[:middle]}{chr(ord(state[middle]) ^ 1)}{state[middle + 1 :]}")
@@ -54,7 +54,7 @@ def _flip(rows: list[TableRow], index: int) -> None:
 
 #: How a batch is changed at an index, and what is said of it.
 CHANGED = "the chain hash differs"
-FORGERIES: dict[str, tuple[Callable[[list[TableRow], int], None], str]] = {
+FORGERIES: dict[str, tuple[Callable[[list[LogTableRow], int], None], str]] = {
     "a flipped byte": (_flip, CHANGED),
     "a removed event": (list.__delitem__, "events are missing"),
 }
@@ -122,24 +122,24 @@ def test_what_does_not_belong_together_is_refused(spark: SparkSession, registry:
     rows, stream = registry.rows(), Stream(spark, tmp_path)
     stream.give(rows)
     stream.number += 1
-    with pytest.raises(live.Refused, match="ends with batch 0 and the checkpoint goes on with 2"):
+    with pytest.raises(live.LiveTablesError, match="ends with batch 0 and the checkpoint goes on with 2"):
         stream.give([])
     late = Stream(spark, tmp_path, "other")
     late.number = 4
-    with pytest.raises(live.Refused, match="not written by the stream of this checkpoint, which is at batch 5"):
+    with pytest.raises(live.LiveTablesError, match="not written by the stream of this checkpoint, which is at batch 5"):
         late.give([])
     edited = [row._replace(chain=bytes(32)) for row in rows]
-    with pytest.raises(live.Refused, match=f"not the one that the tables have up to position {rows[-1].last}"):
+    with pytest.raises(live.LiveTablesError, match=f"not the one that the tables have up to position {rows[-1].last}"):
         Stream(spark, tmp_path, "edited").give(edited)
     newer = tmp_path / "manifest" / f"{9:020}.json"
     newer.write_text('{"format": 2}')
-    with pytest.raises(live.Refused, match="no manifest that this program reads"):
+    with pytest.raises(live.LiveTablesError, match="no manifest that this program reads"):
         live.position(spark, str(tmp_path))
 
 
 @pytest.mark.parametrize(("forge", "says"), FORGERIES.values(), ids=FORGERIES)
 def test_what_was_forged_is_refused(
-    spark: SparkSession, registry: Past, tmp_path: Path, forge: Callable[[list[TableRow], int], None], says: str
+    spark: SparkSession, registry: Past, tmp_path: Path, forge: Callable[[list[LogTableRow], int], None], says: str
 ) -> None:
     # P-14: the chain of hashes goes on from the tables; nothing of the batch is taken, and the true one still is
     rows, stream = registry.rows(), Stream(spark, tmp_path, whole=True)
@@ -147,7 +147,7 @@ def test_what_was_forged_is_refused(
     stream.give(rows[:end])
     edited = rows[end:]
     forge(edited, 20)
-    with pytest.raises(Unproved, match=f"position {edited[20].first if says == CHANGED else end + 21}: {says}"):
+    with pytest.raises(UnverifiedLog, match=f"position {edited[20].first if says == CHANGED else end + 21}: {says}"):
         stream.give(edited)
     assert are_those_of(spark, tmp_path, rows) == end
     stream.give(rows[end:], again=True)
@@ -158,9 +158,9 @@ def test_runs_stay_few() -> None:
     # about as many as the number of rows has binary digits, each row rewritten about as often
     runs, written = tuple[Run, ...](), 0
     for _ in range(1000):
-        stay, taken = absorbed(runs, 1)
+        stay, taken = split_runs(runs, 1)
         rows = 1 + sum(run.rows for run in taken)
         runs, written = (*stay, Run("", rows)), written + rows
     assert [run.rows for run in runs] == [512, 256, 128, 64, 32, 8]
     assert written < 1000 * 10
-    assert absorbed((Run("", 9), Run("", 5)), 20, largest=8) == ((Run("", 9),), (Run("", 5),))
+    assert split_runs((Run("", 9), Run("", 5)), 20, largest=8) == ((Run("", 9),), (Run("", 5),))

@@ -10,7 +10,7 @@ import pytest
 from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 
-from spark_projections.live.folder import Folder
+from spark_projections.live.folder import LiveTableFolder
 from tests.brokers.suite import HOST, PASSWORD, USER
 from tests.spark.living import MOMENTS, are_those_of, followed, killed, nothing_stray
 from tests.spark.registry import Past
@@ -72,7 +72,7 @@ def test_processes_that_are_killed(spark: SparkSession, registry: Past, publishe
         killed(tmp_path, moment, *options)
         are_those_of(spark, tables, rows)
     assert followed(tmp_path, *options) == f"position {are_those_of(spark, tables, rows)}"
-    held = Folder(spark, str(tables)).newest().held
+    held = LiveTableFolder(spark, str(tables)).newest().held
     assert left and held and held[0].rows > 0
     send(published, left)
     assert followed(tmp_path, *options) == f"position {rows[-1].position}"

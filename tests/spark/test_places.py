@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 
 from projections.entities.rebuild import rebuild as make_anew
 from projections.segments.folder import open_folder
-from projections.segments.write import write
+from projections.segments.write import append_segments
 from spark_projections import live
-from spark_projections.events import Destination
-from spark_projections.places import for_spark
+from spark_projections.events import EventDestination
+from spark_projections.places import spark_uri
 from spark_projections.rebuild import rebuild
 from spark_projections.sources import segments
 from tests.projections.registry import Registry
@@ -54,9 +54,9 @@ def test_a_rebuild_by_way_of_a_bucket(spark: SparkSession, s3: S3, sqlite_url: s
     with Registry(sqlite_url) as registry:
         grow(registry, 20)
         before = registry.tables()
-        write(sqlite_url, open_folder(s3.uri(scheme, f"{scheme}/annals")))
+        append_segments(sqlite_url, open_folder(s3.uri(scheme, f"{scheme}/annals")))
         log = segments.read(spark, s3.uri(scheme, f"{scheme}/annals"))
-        events = Destination(f"{scheme}://{BUCKET}/{scheme}/events")
+        events = EventDestination(f"{scheme}://{BUCKET}/{scheme}/events")
         report = rebuild(log, partial(make_anew, registry.store, None), None, s3.uri(scheme, f"{scheme}/stage"), events)
         assert (report.position, registry.tables()) == (registry.store.tip().position, before)
     for written in ("stage/rows", "events"):
@@ -78,7 +78,7 @@ def test_a_rebuild_by_way_of_a_bucket(spark: SparkSession, s3: S3, sqlite_url: s
 )
 def test_what_spark_is_told(uri: str, taken: str) -> None:
     # without what is secret, because Spark shows its paths in plans and logs
-    assert for_spark(uri) == taken
+    assert spark_uri(uri) == taken
 
 
 def test_a_stage_that_nobody_reaches_is_told_before_any_work(spark: SparkSession, sqlite_url: str) -> None:

@@ -8,11 +8,11 @@ from pyspark.sql import SparkSession
 from sqlalchemy import select
 
 from commands.log import Store
-from projections.entities.query import Readers
-from projections.entities.rows import PUBLISHED
+from projections.entities.query import ViewPool
+from projections.entities.rows import PUBLICATION_COLUMNS
 from projections.entities.tables import tables
 from projections.logrows import table_rows
-from spark_projections.published import published
+from spark_projections.published import published_rows
 from spark_projections.schema import LOG_SCHEMA
 from tests.projections.test_compat_properties import STORY, check
 
@@ -20,13 +20,15 @@ from tests.projections.test_compat_properties import STORY, check
 def test_publications_are_those_of_the_registry(spark: SparkSession, sqlite_url: str) -> None:
     # LEG-606, LEG-707: kept ones, those that are gone, and those with URIs of their own
     check(sqlite_url, STORY)
-    with closing(Readers(sqlite_url)) as readers, readers.view() as view:
+    with closing(ViewPool(sqlite_url)) as readers, readers.view() as view:
         found = [
             row
             for interaction in view.log.interactions(0, 1000)
             for row in table_rows(interaction, view.log.events(interaction.first, interaction.last))
         ]
-    made = published(spark.createDataFrame(found, LOG_SCHEMA).repartition(5)).select(*PUBLISHED).collect()
+    made = (
+        published_rows(spark.createDataFrame(found, LOG_SCHEMA).repartition(5)).select(*PUBLICATION_COLUMNS).collect()
+    )
     with closing(Store(sqlite_url)) as store, store.engine.connect() as connection:
         own = [tuple(row) for row in connection.execute(select(tables().published))]
     assert own

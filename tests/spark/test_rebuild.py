@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from commands.log import Store
 from projections import database
-from projections.entities.rebuild import Diverged, rebuild
+from projections.entities.rebuild import RebuildDiverged, rebuild
 from projections.log import Log
 from projections.logrows import table_rows
-from spark_projections.load import computed
+from spark_projections.load import compute_read_model
 from spark_projections.rebuild import rebuild as rebuild_from
 from spark_projections.schema import LOG_SCHEMA
 from tests.projections.entities.test_rebuild import INTERACTIONS, record
@@ -27,7 +27,7 @@ from tests.projections.registry import Registry
 def log_of(spark: SparkSession, store: Store) -> DataFrame:
     """The log as rows in memory."""
     with store.engine.connect() as connection:
-        log = Log(database.over(connection))
+        log = Log(database.database_of(connection))
         whole = log.interactions(0, 1_000_000)
         rows = [tuple(row) for each in whole for row in table_rows(each, log.events(each.first, each.last))]
     return spark.createDataFrame(rows, LOG_SCHEMA)
@@ -54,7 +54,7 @@ def test_a_rebuild_by_spark(spark: SparkSession, filled: Registry, tmp_path: Pat
     filled.record(("/dirs/d9", None), ("/", {"registryid": "r", "late": True}))
     late = filled.tables()
     assert late != before
-    report = rebuild(filled.store, None, computed(log, end, (tmp_path / "staged").as_uri()))
+    report = rebuild(filled.store, None, compute_read_model(log, end, (tmp_path / "staged").as_uri()))
     assert filled.tables() == late
     assert report.position == filled.store.tip().position
 
@@ -70,7 +70,7 @@ def test_any_history(spark: SparkSession, interactions: list[dict[str, dict[str,
             ends.append(registry.store.tip().position)
         before, position = registry.tables(), data.draw(st.sampled_from(ends))
         folder = (Path(directory) / "staged").as_uri()
-        rebuild(registry.store, None, computed(log_of(spark, registry.store), position, folder))
+        rebuild(registry.store, None, compute_read_model(log_of(spark, registry.store), position, folder))
         assert registry.tables() == before
 
 
@@ -79,7 +79,7 @@ def test_a_log_with_a_fault_in_the_past_is_refused(spark: SparkSession, filled: 
     # P-14: what lives would come out right, and what lived would not
     before, log = filled.tables(), log_of(spark, filled.store)
     own = (log.stream == "/") & (log.revision == 3)
-    with pytest.raises(Diverged, match=r"position \d+: events are missing or out of order"):
+    with pytest.raises(RebuildDiverged, match=r"position \d+: events are missing or out of order"):
         rebuild_from(
             log.where(~own) if fault == "lost" else log.union(log.where(own)), partial(rebuild, filled.store, None)
         )
@@ -90,6 +90,8 @@ def test_rows_of_another_log_are_not_served(spark: SparkSession, filled: Registr
     before = filled.tables()
     log = log_of(spark, filled.store)
     lost = log.where(log.stream != "/dirs/d7")
-    with pytest.raises(Diverged):
-        rebuild(filled.store, None, computed(lost, filled.store.tip().position, (tmp_path / "staged").as_uri()))
+    with pytest.raises(RebuildDiverged):
+        rebuild(
+            filled.store, None, compute_read_model(lost, filled.store.tip().position, (tmp_path / "staged").as_uri())
+        )
     assert filled.tables() == before

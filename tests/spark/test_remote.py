@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spark_projections.sources import remote
-from spark_projections.sources.remote import Refused, RemoteLog
+from spark_projections.sources.remote import RemoteLog, RemoteLogError
 from tests.spark.cutting import cutting
 from tests.spark.registry import Past, rows
 from tests.subscribers import registry as subscribed
@@ -36,8 +36,8 @@ def test_what_breaks_off_goes_on_behind_the_last_row(registry: Past, lives: list
 
 def test_a_registry_that_is_gone_is_told(registry: Past, monkeypatch: pytest.MonkeyPatch) -> None:
     # nobody waits for ever
-    monkeypatch.setattr(remote, "FAILURES", 2)
-    with cutting(registry.url, [100] * 50) as url, pytest.raises(Refused, match="cannot be read"):
+    monkeypatch.setattr(remote, "MAX_FAILURES", 2)
+    with cutting(registry.url, [100] * 50) as url, pytest.raises(RemoteLogError, match="cannot be read"):
         list(RemoteLog(url).rows(0, 10))
 
 
@@ -56,19 +56,19 @@ def test_who_sees_not_all_gets_the_rest(sqlite_url: str, tmp_path: Path) -> None
         assert list(RemoteLog(url, "rita").rows(0, end)) == seen
         assert list(RemoteLog(url, "rita").rows(end - 1, end)) == []
         for token, status in ((None, 401), ("else", 401), ("nemo", 403)):
-            with pytest.raises(Refused, match=f"answers {status}"):
+            with pytest.raises(RemoteLogError, match=f"answers {status}"):
                 RemoteLog(url, token).head()
 
 
 def test_a_log_that_is_shorter_is_told(registry: Past) -> None:
     # EV-79: an end that the log does not have is no end to wait for
     end = registry.rows()[-1].position
-    with pytest.raises(Refused, match=f"ends at position {end}"):
+    with pytest.raises(RemoteLogError, match=f"ends at position {end}"):
         list(RemoteLog(registry.url).rows(end - 3, end + 1))
 
 
 @pytest.mark.parametrize("path", ["/schemagroups", "/nothing"])
 def test_what_is_no_registry_is_told(registry: Past, path: str) -> None:
     # the message has the URL and what it was answered with
-    with pytest.raises(Refused, match=f"{path}/-/log/head answers 404"):
+    with pytest.raises(RemoteLogError, match=f"{path}/-/log/head answers 404"):
         RemoteLog(registry.url + path).head()

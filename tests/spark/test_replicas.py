@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from projections.segments.folder import open_folder
-from projections.segments.write import Size, write
+from projections.segments.write import SegmentSize, append_segments
 from spark_projections.rebuild import rebuild
 from spark_projections.sources import segments
 from tests.replication.harness import linked, party
@@ -36,7 +36,7 @@ def test_spark_makes_of_a_copied_log_what_it_holds(spark: SparkSession, tmp_path
             live = model(here.store)
             assert live.hash == here.store.tip().state
             folder = str(tmp_path / "segments")
-            write(here.database, open_folder(folder), Size(events=5))
+            append_segments(here.database, open_folder(folder), SegmentSize(events=5))
             forget(here.store)
             rebuild(segments.read(spark, folder), partial(replaced, here.store))
             assert model(here.store) == live

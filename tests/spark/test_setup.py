@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from spark_projections import jars
-from spark_projections.jars import NoJars
-from spark_projections.java import NoJava, java_home
+from spark_projections.jars import MissingJars
+from spark_projections.java import MissingJava, java_home
 from spark_projections.session import SparkSettings, _conf
 
 #: A program that says what an old Java says.
@@ -30,9 +30,9 @@ def program(home: Path, text: str) -> Path:
 
 def test_a_java_that_will_not_do_is_named(tmp_path: Path) -> None:
     # the message says what was found, and what to do
-    with pytest.raises(NoJava, match=r"the setting has Java 8\): apt-get install .*, or set JAVA_HOME"):
+    with pytest.raises(MissingJava, match=r"the setting has Java 8\): apt-get install .*, or set JAVA_HOME"):
         java_home(str(program(tmp_path / "old", OLD)))
-    with pytest.raises(NoJava, match="which does not run"):
+    with pytest.raises(MissingJava, match="which does not run"):
         java_home(str(tmp_path / "none"))
 
 
@@ -73,8 +73,8 @@ def unknown(monkeypatch: pytest.MonkeyPatch) -> str:
 def test_jars_that_cannot_be_had_are_named(unknown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # by their coordinates, and nothing half done stays behind
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(NoJars, match=r"gave no .*org\.postgresql:postgresql-none:1\.0.*ANNALS_SPARK_JARS"):
-        jars.jars([unknown])
+    with pytest.raises(MissingJars, match=r"gave no .*org\.postgresql:postgresql-none:1\.0.*ANNALS_SPARK_JARS"):
+        jars.connector_jars([unknown])
     assert list((tmp_path / "annals" / "spark").iterdir()) == []
 
 
@@ -82,9 +82,12 @@ def test_jars_of_a_folder(unknown: str, tmp_path: Path) -> None:
     # in any version, and all that lies there goes along
     for name in ("postgresql-43.0.jar", "other.jar"):
         (tmp_path / name).touch()
-    assert jars.jars(["postgres"], str(tmp_path)) == [tmp_path / "other.jar", tmp_path / "postgresql-43.0.jar"]
-    with pytest.raises(NoJars, match=r"has no jar of org\.postgresql:postgresql-none:1\.0$"):
-        jars.jars([unknown], str(tmp_path))
+    assert jars.connector_jars(["postgres"], str(tmp_path)) == [
+        tmp_path / "other.jar",
+        tmp_path / "postgresql-43.0.jar",
+    ]
+    with pytest.raises(MissingJars, match=r"has no jar of org\.postgresql:postgresql-none:1\.0$"):
+        jars.connector_jars([unknown], str(tmp_path))
 
 
 def test_settings_of_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from projections.segments.folder import open_folder
-from projections.segments.write import Size, write
+from projections.segments.write import SegmentSize, append_segments
 from spark_projections.schema import LOG_SCHEMA
 from spark_projections.sources import postgres, segments
 from tests.spark.conftest import needs
@@ -18,7 +18,7 @@ def test_segments_are_the_log(spark: SparkSession, registry: Past, tmp_path: Pat
     # EV-79: each event once, whole interactions, nothing of what is no part of the manifest
     folder = tmp_path / "se gments"
     assert collected(segments.read(spark, str(folder))) == []
-    written = write(registry.database, open_folder(str(folder)), Size(events=20))
+    written = append_segments(registry.database, open_folder(str(folder)), SegmentSize(events=20))
     stray = next((folder / "log").glob("*.parquet"))
     stray.with_stem(f"{stray.stem[:-1]}x").write_bytes(stray.read_bytes())
     for place in (str(folder), folder.as_uri()):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_projections.stage import staged
+from spark_projections.stage import staging_folder
 
 
 @pytest.fixture(autouse=True)
@@ -28,9 +28,9 @@ def folder(uri: str) -> Path:
 
 def test_what_is_in_use_stays(home: Path) -> None:
     # rebuilds of several stores run at once on one machine
-    with staged() as first:
+    with staging_folder() as first:
         own = folder(first)
-        with staged() as second:
+        with staging_folder() as second:
             folder(second)
             assert own.exists()
         assert [own.parent] == list(home.iterdir())
@@ -46,6 +46,6 @@ def test_what_nobody_uses_goes(home: Path) -> None:
     (home / "annals-rebuild-mine" / "notes").touch()
     (home / "annals-rebuild-linked").symlink_to(home / "annals-rebuild-mine")
     (home / "annals-rebuild-file").touch()
-    with staged():
+    with staging_folder():
         assert len([*home.iterdir()]) == 4
     assert {each.name for each in home.iterdir()} == {f"annals-rebuild-{kind}" for kind in ("mine", "linked", "file")}

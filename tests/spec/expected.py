@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from domain.problems import CATALOGUE, REQUEST_PATH, REQUEST_URL
+from domain.problems import PROBLEM_TYPES, REQUEST_PATH, REQUEST_URL
 from tests.spec.harness import BASE, MIDNIGHT, REGISTRYID, Answer, Request
 
 JSON: Final = "application/json; charset=utf-8"
@@ -49,7 +49,7 @@ def said(answer: Answer, expected: Mapping[str, Any]) -> dict[str, Any]:
 
 def _problem(request: Request, type: str, subject: str | None = None, args: Any = None) -> dict[str, Any]:
     """The status and the body of an error; a subject that the type gives may be left out."""
-    kind = CATALOGUE[type]
+    kind = PROBLEM_TYPES[type]
     given = {REQUEST_PATH: request.path.partition("?")[0], REQUEST_URL: BASE + request.path}
     about = subject or given.get(str(kind.about), kind.about)
     members = {"type": kind.uri(), "subject": about, "args": {**dict.fromkeys(kind.placeholders()), **(args or {})}}
@@ -65,7 +65,7 @@ def _told(answer: Answer, wanted: Mapping[str, Any]) -> dict[str, Any]:
     for explained in ("detail", "violations", "incompatibilities"):
         body.pop(explained, "any")
     title, args = body.pop("title", None), body.get("args", {})
-    kind = CATALOGUE[wanted["type"].rpartition("#")[2]]
+    kind = PROBLEM_TYPES[wanted["type"].rpartition("#")[2]]
     filled = kind.title.replace("<subject>", body.get("subject", ""))
     for name, value in args.items():
         filled = filled.replace(f"<{name}>", value)

@@ -7,10 +7,10 @@ from contextlib import closing
 
 from projections.connect import connect
 from projections.log import Log
-from projections.xregistry_events import Message, XRegistryEvents
+from projections.xregistry_events import ChangeEvent, XRegistryEvents
 
 
-def told(url: str, after: int = 0) -> list[Message]:
+def told(url: str, after: int = 0) -> list[ChangeEvent]:
     """The messages of all interactions beyond a position, read from the store."""
     with closing(connect(url)) as reader:
         return list(messages(Log(reader), after, XRegistryEvents()))
@@ -22,7 +22,7 @@ def end(url: str) -> int:
         return Log(reader).head().last
 
 
-def messages(log: Log, after: int, projection: XRegistryEvents) -> Iterator[Message]:
+def messages(log: Log, after: int, projection: XRegistryEvents) -> Iterator[ChangeEvent]:
     """The messages of all interactions beyond a position, one interaction at a time."""
     for interaction in log.interactions(after, 1_000_000):
         yield from projection.messages(interaction, log.events(interaction.first, interaction.last))

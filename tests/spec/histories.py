@@ -12,7 +12,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from domain.commands import Command, DeleteEntities, Method, ReplaceModel, WriteTree
+from domain.commands import Command, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
 
 MODES: Final = ("manual", "createdat", "modifiedat", "semver")
 #: Version ids that every mode takes, oldest first by semantic versioning.
@@ -47,8 +47,8 @@ def command(step: Step) -> Command:
     if step.method == "DELETE":
         return DeleteEntities(step.path, step.body, **flags)
     if isinstance(step.body, bytes):
-        return WriteTree(step.path, {"contenttype": None}, Method(step.method), document=step.body, **flags)
-    return WriteTree(step.path, step.body, Method(step.method), **flags)
+        return WriteTree(step.path, {"contenttype": None}, WriteMethod(step.method), document=step.body, **flags)
+    return WriteTree(step.path, step.body, WriteMethod(step.method), **flags)
 
 
 def model(

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.commands import Command, DeleteEntities, Method, WriteTree
+from domain.commands import Command, DeleteEntities, WriteMethod, WriteTree
 from domain.problems import Problem
 from domain.world import Decision
-from domain.xid import order
+from domain.xid import event_order
 from tests.domain.registry import MemoryRegistry
 
 PLAIN = {"hasdocument": False}
@@ -54,7 +54,7 @@ def test_what_an_interaction_records(row: dict[str, Any]) -> None:
     assert recorded(decision) == {path(key): expected(value, names) for key, value in row["then"].items()}
     assert deprecations(decision) == {path(key): tuple(value) for key, value in row.get("deprecated", {}).items()}
     xids = [event.xid for event in decision.events]
-    assert xids == sorted(set(xids), key=order)  # EV-70, EV-77: one event for each entity, in tree order
+    assert xids == sorted(set(xids), key=event_order)  # EV-70, EV-77: one event for each entity, in tree order
 
 
 def recorded(decision: Decision) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def path(short: str) -> str:
 def command(method: str, where: str, body: Any = None, flags: dict[str, Any] | None = None) -> Command:
     if method == "DELETE":
         return DeleteEntities(path(where), body, **(flags or {}))
-    return WriteTree(path(where), body, Method(method), **(flags or {}))
+    return WriteTree(path(where), body, WriteMethod(method), **(flags or {}))
 
 
 def _versions(registry: MemoryRegistry, where: str) -> dict[str, Any]:

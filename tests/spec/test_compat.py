@@ -20,8 +20,8 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
-from api.openapi.problems import KINDS
-from domain.compat.family import FAMILIES, MESSAGECATALOG, SCHEMAREGISTRY
+from api.openapi.problems import ALL_PROBLEM_TYPES
+from domain.compat.family import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
 from domain.model.builtin import default_source
 from tests.spec.expected import expectation, said
 from tests.spec.harness import BASE, Answer, Registry, Request, Stage, serving
@@ -35,7 +35,7 @@ __all__ = ["postgres_server"]
 TABLES = Path(__file__).with_name("compat")
 BASES = {"SR": SCHEMAREGISTRY.base, "MC": MESSAGECATALOG.base}
 OURS = {"attributes", "allow", "refused"}
-TYPES = {kind.name: kind for kind in KINDS}
+TYPES = {kind.name: kind for kind in ALL_PROBLEM_TYPES}
 MODELS = {**SMALL, "builtin": default_source()}
 ROWS = [row for path in sorted(TABLES.glob("*.yaml")) for row in yaml.load(path.read_text(), Loader)]
 
@@ -101,7 +101,7 @@ def _check_ours(answer: Answer, request: Request, then: Mapping[str, Any]) -> No
 
 
 def _attributes(answer: Answer) -> dict[str, str]:
-    prefixes = tuple(f"{family.headers.lower()}-" for family in FAMILIES)
+    prefixes = tuple(f"{family.headers.lower()}-" for family in LEGACY_APIS)
     return {name.partition("-")[2]: text for name, text in answer.headers.items() if name.startswith(prefixes)}
 
 

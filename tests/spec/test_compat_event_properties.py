@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 
 from commands.mapper import EventMapper
-from commands.proof import START, Interaction, LogRow
+from commands.proof import NO_INTERACTION, Interaction, LogRow
 from domain.compat.family import SCHEMAREGISTRY
 from domain.events import EntityDeleted, EntityEvent
 from domain.problems import Problem
 from projections.compat_events import CompatEvents
-from projections.xregistry_events import Message, XRegistryEvents
+from projections.xregistry_events import ChangeEvent, XRegistryEvents
 from tests.domain.registry import MemoryRegistry
 from tests.spec.histories import Step, command, histories
 
@@ -63,7 +63,7 @@ def logged(history: list[Step]) -> tuple[MemoryRegistry, list[Logged]]:
                 "last": position,
                 "xregcorrelationid": events[0].xregcorrelationid,
             }
-            found.append((START._replace(time=time, registry_url="https://r.example", **facts), rows, events))
+            found.append((NO_INTERACTION._replace(time=time, registry_url="https://r.example", **facts), rows, events))
     return registry, found
 
 
@@ -71,7 +71,7 @@ def logged(history: list[Step]) -> tuple[MemoryRegistry, list[Logged]]:
 @given(histories(documents=True))
 def test_what_a_history_is_told_as(history: list[Step]) -> None:
     registry, interactions = logged(history)
-    live: list[Message] = []
+    live: list[ChangeEvent] = []
     for interaction, rows, events in interactions:
         found = list(EVENTS.messages(interaction, rows))
         nothing_is_told_twice(found)
@@ -86,13 +86,13 @@ def test_what_a_history_is_told_as(history: list[Step]) -> None:
     what_is_told_and_not_deleted_is_there(registry, live, [event for _, _, events in interactions for event in events])
 
 
-def nothing_is_told_twice(found: list[Message]) -> None:
+def nothing_is_told_twice(found: list[ChangeEvent]) -> None:
     # LEG-1003: one event of a type and subject, and of what is deleted that alone
     assert len({message.subject for message in found}) == len(found)
 
 
 def each_change_that_is_shown_is_told(
-    interaction: Interaction, rows: list[LogRow], events: list[EntityEvent], found: list[Message]
+    interaction: Interaction, rows: list[LogRow], events: list[EntityEvent], found: list[ChangeEvent]
 ) -> None:
     # LEG-1001, LEG-707, section 10: created and updated as `updated`, deleted as `deleted`; what is pruned stays, and
     # goes when it is forgotten, of which the registry itself says nothing
@@ -116,7 +116,7 @@ def each_change_that_is_shown_is_told(
     assert told == sorted(shown + forgotten)
 
 
-def numbers_are_for_life(live: list[Message]) -> None:
+def numbers_are_for_life(live: list[ChangeEvent]) -> None:
     # LEG-210, LEG-405: while a definition is there, one number is one Version, and a living Version has one number
     owners: dict[str, str] = {}
     for message in live:
@@ -128,7 +128,7 @@ def numbers_are_for_life(live: list[Message]) -> None:
 
 
 def what_is_told_and_not_deleted_is_there(
-    registry: MemoryRegistry, live: list[Message], events: list[EntityEvent]
+    registry: MemoryRegistry, live: list[ChangeEvent], events: list[EntityEvent]
 ) -> None:
     # LEG-1208: folding the events gives what lives, and what was pruned and not forgotten since
     there: dict[str, str] = {}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.compat.family import FAMILIES
+from domain.compat.family import LEGACY_APIS
 from projections import families
 from projections.compat_events import CompatEvents
 from projections.connect import connect
@@ -50,20 +50,22 @@ def request(method: str, path: str, body: Any = None) -> Request:
 
 def told(url: str) -> list[bytes]:
     """All events of both older APIs that the log of a store comes to."""
-    both = [CompatEvents(family) for family in FAMILIES]
+    both = [CompatEvents(family) for family in LEGACY_APIS]
     with closing(connect(url)) as reader:
         log = Log(reader)
         return [
             message.json()
             for interaction in log.interactions(0, 1_000)
-            for _, message in families.told(both, interaction, log.events(interaction.first, interaction.last))
+            for _, message in families.published_events(
+                both, interaction, log.events(interaction.first, interaction.last)
+            )
         ]
 
 
 def event(line: str, id: str, registry: Registry) -> Mapping[str, Any]:
     """The event, whole, that a line of the table stands for."""
     index, action, subject, *time = line.split()
-    family = next(family for family in FAMILIES if subject.startswith(f"/{family.path}/"))
+    family = next(family for family in LEGACY_APIS if subject.startswith(f"/{family.path}/"))
     type = f"{family.events}.{action}.v1"
     return {
         "specversion": "1.0",

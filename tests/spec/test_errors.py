@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from domain import problems
-from domain.problems import CATALOGUE, Problem
+from domain.problems import PROBLEM_TYPES, Problem
 from tests.spec.test_http import ROWS
 
 #: Name, status, subject and arguments; `-` is none. A subject in angle brackets is told when the error is raised.
@@ -119,20 +119,20 @@ TABLE = [
 def test_the_catalogue_has_the_66_types_of_the_specification() -> None:
     # ERR-10: one table of error types, complete and without strangers
     assert [len(text.strip().splitlines()) for text in (CORE, HTTP)] == [60, 6]
-    assert sorted(CATALOGUE) == sorted(row.name for row in TABLE)
+    assert sorted(PROBLEM_TYPES) == sorted(row.name for row in TABLE)
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
 def test_a_type_says_what_the_table_says(row: Row) -> None:
     # ERR-1, ERR-10: status, document, subject and arguments are those of the table
-    kind = CATALOGUE[row.name]
+    kind = PROBLEM_TYPES[row.name]
     assert kind.status == row.status
     assert kind.uri() == f"{row.document}#{row.name}"
     assert kind.placeholders() == row.arguments
     assert kind.about == _about(row.subject)
 
 
-@pytest.mark.parametrize("kind", CATALOGUE.values(), ids=CATALOGUE.keys())
+@pytest.mark.parametrize("kind", PROBLEM_TYPES.values(), ids=PROBLEM_TYPES.keys())
 def test_a_title_names_its_subject_and_all_its_arguments(kind: type[Problem]) -> None:
     # ERR-1, ERR-2: placeholders are names, every value shows in the title, the subject is no argument
     names = re.findall(r"<([^>]*)>", kind.title)
@@ -145,7 +145,7 @@ def test_a_title_names_its_subject_and_all_its_arguments(kind: type[Problem]) ->
     assert not re.search(r"<[a-z_]+>", told)
 
 
-@pytest.mark.parametrize("kind", CATALOGUE.values(), ids=CATALOGUE.keys())
+@pytest.mark.parametrize("kind", PROBLEM_TYPES.values(), ids=PROBLEM_TYPES.keys())
 def test_arguments_that_are_missing_or_too_many_are_refused(kind: type[Problem]) -> None:
     # ERR-10: the one constructor fails when arguments and placeholders differ
     subject = None if kind.about is not None else "/a/b"
@@ -167,13 +167,13 @@ def test_arguments_are_told_as_strings() -> None:
 
 def test_no_conflict_is_a_409_or_a_412() -> None:
     # ERR-7: epochs and ids that do not agree are plain 400s
-    assert not {kind.status for kind in CATALOGUE.values()} & {409, 412}
+    assert not {kind.status for kind in PROBLEM_TYPES.values()} & {409, 412}
 
 
 def test_every_type_that_can_be_raised_has_a_row_that_raises_it() -> None:
     # ERR-10: the rows of the HTTP tables reach every error type but those named above
     unreached = set().union(*UNREACHED.values())
-    assert _raised() >= set(CATALOGUE) - unreached
+    assert _raised() >= set(PROBLEM_TYPES) - unreached
     assert not _raised() & unreached
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from hypothesis import given, settings
 
 from domain import xid as xids
-from projections.xregistry_events import PREFIX, Message
+from projections.xregistry_events import PREFIX, ChangeEvent
 from tests.spec.feed import told
 from tests.spec.harness import BASE, Registry, Request, serving
 from tests.spec.histories import Step, histories
@@ -48,7 +48,7 @@ class Moment:
 
     step: Step
     before: Snapshot
-    events: list[Message]
+    events: list[ChangeEvent]
     after: Snapshot
 
 
@@ -132,7 +132,7 @@ def test_what_a_history_is_told_as(database: tuple[str, Callable[[], Any]]) -> N
 
 
 async def follow(url: str, history: list[Step]) -> None:
-    live: list[Message] = []
+    live: list[ChangeEvent] = []
     last: Snapshot = {}
     async for moment in moments(url, history):
         for holds in INVARIANTS:
@@ -234,7 +234,7 @@ def deprecated(entity: Json) -> Json:
     return None if entity is None else entity.get("meta", entity).get("deprecated")
 
 
-def pruned_at_once(event: Message, moment: Moment) -> bool:
+def pruned_at_once(event: ChangeEvent, moment: Moment) -> bool:
     # EV-73: created and gone within the request, a Version is told of once, and no snapshot has it
     gone = event.subject not in moment.before and event.subject not in moment.after
     assert not gone or event.type == "io.xregistry.version.deleted"
@@ -249,7 +249,7 @@ def types(snapshot: Snapshot) -> set[tuple[str, ...]]:
     }
 
 
-def fold(events: list[Message]) -> set[str]:
+def fold(events: list[ChangeEvent]) -> set[str]:
     """What lives after a stream of events, by nothing but `created` and `deleted`."""
     living: set[str] = set()
     for event in events:

@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from domain import xid as xids
-from projections.xregistry_events import PREFIX, Message
+from projections.xregistry_events import PREFIX, ChangeEvent
 from tests.spec.feed import end, told
 from tests.spec.harness import BASE, Registry, Request, Stage, serving
 from tests.spec.test_changes import MACROS, MODEL, ROWS, path, significant
@@ -118,7 +118,7 @@ async def story(row: Mapping[str, Any], registry: Registry, url: str) -> None:
     await is_one_interaction(registry, events, answer.headers.get("xregistry-xregcorrelationid"))
 
 
-async def is_one_interaction(registry: Registry, events: list[Message], header: str | None) -> None:
+async def is_one_interaction(registry: Registry, events: list[ChangeEvent], header: str | None) -> None:
     # EV-11, EV-18, EV-20, EV-24, EV-27, EV-30: one time and one id for all, and the answer has it, or no event
     moment = registry.moment.clock().isoformat(timespec="microseconds").replace("+00:00", "Z")
     assert {(event.xregcorrelationid, event.time) for event in events} == ({(header, moment)} if header else set())
@@ -164,7 +164,7 @@ async def version_names(registry: Registry, row: Mapping[str, Any]) -> dict[str,
     return {id: {name.removesuffix("base64") for name in one if one[name] != ""} for id, one in versions.items()}
 
 
-def shown(event: Message) -> Told:
+def shown(event: ChangeEvent) -> Told:
     type = event.type.removeprefix(PREFIX)
     tolerant = type.endswith(".updated") and not type.startswith("capabilities")
     changed = event.changed

@@ -12,10 +12,10 @@ import yaml
 
 from domain import formats
 from domain.changes import ChangeSet
-from domain.commands import Method, WriteTree
+from domain.commands import WriteMethod, WriteTree
 from domain.decide import decide
-from domain.findings import VALIDATORS, Finding, Subject, changed, findings
-from domain.findings import judged as judged_types
+from domain.findings import VALIDATORS, Finding, ValidatedEntity, change_findings, entity_findings
+from domain.findings import kinds_by_type as judged_types
 from domain.model.builtin import default_source
 from domain.problems import Problem
 from domain.rules.findings import ChangedEntities
@@ -34,7 +34,7 @@ class Judged(MemoryRegistry):
 
     def write(self, xid: str, tree: Mapping[str, Any], how: DomainValidation) -> Decision:
         context = Context(START, f"c{self.interactions + 1}", domainvalidation=how)
-        decision = decide(WriteTree(xid, deepcopy(dict(tree)), Method.PUT), self.world, context)
+        decision = decide(WriteTree(xid, deepcopy(dict(tree)), WriteMethod.PUT), self.world, context)
         self.interactions += 1
         self.world.extend(decision.events, decision.documents)
         return decision
@@ -64,7 +64,7 @@ def name(row: Mapping[str, Any]) -> str:
 def test_row(row: dict[str, Any]) -> None:
     assert set(row) <= MEMBERS
     expected = row.get("found", [])
-    if "MS-65" in row["rule"] and formats.find(row["put"]["dataschemaformat"]) is None:
+    if "MS-65" in row["rule"] and formats.find_format(row["put"]["dataschemaformat"]) is None:
         pytest.skip("the format is not there")
     assert registry(row).write(row["at"], tree(row), "off").findings == 0
     assert registry(row).write(row["at"], tree(row), "warn").findings == len(expected)
@@ -92,9 +92,9 @@ def stored(made: Judged, at: str, before: Mapping[str, Any] | None) -> list[str]
     attributes = lookup.get(at)
     if attributes is None:
         return []
-    subject = Subject(at, attributes, lookup, lambda name, document: None)
-    found = list(findings(judged_types(made.world.model)[made.get(at).type], subject))
-    found += changed(before, subject) if before else ()
+    subject = ValidatedEntity(at, attributes, lookup, lambda name, document: None)
+    found = list(entity_findings(judged_types(made.world.model)[made.get(at).type], subject))
+    found += change_findings(before, subject) if before else ()
     return [f"{each.level} {each.rule} {each.path}" for each in found]
 
 
@@ -110,7 +110,7 @@ class Nothing:
 
 def judged(kind: str, values: dict[str, Any]) -> list[Finding]:
     at = "/endpoints/e" if kind == "endpoints" else "/messagegroups/g/messages/m"
-    return list(findings(kind, Subject(at, values, Nothing(), lambda name, document: None)))
+    return list(entity_findings(kind, ValidatedEntity(at, values, Nothing(), lambda name, document: None)))
 
 
 @pytest.mark.parametrize("row", TABLE["values"], ids=map(name, TABLE["values"]))

@@ -104,7 +104,7 @@ def a_refusal_leaves_no_trace(moment: Moment) -> None:
 def what_changed_has_one_event(moment: Moment) -> None:
     # EV-70, EV-77, EV-34: one event for each entity that differs, in tree order, revisions without gaps, one id for all
     events = moment.decision.events if moment.decision else ()
-    assert [event.xid for event in events] == sorted({event.xid for event in events}, key=xids.order)
+    assert [event.xid for event in events] == sorted({event.xid for event in events}, key=xids.event_order)
     assert {event.xregcorrelationid for event in events} <= {f"c{moment.registry.interactions}"}
     before, after = moment.before, moment.after
     differing = {

@@ -17,8 +17,8 @@ from hypothesis.strategies import SearchStrategy
 
 from domain import checks, formats
 from domain.capabilities import INITIAL
-from domain.checks import Document, Question, Reading
-from domain.commands import Command, DeleteEntities, Method, ReplaceModel, Restore, WriteCapabilities, WriteTree
+from domain.checks import CompatibilityCheck, DocumentCheck, FormatCheck
+from domain.commands import Command, DeleteEntities, ReplaceModel, Restore, WriteCapabilities, WriteMethod, WriteTree
 from domain.entities import Entity
 from domain.problems import Problem
 from domain.world import MemoryWorld
@@ -90,7 +90,7 @@ _RESOURCE = st.builds(
     lambda version, nested: version | nested, _VERSION, _some({"versions": _VERSION_MAP, "meta": _META})
 )
 _POINTER = st.sampled_from((*RESOURCES, None)).map(lambda xid: {"xref": xid})
-_WRITE = st.sampled_from((Method.PUT, Method.PATCH))
+_WRITE = st.sampled_from((WriteMethod.PUT, WriteMethod.PATCH))
 _SWITCH = st.builds(
     WriteCapabilities,
     st.sampled_from(
@@ -100,7 +100,7 @@ _SWITCH = st.builds(
             {"formats": [], "compatibilities": {}},
         )
     ),
-    st.just(Method.PATCH),
+    st.just(WriteMethod.PATCH),
 )
 
 _VERSION_WRITE = st.builds(
@@ -109,7 +109,7 @@ _VERSION_WRITE = st.builds(
 )
 #: Another document for a Version, and nothing else.
 _EDIT = st.builds(
-    lambda id, name: WriteTree(f"{RESOURCES[0]}/versions/{id}", {"file": {"type": name}}, Method.PATCH),
+    lambda id, name: WriteTree(f"{RESOURCES[0]}/versions/{id}", {"file": {"type": name}}, WriteMethod.PATCH),
     st.sampled_from(VERSIONS[:2]),
     st.sampled_from(DOCUMENTS[:3]),
 )
@@ -121,10 +121,10 @@ _STEPS: Final[tuple[SearchStrategy[Any], ...]] = (
         WriteTree,
         st.sampled_from(RESOURCES).map("{}/versions".format),
         _VERSION_MAP,
-        st.sampled_from((Method.POST, Method.PATCH)),
+        st.sampled_from((WriteMethod.POST, WriteMethod.PATCH)),
     ),
-    *[st.builds(WriteTree, st.sampled_from(RESOURCES).map("{}/meta".format), _META, st.just(Method.PATCH))] * 2,
-    st.builds(WriteTree, st.sampled_from(RESOURCES).map("{}/meta".format), _POINTER, st.just(Method.PATCH)),
+    *[st.builds(WriteTree, st.sampled_from(RESOURCES).map("{}/meta".format), _META, st.just(WriteMethod.PATCH))] * 2,
+    st.builds(WriteTree, st.sampled_from(RESOURCES).map("{}/meta".format), _POINTER, st.just(WriteMethod.PATCH)),
     *[st.builds(lambda resource, id: DeleteEntities(f"{resource}/versions/{id}"), st.sampled_from(RESOURCES), _IDS)]
     * 2,
     st.builds(DeleteEntities, st.sampled_from(RESOURCES)),
@@ -137,7 +137,7 @@ _LINE = st.builds(
     lambda versions, rule: WriteTree(
         RESOURCES[0],
         {"versions": dict(zip(VERSIONS, versions, strict=False)), "meta": {"compatibility": rule}},
-        Method.PUT,
+        WriteMethod.PUT,
     ),
     st.lists(_SCHEMA, min_size=2, max_size=4),
     st.sampled_from(RULES),
@@ -262,12 +262,12 @@ class _Oracle:
 
     def _can_check(self, version: Entity) -> bool:
         name = str(version.attributes.get("format", ""))
-        on = any(formats.matches(name, pattern) for pattern in self._capabilities["formats"])
-        return on and formats.find(name) is not None and "fileurl" not in version.attributes
+        on = any(formats.matches_format(name, pattern) for pattern in self._capabilities["formats"])
+        return on and formats.find_format(name) is not None and "fileurl" not in version.attributes
 
     def _has(self, version: Entity, rule: str) -> bool:
         name, offered = str(version.attributes["format"]), self._capabilities["compatibilities"].items()
-        return any(rule in rules and formats.matches(name, pattern) for pattern, rules in offered)
+        return any(rule in rules and formats.matches_format(name, pattern) for pattern, rules in offered)
 
 
 def _line(version: Entity, versions: Mapping[str, Entity], *, whole: bool) -> Iterator[Entity]:
@@ -279,23 +279,25 @@ def _line(version: Entity, versions: Mapping[str, Entity], *, whole: bool) -> It
             return
 
 
-def _readings(version: Entity, line: list[Entity], rule: str) -> Iterator[Reading]:
+def _readings(version: Entity, line: list[Entity], rule: str) -> Iterator[CompatibilityCheck]:
     for other in map(_document, line):
         if rule.startswith(("backward", "full")):
-            yield Reading(_document(version), other)
+            yield CompatibilityCheck(_document(version), other)
         if rule.startswith(("forward", "full")):
-            yield Reading(other, _document(version), newer="writer")
+            yield CompatibilityCheck(other, _document(version), newer="writer")
 
 
-def _document(version: Entity) -> Document:
-    return Document(version.attributes["format"].lower(), version.document)
+def _document(version: Entity) -> FormatCheck:
+    return FormatCheck(version.attributes["format"].lower(), version.document)
 
 
-_KNOWN: dict[Question, checks.Verdict] = {}
+_KNOWN: dict[DocumentCheck, checks.CheckResult] = {}
 
 
-def _answer(registry: MemoryRegistry, question: Question) -> checks.Verdict:
+def _answer(registry: MemoryRegistry, question: DocumentCheck) -> checks.CheckResult:
     if question not in _KNOWN:
         world = registry.world
-        _KNOWN[question] = checks.judge(question, lambda one: checks.parsed(one, world.document(one.sha256 or "")))
+        _KNOWN[question] = checks.run_check(
+            question, lambda one: checks.parse_document(one, world.document(one.sha256 or ""))
+        )
     return _KNOWN[question]

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from commands.log import Store
-from commands.verify import verify, verify_rows
+from commands.verify import verify_log, verify_row_hashes
 from domain.events import EntityCreated
 from projections import database as databases
-from projections.entities.verify import verify_times
+from projections.entities.verify import verify_history
 from tests.api.subscribing import BODY
 from tests.spec.harness import BASE, MIDNIGHT, Registry, Request, serving
 from tests.spec.histories import RESOURCES, histories
@@ -109,8 +109,8 @@ async def short_urls_lead_back(registry: Registry) -> None:
 def held(url: str) -> list[tuple[Any, ...]]:
     """The rows of present and past without their positions, once these are what the log says."""
     with closing(Store(url)) as store, store.engine.connect() as connection:
-        assert [*verify(store), *verify_rows(store), *verify_times(store)] == []
-        db = databases.over(connection)
+        assert [*verify_log(store), *verify_row_hashes(store), *verify_history(store)] == []
+        db = databases.database_of(connection)
         creations = sorted(map(tuple, db.all(_CREATIONS, (EntityCreated.TOPIC,))))
         rows = [row for table in ("entity", "entity_history") for row in db.all(_ROWS.format(table))]
     for xid, *_, born, since in rows:

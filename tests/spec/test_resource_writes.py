@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.commands import Method, WriteTree
+from domain.commands import WriteMethod, WriteTree
 from domain.problems import Problem
 from tests.domain.registry import MemoryRegistry
 
@@ -67,7 +67,7 @@ def command(method: str, tree: dict[str, Any], default: str | None = None) -> Wr
     verb, _, place = method.partition("-")
     xid = {"": FILE, "META": FILE + "/meta", "VERSIONS": FILE + "/versions", "COLLECTION": "/dirs/d1/files"}[place]
     body = {"f1": dated(tree)} if place == "COLLECTION" else dated(tree)
-    return WriteTree(xid, body, Method(verb), setdefaultversionid=default)
+    return WriteTree(xid, body, WriteMethod(verb), setdefaultversionid=default)
 
 
 def dated(tree: Any) -> Any:

@@ -12,7 +12,7 @@ import pytest
 
 from commands.log import Store
 from domain.model.builtin import default_source
-from domain.stated import DEFAULTS
+from domain.stated import DEFAULT_MARKS
 from tests.api.conftest import Api, create, serving
 from tests.data import HISTORIES, SCENARIOS, STORES, read, with_two_versions
 from tests.spec.feed import end, told
@@ -206,7 +206,7 @@ def test_document_stores_are_taken_in(kind: str, registry: Api) -> None:
 def _marked(url: str) -> dict[str, Any]:
     """Which values of each Version are defaults, as it is stored."""
     with closing(Store(url)) as store:
-        found = {event.xid: event.private.get(DEFAULTS) for _, event in store.events(0, 10**6)}
+        found = {event.xid: event.private.get(DEFAULT_MARKS) for _, event in store.events(0, 10**6)}
     return {xid: marks for xid, marks in found.items() if marks}
 
 

@@ -10,11 +10,20 @@ from typing import Any, Final
 
 from domain.compat import uris
 from domain.compat.catalog import metaschema
-from domain.compat.catalog.holding import STRING, Slot, as_scalar, declared, is_held, leave, noted, stated
-from domain.compat.catalog.metaschema import Section, Sections, one_of, parsed_by
-from domain.findings.values import mapping
+from domain.compat.catalog.holding import (
+    STRING,
+    PropertyTypes,
+    add_leftover,
+    as_scalar,
+    document_value,
+    holds_value,
+    property_object,
+    section_leftovers,
+)
+from domain.compat.catalog.metaschema import Section, Sections, one_of, parsable_by
+from domain.findings.values import as_mapping
 from domain.jsontext import Json
-from domain.model.shape import KEY
+from domain.model.shape import MAP_KEY
 
 PROTOCOL: Final = "AMQP/1.0"
 DATASCHEMA: Final = ("applicationdata", "dataschema")
@@ -24,17 +33,17 @@ _HEADER: Final[Mapping[str, Json]] = {"durable": False, "priority": 4, "ttl": No
 #: Members of the properties: the name that the registry has for each, and what it can hold.
 _PROPERTIES: Final = {
     "messageid": ("message-id", STRING),
-    "userid": ("user-id", Slot("binary", "uritemplate")),
+    "userid": ("user-id", PropertyTypes("binary", "uritemplate")),
     "to": ("to", STRING),
     "subject": ("subject", STRING),
     "replyto": ("reply-to", STRING),
     "correlationid": ("correlation-id", STRING),
     "contenttype": ("content-type", STRING),
-    "contentencoding": ("content-encoding", Slot("string", "string")),
-    "absoluteexpirytime": ("absolute-expiry-time", Slot("timestamp")),
-    "creationtime": ("creation-time", Slot("timestamp")),
+    "contentencoding": ("content-encoding", PropertyTypes("string", "string")),
+    "absoluteexpirytime": ("absolute-expiry-time", PropertyTypes("timestamp")),
+    "creationtime": ("creation-time", PropertyTypes("timestamp")),
     "groupid": ("group-id", STRING),
-    "groupsequence": ("group-sequence", Slot("integer")),
+    "groupsequence": ("group-sequence", PropertyTypes("integer")),
     "replytogroupid": ("reply-to-group-id", STRING),
 }
 _OPEN: Final = {
@@ -71,7 +80,7 @@ SECTIONS: Final = {
         }
     ),
     "applicationdata": Section(
-        {"dataschema": parsed_by(uris.check_reference), "amqpencoding": one_of("Data", "Value", "Sequence")}
+        {"dataschema": parsable_by(uris.check_reference), "amqpencoding": one_of("Data", "Value", "Sequence")}
     ),
     **{name: Section(others=metaschema.scalar, names=_symbol) for name in _OPEN},
 }
@@ -83,24 +92,24 @@ def check(sections: Sections) -> None:
 
 def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:
     options = {
-        "properties": _properties(mapping(sections.get("properties")), left),
-        **{own: _open(section, mapping(sections.get(section)), left) for section, own in _OPEN.items()},
-        "header": _header(mapping(sections.get("header")), left),
+        "properties": _properties(as_mapping(sections.get("properties")), left),
+        **{own: _open(section, as_mapping(sections.get(section)), left) for section, own in _OPEN.items()},
+        "header": _header(as_mapping(sections.get("header")), left),
     }
-    if "amqpencoding" in mapping(sections.get("applicationdata")):
-        leave(left, "applicationdata", "amqpencoding", sections["applicationdata"]["amqpencoding"])
+    if "amqpencoding" in as_mapping(sections.get("applicationdata")):
+        add_leftover(left, "applicationdata", "amqpencoding", sections["applicationdata"]["amqpencoding"])
     return {"protocol": PROTOCOL, "protocoloptions": {name: value for name, value in options.items() if value}}
 
 
 def to_document(attributes: Mapping[str, Json], left: Sections) -> Sections:
-    options, rest = mapping(attributes.get("protocoloptions")), noted(left, "applicationdata")
+    options, rest = as_mapping(attributes.get("protocoloptions")), section_leftovers(left, "applicationdata")
     done: Sections = {
-        "header": _stated_header(mapping(options.get("header")), noted(left, "header")),
-        "properties": _stated_properties(mapping(options.get("properties")), noted(left, "properties")),
+        "header": _stated_header(as_mapping(options.get("header")), section_leftovers(left, "header")),
+        "properties": _stated_properties(as_mapping(options.get("properties")), section_leftovers(left, "properties")),
         "applicationdata": {"amqpencoding": rest["amqpencoding"]} if "amqpencoding" in rest else {},
     }
     for section, own in _OPEN.items():
-        done[section] = _stated_open(mapping(options.get(own)), noted(left, section))
+        done[section] = _stated_open(as_mapping(options.get(own)), section_leftovers(left, section))
     return {name: members for name, members in done.items() if members}
 
 
@@ -111,7 +120,7 @@ def _header(members: Mapping[str, Json], left: Sections) -> dict[str, Json]:
         if meant is not None:
             held[name] = meant
         if meant is None or meant == _HEADER[name]:
-            leave(left, "header", name, value)
+            add_leftover(left, "header", name, value)
     return held
 
 
@@ -124,15 +133,15 @@ def _properties(members: Mapping[str, Json], left: Sections) -> dict[str, Json]:
     held: dict[str, Json] = {}
     for name, value in members.items():
         own, slot = _PROPERTIES[name]
-        held[own] = declared(value, slot)
-        if not is_held(held[own], value):
-            leave(left, "properties", name, value)
+        held[own] = property_object(value, slot)
+        if not holds_value(held[own], value):
+            add_leftover(left, "properties", name, value)
     return held
 
 
 def _stated_properties(properties: Mapping[str, Any], rest: Mapping[str, Json]) -> dict[str, Json]:
     return {
-        name: stated(mapping(properties[own]), rest.get(name))
+        name: document_value(as_mapping(properties[own]), rest.get(name))
         for name, (own, _) in _PROPERTIES.items()
         if own in properties
     }
@@ -141,18 +150,18 @@ def _stated_properties(properties: Mapping[str, Any], rest: Mapping[str, Json]) 
 def _open(section: str, members: Mapping[str, Json], left: Sections) -> dict[str, Json]:
     held: dict[str, Json] = {}
     for name, value in members.items():
-        property = declared(value)
-        if KEY.match(name):
+        property = property_object(value)
+        if MAP_KEY.match(name):
             held[name] = property
-        if name not in held or not is_held(property, value):
-            leave(left, section, name, value)
+        if name not in held or not holds_value(property, value):
+            add_leftover(left, section, name, value)
     return held
 
 
 def _stated_open(properties: Mapping[str, Any], rest: Mapping[str, Json]) -> dict[str, Json]:
     """What attributes can hold and do not, a client of the registry has removed."""
     held = {
-        name: stated(mapping(property), rest.get(name), "boolean", "integer", "number")
+        name: document_value(as_mapping(property), rest.get(name), "boolean", "integer", "number")
         for name, property in properties.items()
     }
-    return held | {name: value for name, value in rest.items() if not KEY.match(name)}
+    return held | {name: value for name, value in rest.items() if not MAP_KEY.match(name)}

@@ -10,20 +10,20 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from domain.compat.catalog import METASCHEMAS, cloudevents
-from domain.compat.catalog.holding import as_reference, leave, noted
+from domain.compat.catalog.holding import add_leftover, as_reference, section_leftovers
 from domain.compat.catalog.metaschema import Sections
-from domain.findings.values import mapping
+from domain.findings.values import as_mapping
 from domain.jsontext import Json
 
 
-class Mapped(NamedTuple):
+class MappedDefinition(NamedTuple):
     """A document as attributes of a message, and by section and member what they cannot hold."""
 
     attributes: dict[str, Json]
     left: Sections
 
 
-class Schema(NamedTuple):
+class SchemaReference(NamedTuple):
     """A schema of this registry, or a Version of one."""
 
     xid: str
@@ -31,7 +31,7 @@ class Schema(NamedTuple):
 
 
 #: The schema of this registry that a URI names, if it has a format; None where it names none.
-Find = Callable[[str], Schema | None]
+FindSchema = Callable[[str], SchemaReference | None]
 
 #: What a message of a format without a metaschema is shown by.
 _SHOWN: Final = (
@@ -40,25 +40,25 @@ _SHOWN: Final = (
 )
 
 
-def to_attributes(format: str, document: Sections | None, find: Find = lambda uri: None) -> Mapped:
+def to_attributes(format: str, document: Sections | None, find: FindSchema = lambda uri: None) -> MappedDefinition:
     """A valid document as attributes, which the message model takes.
 
     document: as `parse` gives it; of formats without a metaschema there is none, and nothing to map.
     """
     room = METASCHEMAS.get(format)
     if room is None or document is None:
-        return Mapped({}, {})
+        return MappedDefinition({}, {})
     left: Sections = {}
     attributes = room.to_attributes(document, left)
     section, member = room.DATASCHEMA
-    value = mapping(document.get(section)).get(member)
+    value = as_mapping(document.get(section)).get(member)
     uri = as_reference("dataschemauri", value)
     schema = None if uri is None else find(uri)
     if schema is not None:
         attributes |= {"dataschemaformat": schema.format, "dataschemauri": uri, "dataschemaxid": schema.xid}
     elif value is not None and room is not cloudevents:
-        leave(left, section, member, value)
-    return Mapped(attributes, left)
+        add_leftover(left, section, member, value)
+    return MappedDefinition(attributes, left)
 
 
 def to_document(format: str, attributes: Mapping[str, Json], left: Mapping[str, Json]) -> Sections:
@@ -68,7 +68,7 @@ def to_document(format: str, attributes: Mapping[str, Json], left: Mapping[str, 
         return {name: attributes[name] for name in _SHOWN if name in attributes}
     done = room.to_document(attributes, dict(left))
     section, member = room.DATASCHEMA
-    uri = attributes.get("dataschemauri", noted(left, section).get(member))
+    uri = attributes.get("dataschemauri", section_leftovers(left, section).get(member))
     if uri is not None and room is not cloudevents:
-        done[section] = {**mapping(done.get(section)), member: uri}
+        done[section] = {**as_mapping(done.get(section)), member: uri}
     return done

@@ -12,10 +12,19 @@ from typing import Final
 from domain import xid as xids
 from domain.compat import uris
 from domain.compat.catalog import metaschema
-from domain.compat.catalog.holding import STRING, Slot, as_media_type, declared, is_held, leave, noted, stated
-from domain.compat.catalog.metaschema import Malformed, Section, Sections, one_of, parsed_by
-from domain.compat.ids import NO_TEXT
-from domain.findings.values import mapping
+from domain.compat.catalog.holding import (
+    STRING,
+    PropertyTypes,
+    add_leftover,
+    as_media_type,
+    document_value,
+    holds_value,
+    property_object,
+    section_leftovers,
+)
+from domain.compat.catalog.metaschema import MalformedDefinition, Section, Sections, one_of, parsable_by
+from domain.compat.ids import NONCHARACTERS
+from domain.findings.values import as_mapping
 from domain.jsontext import Json
 
 ENVELOPE: Final = "CloudEvents/1.0"
@@ -24,10 +33,10 @@ DATASCHEMA: Final = ("attributes", "dataschema")
 _NAME: Final = re.compile(r"[a-z0-9]+\Z")
 _LARGEST: Final = 2**31
 _SLOTS: Final = {
-    "specversion": Slot("string"),
-    "type": Slot("string"),
-    "time": Slot("timestamp"),
-    "dataschema": Slot("uri", "uritemplate"),
+    "specversion": PropertyTypes("string"),
+    "type": PropertyTypes("string"),
+    "time": PropertyTypes("timestamp"),
+    "dataschema": PropertyTypes("uri", "uritemplate"),
 }
 _KNOWN: Final = ("specversion", "id", "type", "source", "subject", "time", "dataschema", "datacontenttype")
 
@@ -35,7 +44,7 @@ _KNOWN: Final = ("specversion", "id", "type", "source", "subject", "time", "data
 def _string(value: Json) -> str | None:
     if not isinstance(value, str):
         return "it is no string"
-    return "it has a character that no String of CloudEvents has" if NO_TEXT.search(value) else None
+    return "it has a character that no String of CloudEvents has" if NONCHARACTERS.search(value) else None
 
 
 def _value(value: Json) -> str | None:
@@ -59,11 +68,11 @@ SECTIONS: Final = {
             "type": _string,
             "specversion": one_of("1.0"),
             "id": _string,
-            "source": parsed_by(uris.check_reference),
+            "source": parsable_by(uris.check_reference),
             "subject": _string,
             "time": metaschema.timestamp,
             "datacontenttype": metaschema.media_type,
-            "dataschema": parsed_by(uris.check_uri),
+            "dataschema": parsable_by(uris.check_uri),
         },
         others=_value,
         names=_name,
@@ -73,31 +82,33 @@ SECTIONS: Final = {
 
 def check(sections: Sections) -> None:
     """There is a type, and it is constant."""
-    type = mapping(sections.get("attributes")).get("type")
+    type = as_mapping(sections.get("attributes")).get("type")
     if not type:
-        raise Malformed("a CloudEvent has a type, which is not empty", "attributes", "type")
+        raise MalformedDefinition("a CloudEvent has a type, which is not empty", "attributes", "type")
     if metaschema.has_braces(type):
-        raise Malformed("it is constant, and has no placeholders", "attributes", "type")
+        raise MalformedDefinition("it is constant, and has no placeholders", "attributes", "type")
 
 
 def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:
     metadata: dict[str, Json] = {}
     for name, value in sections["attributes"].items():
-        property = declared(value, _SLOTS.get(name, STRING))
+        property = property_object(value, _SLOTS.get(name, STRING))
         if xids.NAME.match(name):
             metadata[name] = property
-        if name not in metadata or not is_held(property, value):
-            leave(left, "attributes", name, value)
+        if name not in metadata or not holds_value(property, value):
+            add_leftover(left, "attributes", name, value)
     type = as_media_type(sections["attributes"].get("datacontenttype"))
     constant = {} if type is None else {"datacontenttype": type}
     return {"envelope": ENVELOPE, "envelopemetadata": metadata, **constant}
 
 
 def to_document(attributes: Mapping[str, Json], left: Sections) -> Sections:
-    rest = noted(left, "attributes")
+    rest = section_leftovers(left, "attributes")
     members = {
-        name: stated(mapping(property), rest.get(name), *(("boolean", "integer") if name not in _KNOWN else ()))
-        for name, property in mapping(attributes.get("envelopemetadata")).items()
+        name: document_value(
+            as_mapping(property), rest.get(name), *(("boolean", "integer") if name not in _KNOWN else ())
+        )
+        for name, property in as_mapping(attributes.get("envelopemetadata")).items()
     }
     members |= {name: value for name, value in rest.items() if not xids.NAME.match(name)}
     if attributes.get("dataschemauri"):

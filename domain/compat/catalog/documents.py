@@ -11,13 +11,13 @@ from typing import Final
 
 from domain import jsontext
 from domain.compat.catalog import METASCHEMAS
-from domain.compat.catalog.metaschema import Malformed, Sections, check, without_nulls
+from domain.compat.catalog.metaschema import MalformedDefinition, Sections, check_sections, without_nulls
 from domain.jsontext import InvalidJson, Json
 
-__all__ = ["DEEPEST", "Definition", "Malformed", "parse"]
+__all__ = ["MAX_DEPTH", "DefinitionDocument", "MalformedDefinition", "parse_definition"]
 
 #: How deep objects and arrays may be in each other (LEG-1107).
-DEEPEST: Final = 200
+MAX_DEPTH: Final = 200
 
 _BOM: Final = b"\xef\xbb\xbf"
 _CLOUDEVENTS: Final = "CloudEvents"
@@ -26,7 +26,7 @@ _ABOUT: Final = frozenset({"id", "description", "format", "version", "createdtim
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class DefinitionDocument:
     """A document that is valid.
 
     document: its sections, without members that are null where a metaschema names them; None for formats that have no
@@ -39,42 +39,42 @@ class Definition:
     description: str | None = None
 
 
-def parse(format: str, body: bytes) -> Definition:
+def parse_definition(format: str, body: bytes) -> DefinitionDocument:
     """The definition in a document. O(length). Raises: Malformed."""
     room = METASCHEMAS.get(format)
     if room is None:
-        return Definition(format)
+        return DefinitionDocument(format)
     given = _object(body)
     if given.get("format") not in (None, format):
-        raise Malformed(f"its Group is of the format {format}", "format")
+        raise MalformedDefinition(f"its Group is of the format {format}", "format")
     sections = {name: value for name, value in given.items() if name not in _ABOUT}
     description = given.get("description")
     if room.SECTIONS is not None:
         if not isinstance(description, str | None):
-            raise Malformed("it is no string", "description")
+            raise MalformedDefinition("it is no string", "description")
         sections = {name: without_nulls(value) for name, value in sections.items() if value is not None}
-        check(room.SECTIONS, sections)
+        check_sections(room.SECTIONS, sections)
     room.check(sections)
     if format == _CLOUDEVENTS and given.get("id") not in (None, "", sections["attributes"]["type"]):
-        raise Malformed("it is not the type of the CloudEvents that are defined", "id")
-    return Definition(format, sections, description if isinstance(description, str) else None)
+        raise MalformedDefinition("it is not the type of the CloudEvents that are defined", "id")
+    return DefinitionDocument(format, sections, description if isinstance(description, str) else None)
 
 
 def _object(body: bytes) -> Mapping[str, Json]:
     try:
         value = jsontext.loads(body.removeprefix(_BOM))
     except InvalidJson as error:
-        raise Malformed(f"the document is not JSON: {error}") from None
+        raise MalformedDefinition(f"the document is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise Malformed("the document is no JSON object")
+        raise MalformedDefinition("the document is no JSON object")
     if _is_too_deep(value):
-        raise Malformed(f"objects and arrays are more than {DEEPEST} deep in each other")
+        raise MalformedDefinition(f"objects and arrays are more than {MAX_DEPTH} deep in each other")
     return value
 
 
 def _is_too_deep(value: Json) -> bool:
     level = [value]
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         level = [inner for outer in level for inner in _inside(outer)]
         if not level:
             return False

@@ -10,11 +10,11 @@ from typing import Final
 
 from domain.compat.catalog import amqp, cloudevents
 from domain.findings import names
-from domain.findings.values import text
+from domain.findings.values import as_text
 from domain.jsontext import Json
 
 #: The format of a Group whose attributes say nothing of one.
-NEITHER: Final = "xRegistry"
+XREGISTRY_FORMAT: Final = "xRegistry"
 
 _CLOUDEVENTS: Final = "CloudEvents"
 _ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
@@ -29,16 +29,16 @@ def to_attributes(format: str) -> dict[str, str]:
     return dict(_ATTRIBUTES.get(format, {}))
 
 
-def format_of(attributes: Mapping[str, Json], stored: str | None = None) -> str:
+def messagegroup_format(attributes: Mapping[str, Json], stored: str | None = None) -> str:
     """The format of a Group. stored: the name that it was given, which counts where attributes have no word for it."""
-    said = formats_said(attributes)
+    said = declared_formats(attributes)
     if said:
         return said[0]
-    return NEITHER if stored is None or stored in _ATTRIBUTES else stored
+    return XREGISTRY_FORMAT if stored is None or stored in _ATTRIBUTES else stored
 
 
-def formats_said(attributes: Mapping[str, Json]) -> list[str]:
+def declared_formats(attributes: Mapping[str, Json]) -> list[str]:
     """The formats that the attributes of a Group or of a message speak of, the one that counts first."""
-    envelope, protocol = text(attributes.get("envelope")), text(attributes.get("protocol"))
+    envelope, protocol = as_text(attributes.get("envelope")), as_text(attributes.get("protocol"))
     found = [_CLOUDEVENTS] if envelope else []
     return [*found, protocol.partition("/")[0].upper()] if protocol else found

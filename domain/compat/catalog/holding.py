@@ -11,25 +11,25 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from domain.compat.catalog.metaschema import Sections, has_braces, is_integer
-from domain.findings.values import mapping, media_type
-from domain.jsontext import InvalidJson, Json, loads, text_of
+from domain.findings.values import as_mapping, parse_media_type
+from domain.jsontext import InvalidJson, Json, loads, number_text
 from domain.messages import templates
 from domain.model import timestamps, uris
-from domain.model.values import ROOM
+from domain.model.values import MAX_HEADER_BYTES
 
 
-class Slot(NamedTuple):
+class PropertyTypes(NamedTuple):
     """The types of a property: of its constants, and of its templates, None where it can hold none."""
 
     constant: str
     template: str | None = None
 
 
-STRING: Final = Slot("string", "uritemplate")
+STRING: Final = PropertyTypes("string", "uritemplate")
 
 #: What takes the constants of a type; of all others any text is one. A URI stands where the model wants a template.
 _PARSERS: Final[Mapping[str, Callable[[str], str]]] = {
-    "timestamp": timestamps.utc,
+    "timestamp": timestamps.to_utc,
     "uri": lambda value: uris.template(uris.reference(value)),
 }
 #: From here on a float does not have all digits of an integer, and not all readers of JSON have them.
@@ -38,19 +38,19 @@ _SAFE: Final = 2**53
 _LARGE: Final = 10**40
 
 
-def declared(value: Json, slot: Slot = STRING) -> dict[str, Json]:
+def property_object(value: Json, slot: PropertyTypes = STRING) -> dict[str, Json]:
     """The property object of a document's value; without its own `value` for any value, and where that is not held."""
     type, text = _typed(value, slot)
-    held = {"value": text} if text and fits("value", text) else {}
+    held = {"value": text} if text and fits_in_header("value", text) else {}
     return {"type": type, **held, "required": True}
 
 
-def is_held(property: Mapping[str, Json], value: Json) -> bool:
+def holds_value(property: Mapping[str, Json], value: Json) -> bool:
     """Whether a property object says all that the document's value does."""
     return "value" in property or value == ""
 
 
-def stated(property: Mapping[str, Json], left: Json, *types: str) -> Json:
+def document_value(property: Mapping[str, Json], left: Json, *types: str) -> Json:
     """The document's value of a property object.
 
     left: what was left of the value. types: those that are more than text in the document: boolean, integer, number.
@@ -68,35 +68,39 @@ def stated(property: Mapping[str, Json], left: Json, *types: str) -> Json:
     return meant if fitting else value
 
 
-def is_plain(text: str) -> bool:
+def has_plain_placeholders(text: str) -> bool:
     """Whether a text has no placeholders but those of level 1."""
-    return not has_braces(text) or not templates.problems(text)
+    return not has_braces(text) or not templates.template_problems(text)
 
 
 def as_template(name: str, value: Json) -> str | None:
     """A value as an attribute of type `uritemplate` holds it under a name; None where it cannot."""
-    if not isinstance(value, str) or not value or not is_plain(value) or not fits(name, value):
+    if not isinstance(value, str) or not value or not has_plain_placeholders(value) or not fits_in_header(name, value):
         return None
     return value if _is_template(value) else None
 
 
 def as_text(name: str, value: Json) -> str | None:
     """The same for a `string`."""
-    return value if isinstance(value, str) and value and is_plain(value) and fits(name, value) else None
+    return (
+        value
+        if isinstance(value, str) and value and has_plain_placeholders(value) and fits_in_header(name, value)
+        else None
+    )
 
 
 def as_reference(name: str, value: Json) -> str | None:
     """The same for a `uri`, which has no placeholders at all."""
-    if not isinstance(value, str) or not value or has_braces(value) or not fits(name, value):
+    if not isinstance(value, str) or not value or has_braces(value) or not fits_in_header(name, value):
         return None
     return value if _is_constant(value, "uri") else None
 
 
 def as_media_type(value: Json) -> str | None:
     """The same for `datacontenttype`, whose value is constant."""
-    if not isinstance(value, str) or has_braces(value) or not fits("datacontenttype", value):
+    if not isinstance(value, str) or has_braces(value) or not fits_in_header("datacontenttype", value):
         return None
-    return value if media_type(value) else None
+    return value if parse_media_type(value) else None
 
 
 def as_scalar(value: Json) -> bool | int | None:
@@ -106,29 +110,31 @@ def as_scalar(value: Json) -> bool | int | None:
     return int(value) if is_integer(value) and abs(value) < _SAFE else None
 
 
-def fits(name: str, text: str) -> bool:
+def fits_in_header(name: str, text: str) -> bool:
     """Whether a scalar attribute is small enough (ENT-13)."""
-    return len(name.encode()) + len(text.encode()) <= ROOM
+    return len(name.encode()) + len(text.encode()) <= MAX_HEADER_BYTES
 
 
-def leave(left: Sections, section: str, member: str, value: Json) -> None:
+def add_leftover(left: Sections, section: str, member: str, value: Json) -> None:
     """Notes a value that no attribute holds."""
     left.setdefault(section, {})[member] = value
 
 
-def noted(left: Mapping[str, Json], section: str) -> Mapping[str, Any]:
+def section_leftovers(left: Mapping[str, Json], section: str) -> Mapping[str, Any]:
     """What was left of a section."""
-    return mapping(left.get(section))
+    return as_mapping(left.get(section))
 
 
-def _typed(value: Json, slot: Slot) -> tuple[str, str | None]:
+def _typed(value: Json, slot: PropertyTypes) -> tuple[str, str | None]:
     """The type of a value and its text, None where it is not held."""
     match value:
         case bool():
             return "boolean", "true" if value else "false"
         case int() | float() | Decimal():
             digits = _digits(value)
-            return ("number", text_of(value)) if digits is None and slot.constant != "integer" else ("integer", digits)
+            return (
+                ("number", number_text(value)) if digits is None and slot.constant != "integer" else ("integer", digits)
+            )
     if has_braces(value):
         return _templated(value, slot)
     return slot.constant, value if _is_constant(value, slot.constant) else None
@@ -142,8 +148,8 @@ def _digits(value: float | Decimal) -> str | None:
     return str(int(value))
 
 
-def _templated(value: str, slot: Slot) -> tuple[str, str | None]:
-    if slot.template is None or not is_plain(value):
+def _templated(value: str, slot: PropertyTypes) -> tuple[str, str | None]:
+    if slot.template is None or not has_plain_placeholders(value):
         return slot.template or slot.constant, None
     if slot.template == "uritemplate" and not _is_template(value):  # a space, say, outside of its placeholders
         return slot.constant, value if slot.constant == "string" else None

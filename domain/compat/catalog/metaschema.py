@@ -13,13 +13,13 @@ from decimal import Decimal
 from typing import Any, Final, Protocol
 
 from domain.findings import values
-from domain.findings.finding import pointer
+from domain.findings.finding import json_pointer
 from domain.findings.kafka import is_base64
 from domain.jsontext import Json
 from domain.model import timestamps, uris
 
 #: Why a value is none of a kind, as the end of a sentence; None where it is one.
-Kind = Callable[[Any], str | None]
+LiteralCheck = Callable[[Any], str | None]
 #: A document by its sections, without members that are null; what of it attributes cannot hold has the same form.
 Sections = dict[str, Json]
 
@@ -28,7 +28,7 @@ _BRACED: Final = re.compile(r"\{[^{}]*\}|[{}]")
 _FRAGMENT: Final = 100
 
 
-class Malformed(ValueError):
+class MalformedDefinition(ValueError):
     """A document is no definition of its format.
 
     text: what is wrong, a sentence without its full stop. pointer: a JSON Pointer to it; empty for all of the document.
@@ -36,7 +36,7 @@ class Malformed(ValueError):
 
     def __init__(self, text: str, *path: str) -> None:
         self.text = text
-        self.pointer = pointer(path)
+        self.pointer = json_pointer(path)
         super().__init__(f"{self.pointer}: {text}" if path else text)
 
 
@@ -48,9 +48,9 @@ class Section:
     names of those have to be.
     """
 
-    members: Mapping[str, Kind] = field(default_factory=dict)
-    others: Kind | None = None
-    names: Kind = lambda name: None
+    members: Mapping[str, LiteralCheck] = field(default_factory=dict)
+    others: LiteralCheck | None = None
+    names: LiteralCheck = lambda name: None
 
 
 class Metaschema(Protocol):
@@ -74,17 +74,17 @@ class Metaschema(Protocol):
         """The way back. Where attributes and `left` speak of one member, the attributes are right."""
 
 
-def check(metaschema: Mapping[str, Section], sections: Mapping[str, Json]) -> None:
+def check_sections(metaschema: Mapping[str, Section], sections: Mapping[str, Json]) -> None:
     """Looks at every member of every section. O(length of the document). Raises: Malformed."""
     for name, members in sections.items():
         section = metaschema.get(name)
         if section is None:
-            raise Malformed("there is no such section", name)
+            raise MalformedDefinition("there is no such section", name)
         if not isinstance(members, dict):
-            raise Malformed("a section is a JSON object", name)
+            raise MalformedDefinition("a section is a JSON object", name)
         for member, value in members.items():
             if value is not None and (flaw := _flaw(section, member, value)):
-                raise Malformed(flaw, name, member)
+                raise MalformedDefinition(flaw, name, member)
 
 
 def _flaw(section: Section, name: str, value: Json) -> str | None:
@@ -97,7 +97,7 @@ def _flaw(section: Section, name: str, value: Json) -> str | None:
         kind = section.others
     if value == "":
         return None
-    return template_flaw(value) if isinstance(value, str) and has_braces(value) else kind(value)
+    return template_error(value) if isinstance(value, str) and has_braces(value) else kind(value)
 
 
 def has_braces(text: str) -> bool:
@@ -105,7 +105,7 @@ def has_braces(text: str) -> bool:
     return "{" in text or "}" in text
 
 
-def template_flaw(text: str) -> str | None:
+def template_error(text: str) -> str | None:
     """Why a text is no URI template. What is outside of braces may be anything."""
     for found in _BRACED.finditer(text):
         try:
@@ -135,7 +135,7 @@ def scalar(value: Json) -> str | None:
 
 
 def timestamp(value: Json) -> str | None:
-    return _parsed(timestamps.utc, value, "it is no timestamp (RFC 3339)")
+    return _parsed(timestamps.to_utc, value, "it is no timestamp (RFC 3339)")
 
 
 def binary(value: Json) -> str | None:
@@ -143,10 +143,10 @@ def binary(value: Json) -> str | None:
 
 
 def media_type(value: Json) -> str | None:
-    return None if isinstance(value, str) and values.media_type(value) else "it is no media type (RFC 2046)"
+    return None if isinstance(value, str) and values.parse_media_type(value) else "it is no media type (RFC 2046)"
 
 
-def integer(low: int, high: int | None = None) -> Kind:
+def integer(low: int, high: int | None = None) -> LiteralCheck:
     """The kind of integers in a range, both ends included; `1.0` is one."""
     says = f"it is no integer from {low} on" if high is None else f"it is no integer from {low} to {high}"
 
@@ -164,12 +164,12 @@ def is_integer(value: Json) -> bool:
     return type(value) is int or (isinstance(value, float) and value.is_integer())
 
 
-def one_of(*allowed: str) -> Kind:
+def one_of(*allowed: str) -> LiteralCheck:
     """The kind of a choice."""
     return lambda value: None if value in allowed else f"it is not {' or '.join(allowed)}"
 
 
-def parsed_by(parse: Callable[[str], Any]) -> Kind:
+def parsable_by(parse: Callable[[str], Any]) -> LiteralCheck:
     """The kind of the strings that a function takes. Its ValueError says why another is none."""
 
     def kind(value: Json) -> str | None:

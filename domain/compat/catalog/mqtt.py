@@ -10,11 +10,19 @@ from typing import Any, Final
 
 from domain.compat import uris
 from domain.compat.catalog import metaschema
-from domain.compat.catalog.holding import as_scalar, as_template, as_text, fits, is_plain, leave, noted
-from domain.compat.catalog.metaschema import Malformed, Section, Sections, one_of, parsed_by
+from domain.compat.catalog.holding import (
+    add_leftover,
+    as_scalar,
+    as_template,
+    as_text,
+    fits_in_header,
+    has_plain_placeholders,
+    section_leftovers,
+)
+from domain.compat.catalog.metaschema import MalformedDefinition, Section, Sections, one_of, parsable_by
 from domain.findings import names
 from domain.findings.topics import is_topic
-from domain.findings.values import mapping, sequence
+from domain.findings.values import as_mapping, as_sequence
 from domain.jsontext import Json
 
 DATASCHEMA: Final = ("payload", "dataschema")
@@ -49,55 +57,57 @@ SECTIONS: Final = {
         }
     ),
     "userproperty": Section(others=metaschema.text),
-    "payload": Section({"dataschema": parsed_by(uris.check_reference)}),
+    "payload": Section({"dataschema": parsable_by(uris.check_reference)}),
 }
 
 
 def check(sections: Sections) -> None:
     """A topic has no wildcards, and version 3.1.1 nothing that came with version 5.0."""
-    publish = mapping(sections.get("publish"))
+    publish = as_mapping(sections.get("publish"))
     if not is_topic(publish.get("topicname", "")):
-        raise Malformed("a message is published to one topic, which has no wildcards", "publish", "topicname")
+        raise MalformedDefinition("a message is published to one topic, which has no wildcards", "publish", "topicname")
     if publish.get("mqttversion") != "3.1.1":
         return
     for section, members in (("publish", publish.keys() - _OLD), ("userproperty", sections.get("userproperty", {}))):
         for name in sorted(members):
-            raise Malformed("MQTT 3.1.1 does not have it", section, name)
+            raise MalformedDefinition("MQTT 3.1.1 does not have it", section, name)
 
 
 def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:
-    publish = mapping(sections.get("publish"))
+    publish = as_mapping(sections.get("publish"))
     options: dict[str, Json] = {}
     for name, own in _PUBLISH.items():
         if name not in publish:
             continue
         held = as_scalar(publish[name]) if name in _SCALARS else as_template(own, publish[name])
         if held is None:
-            leave(left, "publish", name, publish[name])
+            add_leftover(left, "publish", name, publish[name])
         else:
             options[own] = held
-    properties = _properties(mapping(sections.get("userproperty")), left)
+    properties = _properties(as_mapping(sections.get("userproperty")), left)
     if properties:
         options["user_properties"] = properties
     return {"protocol": _protocol(publish.get("mqttversion"), left), "protocoloptions": options}
 
 
 def to_document(attributes: Mapping[str, Json], left: Sections) -> Sections:
-    options, rest = mapping(attributes.get("protocoloptions")), noted(left, "publish")
-    old = names.protocol(attributes.get("protocol")) == names.MQTT3
+    options, rest = as_mapping(attributes.get("protocoloptions")), section_leftovers(left, "publish")
+    old = names.canonical_protocol(attributes.get("protocol")) == names.MQTT3
     publish: dict[str, Json] = {"mqttversion": "3.1.1" if old else rest.get("mqttversion", "5.0")}
     for name, own in _PUBLISH.items():
         value = options.get(own, rest.get(name))
         if value is not None and (name in _OLD or not old):
             publish[name] = value
-    properties = {} if old else _stated(sequence(options.get("user_properties")), noted(left, "userproperty"))
+    properties = (
+        {} if old else _stated(as_sequence(options.get("user_properties")), section_leftovers(left, "userproperty"))
+    )
     return {"publish": publish, **({"userproperty": properties} if properties else {})}
 
 
 def _protocol(version: Json, left: Sections) -> str:
     """The protocol of a version; one that is left open is read as the newer."""
     if version is not None and version not in ("3.1.1", "5.0"):
-        leave(left, "publish", "mqttversion", version)
+        add_leftover(left, "publish", "mqttversion", version)
     return names.MQTT3 if version == "3.1.1" else names.MQTT5
 
 
@@ -108,18 +118,18 @@ def _properties(members: Mapping[str, Json], left: Sections) -> list[Json]:
         if _is_name(name):
             held.append({"name": name} if text is None else {"name": name, "value": text})
         if not _is_name(name) or (text is None and value != ""):
-            leave(left, "userproperty", name, value)
+            add_leftover(left, "userproperty", name, value)
     return held
 
 
 def _stated(properties: Any, rest: Mapping[str, Json]) -> dict[str, Json]:
     """The user properties, of equal names the last one; what attributes could hold and do not was removed."""
     held: dict[str, Json] = {}
-    for row in map(mapping, properties):
+    for row in map(as_mapping, properties):
         held[str(row.get("name"))] = row.get("value", rest.get(str(row.get("name")), ""))
     return held | {name: value for name, value in rest.items() if not _is_name(name)}
 
 
 def _is_name(name: str) -> bool:
     """Whether a user property can have its name in the registry."""
-    return is_plain(name) and fits("name", name)
+    return has_plain_placeholders(name) and fits_in_header("name", name)

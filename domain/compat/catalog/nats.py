@@ -8,10 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain.compat.catalog.holding import as_media_type, as_template, as_text, fits, is_held, is_plain, noted
+from domain.compat.catalog.holding import (
+    as_media_type,
+    as_template,
+    as_text,
+    fits_in_header,
+    has_plain_placeholders,
+    holds_value,
+    section_leftovers,
+)
 from domain.compat.catalog.metaschema import Sections
 from domain.findings import names
-from domain.findings.values import mapping, sequence
+from domain.findings.values import as_mapping, as_sequence
 from domain.jsontext import Json
 
 SECTIONS: Final = None
@@ -25,12 +33,12 @@ def check(sections: Sections) -> None:
 
 
 def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:
-    message, payload = mapping(sections.get("message")), mapping(sections.get("payload"))
+    message, payload = as_mapping(sections.get("message")), as_mapping(sections.get("payload"))
     options: dict[str, Json] = {
         own: held for name, own in _MESSAGE.items() if (held := as_template(own, message.get(name))) is not None
     }
     headers = [
-        _header(name, value) for name, value in mapping(sections.get("headers")).items() if _has_place(name, value)
+        _header(name, value) for name, value in as_mapping(sections.get("headers")).items() if _has_place(name, value)
     ]
     if headers:
         options["headers"] = headers
@@ -41,9 +49,9 @@ def to_attributes(sections: Sections, left: Sections) -> dict[str, Json]:
 
 
 def to_document(attributes: Mapping[str, Json], left: Sections) -> Sections:
-    options = mapping(attributes.get("protocoloptions"))
+    options = as_mapping(attributes.get("protocoloptions"))
     message = {name: options[own] for name, own in _MESSAGE.items() if own in options}
-    headers = _stated(sequence(options.get("headers")), noted(left, "headers"))
+    headers = _stated(as_sequence(options.get("headers")), section_leftovers(left, "headers"))
     type = attributes.get("datacontenttype")
     held = {
         "message": message,
@@ -55,7 +63,7 @@ def to_document(attributes: Mapping[str, Json], left: Sections) -> Sections:
         done["headers"] = {name: value for name, value in left["headers"].items() if not _has_place(name, value)}
     for section, members in held.items():
         if members:
-            done[section] = {**noted(done, section), **members}
+            done[section] = {**section_leftovers(done, section), **members}
     return {section: members for section, members in done.items() if members != {} or section not in held}
 
 
@@ -64,7 +72,7 @@ def _rest(sections: Sections, options: Mapping[str, Json], type: str | None) -> 
     held: dict[str, set[str]] = {
         "message": {name for name, own in _MESSAGE.items() if own in options},
         "headers": {
-            row["name"] for row in options.get("headers", ()) if is_held(row, sections["headers"][row["name"]])
+            row["name"] for row in options.get("headers", ()) if holds_value(row, sections["headers"][row["name"]])
         },
         "payload": {"dataschema", *(() if type is None else ("contenttype",))},
     }
@@ -84,10 +92,10 @@ def _header(name: str, value: str) -> dict[str, Json]:
 
 def _stated(headers: Any, rest: Mapping[str, Json]) -> dict[str, Json]:
     """The headers, of equal names the last one."""
-    rows = [mapping(row) for row in headers]
+    rows = [as_mapping(row) for row in headers]
     return {name: row.get("value", rest.get(name, "")) for row in rows if isinstance(name := row.get("name"), str)}
 
 
 def _has_place(name: str, value: Json) -> bool:
     """Whether the registry can have a header at all; its value may be left."""
-    return isinstance(value, str) and is_plain(name) and fits("name", name)
+    return isinstance(value, str) and has_plain_placeholders(name) and fits_in_header("name", name)

@@ -15,50 +15,52 @@ from typing import Final
 
 import fastavro
 
-from domain.formats.avro.canonical import plain, text
-from domain.formats.avro.reading import read
-from domain.formats.avro.resolution import differences
-from domain.formats.avro.schema import Schema
-from domain.formats.contract import Incompatibility, Newer, Violation
-from domain.formats.jsondocument import value_of
+from domain.formats.avro.canonical import canonical_json, parsing_canonical_form
+from domain.formats.avro.reading import read_schema
+from domain.formats.avro.resolution import find_incompatibilities
+from domain.formats.avro.schema import AvroSchema
+from domain.formats.contract import Incompatibility, InvalidDocument, NewerSide
+from domain.formats.jsondocument import load_json
 
-__all__ = ["LARGEST", "canonical", "parse", "unreadable"]
+__all__ = ["MAX_BYTES", "canonical_form", "incompatibilities", "parse"]
 
 #: Bytes that a document may have. The largest schemas that people publish have a tenth of this.
-LARGEST: Final = 8 * 2**20
+MAX_BYTES: Final = 8 * 2**20
 _RELEASE: Final = re.compile(r"avro/1\.(\d{1,4})(?:\..*)?", re.IGNORECASE | re.DOTALL)
 _NEWEST: Final = 12
 
 
-def parse(document: bytes, name: str) -> Schema:
+def parse(document: bytes, name: str) -> AvroSchema:
     """The schema that a document declares under the release in `name`; the newest where it names none.
 
     Raises: Violation. Cost: linear in the document; defaults of a union once for each branch of it.
     """
-    if len(document) > LARGEST:
-        raise Violation(f"the document has more than {LARGEST} bytes")
+    if len(document) > MAX_BYTES:
+        raise InvalidDocument(f"the document has more than {MAX_BYTES} bytes")
     release = _RELEASE.fullmatch(name)
     try:
-        schema = read(value_of(document), int(release[1]) if release else _NEWEST, document)
+        schema = read_schema(load_json(document), int(release[1]) if release else _NEWEST, document)
         # The library that most readers of this project use has the last word on what the checks above let through.
-        fastavro.parse_schema(plain(schema))
+        fastavro.parse_schema(canonical_json(schema))
     except RecursionError:
-        raise Violation("the document is nested too deeply") from None
+        raise InvalidDocument("the document is nested too deeply") from None
     except (fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as error:
-        raise Violation(f"the document is not a schema: {error}"[:500]) from None
+        raise InvalidDocument(f"the document is not a schema: {error}"[:500]) from None
     return schema
 
 
-def canonical(parsed: Schema) -> bytes:
+def canonical_form(parsed: AvroSchema) -> bytes:
     """The Parsing Canonical Form: equal for schemas that write the same data.
 
     It leaves out what only readers use (defaults, aliases) and what nobody uses (doc, other attributes, logical types),
     so schemas of one canonical form may still differ in what they can read.
     """
-    return text(parsed)
+    return parsing_canonical_form(parsed)
 
 
-def unreadable(reader: Schema, writer: Schema, _newer: Newer | None = None, /) -> Sequence[Incompatibility]:
+def incompatibilities(
+    reader: AvroSchema, writer: AvroSchema, _newer: NewerSide | None = None, /
+) -> Sequence[Incompatibility]:
     """Why data of one schema cannot be read with another, by Avro's schema resolution.
 
     Its rules are `type-mismatch`, `missing-union-branch`, `name-mismatch`, `reader-field-missing-default`,
@@ -66,4 +68,4 @@ def unreadable(reader: Schema, writer: Schema, _newer: Newer | None = None, /) -
     Cost: linear in the larger schema where types match by their names; a type that many others match by its aliases is
     looked at for each of them.
     """
-    return differences(reader, writer)
+    return find_incompatibilities(reader, writer)

@@ -8,33 +8,33 @@ from __future__ import annotations
 from typing import Any
 
 from domain import jsontext
-from domain.formats.avro.schema import PRIMITIVES, Schema, Type
+from domain.formats.avro.schema import PRIMITIVE_TYPES, AvroSchema, AvroType
 
 
-def plain(schema: Schema) -> Any:
+def canonical_json(schema: AvroSchema) -> Any:
     """The schema as JSON with nothing but what says how data is written."""
-    return _Writing(schema.types, spaced=True).use(schema.root.type)
+    return _CanonicalWriter(schema.types, spaced=True).use(schema.root.type)
 
 
-def text(schema: Schema) -> bytes:
+def parsing_canonical_form(schema: AvroSchema) -> bytes:
     """The Parsing Canonical Form."""
-    return jsontext.dumps(_Writing(schema.types, spaced=False).use(schema.root.type))
+    return jsontext.dumps(_CanonicalWriter(schema.types, spaced=False).use(schema.root.type))
 
 
-class _Writing:
+class _CanonicalWriter:
     """One pass over a schema in the order of its document, as every type is written out where it comes first.
 
     spaced: names without a namespace say so. The canonical form does not, and so loses it below a name that has one.
     """
 
-    def __init__(self, types: tuple[Type, ...], spaced: bool) -> None:
+    def __init__(self, types: tuple[AvroType, ...], spaced: bool) -> None:
         self._types = types
         self._spaced = spaced
         self._written: set[str] = set()
 
     def use(self, index: int) -> Any:
         found = self._types[index]
-        if found.kind in PRIMITIVES:
+        if found.kind in PRIMITIVE_TYPES:
             return found.kind
         if found.kind == "union":
             return [self.use(part.type) for part in found.parts]
@@ -46,7 +46,7 @@ class _Writing:
         space = {"namespace": ""} if self._spaced and "." not in found.name else {}
         return {"name": found.name, "type": found.kind} | space | self._held(found)
 
-    def _held(self, found: Type) -> dict[str, Any]:
+    def _held(self, found: AvroType) -> dict[str, Any]:
         if found.kind == "enum":
             return {"symbols": list(found.symbols)}
         if found.kind == "fixed":

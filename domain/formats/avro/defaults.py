@@ -10,34 +10,34 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from domain.formats.avro.schema import Field, Type, short, violation
+from domain.formats.avro.schema import AvroType, RecordField, invalid_document, shorten_name
 
 _FIRST: Final = ", which is the first of its union"
 
 
-class _Flaw(NamedTuple):
+class _DefaultError(NamedTuple):
     text: str
     pointer: str
     value: Any
 
 
-class Defaults:
+class DefaultChecker:
     """Checks values against the types of one schema.
 
     Cost: linear in the value, also for types that hold themselves; below a union once for each of its branches.
     """
 
-    def __init__(self, types: Sequence[Type], any_branch: bool) -> None:
+    def __init__(self, types: Sequence[AvroType], any_branch: bool) -> None:
         self._types = types
         self._any_branch = any_branch
-        self._records: dict[int, tuple[dict[str, Field], list[str]]] = {}
+        self._records: dict[int, tuple[dict[str, RecordField], list[str]]] = {}
         self._symbols: dict[int, frozenset[str]] = {}
-        self._tried: dict[tuple[int, int], _Flaw | None] = {}
+        self._tried: dict[tuple[int, int], _DefaultError | None] = {}
 
     def check(self, index: int, value: Any, pointer: str) -> None:
         """Raises: Violation where the value at a pointer is none of the type."""
         if flaw := self._flaw(index, value, pointer):
-            raise violation(flaw.text, flaw.pointer, flaw.value)
+            raise invalid_document(flaw.text, flaw.pointer, flaw.value)
 
     def chosen(self, union: int, value: Any) -> int:
         """The type of the branch of a union that takes a value, which is one of its values."""
@@ -46,7 +46,7 @@ class Defaults:
             return branches[0].type
         return next(branch.type for branch in branches if self._flaw(branch.type, value, "") is None)
 
-    def _flaw(self, index: int, value: Any, pointer: str) -> _Flaw | None:
+    def _flaw(self, index: int, value: Any, pointer: str) -> _DefaultError | None:
         """What is wrong with a value. Objects and arrays are remembered: branches of unions ask for them again."""
         if not isinstance(value, (dict, list)):
             return self._look(index, value, pointer)
@@ -55,7 +55,7 @@ class Defaults:
             self._tried[known] = self._look(index, value, pointer)
         return self._tried[known]
 
-    def _look(self, index: int, value: Any, pointer: str) -> _Flaw | None:
+    def _look(self, index: int, value: Any, pointer: str) -> _DefaultError | None:
         found = self._types[index]
         if (is_value := _PLAIN.get(found.kind)) is not None:
             return None if is_value(value) else _none_of(found, pointer, value)
@@ -77,7 +77,7 @@ class Defaults:
         flaws = (self._flaw(found.parts[0].type, item, place) for item, place in parts)
         return next((flaw for flaw in flaws if flaw), None)
 
-    def _union(self, union: Type, value: Any, pointer: str) -> _Flaw | None:
+    def _union(self, union: AvroType, value: Any, pointer: str) -> _DefaultError | None:
         branches = union.parts if self._any_branch else union.parts[:1]
         flaws = []
         for branch in branches:
@@ -87,14 +87,14 @@ class Defaults:
             flaws.append(flaw)
         if len(flaws) == 1:
             return flaws[0]._replace(text=f"{flaws[0].text.removesuffix(_FIRST)}{_FIRST}")
-        return _Flaw("the default is not a value of any type of its union", pointer, value)
+        return _DefaultError("the default is not a value of any type of its union", pointer, value)
 
-    def _record(self, index: int, value: dict[str, Any], pointer: str) -> _Flaw | None:
+    def _record(self, index: int, value: dict[str, Any], pointer: str) -> _DefaultError | None:
         fields, required = self._fields(index)
         for name in required:
             if name not in value:
-                return _Flaw(
-                    f'the default lacks the field "{short(name)}" of {self._types[index].label}', pointer, value
+                return _DefaultError(
+                    f'the default lacks the field "{shorten_name(name)}" of {self._types[index].label}', pointer, value
                 )
         for name, item in value.items():
             if name in fields and (flaw := self._flaw(fields[name].type.type, item, f"{pointer}/{_token(name)}")):
@@ -106,7 +106,7 @@ class Defaults:
             self._symbols[index] = frozenset(self._types[index].symbols)
         return value in self._symbols[index]
 
-    def _fields(self, index: int) -> tuple[dict[str, Field], list[str]]:
+    def _fields(self, index: int) -> tuple[dict[str, RecordField], list[str]]:
         """The fields of a record by name, and the names of those that have no default of their own."""
         if index not in self._records:
             fields = {field.name: field for field in self._types[index].fields}
@@ -114,8 +114,8 @@ class Defaults:
         return self._records[index]
 
 
-def _none_of(found: Type, pointer: str, value: Any) -> _Flaw:
-    return _Flaw(f"the default is not a value of the type {found.label}", pointer, value)
+def _none_of(found: AvroType, pointer: str, value: Any) -> _DefaultError:
+    return _DefaultError(f"the default is not a value of the type {found.label}", pointer, value)
 
 
 def _is_number(value: Any) -> bool:

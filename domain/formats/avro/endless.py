@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from domain.formats.avro.schema import Type
+from domain.formats.avro.schema import AvroType
 
 #: A field, by its pointer; or, by its index, a record of which a default gives no field that matters.
 _Node = str | int
 
 
-def endless(
-    types: Sequence[Type], values: Mapping[str, tuple[int, Any]], chosen: Callable[[int, Any], int]
+def find_endless_default(
+    types: Sequence[AvroType], values: Mapping[str, tuple[int, Any]], chosen: Callable[[int, Any], int]
 ) -> str | None:
     """The pointer of a field whose default needs itself; None where all defaults end.
 
@@ -26,7 +26,7 @@ def endless(
     held = {
         pointer: value for pointer, value in values.items() if isinstance(value[1], (dict, list)) and value[1] != []
     }
-    walk = _Walk(types, held, chosen)
+    walk = _DefaultGraph(types, held, chosen)
     ended: set[_Node] = set()
     for start in held:
         path: dict[_Node, Iterator[_Node]] = {} if start in ended else {start: walk.after(start)}
@@ -43,11 +43,11 @@ def endless(
     return None
 
 
-class _Walk:
+class _DefaultGraph:
     """Which defaults a default takes in."""
 
     def __init__(
-        self, types: Sequence[Type], held: Mapping[str, tuple[int, Any]], chosen: Callable[[int, Any], int]
+        self, types: Sequence[AvroType], held: Mapping[str, tuple[int, Any]], chosen: Callable[[int, Any], int]
     ) -> None:
         self._types = types
         self._held = held

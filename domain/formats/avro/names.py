@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, TypeGuard
 
-from domain.formats.avro.schema import PRIMITIVES, short, violation
+from domain.formats.avro.schema import PRIMITIVE_TYPES, invalid_document, shorten_name
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _FULLNAME: Final = re.compile(rf"{_NAME.pattern}(?:\.{_NAME.pattern})*", re.ASCII)
@@ -23,25 +23,27 @@ def fullname(definition: dict[str, Any], pointer: str, space: str) -> str:
     """The fullname that a definition gives its type. space: the namespace around it. Raises: Violation."""
     name = definition.get("name")
     if not isinstance(name, str):
-        raise violation(f"a type of kind {definition['type']} needs a name, which is a string", pointer, definition)
+        raise invalid_document(
+            f"a type of kind {definition['type']} needs a name, which is a string", pointer, definition
+        )
     if "." not in name:
         space = definition.get("namespace", space)
         if not isinstance(space, str):
-            raise violation("a namespace is a string", f"{pointer}/namespace", space)
-    full = qualified(name, space)
+            raise invalid_document("a namespace is a string", f"{pointer}/namespace", space)
+    full = qualify_name(name, space)
     if not _FULLNAME.fullmatch(full):
         text = (
-            f'"{short(full)}" is not a fullname: letters, digits and _, no digit first, with single dots between names'
+            f'"{shorten_name(full)}" is no fullname: letters, digits and _, no digit first, single dots between names'
         )
-        raise violation(text, f"{pointer}/name", name)
-    if full.rpartition(".")[2] in PRIMITIVES:
-        raise violation(
-            f'"{short(name)}" is the name of a primitive type and may not be defined', f"{pointer}/name", name
+        raise invalid_document(text, f"{pointer}/name", name)
+    if full.rpartition(".")[2] in PRIMITIVE_TYPES:
+        raise invalid_document(
+            f'"{shorten_name(name)}" is the name of a primitive type and may not be defined', f"{pointer}/name", name
         )
     return full
 
 
-def qualified(name: str, space: str) -> str:
+def qualify_name(name: str, space: str) -> str:
     """A name as a fullname; without a dot it belongs to the namespace around it."""
     return f"{space}.{name}" if space and "." not in name else name
 
@@ -55,5 +57,5 @@ def aliases(owner: dict[str, Any], pointer: str) -> tuple[str, ...]:
         return ()
     found = owner["aliases"]
     if not isinstance(found, list) or not all(isinstance(alias, str) for alias in found):
-        raise violation("aliases are an array of strings", f"{pointer}/aliases", found)
+        raise invalid_document("aliases are an array of strings", f"{pointer}/aliases", found)
     return tuple(found)

@@ -10,8 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from domain.formats.avro.schema import NAMED, PRIMITIVES, Field, Places, Schema, Type, Use, short
-from domain.formats.contract import TOLD, Incompatibility
+from domain.formats.avro.schema import (
+    NAMED_TYPES,
+    PRIMITIVE_TYPES,
+    AvroSchema,
+    AvroType,
+    RecordField,
+    SourceLocations,
+    TypeReference,
+    shorten_name,
+)
+from domain.formats.contract import MAX_INCOMPATIBILITIES, Incompatibility
 
 #: Which types a reader takes for data of another.
 _PROMOTIONS: Final = frozenset(
@@ -21,38 +30,38 @@ _PROMOTIONS: Final = frozenset(
     }
 )
 #: Primitives of which one is read as the other without a further look; bytes may be decimals.
-_ALIKE: Final = PRIMITIVES - {"bytes"}
+_ALIKE: Final = PRIMITIVE_TYPES - {"bytes"}
 _PROMOTED: Final = frozenset(kind for kind, _ in _PROMOTIONS)
 #: rule, text, and the pointers into the reader and into the writer.
 _Difference = tuple[str, str, str, str]
 
 
-def differences(reader: Schema, writer: Schema) -> list[Incompatibility]:
+def find_incompatibilities(reader: AvroSchema, writer: AvroSchema) -> list[Incompatibility]:
     """What keeps the reader from the writer's data, in the order of the reader's document; at most TOLD."""
-    readers, writers = Places(reader.source), Places(writer.source)
+    readers, writers = SourceLocations(reader.source), SourceLocations(writer.source)
     told: list[Incompatibility] = []
-    for rule, text, read, written in _Comparison(reader, writer).run():
+    for rule, text, read, written in _SchemaResolution(reader, writer).run():
         told.append(Incompatibility(rule, text, readers.spot(read), writers.spot(written)))
-        if len(told) == TOLD:
+        if len(told) == MAX_INCOMPATIBILITIES:
             break
     return told
 
 
-class _Comparison:
+class _SchemaResolution:
     """The pairs of types that have to match, worked off one by one: nothing here recurses."""
 
-    def __init__(self, reader: Schema, writer: Schema) -> None:
+    def __init__(self, reader: AvroSchema, writer: AvroSchema) -> None:
         self._reader, self._writer = reader.types, writer.types
         self._todo = [(reader.root, writer.root)]
         self._seen: set[tuple[int, int]] = set()
-        self._branches: dict[int, dict[tuple[str, str], Use]] = {}
-        self._fields: dict[int, dict[str, Field]] = {}
+        self._branches: dict[int, dict[tuple[str, str], TypeReference]] = {}
+        self._fields: dict[int, dict[str, RecordField]] = {}
 
     def run(self) -> Iterator[_Difference]:
         while self._todo:
             read, written = self._todo.pop()
             reader, writer = self._reader[read.type], self._writer[written.type]
-            if reader.kind in PRIMITIVES or writer.kind in PRIMITIVES:
+            if reader.kind in PRIMITIVE_TYPES or writer.kind in PRIMITIVE_TYPES:
                 # They hold nothing that could lead back here, and what is wrong with them is told at each place.
                 if reader.kind != writer.kind or reader.kind not in _ALIKE:
                     yield from self._compare(read, reader, written, writer)
@@ -60,7 +69,9 @@ class _Comparison:
                 self._seen.add((read.type, written.type))
                 yield from self._compare(read, reader, written, writer)
 
-    def _compare(self, read: Use, reader: Type, written: Use, writer: Type) -> Iterator[_Difference]:
+    def _compare(
+        self, read: TypeReference, reader: AvroType, written: TypeReference, writer: AvroType
+    ) -> Iterator[_Difference]:
         if writer.kind == "union":
             self._later([(read, branch) for branch in writer.parts])
         elif reader.kind == "union":
@@ -74,19 +85,19 @@ class _Comparison:
             if (writer.kind, reader.kind) not in _PROMOTIONS:
                 text = f"data of type {writer.label} cannot be read as {reader.label}"
                 yield "type-mismatch", text, read.pointer, written.pointer
-        elif reader.kind in NAMED and not _same_name(reader, writer):
+        elif reader.kind in NAMED_TYPES and not _same_name(reader, writer):
             text = f"data of {writer.label} cannot be read as {reader.label}, which has no such alias"
             yield "name-mismatch", text, read.pointer, written.pointer
         elif reader.kind == "record":
             yield from self._records(read, written)
         else:
             self._later(list(zip(reader.parts, writer.parts, strict=True)))
-            yield from _leaves(reader, writer, read.pointer, written.pointer)
+            yield from _leaf_differences(reader, writer, read.pointer, written.pointer)
 
-    def _later(self, pairs: list[tuple[Use, Use]]) -> None:
+    def _later(self, pairs: list[tuple[TypeReference, TypeReference]]) -> None:
         self._todo += reversed(pairs)
 
-    def _records(self, read: Use, written: Use) -> Iterator[_Difference]:
+    def _records(self, read: TypeReference, written: TypeReference) -> Iterator[_Difference]:
         reader, fields = self._reader[read.type], self._fields_of(written.type)
         pairs = []
         names = {field.name for field in reader.fields}
@@ -100,16 +111,18 @@ class _Comparison:
             if source is not None:
                 pairs.append((field.type, source.type))
             elif field.required:
-                text = f'the reader\'s field "{short(field.name)}" has no default, and the writer has no such field'
+                text = (
+                    f'the reader\'s field "{shorten_name(field.name)}" has no default, and the writer has no such field'
+                )
                 yield "reader-field-missing-default", text, field.pointer, written.pointer
         self._later(pairs)
 
-    def _fields_of(self, record: int) -> dict[str, Field]:
+    def _fields_of(self, record: int) -> dict[str, RecordField]:
         if record not in self._fields:
             self._fields[record] = {field.name: field for field in self._writer[record].fields}
         return self._fields[record]
 
-    def _branch(self, union: Use, writer: Type) -> Use | None:
+    def _branch(self, union: TypeReference, writer: AvroType) -> TypeReference | None:
         """The branch that reads a type: of the same kind and name, or with its alias, or the first that takes it."""
         branches = self._branches_of(union.type)
         same = branches.get((writer.kind, writer.name))
@@ -118,7 +131,7 @@ class _Comparison:
         order = self._reader[union.type].parts
         return next((branch for branch in order if (writer.kind, self._reader[branch.type].kind) in _PROMOTIONS), None)
 
-    def _branches_of(self, union: int) -> dict[tuple[str, str], Use]:
+    def _branches_of(self, union: int) -> dict[tuple[str, str], TypeReference]:
         if union not in self._branches:
             uses = [(self._reader[use.type], use) for use in self._reader[union].parts]
             found = {(branch.kind, branch.name): use for branch, use in uses}
@@ -129,7 +142,7 @@ class _Comparison:
         return self._branches[union]
 
 
-def _same_name(reader: Type, writer: Type) -> bool:
+def _same_name(reader: AvroType, writer: AvroType) -> bool:
     """Whether a reader takes data of a named type for its own.
 
     The specification compares names without their namespaces since 1.9; here a change of the namespace is one of the
@@ -138,19 +151,19 @@ def _same_name(reader: Type, writer: Type) -> bool:
     return reader.name == writer.name or writer.name in reader.aliases
 
 
-def _leaves(reader: Type, writer: Type, read: str, written: str) -> Iterator[_Difference]:
+def _leaf_differences(reader: AvroType, writer: AvroType, read: str, written: str) -> Iterator[_Difference]:
     if reader.size != writer.size:
         yield "fixed-size-mismatch", f"{writer.size} bytes were written, {reader.size} are read", read, written
     known = frozenset(reader.symbols)
     if reader.default is None and (missing := [symbol for symbol in writer.symbols if symbol not in known]):
         text = f"the reader's enum has neither the symbols {', '.join(missing)[:200]} nor a default"
         yield "missing-enum-symbols", text, read, written
-    if reader.decimal and writer.decimal and not _holds(reader.decimal, writer.decimal):
+    if reader.decimal and writer.decimal and not _keeps_decimal(reader.decimal, writer.decimal):
         forms = [f"precision {precision} and scale {scale}" for precision, scale in (writer.decimal, reader.decimal)]
         yield "decimal-mismatch", f"decimals of {forms[0]} cannot be read with {forms[1]}", read, written
 
 
-def _holds(reader: tuple[int, int], writer: tuple[int, int]) -> bool:
+def _keeps_decimal(reader: tuple[int, int], writer: tuple[int, int]) -> bool:
     """Whether decimals of one precision and scale keep their values in another.
 
     The specification wants both numbers equal; but more digits of precision lose nothing, and wider bounds are allowed

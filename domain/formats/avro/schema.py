@@ -6,32 +6,32 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from domain import jsontext
-from domain.formats.contract import FRAGMENT, Spot, Violation
+from domain.formats.contract import MAX_FRAGMENT, DocumentLocation, InvalidDocument
 
-PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+PRIMITIVE_TYPES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _SHORT: Final = 100
-NAMED: Final = frozenset({"record", "enum", "fixed"})
+NAMED_TYPES: Final = frozenset({"record", "enum", "fixed"})
 
 
-class Use(NamedTuple):
+class TypeReference(NamedTuple):
     """A type where a schema uses it. type: its index in `Schema.types`."""
 
     type: int
     pointer: str
 
 
-class Field(NamedTuple):
+class RecordField(NamedTuple):
     """A field of a record. required: a reader that does not find it in the data has no default to take."""
 
     name: str
     aliases: tuple[str, ...]
-    type: Use
+    type: TypeReference
     required: bool
     pointer: str
 
 
 @dataclass(frozen=True, slots=True)
-class Type:
+class AvroType:
     """One type, with what its kind has. A primitive that says nothing else is one wherever a schema uses it.
 
     kind: a primitive, `record`, `enum`, `fixed`, `array`, `map` or `union`. name, aliases: fullnames. parts: the items
@@ -42,8 +42,8 @@ class Type:
     kind: str
     name: str = ""
     aliases: tuple[str, ...] = ()
-    fields: tuple[Field, ...] = ()
-    parts: tuple[Use, ...] = ()
+    fields: tuple[RecordField, ...] = ()
+    parts: tuple[TypeReference, ...] = ()
     symbols: tuple[str, ...] = ()
     default: str | None = None
     size: int = 0
@@ -52,45 +52,45 @@ class Type:
     @property
     def label(self) -> str:
         """How an error names it."""
-        return f"{self.kind} {short(self.name)}" if self.name else self.kind
+        return f"{self.kind} {shorten_name(self.name)}" if self.name else self.kind
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
+class AvroSchema:
     """A document of the format Avro, as it was read. source: its bytes, for the fragments that errors repeat."""
 
-    types: tuple[Type, ...]
-    root: Use
+    types: tuple[AvroType, ...]
+    root: TypeReference
     source: bytes
 
 
-class Places:
+class SourceLocations:
     """Spots of one document, which is decoded when the first is asked for."""
 
     def __init__(self, source: bytes) -> None:
         self._source = source
         self._document: Any = None
 
-    def spot(self, pointer: str) -> Spot:
+    def spot(self, pointer: str) -> DocumentLocation:
         """The place that a pointer names, with what stands there."""
         if self._document is None:
             self._document = jsontext.loads(self._source)
         value = self._document
         for token in pointer.split("/")[1:]:
             value = value[int(token)] if isinstance(value, list) else value[token]
-        return Spot(pointer=pointer, fragment=fragment(value))
+        return DocumentLocation(pointer=pointer, fragment=json_fragment(value))
 
 
-def short(name: str) -> str:
+def shorten_name(name: str) -> str:
     """A name as a sentence repeats it: nobody wants a megabyte of it."""
     return name if len(name) <= _SHORT else f"{name[:_SHORT]}..."
 
 
-def fragment(value: Any) -> str:
+def json_fragment(value: Any) -> str:
     """JSON as an error repeats it."""
-    return jsontext.dumps(value).decode()[:FRAGMENT]
+    return jsontext.dumps(value).decode()[:MAX_FRAGMENT]
 
 
-def violation(text: str, pointer: str, value: Any) -> Violation:
+def invalid_document(text: str, pointer: str, value: Any) -> InvalidDocument:
     """The error about what stands at a pointer."""
-    return Violation(text, Spot(pointer=pointer, fragment=fragment(value)))
+    return InvalidDocument(text, DocumentLocation(pointer=pointer, fragment=json_fragment(value)))

@@ -12,59 +12,61 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from domain.formats.contract import TOLD, Incompatibility, Newer, Spot, Violation
-from domain.formats.jsondocument import value_of
+from domain.formats.contract import MAX_INCOMPATIBILITIES, DocumentLocation, Incompatibility, InvalidDocument, NewerSide
+from domain.formats.jsondocument import load_json
 from domain.formats.jsonschema import drafts
-from domain.formats.jsonschema.comparison import STEPS, STEPS_PER_NODE, Comparison, Exhausted
-from domain.formats.jsonschema.graph import built
-from domain.formats.jsonschema.node import Node
-from domain.formats.jsonschema.normal import normal
-from domain.formats.jsonschema.rules import rules
-from domain.formats.jsonschema.voids import is_void
+from domain.formats.jsonschema.comparison import MAX_STEPS, STEPS_PER_NODE, JsonSchemaComparison, StepLimitExceeded
+from domain.formats.jsonschema.graph import build_graph
+from domain.formats.jsonschema.node import SchemaNode
+from domain.formats.jsonschema.normal import normal_form
+from domain.formats.jsonschema.rules import keyword_incompatibilities
+from domain.formats.jsonschema.voids import has_no_values
 
-__all__ = ["Parsed", "canonical", "parse", "unreadable"]
+__all__ = ["SchemaGraph", "canonical_form", "incompatibilities", "parse"]
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class SchemaGraph:
     """A document with its schemas as a graph. size: how many schemas there are."""
 
     document: Any
-    root: Node
+    root: SchemaNode
     size: int
 
 
-def parse(document: bytes, name: str) -> Parsed:
+def parse(document: bytes, name: str) -> SchemaGraph:
     """The document, held against the release of its `format` value. Raises: Violation. Cost: linear."""
-    draft = drafts.named(name)
-    value = value_of(document)
+    draft = drafts.draft_of_format(name)
+    value = load_json(document)
     try:
-        drafts.check(draft, value, len(document))
-        root, size = built(value, draft, document)
+        drafts.check_schema(draft, value, len(document))
+        root, size = build_graph(value, draft, document)
     except RecursionError:
-        raise Violation("the nesting is too deep", Spot(pointer="")) from None
-    return Parsed(value, root, size)
+        raise InvalidDocument("the nesting is too deep", DocumentLocation(pointer="")) from None
+    return SchemaGraph(value, root, size)
 
 
-def canonical(parsed: Parsed) -> bytes:
+def canonical_form(parsed: SchemaGraph) -> bytes:
     """JSON in a normal form of our own, as none is published: see `normal`."""
-    return normal(parsed.document)
+    return normal_form(parsed.document)
 
 
-def unreadable(reader: Parsed, writer: Parsed, _newer: Newer | None = None, /) -> Sequence[Incompatibility]:
+def incompatibilities(
+    reader: SchemaGraph, writer: SchemaGraph, _newer: NewerSide | None = None, /
+) -> Sequence[Incompatibility]:
     """Why values of the writer's schema are not all valid for the reader's; empty where they are. At most TOLD.
 
     Cost: linear in schemas without combinations; with them bounded by STEPS.
     """
-    return compared(reader.root, writer.root, reader.size + writer.size)
+    return compare_nodes(reader.root, writer.root, reader.size + writer.size)
 
 
-def compared(reader: Node, writer: Node, size: int) -> Sequence[Incompatibility]:
+def compare_nodes(reader: SchemaNode, writer: SchemaNode, size: int) -> Sequence[Incompatibility]:
     """The same for two nodes of documents with so many nodes together."""
-    comparison = Comparison(rules, is_void, STEPS + STEPS_PER_NODE * size)
+    comparison = JsonSchemaComparison(keyword_incompatibilities, has_no_values, MAX_STEPS + STEPS_PER_NODE * size)
     try:
-        return comparison.reads(reader, (writer,))[:TOLD]
-    except (Exhausted, RecursionError):
+        return comparison.reads(reader, (writer,))[:MAX_INCOMPATIBILITIES]
+    except (StepLimitExceeded, RecursionError):
         return [Incompatibility("undecided", _UNDECIDED, reader.spot(), writer.spot())]
 
 

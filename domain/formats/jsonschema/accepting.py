@@ -6,11 +6,18 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Any
 
-from domain.formats.jsonschema.node import Node
-from domain.formats.jsonschema.values import divides, has_format, key, kind, matches, number
+from domain.formats.jsonschema.node import SchemaNode
+from domain.formats.jsonschema.values import (
+    divides,
+    equality_key,
+    has_format,
+    kind_of_value,
+    matches_pattern,
+    to_decimal,
+)
 
 
-def accepts(node: Node, value: Any) -> bool | None:
+def accepts_value(node: SchemaNode, value: Any) -> bool | None:
     """Whether a schema allows a value; None where that is not decided here. Raises: RecursionError."""
     return _all(_verdicts(node, value))
 
@@ -33,11 +40,11 @@ def _not(verdict: bool | None) -> bool | None:
     return None if verdict is None else not verdict
 
 
-def _verdicts(node: Node, value: Any) -> Iterator[bool | None]:
-    found = kind(value)
+def _verdicts(node: SchemaNode, value: Any) -> Iterator[bool | None]:
+    found = kind_of_value(value)
     yield not node.never
     yield node.kinds is None or found in node.kinds
-    yield node.allowed is None or key(value) in node.allowed
+    yield node.allowed is None or equality_key(value) in node.allowed
     yield None if node.remote is not None or node.others else True
     yield from _in_place(node, value)
     match found:
@@ -48,37 +55,37 @@ def _verdicts(node: Node, value: Any) -> Iterator[bool | None]:
         case "object":
             yield from _object(node, value)
         case "integer" | "fraction":
-            yield from _number(node, number(value))
+            yield from _number(node, to_decimal(value))
 
 
-def _in_place(node: Node, value: Any) -> Iterator[bool | None]:
+def _in_place(node: SchemaNode, value: Any) -> Iterator[bool | None]:
     if node.ref is not None:
-        yield accepts(node.ref, value)
-    yield from (accepts(each, value) for each in node.all_of)
+        yield accepts_value(node.ref, value)
+    yield from (accepts_value(each, value) for each in node.all_of)
     if node.any_of:
-        yield _some(accepts(each, value) for each in node.any_of)
+        yield _some(accepts_value(each, value) for each in node.any_of)
     if node.one_of:
-        found = [accepts(each, value) for each in node.one_of]
+        found = [accepts_value(each, value) for each in node.one_of]
         yield False if found.count(True) > 1 else None if None in found else True in found
     if node.negated is not None:
-        yield _not(accepts(node.negated, value))
+        yield _not(accepts_value(node.negated, value))
     if node.condition is not None:
-        held = accepts(node.condition, value)
-        both = [True if each is None else accepts(each, value) for each in (node.then, node.otherwise)]
+        held = accepts_value(node.condition, value)
+        both = [True if each is None else accepts_value(each, value) for each in (node.then, node.otherwise)]
         yield both[0] if held else both[1] if held is False else _all(both)
 
 
-def _string(node: Node, value: str) -> Iterator[bool | None]:
+def _string(node: SchemaNode, value: str) -> Iterator[bool | None]:
     yield node.min_length <= len(value)
     yield node.max_length is None or len(value) <= node.max_length
-    yield from (matches(pattern, value) for pattern in node.patterns)
+    yield from (matches_pattern(pattern, value) for pattern in node.patterns)
     yield True if node.precision is None and node.scale is None else None
     for name, mark in node.marks:
         # Formats are asserted by some validators only: a text that has one is valid everywhere, others may be.
         yield True if name == "format" and has_format(mark, value) else None
 
 
-def _number(node: Node, value: Decimal) -> Iterator[bool | None]:
+def _number(node: SchemaNode, value: Decimal) -> Iterator[bool | None]:
     if node.lower is not None:
         yield node.lower[0] < value or (node.lower[0] == value and not node.lower[1])
     if node.upper is not None:
@@ -86,15 +93,15 @@ def _number(node: Node, value: Decimal) -> Iterator[bool | None]:
     yield from (divides(divisor, value) for divisor in node.multiples)
 
 
-def _array(node: Node, value: list[Any]) -> Iterator[bool | None]:
+def _array(node: SchemaNode, value: list[Any]) -> Iterator[bool | None]:
     yield node.min_items <= len(value)
     yield node.max_items is None or len(value) <= node.max_items
-    yield not node.unique or len({key(item) for item in value}) == len(value)
+    yield not node.unique or len({equality_key(item) for item in value}) == len(value)
     for index, item in enumerate(value):
         below = node.prefix[index] if index < len(node.prefix) else node.items
-        yield True if below is None else accepts(below, item)
+        yield True if below is None else accepts_value(below, item)
     if node.contains is not None:
-        found = [accepts(node.contains, item) for item in value]
+        found = [accepts_value(node.contains, item) for item in value]
         least, most = found.count(True), len(found) - found.count(False)
         yield (
             None
@@ -104,29 +111,29 @@ def _array(node: Node, value: list[Any]) -> Iterator[bool | None]:
     yield True if node.unevaluated_items is None else None
 
 
-def _object(node: Node, value: dict[str, Any]) -> Iterator[bool | None]:
+def _object(node: SchemaNode, value: dict[str, Any]) -> Iterator[bool | None]:
     yield node.required <= value.keys()
     yield node.min_properties <= len(value)
     yield node.max_properties is None or len(value) <= node.max_properties
     for name, names in node.dependent_required.items():
         yield name not in value or names <= value.keys()
     for name, below in node.dependent_schemas.items():
-        yield True if name not in value else accepts(below, value)
+        yield True if name not in value else accepts_value(below, value)
     for name, item in value.items():
         if node.names is not None:
-            yield accepts(node.names, name)
+            yield accepts_value(node.names, name)
         yield from _member(node, name, item)
     yield True if node.unevaluated is None else None
 
 
-def _member(node: Node, name: str, item: Any) -> Iterator[bool | None]:
-    found = [matches(pattern, name) for pattern in node.by_pattern]
+def _member(node: SchemaNode, name: str, item: Any) -> Iterator[bool | None]:
+    found = [matches_pattern(pattern, name) for pattern in node.by_pattern]
     if name in node.properties:
-        yield accepts(node.properties[name], item)
+        yield accepts_value(node.properties[name], item)
     for matched, below in zip(found, node.by_pattern.values(), strict=True):
         if matched is not False:
-            verdict = accepts(below, item)
+            verdict = accepts_value(below, item)
             yield verdict if matched or verdict else None
     if name not in node.properties and node.additional is not None and not any(found):
-        verdict = accepts(node.additional, item)
+        verdict = accepts_value(node.additional, item)
         yield verdict if None not in found or verdict else None

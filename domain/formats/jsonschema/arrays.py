@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from domain.formats.contract import Incompatibility
-from domain.formats.jsonschema.case import Case
-from domain.formats.jsonschema.comparison import Comparison
-from domain.formats.jsonschema.node import Node
+from domain.formats.jsonschema.case import WriterCase
+from domain.formats.jsonschema.comparison import JsonSchemaComparison
+from domain.formats.jsonschema.node import SchemaNode
 
 
-def arrays(comparison: Comparison, reader: Node, case: Case) -> Iterator[Incompatibility]:
+def array_incompatibilities(
+    comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase
+) -> Iterator[Incompatibility]:
     """Why a reader's own keywords refuse arrays of a case."""
     yield from _lengths(reader, case)
     yield from _items(comparison, reader, case)
@@ -20,7 +22,7 @@ def arrays(comparison: Comparison, reader: Node, case: Case) -> Iterator[Incompa
         yield from _unevaluated(comparison, reader, reader.unevaluated_items, case)
 
 
-def _lengths(reader: Node, case: Case) -> Iterator[Incompatibility]:
+def _lengths(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     if reader.min_items > case.min_items:
         text = f"The reader asks for at least {reader.min_items} items, the writer for {case.min_items}."
         yield Incompatibility("reader-minitems", text, reader.spot("minItems"), case.spot("minItems", "type"))
@@ -33,19 +35,21 @@ def _lengths(reader: Node, case: Case) -> Iterator[Incompatibility]:
         yield Incompatibility("reader-uniqueitems", text, reader.spot("uniqueItems"), case.spot("uniqueItems", "type"))
 
 
-def _items(comparison: Comparison, reader: Node, case: Case) -> Iterator[Incompatibility]:
+def _items(comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     for index in range(_length(max(len(reader.prefix), case.positions) + 1, case)):
         below = reader.prefix[index] if index < len(reader.prefix) else reader.items
         if below is not None:
             yield from _item(comparison, below, case, index)
 
 
-def _length(positions: int, case: Case) -> int:
+def _length(positions: int, case: WriterCase) -> int:
     """How many positions there are to look at; the last one stands for all that follow."""
     return positions if case.max_items is None else min(positions, case.max_items)
 
 
-def _item(comparison: Comparison, below: Node, case: Case, index: int) -> Iterator[Incompatibility]:
+def _item(
+    comparison: JsonSchemaComparison, below: SchemaNode, case: WriterCase, index: int
+) -> Iterator[Incompatibility]:
     given = case.item(index)
     if given:
         yield from comparison.reads(below, given, case.closed)
@@ -54,7 +58,9 @@ def _item(comparison: Comparison, below: Node, case: Case, index: int) -> Iterat
         yield Incompatibility("reader-items", text, below.spot(), case.spot("items", "prefixItems", "type"))
 
 
-def _contains(comparison: Comparison, reader: Node, asked: Node, case: Case) -> Iterator[Incompatibility]:
+def _contains(
+    comparison: JsonSchemaComparison, reader: SchemaNode, asked: SchemaNode, case: WriterCase
+) -> Iterator[Incompatibility]:
     given = [node for node in case.nodes if node.contains is not None]
     # Any item may be the one, so what declares its members is not known here.
     enough = [node for node in given if node.contains and not comparison.reads(asked, (node.contains,), False)]
@@ -68,12 +74,12 @@ def _contains(comparison: Comparison, reader: Node, asked: Node, case: Case) -> 
         yield Incompatibility("reader-maxcontains", text, reader.spot("maxContains"), case.spot("maxContains", "type"))
 
 
-def _all_items(comparison: Comparison, asked: Node, case: Case) -> bool:
+def _all_items(comparison: JsonSchemaComparison, asked: SchemaNode, case: WriterCase) -> bool:
     items = [case.item(index) for index in range(_length(case.positions + 1, case))]
     return all(given and not comparison.reads(asked, given, case.closed) for given in items)
 
 
-def _at_most(comparison: Comparison, most: int, asked: Node, case: Case) -> bool:
+def _at_most(comparison: JsonSchemaComparison, most: int, asked: SchemaNode, case: WriterCase) -> bool:
     if case.max_items is not None and case.max_items <= most:
         return True
     counted = [node for node in case.nodes if node.contains is not None and node.max_contains is not None]
@@ -86,7 +92,9 @@ def _at_most(comparison: Comparison, most: int, asked: Node, case: Case) -> bool
     )
 
 
-def _unevaluated(comparison: Comparison, reader: Node, asked: Node, case: Case) -> Iterator[Incompatibility]:
+def _unevaluated(
+    comparison: JsonSchemaComparison, reader: SchemaNode, asked: SchemaNode, case: WriterCase
+) -> Iterator[Incompatibility]:
     evaluated = _evaluated(comparison, reader, case)
     if evaluated is None:
         return
@@ -94,22 +102,22 @@ def _unevaluated(comparison: Comparison, reader: Node, asked: Node, case: Case) 
         yield from _item(comparison, asked, case, index)
 
 
-def _evaluated(comparison: Comparison, node: Node, case: Case) -> int | None:
+def _evaluated(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCase) -> int | None:
     """How many items from the first a schema looks at for certain; None: all."""
     if node.items is not None:
         return None
     found: list[int | None] = [len(node.prefix)]
-    found += [_beneath(comparison, each, case) for each in (*node.all_of, *([node.ref] if node.ref else []))]
+    found += [_evaluated_below(comparison, each, case) for each in (*node.all_of, *([node.ref] if node.ref else []))]
     for branches in (node.any_of, node.one_of):
         # One of them holds, whichever; and those that accept the whole case do.
-        found += [_fewest(_beneath(comparison, each, case) for each in branches)]
-        found += [_beneath(comparison, each, case) for each in branches if not comparison.accepts(each, case)]
+        found += [_fewest(_evaluated_below(comparison, each, case) for each in branches)]
+        found += [_evaluated_below(comparison, each, case) for each in branches if not comparison.accepts(each, case)]
     if node.then is not None and node.otherwise is not None:
-        found += [_fewest(_beneath(comparison, each, case) for each in (node.then, node.otherwise))]
+        found += [_fewest(_evaluated_below(comparison, each, case) for each in (node.then, node.otherwise))]
     return None if None in found else max(each for each in found if each is not None)
 
 
-def _beneath(comparison: Comparison, node: Node, case: Case) -> int | None:
+def _evaluated_below(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCase) -> int | None:
     return None if node.unevaluated_items is not None else _evaluated(comparison, node, case)
 
 

@@ -16,32 +16,32 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Final
 
-from domain.formats.contract import Spot
-from domain.formats.jsonschema.accepting import accepts
-from domain.formats.jsonschema.node import Bound, Node
-from domain.formats.jsonschema.values import KINDS, NUMBERS, key, matches
+from domain.formats.contract import DocumentLocation
+from domain.formats.jsonschema.accepting import accepts_value
+from domain.formats.jsonschema.node import NumberBound, SchemaNode
+from domain.formats.jsonschema.values import KINDS, NUMBERS, equality_key, matches_pattern
 
 #: How many cases a writer is taken apart into; beyond that it is looked at as a whole, which finds less compatible.
-CASES: Final = 64
+MAX_CASES: Final = 64
 #: All values of the kinds that have few.
 _FEW: Final = {"null": (None,), "boolean": (False, True)}
 
-Nodes = tuple[Node, ...]
+SchemaNodes = tuple[SchemaNode, ...]
 
 
 @dataclass(eq=False)
-class Case:
+class WriterCase:
     """Values that all of `nodes` allow and none of `negated`.
 
     closed: whether all that declares members is known, so that in an object with declared members no others are there.
     loose: whether more schemas may look at the value.
     """
 
-    nodes: Nodes
-    negated: Nodes
+    nodes: SchemaNodes
+    negated: SchemaNodes
     closed: bool = True
     loose: bool = False
-    subs: dict[str, Case] = field(default_factory=dict)
+    subs: dict[str, WriterCase] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.loose = self.loose or any(node.remote is not None for node in self.nodes)
@@ -61,18 +61,20 @@ class Case:
         listed = [node.allowed for node in self.nodes if node.allowed is not None]
         if not listed and not self.kinds <= _FEW.keys():
             return None
-        few = {key(value): value for name in sorted(self.kinds) for value in _FEW.get(name, ())}
+        few = {equality_key(value): value for name in sorted(self.kinds) for value in _FEW.get(name, ())}
         found = listed[0] if listed else few
-        return [value for value in found.values() if not any(accepts(node, value) is False for node in self.nodes)]
+        return [
+            value for value in found.values() if not any(accepts_value(node, value) is False for node in self.nodes)
+        ]
 
     @cached_property
-    def lower(self) -> Bound | None:
+    def lower(self) -> NumberBound | None:
         found = [node.lower for node in self.nodes if node.lower is not None]
         best = max(found, default=None)
         return best if best is None or self.kinds & NUMBERS != {"integer"} else _inclusive(best, 1)
 
     @cached_property
-    def upper(self) -> Bound | None:
+    def upper(self) -> NumberBound | None:
         found = [node.upper for node in self.nodes if node.upper is not None]
         best = min(found, key=lambda bound: (bound[0], not bound[1]), default=None)
         return best if best is None or self.kinds & NUMBERS != {"integer"} else _inclusive(best, -1)
@@ -98,7 +100,7 @@ class Case:
         return found
 
     @cached_property
-    def members(self) -> dict[str, Nodes]:
+    def members(self) -> dict[str, SchemaNodes]:
         """The members that are declared by name, each with the schemas that all hold for it."""
         names = dict.fromkeys(name for node in self.nodes for name in node.properties)
         names.update(dict.fromkeys(sorted(self.required)))
@@ -110,9 +112,9 @@ class Case:
             names.update(dict.fromkeys(found))
         return {name: self.member(name) for name in names}
 
-    def member(self, name: str) -> Nodes:
+    def member(self, name: str) -> SchemaNodes:
         """The schemas that hold for a member, whether or not it is declared."""
-        found: dict[int, Node] = {}
+        found: dict[int, SchemaNode] = {}
         for node in self.nodes:
             for below in _of_member(node, name):
                 if not below.free:
@@ -128,7 +130,7 @@ class Case:
         )
 
     @cached_property
-    def extras(self) -> Nodes | None:
+    def extras(self) -> SchemaNodes | None:
         """The schemas of members without a declared name; None where there are no such members."""
         found = [node.additional for node in self.nodes if node.additional is not None]
         found += [node.unevaluated for node in self._with_unevaluated if node.unevaluated is not None]
@@ -138,7 +140,7 @@ class Case:
         return saying if saying or not self.declares else None
 
     @cached_property
-    def _with_unevaluated(self) -> list[Node]:
+    def _with_unevaluated(self) -> list[SchemaNode]:
         """The schemas with `unevaluatedProperties` that holds for some members: nothing else looks at all of them."""
         if self.loose and not self.closed:
             return []
@@ -148,16 +150,16 @@ class Case:
             if node.unevaluated is not None
             and not any(
                 each.additional is not None or (each.unevaluated is not None and each is not node)
-                for each in _beside(node, self._inside)
+                for each in _same_value_nodes(node, self._inside)
             )
         ]
 
-    def _leftover(self, name: str) -> Iterator[Node]:
+    def _leftover(self, name: str) -> Iterator[SchemaNode]:
         """What those among them that have it hold for a member ask of it."""
         # A member that is required may be what an unknown alternative looks at, so that one has to be there as well.
         inside = None if self.loose and name in self.required else self._inside
         for node in self._with_unevaluated:
-            looked_at = any(_looks_at(each, name) for each in _beside(node, inside))
+            looked_at = any(_looks_at(each, name) for each in _same_value_nodes(node, inside))
             if node.unevaluated is not None and not looked_at:
                 yield node.unevaluated
 
@@ -166,7 +168,7 @@ class Case:
         return frozenset(map(id, self.nodes))
 
     @cached_property
-    def patterns(self) -> list[tuple[str, Node]]:
+    def patterns(self) -> list[tuple[str, SchemaNode]]:
         """The members that are declared by patterns."""
         found = [each for node in self.nodes for each in node.by_pattern.items()]
         return [(pattern, below) for pattern, below in found if not below.never]
@@ -177,9 +179,9 @@ class Case:
             return False
         if name in self.members or self.extras is not None:
             return True
-        return any(matches(pattern, name) is not False for pattern, _ in self.patterns)
+        return any(matches_pattern(pattern, name) is not False for pattern, _ in self.patterns)
 
-    def item(self, index: int) -> Nodes:
+    def item(self, index: int) -> SchemaNodes:
         """The schemas that hold for an item; an index beyond all positions is for the rest."""
         found = []
         for node in self.nodes:
@@ -188,12 +190,12 @@ class Case:
         return (*found, *(below for first, below in self._unevaluated_items if index >= first))
 
     @cached_property
-    def _unevaluated_items(self) -> list[tuple[int, Node]]:
+    def _unevaluated_items(self) -> list[tuple[int, SchemaNode]]:
         """The schemas that hold for items which no schema in the same place looks at, and from which item on."""
-        found: list[tuple[int, Node]] = []
+        found: list[tuple[int, SchemaNode]] = []
         for node in self.nodes:
             if node.unevaluated_items is not None:
-                beside = list(_beside(node, None if self.loose else self._inside))
+                beside = list(_same_value_nodes(node, None if self.loose else self._inside))
                 if not any(each.items is not None or each.contains is not None for each in beside) and not any(
                     each.unevaluated_items is not None for each in beside if each is not node
                 ):
@@ -206,26 +208,26 @@ class Case:
         stated = [len(node.prefix) for node in self.nodes]
         return max(stated + [first for first, _ in self._unevaluated_items], default=0)
 
-    def with_node(self, name: str, *nodes: Node) -> Case:
+    def with_node(self, name: str, *nodes: SchemaNode) -> WriterCase:
         """The part of the case that further schemas hold for. name: the same for the same schemas."""
         if name not in self.subs:
-            self.subs[name] = Case((*self.nodes, *nodes), self.negated, self.closed, self.loose)
+            self.subs[name] = WriterCase((*self.nodes, *nodes), self.negated, self.closed, self.loose)
             self.subs[name].declares = self.declares  # the schemas say what is there, not what is declared
         return self.subs[name]
 
     @cached_property
-    def opened(self) -> Case:
+    def opened(self) -> WriterCase:
         """The case with members that no schema declares, as what it refuses may declare some."""
-        return Case(self.nodes, self.negated, closed=False, loose=self.loose)
+        return WriterCase(self.nodes, self.negated, closed=False, loose=self.loose)
 
-    def only(self, kind: str) -> Case:
+    def only(self, kind: str) -> WriterCase:
         """The part of the case with one kind of value."""
-        node = Node(self.nodes[0].pointer, self.nodes[0].raw, kinds=frozenset({kind}))
+        node = SchemaNode(self.nodes[0].pointer, self.nodes[0].raw, kinds=frozenset({kind}))
         if kind in _FEW:
-            node.allowed = {key(value): value for value in _FEW[kind]}
+            node.allowed = {equality_key(value): value for value in _FEW[kind]}
         return self.with_node(f"kind {kind}", node.sealed())
 
-    def spot(self, *keywords: str) -> Spot:
+    def spot(self, *keywords: str) -> DocumentLocation:
         """Where the writer says the first of the keywords that it says, else where the case is."""
         for keyword in keywords:
             for node in self.nodes:
@@ -234,7 +236,7 @@ class Case:
         return next((node for node in self.nodes if node.ref is None), self.nodes[0]).spot()
 
 
-def _beside(start: Node, inside: frozenset[int] | None) -> Iterator[Node]:
+def _same_value_nodes(start: SchemaNode, inside: frozenset[int] | None) -> Iterator[SchemaNode]:
     """A schema and those that look at the same value because of it. inside: the only ones that hold; None: all may."""
     seen, waiting = {id(start)}, [start]
     while waiting:
@@ -247,20 +249,20 @@ def _beside(start: Node, inside: frozenset[int] | None) -> Iterator[Node]:
                 waiting.append(below)
 
 
-def _looks_at(node: Node, name: str) -> bool:
+def _looks_at(node: SchemaNode, name: str) -> bool:
     """Whether a schema may look at a member."""
     if name in node.properties or node.additional is not None:
         return True
-    return any(matches(pattern, name) is not False for pattern in node.by_pattern)
+    return any(matches_pattern(pattern, name) is not False for pattern in node.by_pattern)
 
 
-def _of_member(node: Node, name: str) -> Iterator[Node]:
+def _of_member(node: SchemaNode, name: str) -> Iterator[SchemaNode]:
     evaluated = False
     if name in node.properties:
         evaluated = True
         yield node.properties[name]
     for pattern, below in node.by_pattern.items():
-        found = matches(pattern, name)
+        found = matches_pattern(pattern, name)
         # A pattern that nobody can try may hold for the name or not: it neither restricts nor leaves free.
         evaluated = evaluated or found is not False
         if found:
@@ -269,7 +271,7 @@ def _of_member(node: Node, name: str) -> Iterator[Node]:
         yield node.additional
 
 
-def _inclusive(bound: Bound, step: int) -> Bound:
+def _inclusive(bound: NumberBound, step: int) -> NumberBound:
     """The same bound for whole numbers, with the number itself."""
     value, excluded = bound
     if abs(value.adjusted()) > 20 or len(value.as_tuple().digits) > 25:
@@ -278,16 +280,16 @@ def _inclusive(bound: Bound, step: int) -> Bound:
     return (whole + step if excluded and whole == value else whole, False)
 
 
-def cases(start: Sequence[Node], closed: bool, base: Case | None = None) -> list[Case]:
+def writer_cases(start: Sequence[SchemaNode], closed: bool, base: WriterCase | None = None) -> list[WriterCase]:
     """The cases of a conjunction of schemas: together they cover all values that it allows.
 
     base: a case that the schemas are added to.
     """
-    seed = _Partial({}, (), [], False)
+    seed = _PartialCase({}, (), [], False)
     if base is not None:
-        seed = _Partial({id(node): node for node in base.nodes}, base.negated, [], base.loose)
+        seed = _PartialCase({id(node): node for node in base.nodes}, base.negated, [], base.loose)
     first = seed.grown(tuple(start), ())
-    done: list[_Partial] = []
+    done: list[_PartialCase] = []
     waiting = [first]
     while waiting:
         partial = waiting.pop()
@@ -295,12 +297,12 @@ def cases(start: Sequence[Node], closed: bool, base: Case | None = None) -> list
             done.append(partial)
             continue
         (alternatives, loose), *rest = partial.groups
-        rested = _Partial(partial.nodes, partial.negated, rest, partial.loose or loose)
+        rested = _PartialCase(partial.nodes, partial.negated, rest, partial.loose or loose)
         waiting.extend(rested.grown(nodes, negated) for nodes, negated in reversed(alternatives))
-        if len(done) + len(waiting) > CASES:
+        if len(done) + len(waiting) > MAX_CASES:
             # As a whole: its alternatives are not known here, so it may have members that nothing declares.
-            return [Case(tuple(first.nodes.values()), first.negated, closed=False, loose=True)]
-    found = {frozenset(p.nodes): Case(tuple(p.nodes.values()), p.negated, closed, p.loose) for p in done}
+            return [WriterCase(tuple(first.nodes.values()), first.negated, closed=False, loose=True)]
+    found = {frozenset(p.nodes): WriterCase(tuple(p.nodes.values()), p.negated, closed, p.loose) for p in done}
     if base is not None:
         for case in found.values():
             case.declares = base.declares  # the schemas of a reader declare nothing
@@ -308,17 +310,17 @@ def cases(start: Sequence[Node], closed: bool, base: Case | None = None) -> list
 
 
 #: Alternatives, each with the schemas that hold in it and those that do not; and whether others may hold as well.
-_Group = tuple[list[tuple[Nodes, Nodes]], bool]
+_Group = tuple[list[tuple[SchemaNodes, SchemaNodes]], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class _Partial:
-    nodes: dict[int, Node]
-    negated: Nodes
+class _PartialCase:
+    nodes: dict[int, SchemaNode]
+    negated: SchemaNodes
     groups: list[_Group]
     loose: bool
 
-    def grown(self, more: Nodes, negated: Nodes) -> _Partial:
+    def grown(self, more: SchemaNodes, negated: SchemaNodes) -> _PartialCase:
         """With further schemas and all that they bring in the same place."""
         nodes, groups, refused = dict(self.nodes), list(self.groups), [*self.negated, *negated]
         stack = list(reversed(more))
@@ -333,10 +335,10 @@ class _Partial:
             if node.negated is not None:
                 refused.append(node.negated)
             groups.extend(_groups(node))
-        return _Partial(nodes, tuple(refused), groups, self.loose)
+        return _PartialCase(nodes, tuple(refused), groups, self.loose)
 
 
-def _groups(node: Node) -> Iterator[_Group]:
+def _groups(node: SchemaNode) -> Iterator[_Group]:
     if node.any_of:
         yield [((branch,), ()) for branch in node.any_of], True
     if node.one_of:
@@ -347,7 +349,7 @@ def _groups(node: Node) -> Iterator[_Group]:
         otherwise = (node.otherwise,) if node.otherwise else ()
         yield [(then, ()), (otherwise, (node.condition,))], False
     for name, below in node.dependent_schemas.items():
-        there = Node(node.pointer, node.raw, required=frozenset({name})).sealed()
-        never = Node(node.pointer, False, never=True).sealed()
-        absent = Node(node.pointer, node.raw, properties={name: never}).sealed()
+        there = SchemaNode(node.pointer, node.raw, required=frozenset({name})).sealed()
+        never = SchemaNode(node.pointer, False, never=True).sealed()
+        absent = SchemaNode(node.pointer, node.raw, properties={name: never}).sealed()
         yield [((there, below), ()), ((absent,), ())], False

@@ -11,72 +11,72 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from domain.formats.contract import TOLD, Incompatibility, Spot
-from domain.formats.jsonschema.accepting import accepts
-from domain.formats.jsonschema.case import Case, Nodes, cases
-from domain.formats.jsonschema.node import Node
-from domain.formats.jsonschema.places import fragment
-from domain.formats.jsonschema.sameness import Sameness
+from domain.formats.contract import MAX_INCOMPATIBILITIES, DocumentLocation, Incompatibility
+from domain.formats.jsonschema.accepting import accepts_value
+from domain.formats.jsonschema.case import SchemaNodes, WriterCase, writer_cases
+from domain.formats.jsonschema.node import SchemaNode
+from domain.formats.jsonschema.places import json_fragment
+from domain.formats.jsonschema.sameness import SchemaEquality
 
 #: Steps that a comparison may take, and those that it may take more for each schema in the two documents.
-STEPS: Final = 10_000
+MAX_STEPS: Final = 10_000
 STEPS_PER_NODE: Final = 50
 #: How often a case is split further while one alternative of a reader is sought, and into how many parts.
 _SPLITS: Final = 2
 _PARTS: Final = 16
 
-Found = list[Incompatibility]
+Incompatibilities = list[Incompatibility]
 #: The level of what is known, as against what is looked at.
 _FOREVER: Final = -1
 
 
-class Exhausted(Exception):
+class StepLimitExceeded(Exception):
     """The comparison has taken all the steps that it may take."""
 
 
 @dataclass
-class Comparison:
+class JsonSchemaComparison:
     """One comparison of two documents.
 
     rules: compares what schemas say of single kinds of values. voids: finds cases without values. steps: how many it
     may take.
     """
 
-    rules: Callable[[Comparison, Node, Case], Iterator[Incompatibility]]
-    voids: Callable[[Comparison, Case, Case | None], bool]
+    rules: Callable[[JsonSchemaComparison, SchemaNode, WriterCase], Iterator[Incompatibility]]
+    voids: Callable[[JsonSchemaComparison, WriterCase, WriterCase | None], bool]
     steps: int
-    same: Sameness = field(default_factory=Sameness)
+    same: SchemaEquality = field(default_factory=SchemaEquality)
 
     def __post_init__(self) -> None:
-        self._cases: dict[tuple[frozenset[int], bool], tuple[Sequence[Node], list[Case]]] = {}
+        self._cases: dict[tuple[frozenset[int], bool], tuple[Sequence[SchemaNode], list[WriterCase]]] = {}
         #: Cases by what is in them. All that is remembered by identity lives as long as the comparison.
-        self._known: dict[object, Case] = {}
+        self._known: dict[object, WriterCase] = {}
         #: What holds as long as what came before it in here does; and how deep in the values what is looked at now is.
         self._trusted: dict[object, int] = {}
-        self._failed: dict[object, Found] = {}
+        self._failed: dict[object, Incompatibilities] = {}
         self._not_void: set[object] = set()
         self._level = 0
 
-    def reads(self, reader: Node, writer: Nodes, closed: bool = True) -> Found:
+    def reads(self, reader: SchemaNode, writer: SchemaNodes, closed: bool = True) -> Incompatibilities:
         """Why a reader does not accept all values of a conjunction of a writer's schemas; empty if it does."""
         if reader.free or any(self.same(reader, node) for node in writer):
             return []
         found: dict[Incompatibility, None] = {}
         self._level += 1
         for case in self.cases(writer, closed):
-            if len(found) < TOLD and not self.is_void(case):
+            if len(found) < MAX_INCOMPATIBILITIES and not self.is_void(case):
                 found.update(dict.fromkeys(self.accepts(reader, case)))
         self._level -= 1
         return list(found)
 
-    def cases(self, writer: Nodes, closed: bool) -> list[Case]:
+    def cases(self, writer: SchemaNodes, closed: bool) -> list[WriterCase]:
         """The cases of a conjunction; the same ones each time."""
         name = (frozenset(map(id, writer)), closed)
         if name not in self._cases:
-            self._cases[name] = (writer, [self._one_of_each(case) for case in cases(writer, closed)])
+            self._cases[name] = (writer, [self._one_of_each(case) for case in writer_cases(writer, closed)])
         return self._cases[name][1]
 
-    def accepts(self, reader: Node, case: Case) -> Found:
+    def accepts(self, reader: SchemaNode, case: WriterCase) -> Incompatibilities:
         """Why a reader does not accept all values of a case; empty if it does. Raises: Exhausted."""
         if reader.free:
             return []
@@ -85,7 +85,7 @@ class Comparison:
             return self._failed[pair]
         if pair in self._trusted:
             # The same pair about the same value says nothing; about a part of the value it may be trusted.
-            return [] if self._trusted[pair] < self._level else list(_circular(reader, case))
+            return [] if self._trusted[pair] < self._level else list(_circular_incompatibility(reader, case))
         self._step()
         self._trusted[pair] = self._level
         found = self._accepts(reader, case)
@@ -101,27 +101,27 @@ class Comparison:
         while self._trusted.popitem()[0] != name:
             pass
 
-    def _one_of_each(self, case: Case) -> Case:
+    def _one_of_each(self, case: WriterCase) -> WriterCase:
         schemas = frozenset(map(id, case.nodes)), frozenset(map(id, case.negated))
         name = (*schemas, case.closed, case.loose, case.declares)
         return self._known.setdefault(name, case)
 
-    def _accepts(self, reader: Node, case: Case) -> Found:
+    def _accepts(self, reader: SchemaNode, case: WriterCase) -> Incompatibilities:
         if any(self.same(reader, node) for node in case.nodes):
             return []
         if reader.never:
             return [Incompatibility("reader-false", "The reader accepts no value here.", reader.spot(), case.spot())]
         values = case.values
         if values is not None:
-            return list(_refused(reader, case, values))
+            return list(_value_incompatibilities(reader, case, values))
         found: dict[Incompatibility, None] = {}
         for part in self._parts(reader, case):
             found.update(dict.fromkeys(part))
-            if len(found) >= TOLD:
+            if len(found) >= MAX_INCOMPATIBILITIES:
                 break
-        return list(found)[:TOLD]
+        return list(found)[:MAX_INCOMPATIBILITIES]
 
-    def _parts(self, reader: Node, case: Case) -> Iterator[Iterable[Incompatibility]]:
+    def _parts(self, reader: SchemaNode, case: WriterCase) -> Iterator[Iterable[Incompatibility]]:
         if reader.remote is not None and not any(node.remote == reader.remote for node in case.nodes):
             text = (
                 f"The reader refers to {reader.remote[:150]}, which is not fetched; only the same reference is equal."
@@ -141,32 +141,32 @@ class Comparison:
             yield self._sought(case, lambda part: self._conditional(reader, part), "if", reader)
         for name, below in reader.dependent_schemas.items():
             if case.may_have(name) and "object" in case.kinds:
-                there = Node(reader.pointer, reader.raw, required=frozenset({name})).sealed()
+                there = SchemaNode(reader.pointer, reader.raw, required=frozenset({name})).sealed()
                 yield self.accepts(below, case.with_node(f"with {name}", there))
 
-    def _stated(self, reader: Node, case: Case, *keywords: str) -> bool:
+    def _stated(self, reader: SchemaNode, case: WriterCase, *keywords: str) -> bool:
         """Whether the writer says the same by some keywords, so that all its values hold to what the reader asks."""
         return any(
             all(self._alike(getattr(reader, one), getattr(node, one)) for one in keywords) for node in case.nodes
         )
 
-    def _alike(self, one: Node | Nodes | None, other: Node | Nodes | None) -> bool:
-        if isinstance(one, Node) and isinstance(other, Node):
+    def _alike(self, one: SchemaNode | SchemaNodes | None, other: SchemaNode | SchemaNodes | None) -> bool:
+        if isinstance(one, SchemaNode) and isinstance(other, SchemaNode):
             return self.same(one, other)
-        if isinstance(one, Node) or isinstance(other, Node) or one is None or other is None:
+        if isinstance(one, SchemaNode) or isinstance(other, SchemaNode) or one is None or other is None:
             return one is other
         return len(one) == len(other) and all(map(self.same, one, other))
 
-    def _any(self, reader: Node, case: Case) -> bool:
+    def _any(self, reader: SchemaNode, case: WriterCase) -> bool:
         return any(not self.accepts(branch, case) for branch in reader.any_of)
 
-    def _one(self, reader: Node, case: Case) -> bool:
+    def _one(self, reader: SchemaNode, case: WriterCase) -> bool:
         for branch in reader.one_of:
             if not self.accepts(branch, case):
                 return all(other is branch or self.is_apart(case, other) for other in reader.one_of)
         return False
 
-    def _conditional(self, reader: Node, case: Case) -> bool:
+    def _conditional(self, reader: SchemaNode, case: WriterCase) -> bool:
         condition = reader.condition
         assert condition is not None
         holds = not self.accepts(condition, case)
@@ -174,7 +174,9 @@ class Comparison:
         then = apart or reader.then is None or not self.accepts(reader.then, case)
         return then and (holds or reader.otherwise is None or not self.accepts(reader.otherwise, case))
 
-    def _sought(self, case: Case, holds: Callable[[Case], bool], keyword: str, reader: Node) -> Found:
+    def _sought(
+        self, case: WriterCase, holds: Callable[[WriterCase], bool], keyword: str, reader: SchemaNode
+    ) -> Incompatibilities:
         """Nothing where a condition holds for a case, or for each of its parts in one way to split it."""
         if self._holds(case, holds, _SPLITS):
             return []
@@ -187,7 +189,7 @@ class Comparison:
             )
         ]
 
-    def _holds(self, case: Case, holds: Callable[[Case], bool], splits: int) -> bool:
+    def _holds(self, case: WriterCase, holds: Callable[[WriterCase], bool], splits: int) -> bool:
         if holds(case):
             return True
         if not splits:
@@ -197,13 +199,13 @@ class Comparison:
                 return True
         return False
 
-    def is_apart(self, case: Case, other: Node) -> bool:
+    def is_apart(self, case: WriterCase, other: SchemaNode) -> bool:
         """Whether it is certain that no value of a case is one of another schema."""
         self._step()
-        together = [self._one_of_each(both) for both in cases([other], case.closed, case)]
+        together = [self._one_of_each(both) for both in writer_cases([other], case.closed, case)]
         return all(self.is_void(both, case) for both in together)
 
-    def is_void(self, case: Case, known: Case | None = None) -> bool:
+    def is_void(self, case: WriterCase, known: WriterCase | None = None) -> bool:
         """Whether it is certain that a case has no values.
 
         known: the case that says which members may be there, where schemas of the reader are in the case as well; only
@@ -226,10 +228,10 @@ class Comparison:
     def _step(self) -> None:
         self.steps -= 1
         if self.steps < 0:
-            raise Exhausted
+            raise StepLimitExceeded
 
 
-def _circular(reader: Node, case: Case) -> Iterator[Incompatibility]:
+def _circular_incompatibility(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     text = "Whether the reader accepts this depends on itself, so it cannot be decided and counts as incompatible."
     yield Incompatibility("undecided", text, reader.spot(), case.spot())
 
@@ -242,25 +244,29 @@ _UNDECIDED: Final = {
 }
 
 
-def _refused(reader: Node, case: Case, values: Sequence[object]) -> Iterator[Incompatibility]:
+def _value_incompatibilities(
+    reader: SchemaNode, case: WriterCase, values: Sequence[object]
+) -> Iterator[Incompatibility]:
     for value in values:
-        verdict = accepts(reader, value)
+        verdict = accepts_value(reader, value)
         if not verdict:
             known = "does not accept" if verdict is False else "is not known to accept"
-            text = f"The reader {known} the value {_shown(value)}, which the writer may emit."
-            yield Incompatibility("reader-value-missing", text, _where(reader), case.spot("enum", "const", "type"))
+            text = f"The reader {known} the value {_value_text(value)}, which the writer may emit."
+            yield Incompatibility(
+                "reader-value-missing", text, _value_location(reader), case.spot("enum", "const", "type")
+            )
             return
 
 
-def _where(reader: Node) -> Spot:
+def _value_location(reader: SchemaNode) -> DocumentLocation:
     return reader.spot("enum", "const", "type", "anyOf", "oneOf", "not", "$ref")
 
 
-def _shown(value: object) -> str:
-    return fragment(value)[:80]
+def _value_text(value: object) -> str:
+    return json_fragment(value)[:80]
 
 
-def _split(case: Case) -> Iterator[list[Case]]:
+def _split(case: WriterCase) -> Iterator[list[WriterCase]]:
     """Ways to take a case apart: by kinds of values, or by the values of a member that has a few."""
     if len(case.kinds) > 1:
         yield [case.only(kind) for kind in sorted(case.kinds)]
@@ -275,9 +281,9 @@ def _split(case: Case) -> Iterator[list[Case]]:
             yield parts if name in case.required else [*parts, _member(case, name, None)]
 
 
-def _member(case: Case, name: str, allowed: dict[object, object] | None) -> Case:
+def _member(case: WriterCase, name: str, allowed: dict[object, object] | None) -> WriterCase:
     """The part of a case in which a member has one value, or is not there."""
     at = case.member(name)[0]
-    below = Node(at.pointer, at.raw, never=allowed is None, allowed=allowed).sealed()
-    node = Node(case.nodes[0].pointer, case.nodes[0].raw, properties={name: below}).sealed()
+    below = SchemaNode(at.pointer, at.raw, never=allowed is None, allowed=allowed).sealed()
+    node = SchemaNode(case.nodes[0].pointer, case.nodes[0].raw, properties={name: below}).sealed()
     return case.with_node(f"member {name} {list(allowed or ())}", node)

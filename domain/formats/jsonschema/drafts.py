@@ -15,8 +15,8 @@ from jsonschema_specifications import REGISTRY
 from referencing import Specification
 from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
 
-from domain.formats.contract import Spot, Violation
-from domain.formats.jsonschema.places import fragment, joined
+from domain.formats.contract import DocumentLocation, InvalidDocument
+from domain.formats.jsonschema.places import join_pointer, json_fragment
 
 _NAME: Final = re.compile(r"jsonschema/draft[-/](04|06|07|2019-09|2020-12)", re.IGNORECASE)
 #: Documents up to this many bytes are explained by the library with the better sentences, which is 200 times slower.
@@ -24,7 +24,7 @@ _EXPLAINED: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class JsonSchemaDraft:
     """One release. number: 4, 6, 7, 2019 or 2020, so that releases can be compared."""
 
     number: int
@@ -35,35 +35,35 @@ class Draft:
 
 
 _DRAFTS: Final = {
-    "04": Draft(
+    "04": JsonSchemaDraft(
         4,
         "http://json-schema.org/draft-04/schema#",
         DRAFT4,
         jsonschema_rs.Draft4Validator,
         jsonschema.Draft4Validator,
     ),
-    "06": Draft(
+    "06": JsonSchemaDraft(
         6,
         "http://json-schema.org/draft-06/schema#",
         DRAFT6,
         jsonschema_rs.Draft6Validator,
         jsonschema.Draft6Validator,
     ),
-    "07": Draft(
+    "07": JsonSchemaDraft(
         7,
         "http://json-schema.org/draft-07/schema#",
         DRAFT7,
         jsonschema_rs.Draft7Validator,
         jsonschema.Draft7Validator,
     ),
-    "2019-09": Draft(
+    "2019-09": JsonSchemaDraft(
         2019,
         "https://json-schema.org/draft/2019-09/schema",
         DRAFT201909,
         jsonschema_rs.Draft201909Validator,
         jsonschema.Draft201909Validator,
     ),
-    "2020-12": Draft(
+    "2020-12": JsonSchemaDraft(
         2020,
         "https://json-schema.org/draft/2020-12/schema",
         DRAFT202012,
@@ -73,27 +73,29 @@ _DRAFTS: Final = {
 }
 
 
-def named(name: str) -> Draft:
+def draft_of_format(name: str) -> JsonSchemaDraft:
     """The release of a `format` value, in any letter case. Raises: Violation for one that there is none of."""
     found = _NAME.fullmatch(name)
     if found is None:
-        raise Violation(f"{name} is no release of JSON Schema that this registry knows")
+        raise InvalidDocument(f"{name} is no release of JSON Schema that this registry knows")
     return _DRAFTS[found[1].lower()]
 
 
-def check(draft: Draft, schema: Any, size: int, at: str = "") -> None:
+def check_schema(draft: JsonSchemaDraft, schema: Any, size: int, at: str = "") -> None:
     """Holds a schema against the meta-schema of a release. at: where the schema is. Raises: Violation."""
     validator = _validator(draft.number)
     if validator.is_valid(schema):
         return
-    text, path = _told(draft, schema) if size <= _EXPLAINED else (None, None)
+    text, path = _explain(draft, schema) if size <= _EXPLAINED else (None, None)
     if text is None or path is None:
         error = next(iter(validator.iter_errors(schema)))
         text, path = error.message, error.instance_path
     found = schema
     for step in path:
         found = found[step]
-    raise Violation(_short(text), Spot(pointer=joined(at, *path), fragment=fragment(found)))
+    raise InvalidDocument(
+        _short(text), DocumentLocation(pointer=join_pointer(at, *path), fragment=json_fragment(found))
+    )
 
 
 @lru_cache(maxsize=len(_DRAFTS))
@@ -102,7 +104,7 @@ def _validator(number: int) -> Any:
     return draft.fast(REGISTRY.contents(draft.uri))
 
 
-def _told(draft: Draft, schema: Any) -> tuple[str | None, list[Any] | None]:
+def _explain(draft: JsonSchemaDraft, schema: Any) -> tuple[str | None, list[Any] | None]:
     try:
         error = best_match(_errors(draft, schema))
     except RecursionError:
@@ -110,7 +112,7 @@ def _told(draft: Draft, schema: Any) -> tuple[str | None, list[Any] | None]:
     return (error.message, list(error.absolute_path)) if error else (None, None)
 
 
-def _errors(draft: Draft, schema: Any) -> Iterator[Any]:
+def _errors(draft: JsonSchemaDraft, schema: Any) -> Iterator[Any]:
     found: Iterator[Any] = draft.telling(draft.telling.META_SCHEMA).iter_errors(schema)
     return found
 

@@ -11,19 +11,19 @@ from urllib.parse import urljoin
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from domain.formats.contract import Spot, Violation
+from domain.formats.contract import DocumentLocation, InvalidDocument
 from domain.formats.jsonschema import drafts
-from domain.formats.jsonschema.drafts import Draft
-from domain.formats.jsonschema.node import Node
-from domain.formats.jsonschema.places import fragment, joined
-from domain.formats.jsonschema.terms import Below, fill
+from domain.formats.jsonschema.drafts import JsonSchemaDraft
+from domain.formats.jsonschema.node import SchemaNode
+from domain.formats.jsonschema.places import join_pointer, json_fragment
+from domain.formats.jsonschema.terms import SubschemaFactory, fill_node
 from domain.formats.jsonschema.values import is_pattern
 
 #: What resolving a reference may raise beside `Unresolvable`, for references that are none.
 _BROKEN: Final = (ValueError, TypeError, LookupError, AttributeError)
 
 
-def built(document: Any, draft: Draft, text: bytes) -> tuple[Node, int]:
+def build_graph(document: Any, draft: JsonSchemaDraft, text: bytes) -> tuple[SchemaNode, int]:
     """The root node of a document that holds against its meta-schema, and how many nodes there are.
 
     text: the document's own bytes. Raises: Violation for references and patterns that lead nowhere. Cost: linear.
@@ -31,7 +31,7 @@ def built(document: Any, draft: Draft, text: bytes) -> tuple[Node, int]:
     builder = _Builder(document, draft, text)
     root = builder.node("", document, builder.resolver)
     builder.run()
-    refuse_loops(builder.nodes.values())
+    refuse_cycles(builder.nodes.values())
     outlines: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     for node in builder.nodes.values():
         node.sealed(outlines)
@@ -39,17 +39,17 @@ def built(document: Any, draft: Draft, text: bytes) -> tuple[Node, int]:
 
 
 @dataclass(slots=True)
-class _Waiting:
-    node: Node
+class _PendingNode:
+    node: SchemaNode
     resolver: Any
 
 
 class _Builder:
-    def __init__(self, document: Any, draft: Draft, text: bytes) -> None:
+    def __init__(self, document: Any, draft: JsonSchemaDraft, text: bytes) -> None:
         self.draft, self.text = draft, text
-        self.nodes: dict[str, Node] = {}
-        self.waiting: list[_Waiting] = []
-        self.references: list[_Waiting] = []
+        self.nodes: dict[str, SchemaNode] = {}
+        self.waiting: list[_PendingNode] = []
+        self.references: list[_PendingNode] = []
         self.places: dict[int, tuple[str, Any]] | None = None
         self.anchors: int | None = None
         self.document = document
@@ -60,13 +60,13 @@ class _Builder:
             crawled = registry.with_resource(resource.id() or "", resource).crawl()
             self.resolver = crawled.resolver(base_uri=resource.id() or "")
         except _BROKEN:
-            raise Violation("an identifier in the document is not a URI", Spot(pointer="")) from None
+            raise InvalidDocument("an identifier in the document is not a URI", DocumentLocation(pointer="")) from None
 
-    def node(self, pointer: str, raw: Any, resolver: Any) -> Node:
+    def node(self, pointer: str, raw: Any, resolver: Any) -> SchemaNode:
         """The node at a place, which is filled later."""
         if pointer not in self.nodes:
-            self.nodes[pointer] = node = Node(pointer, raw)
-            self.waiting.append(_Waiting(node, resolver))
+            self.nodes[pointer] = node = SchemaNode(pointer, raw)
+            self.waiting.append(_PendingNode(node, resolver))
         return self.nodes[pointer]
 
     def run(self) -> None:
@@ -77,7 +77,7 @@ class _Builder:
             if self.references:
                 self._refer(self.references.pop())
 
-    def _fill(self, waiting: _Waiting) -> None:
+    def _fill(self, waiting: _PendingNode) -> None:
         node, raw = waiting.node, waiting.node.raw
         if isinstance(raw, bool):
             node.never = not raw
@@ -87,33 +87,35 @@ class _Builder:
             try:
                 resolver = resolver.in_subresource(self.draft.specification.create_resource(raw))
             except _BROKEN:
-                raise Violation("the identifier is not a URI", _spot(node)) from None
+                raise InvalidDocument("the identifier is not a URI", _node_location(node)) from None
 
-        def below(*steps: str | int) -> Node:
+        def below(*steps: str | int) -> SchemaNode:
             found = raw
             for step in steps:
                 found = found[step]
-            return self.node(joined(node.pointer, *steps), found, resolver)
+            return self.node(join_pointer(node.pointer, *steps), found, resolver)
 
-        fill(node, self.draft.number, Below(below))
+        fill_node(node, self.draft.number, SubschemaFactory(below))
         self._patterns(node)
         if node.says("$ref", "$dynamicRef", "$recursiveRef"):
-            self.references.append(_Waiting(node, resolver))
+            self.references.append(_PendingNode(node, resolver))
 
-    def _patterns(self, node: Node) -> None:
+    def _patterns(self, node: SchemaNode) -> None:
         for pattern in (*node.patterns, *node.by_pattern):
             if not is_pattern(pattern):
                 spot = node.spot("pattern" if pattern in node.patterns else "patternProperties")
-                raise Violation(f'"{pattern[:100]}" is not a regular expression of ECMA-262', spot)
+                raise InvalidDocument(f'"{pattern[:100]}" is not a regular expression of ECMA-262', spot)
 
-    def _refer(self, waiting: _Waiting) -> None:
+    def _refer(self, waiting: _PendingNode) -> None:
         node = waiting.node
-        found = [self._target(node, waiting.resolver, keyword) for keyword in _referring(node, self.draft.number)]
+        found = [
+            self._target(node, waiting.resolver, keyword) for keyword in _reference_keywords(node, self.draft.number)
+        ]
         targets = [target for target in found if target is not None]
         node.ref = targets[0] if targets else None
         node.all_of = (*node.all_of, *targets[1:])
 
-    def _target(self, node: Node, resolver: Any, keyword: str) -> Node | None:
+    def _target(self, node: SchemaNode, resolver: Any, keyword: str) -> SchemaNode | None:
         """Where a reference leads; None when it leads out of the document, which the node is told."""
         reference = node.raw[keyword]
         spot = node.spot(keyword)
@@ -125,20 +127,22 @@ class _Builder:
             resolved = resolver.lookup(reference)
         except Unresolvable as error:
             if type(error) is not Unresolvable:
-                raise Violation(f'the reference "{reference[:100]}" leads nowhere in the document', spot) from None
+                raise InvalidDocument(
+                    f'the reference "{reference[:100]}" leads nowhere in the document', spot
+                ) from None
             node.remote = urljoin(resolver._base_uri, reference)
             return None
         except _BROKEN:
-            raise Violation(f'the reference "{reference[:100]}" leads nowhere in the document', spot) from None
+            raise InvalidDocument(f'the reference "{reference[:100]}" leads nowhere in the document', spot) from None
         target = resolved.contents
         if not isinstance(target, bool) and not (isinstance(target, dict) and id(target) in self._places()):
-            raise Violation(f'the reference "{reference[:100]}" leads to what is no schema', spot)
+            raise InvalidDocument(f'the reference "{reference[:100]}" leads to what is no schema', spot)
         if isinstance(target, bool):
             # Two equal booleans are one object, so where the reference stands has to name this one.
-            return self.node(joined(node.pointer, keyword), target, resolver)
+            return self.node(join_pointer(node.pointer, keyword), target, resolver)
         pointer, _ = self._places()[id(target)]
         if pointer not in self.nodes:
-            drafts.check(self.draft, target, len(self.text), pointer)
+            drafts.check_schema(self.draft, target, len(self.text), pointer)
         return self.node(pointer, target, resolved.resolver)
 
     def _is_dynamic(self, keyword: str) -> bool:
@@ -146,7 +150,7 @@ class _Builder:
         if keyword == "$ref":
             return False
         if self.anchors is None:
-            self.anchors = sum(_anchors(value) for value in self._places().values())
+            self.anchors = sum(_has_dynamic_anchor(value) for value in self._places().values())
         return self.anchors > 1
 
     def _places(self) -> dict[int, tuple[str, Any]]:
@@ -155,7 +159,7 @@ class _Builder:
         return self.places
 
 
-def _referring(node: Node, number: int) -> list[str]:
+def _reference_keywords(node: SchemaNode, number: int) -> list[str]:
     known = ["$ref"]
     if number == 2019:
         known.append("$recursiveRef")
@@ -171,20 +175,20 @@ def _objects(document: Any) -> Iterator[tuple[int, tuple[str, Any]]]:
         pointer, value = waiting.pop()
         if isinstance(value, dict):
             yield id(value), (pointer, value)
-            waiting.extend((joined(pointer, name), item) for name, item in value.items())
+            waiting.extend((join_pointer(pointer, name), item) for name, item in value.items())
         elif isinstance(value, list):
-            waiting.extend((joined(pointer, index), item) for index, item in enumerate(value))
+            waiting.extend((join_pointer(pointer, index), item) for index, item in enumerate(value))
 
 
-def _anchors(place: tuple[str, Any]) -> bool:
+def _has_dynamic_anchor(place: tuple[str, Any]) -> bool:
     return "$dynamicAnchor" in place[1] or place[1].get("$recursiveAnchor") is True
 
 
-def _spot(node: Node) -> Spot:
-    return Spot(pointer=node.pointer, fragment=fragment(node.raw))
+def _node_location(node: SchemaNode) -> DocumentLocation:
+    return DocumentLocation(pointer=node.pointer, fragment=json_fragment(node.raw))
 
 
-def refuse_loops(nodes: Iterable[Node]) -> None:
+def refuse_cycles(nodes: Iterable[SchemaNode]) -> None:
     """A schema that asks itself about the same value never ends. Raises: Violation."""
     done: set[int] = set()
     for start in nodes:
@@ -200,7 +204,9 @@ def refuse_loops(nodes: Iterable[Node]) -> None:
                 path.discard(id(node))
                 done.add(id(node))
             elif id(child) in path:
-                raise Violation("the schema refers to itself without looking into the value", node.spot("$ref", "type"))
+                raise InvalidDocument(
+                    "the schema refers to itself without looking into the value", node.spot("$ref", "type")
+                )
             elif id(child) not in done:
                 path.add(id(child))
                 stack.append((child, child.in_place()))

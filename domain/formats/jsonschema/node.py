@@ -8,19 +8,19 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any, Final
 
-from domain.formats.contract import Spot
-from domain.formats.jsonschema.places import fragment, joined
+from domain.formats.contract import DocumentLocation
+from domain.formats.jsonschema.places import join_pointer, json_fragment
 
 #: A bound and whether it is itself excluded.
-Bound = tuple[Decimal, bool]
+NumberBound = tuple[Decimal, bool]
 
 
 #: Shared by all nodes that have nothing there; nothing is ever put into it.
-NONE: Final[dict[Any, Any]] = {}
+NO_NODES: Final[dict[Any, Any]] = {}
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class SchemaNode:
     """A schema; what it leaves out it does not restrict. Nodes are filled once, while their graph is built.
 
     pointer, raw: where it is in its document, and what stands there. kinds: what kinds of values it allows; None: all.
@@ -34,8 +34,8 @@ class Node:
     remote: str | None = None
     kinds: frozenset[str] | None = None
     allowed: dict[Hashable, Any] | None = None
-    lower: Bound | None = None
-    upper: Bound | None = None
+    lower: NumberBound | None = None
+    upper: NumberBound | None = None
     multiples: frozenset[Decimal] = frozenset()
     min_length: int = 0
     max_length: int | None = None
@@ -54,33 +54,33 @@ class Node:
     required: frozenset[str] = frozenset()
     #: Further keywords with the text of their values, which are equal or not.
     others: frozenset[tuple[str, str]] = frozenset()
-    dependent_required: dict[str, frozenset[str]] = field(default_factory=lambda: NONE)
-    ref: Node | None = None
-    items: Node | None = None
-    contains: Node | None = None
-    unevaluated_items: Node | None = None
-    additional: Node | None = None
-    names: Node | None = None
-    unevaluated: Node | None = None
-    negated: Node | None = None
-    condition: Node | None = None
-    then: Node | None = None
-    otherwise: Node | None = None
-    prefix: tuple[Node, ...] = ()
-    all_of: tuple[Node, ...] = ()
-    any_of: tuple[Node, ...] = ()
-    one_of: tuple[Node, ...] = ()
-    properties: dict[str, Node] = field(default_factory=lambda: NONE)
-    by_pattern: dict[str, Node] = field(default_factory=lambda: NONE)
-    dependent_schemas: dict[str, Node] = field(default_factory=lambda: NONE)
+    dependent_required: dict[str, frozenset[str]] = field(default_factory=lambda: NO_NODES)
+    ref: SchemaNode | None = None
+    items: SchemaNode | None = None
+    contains: SchemaNode | None = None
+    unevaluated_items: SchemaNode | None = None
+    additional: SchemaNode | None = None
+    names: SchemaNode | None = None
+    unevaluated: SchemaNode | None = None
+    negated: SchemaNode | None = None
+    condition: SchemaNode | None = None
+    then: SchemaNode | None = None
+    otherwise: SchemaNode | None = None
+    prefix: tuple[SchemaNode, ...] = ()
+    all_of: tuple[SchemaNode, ...] = ()
+    any_of: tuple[SchemaNode, ...] = ()
+    one_of: tuple[SchemaNode, ...] = ()
+    properties: dict[str, SchemaNode] = field(default_factory=lambda: NO_NODES)
+    by_pattern: dict[str, SchemaNode] = field(default_factory=lambda: NO_NODES)
+    dependent_schemas: dict[str, SchemaNode] = field(default_factory=lambda: NO_NODES)
     #: Equal for nodes that are alike by themselves; what the nodes below them are does not count.
     own: tuple[Any, ...] = ()
     #: All nodes that it refers to.
-    below: tuple[Node, ...] = ()
+    below: tuple[SchemaNode, ...] = ()
     #: Whether it restricts nothing.
     free: bool = False
 
-    def sealed(self, known: dict[tuple[Any, ...], tuple[Any, ...]] | None = None) -> Node:
+    def sealed(self, known: dict[tuple[Any, ...], tuple[Any, ...]] | None = None) -> SchemaNode:
         """The node itself, once nothing more is filled in. known: outlines, so that nodes alike share one."""
         # Most nodes say little, so what they do not say is told by identity first.
         found: list[Any] = [
@@ -88,7 +88,7 @@ class Node:
             for (name, none), value in zip(_OWN.items(), _owned(self), strict=True)
             if value is not none and value != none
         ]
-        below: list[Node] = []
+        below: list[SchemaNode] = []
         for name, child in zip(_SINGLE, _singles(self), strict=True):
             if child is not None:
                 found.append(name)
@@ -106,7 +106,7 @@ class Node:
         self.own, self.below, self.free = own if known is None else known.setdefault(own, own), tuple(below), not own
         return self
 
-    def in_place(self) -> Iterator[Node]:
+    def in_place(self) -> Iterator[SchemaNode]:
         """The nodes that look at the same value as it does."""
         for name in _IN_PLACE_SINGLE:
             child = getattr(self, name)
@@ -116,13 +116,15 @@ class Node:
             yield from getattr(self, name)
         yield from self.dependent_schemas.values()
 
-    def spot(self, *keywords: str) -> Spot:
+    def spot(self, *keywords: str) -> DocumentLocation:
         """Where the first of the keywords that it has stands, else where it stands itself."""
         if isinstance(self.raw, dict):
             for keyword in keywords:
                 if keyword in self.raw:
-                    return Spot(pointer=joined(self.pointer, keyword), fragment=fragment(self.raw[keyword]))
-        return Spot(pointer=self.pointer, fragment=fragment(self.raw))
+                    return DocumentLocation(
+                        pointer=join_pointer(self.pointer, keyword), fragment=json_fragment(self.raw[keyword])
+                    )
+        return DocumentLocation(pointer=self.pointer, fragment=json_fragment(self.raw))
 
     def says(self, *keywords: str) -> bool:
         """Whether one of the keywords stands in it."""
@@ -139,8 +141,8 @@ _IN_PLACE_SINGLE: Final = ("ref", "negated", "condition", "then", "otherwise")
 _IN_PLACE_LISTS: Final = ("all_of", "any_of", "one_of")
 #: What a node says by itself, with the value of those that do not say it.
 _OWN: Final[dict[str, Any]] = {
-    each.name: NONE if each.default is MISSING else each.default
-    for each in fields(Node)
+    each.name: NO_NODES if each.default is MISSING else each.default
+    for each in fields(SchemaNode)
     if each.name not in {"pointer", "raw", "own", "below", "free", *_SINGLE, *_LISTS, *_MAPS}
 }
 _owned: Final = attrgetter(*_OWN)

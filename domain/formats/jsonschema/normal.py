@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from domain import jsontext
-from domain.formats.jsonschema.values import number
+from domain.formats.jsonschema.values import to_decimal
 
 _SCHEMAS: Final = frozenset(
     {"additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"}
@@ -17,7 +17,7 @@ _NAMED: Final = frozenset(
 )
 
 
-def normal(document: Any) -> bytes:
+def normal_form(document: Any) -> bytes:
     """UTF-8 JSON without white space and without `$comment`, members in order, numbers in their shortest spelling.
 
     `required` and lists of types are sets, and in order; a list of one type is that type. Annotations stay: a title or
@@ -30,7 +30,7 @@ def _schema(value: Any) -> Any:
     if isinstance(value, list):
         return [_schema(item) for item in value]
     if not isinstance(value, dict):
-        return plain(value)
+        return normalize_data(value)
     return {name: _keyword(name, value[name]) for name in sorted(value) if name != "$comment"}
 
 
@@ -42,7 +42,7 @@ def _keyword(name: str, value: Any) -> Any:
     if name in {"required", "type"} and isinstance(value, list) and all(isinstance(item, str) for item in value):
         ordered = sorted(set(value))
         return ordered[0] if name == "type" and len(ordered) == 1 else ordered
-    return plain(value)
+    return normalize_data(value)
 
 
 def _member(value: Any) -> Any:
@@ -50,15 +50,15 @@ def _member(value: Any) -> Any:
     return sorted(value) if isinstance(value, list) else _schema(value)
 
 
-def plain(value: Any) -> Any:
+def normalize_data(value: Any) -> Any:
     """Data with its members in order and its numbers in their shortest spelling."""
     if isinstance(value, list):
-        return [plain(item) for item in value]
+        return [normalize_data(item) for item in value]
     if isinstance(value, dict):
-        return {name: plain(value[name]) for name in sorted(value)}
+        return {name: normalize_data(value[name]) for name in sorted(value)}
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         return value
-    return _number(number(value))
+    return _number(to_decimal(value))
 
 
 def _number(value: Decimal) -> int | Decimal:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from domain.formats.contract import Incompatibility, Spot
-from domain.formats.jsonschema.accepting import accepts
-from domain.formats.jsonschema.case import Case, Nodes
-from domain.formats.jsonschema.comparison import Comparison
-from domain.formats.jsonschema.node import Node
-from domain.formats.jsonschema.values import matches
+from domain.formats.contract import DocumentLocation, Incompatibility
+from domain.formats.jsonschema.accepting import accepts_value
+from domain.formats.jsonschema.case import SchemaNodes, WriterCase
+from domain.formats.jsonschema.comparison import JsonSchemaComparison
+from domain.formats.jsonschema.node import SchemaNode
+from domain.formats.jsonschema.values import matches_pattern
 
 
-def objects(comparison: Comparison, reader: Node, case: Case) -> Iterator[Incompatibility]:
+def object_incompatibilities(
+    comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase
+) -> Iterator[Incompatibility]:
     """Why a reader's own keywords refuse objects of a case."""
     yield from _required(reader, case)
     yield from _counts(reader, case)
@@ -28,7 +30,7 @@ def objects(comparison: Comparison, reader: Node, case: Case) -> Iterator[Incomp
         yield from _unevaluated(comparison, reader, reader.unevaluated, case)
 
 
-def _required(reader: Node, case: Case) -> Iterator[Incompatibility]:
+def _required(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     for name in sorted(reader.required - case.required):
         text = f'The reader requires "{name[:80]}", which the writer may leave out.'
         yield Incompatibility("reader-required", text, reader.spot("required"), case.spot("required", "properties"))
@@ -41,11 +43,11 @@ def _required(reader: Node, case: Case) -> Iterator[Incompatibility]:
             )
 
 
-def _has(reader: Node, name: str) -> Node:
-    return Node(reader.pointer, reader.raw, required=frozenset({name})).sealed()
+def _has(reader: SchemaNode, name: str) -> SchemaNode:
+    return SchemaNode(reader.pointer, reader.raw, required=frozenset({name})).sealed()
 
 
-def _counts(reader: Node, case: Case) -> Iterator[Incompatibility]:
+def _counts(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     least = max(len(case.required), *(node.min_properties for node in case.nodes))
     if reader.min_properties > least:
         text = f"The reader asks for at least {reader.min_properties} members, the writer for {least}."
@@ -60,7 +62,7 @@ def _counts(reader: Node, case: Case) -> Iterator[Incompatibility]:
         yield Incompatibility("reader-maxproperties", text, reader.spot("maxProperties"), case.spot("maxProperties"))
 
 
-def _members(comparison: Comparison, reader: Node, case: Case) -> Iterator[Incompatibility]:
+def _members(comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     for name, given in case.members.items():
         if not any(node.never for node in given):
             for below in _of_reader(reader, name):
@@ -68,18 +70,23 @@ def _members(comparison: Comparison, reader: Node, case: Case) -> Iterator[Incom
     yield from _open_members(comparison, reader, case)
 
 
-def _of_reader(reader: Node, name: str) -> list[Node]:
+def _of_reader(reader: SchemaNode, name: str) -> list[SchemaNode]:
     """The reader's schemas for a member; one that only may be for it counts as well."""
-    found = [below for pattern, below in reader.by_pattern.items() if matches(pattern, name) is not False]
+    found = [below for pattern, below in reader.by_pattern.items() if matches_pattern(pattern, name) is not False]
     if name in reader.properties:
         return [reader.properties[name], *found]
-    if not any(matches(pattern, name) for pattern in reader.by_pattern) and reader.additional is not None:
+    if not any(matches_pattern(pattern, name) for pattern in reader.by_pattern) and reader.additional is not None:
         found.append(reader.additional)
     return found
 
 
 def _member(
-    comparison: Comparison, below: Node, reader: Node, case: Case, given: Nodes, name: str
+    comparison: JsonSchemaComparison,
+    below: SchemaNode,
+    reader: SchemaNode,
+    case: WriterCase,
+    given: SchemaNodes,
+    name: str,
 ) -> Iterator[Incompatibility]:
     """Why a member that the writer emits is refused. given: the writer's schemas for it, none of which is `false`."""
     if below.free or (given and all(comparison.is_void(each) for each in comparison.cases(given, case.closed))):
@@ -94,16 +101,16 @@ def _member(
         yield from _anything(below, reader, case, name)
 
 
-def _given_spot(given: Nodes, case: Case) -> Spot:
+def _given_spot(given: SchemaNodes, case: WriterCase) -> DocumentLocation:
     return given[0].spot() if given else case.spot("properties", "additionalProperties")
 
 
-def _anything(below: Node, reader: Node, case: Case, name: str) -> Iterator[Incompatibility]:
+def _anything(below: SchemaNode, reader: SchemaNode, case: WriterCase, name: str) -> Iterator[Incompatibility]:
     text = f'The writer says nothing about what "{name[:80]}" is, the reader does.'
     yield Incompatibility("reader-type", text, below.spot("type"), case.spot("properties", "additionalProperties"))
 
 
-def _open_members(comparison: Comparison, reader: Node, case: Case) -> Iterator[Incompatibility]:
+def _open_members(comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     """Why members that the writer declares by a pattern or by `additionalProperties` are refused."""
     # What the writer declares by the same pattern is held against the reader's schema by that pattern, whatever else
     # it is declared by.
@@ -122,19 +129,21 @@ def _open_members(comparison: Comparison, reader: Node, case: Case) -> Iterator[
             yield from _member(comparison, below, reader, case, case.member(name), name)
 
 
-def _of_pattern(reader: Node, pattern: str, case: Case) -> Iterator[Node]:
+def _of_pattern(reader: SchemaNode, pattern: str, case: WriterCase) -> Iterator[SchemaNode]:
     """The reader's schemas for members by a pattern, but those by patterns: any name that has it may be for them."""
     for name, below in reader.properties.items():
-        if name not in case.members and matches(pattern, name) is not False:
+        if name not in case.members and matches_pattern(pattern, name) is not False:
             yield below
     if pattern not in reader.by_pattern and reader.additional is not None:
         yield reader.additional
 
 
-def _names(comparison: Comparison, reader: Node, asked: Node, case: Case) -> Iterator[Incompatibility]:
+def _names(
+    comparison: JsonSchemaComparison, reader: SchemaNode, asked: SchemaNode, case: WriterCase
+) -> Iterator[Incompatibility]:
     where = reader.spot("propertyNames")
     for name in case.members:
-        if case.may_have(name) and not accepts(asked, name):
+        if case.may_have(name) and not accepts_value(asked, name):
             text = f'The reader does not accept the name "{name[:80]}".'
             yield Incompatibility("reader-propertynames", text, where, case.spot("properties"))
     given = tuple(node.names for node in case.nodes if node.names is not None)
@@ -145,7 +154,9 @@ def _names(comparison: Comparison, reader: Node, asked: Node, case: Case) -> Ite
         )
 
 
-def _unevaluated(comparison: Comparison, reader: Node, asked: Node, case: Case) -> Iterator[Incompatibility]:
+def _unevaluated(
+    comparison: JsonSchemaComparison, reader: SchemaNode, asked: SchemaNode, case: WriterCase
+) -> Iterator[Incompatibility]:
     for name, given in case.members.items():
         if case.may_have(name) and not _evaluates(comparison, reader, case, name):
             yield from _member(comparison, asked, reader, case, given, name)
@@ -156,11 +167,11 @@ def _unevaluated(comparison: Comparison, reader: Node, asked: Node, case: Case) 
         yield from _member(comparison, asked, reader, case, case.extras, "*")
 
 
-def _evaluates(comparison: Comparison, node: Node, case: Case, name: str) -> bool:
+def _evaluates(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCase, name: str) -> bool:
     """Whether a schema looks at a member for certain."""
     if name in node.properties or node.additional is not None:
         return True
-    if any(matches(pattern, name) for pattern in node.by_pattern):
+    if any(matches_pattern(pattern, name) for pattern in node.by_pattern):
         return True
     return any(
         below.unevaluated is not None or _evaluates(comparison, below, case, name)
@@ -168,7 +179,9 @@ def _evaluates(comparison: Comparison, node: Node, case: Case, name: str) -> boo
     )
 
 
-def _evaluates_pattern(comparison: Comparison, node: Node, case: Case, pattern: str | None) -> bool:
+def _evaluates_pattern(
+    comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCase, pattern: str | None
+) -> bool:
     """Whether a schema looks at all members of a pattern for certain; None: at all members."""
     if node.additional is not None or pattern in node.by_pattern:
         return True
@@ -178,7 +191,7 @@ def _evaluates_pattern(comparison: Comparison, node: Node, case: Case, pattern: 
     )
 
 
-def _in_force(comparison: Comparison, node: Node, case: Case) -> Iterator[Node]:
+def _in_force(comparison: JsonSchemaComparison, node: SchemaNode, case: WriterCase) -> Iterator[SchemaNode]:
     """The schemas that a schema has hold in the same place for all values of a case."""
     yield from node.all_of
     if node.ref is not None:

@@ -30,22 +30,22 @@ _GROUP: Final = re.compile(r"\((?!\?)|\(\?<(?![=!])")
 _MANY: Final = ("\\d", "\\D", "\\s", "\\S", "\\w", "\\W", "\\p", "\\P")
 
 
-def with_flag(pattern: str) -> str:
+def to_unicode_pattern(pattern: str) -> str:
     """The expression that means with the `u` flag what this one means without it. Cost: linear.
 
     What is a mistake either way stays one. Escapes that only the flag gives a meaning, as `\\p{L}`, keep that meaning.
     """
     tokens = list(_TOKEN.finditer(pattern))
     groups = _groups(pattern, tokens)
-    return "".join(_written(tokens, groups))
+    return "".join(_rewritten_tokens(tokens, groups))
 
 
-def _written(tokens: list[re.Match[str]], groups: int) -> Iterator[str]:
+def _rewritten_tokens(tokens: list[re.Match[str]], groups: int) -> Iterator[str]:
     inside, before = False, ""
     for place, token in enumerate(tokens):
         text = token[0]
         if token["number"]:
-            text = _numbered(token["number"], 0 if inside else groups)
+            text = _numbered_escape(token["number"], 0 if inside else groups)
         elif token["letter"]:
             text = "\\\\c" if token["letter"] == "c" else token["letter"]
         elif inside and text == "-":
@@ -61,7 +61,7 @@ def _written(tokens: list[re.Match[str]], groups: int) -> Iterator[str]:
         yield text
 
 
-def _numbered(digits: str, groups: int) -> str:
+def _numbered_escape(digits: str, groups: int) -> str:
     """An escaped number: a group that there is, else a character by its octal number, else the digits themselves."""
     if digits[0] != "0" and int(digits[:9]) <= groups:
         return "\\" + digits

@@ -7,24 +7,24 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from domain.formats.contract import FRAGMENT
+from domain.formats.contract import MAX_FRAGMENT
 
 
-def joined(pointer: str, *steps: object) -> str:
+def join_pointer(pointer: str, *steps: object) -> str:
     """A JSON Pointer with further steps."""
     return pointer + "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
-def fragment(value: Any) -> str:
+def json_fragment(value: Any) -> str:
     """The beginning of a value's JSON text. Costs what it gives back, however large the value is."""
     text = ""
     try:
         for part in _parts(value):
-            text += part[: FRAGMENT + 1]
-            if len(text) > FRAGMENT:
-                return text[: FRAGMENT - 1] + "…"
+            text += part[: MAX_FRAGMENT + 1]
+            if len(text) > MAX_FRAGMENT:
+                return text[: MAX_FRAGMENT - 1] + "…"
     except RecursionError:
-        return text[:FRAGMENT]
+        return text[:MAX_FRAGMENT]
     return text
 
 

@@ -7,17 +7,19 @@ from decimal import Decimal
 from typing import Final
 
 from domain.formats.contract import Incompatibility
-from domain.formats.jsonschema.arrays import arrays
-from domain.formats.jsonschema.case import Case
-from domain.formats.jsonschema.comparison import Comparison
-from domain.formats.jsonschema.node import Node
-from domain.formats.jsonschema.objects import objects
+from domain.formats.jsonschema.arrays import array_incompatibilities
+from domain.formats.jsonschema.case import WriterCase
+from domain.formats.jsonschema.comparison import JsonSchemaComparison
+from domain.formats.jsonschema.node import SchemaNode
+from domain.formats.jsonschema.objects import object_incompatibilities
 from domain.formats.jsonschema.values import KINDS, NUMBERS, divides
 
 _TYPES: Final = ("null", "boolean", "object", "array", "string")
 
 
-def rules(comparison: Comparison, reader: Node, case: Case) -> Iterator[Incompatibility]:
+def keyword_incompatibilities(
+    comparison: JsonSchemaComparison, reader: SchemaNode, case: WriterCase
+) -> Iterator[Incompatibility]:
     """Why a reader's own keywords refuse values of a case; references and combinations are not its own."""
     yield from _kinds(reader, case)
     if reader.allowed is not None:
@@ -31,26 +33,27 @@ def rules(comparison: Comparison, reader: Node, case: Case) -> Iterator[Incompat
     if "string" in case.kinds:
         yield from _strings(reader, case)
     if "array" in case.kinds:
-        yield from arrays(comparison, reader, case)
+        yield from array_incompatibilities(comparison, reader, case)
     if "object" in case.kinds:
-        yield from objects(comparison, reader, case)
+        yield from object_incompatibilities(comparison, reader, case)
 
 
-def _kinds(reader: Node, case: Case) -> Iterator[Incompatibility]:
+def _kinds(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     missing = case.kinds - (KINDS if reader.kinds is None else reader.kinds)
-    if missing == {"fraction"} and _whole(case):
+    if missing == {"fraction"} and _is_integer_only(case):
         return
     if missing:
-        text = f"The writer may emit {_named(case.kinds)}, the reader accepts {_named(reader.kinds or KINDS)} only."
+        accepted = _kind_names(reader.kinds or KINDS)
+        text = f"The writer may emit {_kind_names(case.kinds)}, the reader accepts {accepted} only."
         yield Incompatibility("reader-type", text, reader.spot("type"), case.spot("type"))
 
 
-def _whole(case: Case) -> bool:
+def _is_integer_only(case: WriterCase) -> bool:
     """Whether all numbers of a case are whole, and written as such."""
     return any(divides(Decimal(1), each) for node in case.nodes for each in node.multiples)
 
 
-def _named(kinds: frozenset[str]) -> str:
+def _kind_names(kinds: frozenset[str]) -> str:
     if kinds == KINDS:
         return "any type"
     names: list[str] = [name for name in _TYPES if name in kinds]
@@ -58,7 +61,7 @@ def _named(kinds: frozenset[str]) -> str:
     return ", ".join(names) or "nothing"
 
 
-def _numbers(reader: Node, case: Case) -> Iterator[Incompatibility]:
+def _numbers(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     for side, keywords, wide in (
         ("lower", ("minimum", "exclusiveMinimum"), -1),
         ("upper", ("maximum", "exclusiveMaximum"), 1),
@@ -85,7 +88,7 @@ def _within(asked: tuple[Decimal, bool], given: tuple[Decimal, bool], wide: int)
     return (asked[0] > given[0]) == (wide > 0)
 
 
-def _strings(reader: Node, case: Case) -> Iterator[Incompatibility]:
+def _strings(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     given_least = max(node.min_length for node in case.nodes)
     given_most = min((node.max_length for node in case.nodes if node.max_length is not None), default=None)
     if reader.min_length > given_least:
@@ -99,12 +102,12 @@ def _strings(reader: Node, case: Case) -> Iterator[Incompatibility]:
         yield _difference("pattern", text, reader, case)
     yield from _digits(reader, case)
     for name, mark in sorted(reader.marks):
-        if not any(_kept(name, mark, given) for node in case.nodes for given in node.marks):
+        if not any(_is_mark_kept(name, mark, given) for node in case.nodes for given in node.marks):
             text = f"The reader relies on {name} {mark[:80]}, which the writer does not promise."
             yield _difference(name, text, reader, case)
 
 
-def _digits(reader: Node, case: Case) -> Iterator[Incompatibility]:
+def _digits(reader: SchemaNode, case: WriterCase) -> Iterator[Incompatibility]:
     """Why decimal numbers in texts are refused: digits before the point are what precision leaves beside scale."""
     least, scale = (_least(getattr(node, name) for node in case.nodes) for name in ("precision", "scale"))
     if reader.scale is not None and (scale is None or scale > reader.scale):
@@ -133,9 +136,9 @@ _WIDER: Final[dict[str, frozenset[str]]] = {
 }
 
 
-def _kept(name: str, asked: str, given: tuple[str, str]) -> bool:
+def _is_mark_kept(name: str, asked: str, given: tuple[str, str]) -> bool:
     return given[0] == name and (given[1] == asked or given[1] in _WIDER.get(asked, ()))
 
 
-def _difference(keyword: str, text: str, reader: Node, case: Case) -> Incompatibility:
+def _difference(keyword: str, text: str, reader: SchemaNode, case: WriterCase) -> Incompatibility:
     return Incompatibility(f"reader-{keyword.lower()}", text, reader.spot(keyword, "type"), case.spot(keyword, "type"))

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from domain.formats.jsonschema.node import Node
+from domain.formats.jsonschema.node import SchemaNode
 
 #: Two nodes by their identity.
-Pair = tuple[int, int]
+NodePair = tuple[int, int]
 
 
-class Sameness:
+class SchemaEquality:
     """Answers, and remembers. Cost: linear in the smaller of two schemas, once for each pair."""
 
     def __init__(self) -> None:
-        self._equal: set[Pair] = set()
-        self._different: set[Pair] = set()
+        self._equal: set[NodePair] = set()
+        self._different: set[NodePair] = set()
 
-    def __call__(self, one: Node, other: Node) -> bool:
+    def __call__(self, one: SchemaNode, other: SchemaNode) -> bool:
         """Whether two schemas are equal with everything below them; references count as what they lead to."""
         first = (id(one), id(other))
-        above: dict[Pair, Pair | None] = {first: None}
+        above: dict[NodePair, NodePair | None] = {first: None}
         waiting = [(one, other)]
         while waiting:
             left, right = waiting.pop()
@@ -36,7 +36,7 @@ class Sameness:
         self._equal.update(above)
         return True
 
-    def _differ(self, pair: Pair | None, above: dict[Pair, Pair | None]) -> None:
+    def _differ(self, pair: NodePair | None, above: dict[NodePair, NodePair | None]) -> None:
         """What differs makes all differ that it was reached from."""
         while pair is not None:
             self._different.add(pair)

@@ -7,29 +7,29 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from domain.formats.jsonschema.node import NONE, Bound, Node
-from domain.formats.jsonschema.values import KINDS, key, kinds, number
+from domain.formats.jsonschema.node import NO_NODES, NumberBound, SchemaNode
+from domain.formats.jsonschema.values import KINDS, equality_key, kinds_of_type, to_decimal
 
 
 @dataclass(frozen=True, slots=True)
-class Below:
+class SubschemaFactory:
     """Makes the nodes below a schema, by the steps that lead there."""
 
-    node: Callable[..., Node]
+    node: Callable[..., SchemaNode]
 
-    def one(self, raw: dict[str, Any], name: str) -> Node | None:
+    def one(self, raw: dict[str, Any], name: str) -> SchemaNode | None:
         return self.node(name) if isinstance(raw.get(name), (dict, bool)) else None
 
-    def many(self, raw: dict[str, Any], name: str) -> tuple[Node, ...]:
+    def many(self, raw: dict[str, Any], name: str) -> tuple[SchemaNode, ...]:
         found = raw.get(name)
         return tuple(self.node(name, index) for index in range(len(found))) if isinstance(found, list) else ()
 
-    def named(self, raw: dict[str, Any], name: str) -> dict[str, Node]:
+    def named(self, raw: dict[str, Any], name: str) -> dict[str, SchemaNode]:
         found = raw.get(name)
-        return {member: self.node(name, member) for member in found} if isinstance(found, dict) else NONE
+        return {member: self.node(name, member) for member in found} if isinstance(found, dict) else NO_NODES
 
 
-def fill(node: Node, draft: int, below: Below) -> None:
+def fill_node(node: SchemaNode, draft: int, below: SubschemaFactory) -> None:
     """Puts what a schema object says into its node; references are filled in by who resolves them.
 
     draft: 4, 6, 7, 2019 or 2020. Keywords that a release does not know are no restriction in it.
@@ -47,15 +47,15 @@ def fill(node: Node, draft: int, below: Below) -> None:
     _dependencies(node, raw, draft, below)
 
 
-def _any_kind(node: Node, raw: dict[str, Any], draft: int, below: Below) -> None:
+def _any_kind(node: SchemaNode, raw: dict[str, Any], draft: int, below: SubschemaFactory) -> None:
     if "type" in raw:
         names = raw["type"] if isinstance(raw["type"], list) else [raw["type"]]
-        found = frozenset[str]().union(*(kinds(name) for name in names))
+        found = frozenset[str]().union(*(kinds_of_type(name) for name in names))
         node.kinds = None if found == KINDS else found
     if "enum" in raw:
-        node.allowed = {key(value): value for value in raw["enum"]}
+        node.allowed = {equality_key(value): value for value in raw["enum"]}
     if "const" in raw and draft >= 6:
-        const = key(raw["const"])
+        const = equality_key(raw["const"])
         # With both, a value has to be in both.
         node.allowed = {const: raw["const"]} if node.allowed is None or const in node.allowed else {}
     node.all_of = below.many(raw, "allOf")
@@ -71,26 +71,26 @@ def _any_kind(node: Node, raw: dict[str, Any], draft: int, below: Below) -> None
                 node.condition = None  # later it says at least which items and members have been looked at
 
 
-def _numbers(node: Node, raw: dict[str, Any], draft: int) -> None:
+def _numbers(node: SchemaNode, raw: dict[str, Any], draft: int) -> None:
     node.lower = _bound(raw, "minimum", "exclusiveMinimum", draft, max)
     node.upper = _bound(raw, "maximum", "exclusiveMaximum", draft, min)
     if "multipleOf" in raw:
-        node.multiples = frozenset({number(raw["multipleOf"])})
+        node.multiples = frozenset({to_decimal(raw["multipleOf"])})
 
 
 def _bound(
     raw: dict[str, Any], including: str, excluding: str, draft: int, stronger: Callable[[Decimal, Decimal], Decimal]
-) -> Bound | None:
+) -> NumberBound | None:
     if draft == 4:
-        return (number(raw[including]), raw.get(excluding) is True) if including in raw else None
-    found = [(number(raw[name]), name == excluding) for name in (including, excluding) if name in raw]
+        return (to_decimal(raw[including]), raw.get(excluding) is True) if including in raw else None
+    found = [(to_decimal(raw[name]), name == excluding) for name in (including, excluding) if name in raw]
     if len(found) < 2:
         return found[0] if found else None
     (inner, _), (outer, _) = found
     return (outer, True) if inner == outer or stronger(inner, outer) == outer else (inner, False)
 
 
-def _strings(node: Node, raw: dict[str, Any], draft: int) -> None:
+def _strings(node: SchemaNode, raw: dict[str, Any], draft: int) -> None:
     node.min_length = _count(raw, "minLength") or 0
     node.max_length = _count(raw, "maxLength")
     if "pattern" in raw:
@@ -99,7 +99,7 @@ def _strings(node: Node, raw: dict[str, Any], draft: int) -> None:
     node.marks = frozenset((name, raw[name]) for name in marks if isinstance(raw.get(name), str))
 
 
-def _arrays(node: Node, raw: dict[str, Any], draft: int, below: Below) -> None:
+def _arrays(node: SchemaNode, raw: dict[str, Any], draft: int, below: SubschemaFactory) -> None:
     if draft >= 2020:
         node.prefix, node.items = below.many(raw, "prefixItems"), below.one(raw, "items")
     elif isinstance(raw.get("items"), list):
@@ -118,7 +118,7 @@ def _arrays(node: Node, raw: dict[str, Any], draft: int, below: Below) -> None:
             node.min_contains = 1 if "minContains" not in raw else _count(raw, "minContains") or 0
 
 
-def _objects(node: Node, raw: dict[str, Any], draft: int, below: Below) -> None:
+def _objects(node: SchemaNode, raw: dict[str, Any], draft: int, below: SubschemaFactory) -> None:
     node.properties = below.named(raw, "properties")
     node.by_pattern = below.named(raw, "patternProperties")
     node.additional = below.one(raw, "additionalProperties")
@@ -131,11 +131,11 @@ def _objects(node: Node, raw: dict[str, Any], draft: int, below: Below) -> None:
         node.unevaluated = below.one(raw, "unevaluatedProperties")
 
 
-def _dependencies(node: Node, raw: dict[str, Any], draft: int, below: Below) -> None:
+def _dependencies(node: SchemaNode, raw: dict[str, Any], draft: int, below: SubschemaFactory) -> None:
     if draft >= 2019:
         node.dependent_schemas = below.named(raw, "dependentSchemas")
         given = raw.get("dependentRequired", {})
-        node.dependent_required = {name: frozenset(found) for name, found in given.items()} or NONE
+        node.dependent_required = {name: frozenset(found) for name, found in given.items()} or NO_NODES
     # Validators still take the older keyword, and so does the meta-schema; what the newer ones say goes first.
     for name, found in raw.get("dependencies", {}).items():
         if isinstance(found, list):
@@ -147,4 +147,4 @@ def _dependencies(node: Node, raw: dict[str, Any], draft: int, below: Below) -> 
 
 def _count(raw: dict[str, Any], name: str) -> int | None:
     """A number of things. Beyond 10**18 there is no difference, and the digits may be a million."""
-    return int(min(number(raw[name]), Decimal(10**18))) if name in raw else None
+    return int(min(to_decimal(raw[name]), Decimal(10**18))) if name in raw else None

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import jsonschema_rs
 
-from domain.formats.jsonschema.patterns import with_flag
+from domain.formats.jsonschema.patterns import to_unicode_pattern
 
 #: The kinds of values, so that every type of JSON Schema is a set of them; `number` is two.
 KINDS: Final = frozenset({"null", "boolean", "object", "array", "string", "integer", "fraction"})
@@ -21,12 +21,12 @@ _DIGITS: Final = 400
 _LONGEST: Final = 1 << 16
 
 
-def kinds(name: str) -> frozenset[str]:
+def kinds_of_type(name: str) -> frozenset[str]:
     """The kinds that a type of JSON Schema has."""
     return NUMBERS if name == "number" else frozenset({name})
 
 
-def kind(value: Any) -> str:
+def kind_of_value(value: Any) -> str:
     """The kind of a value."""
     match value:
         case None:
@@ -39,24 +39,24 @@ def kind(value: Any) -> str:
             return "array"
         case dict():
             return "object"
-    return "integer" if _whole(number(value)) else "fraction"
+    return "integer" if _whole(to_decimal(value)) else "fraction"
 
 
-def number(value: int | float | Decimal) -> Decimal:
+def to_decimal(value: int | float | Decimal) -> Decimal:
     """A number as it was written, in decimal digits."""
     return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
 
 
-def key(value: Any) -> Hashable:
+def equality_key(value: Any) -> Hashable:
     """The same for values that are equal in JSON Schema, and for no others: 1 and 1.0 are equal, 1 and true are not."""
     match value:
         case None | bool() | str():
-            return (kind(value), value)
+            return (kind_of_value(value), value)
         case list():
-            return ("array", tuple(key(item) for item in value))
+            return ("array", tuple(equality_key(item) for item in value))
         case dict():
-            return ("object", frozenset((name, key(item)) for name, item in value.items()))
-    return ("number", number(value))
+            return ("object", frozenset((name, equality_key(item)) for name, item in value.items()))
+    return ("number", to_decimal(value))
 
 
 def divides(divisor: Decimal, value: Decimal) -> bool | None:
@@ -68,7 +68,7 @@ def divides(divisor: Decimal, value: Decimal) -> bool | None:
     return Fraction(value) % Fraction(divisor) == 0
 
 
-def matches(pattern: str, text: str) -> bool | None:
+def matches_pattern(pattern: str, text: str) -> bool | None:
     """Whether a text has a part that a pattern describes; None where the library gives up. Cost: linear, or bounded."""
     validator = _matcher(pattern)
     if validator is None:
@@ -79,14 +79,14 @@ def matches(pattern: str, text: str) -> bool | None:
         return None
 
 
-def spelt(pattern: str) -> str | None:
+def supported_spelling(pattern: str) -> str | None:
     """A regular expression of ECMA-262, which JSON Schema's patterns are, as the library reads it; None: it is none."""
     return next((one for one in _spellings(pattern) if _REGEX.is_valid(one)), None)
 
 
 def is_pattern(pattern: str) -> bool:
     """Whether a text is a regular expression of ECMA-262, with its `u` flag or without."""
-    return spelt(pattern) is not None
+    return supported_spelling(pattern) is not None
 
 
 def has_format(name: str, text: str) -> bool | None:
@@ -111,7 +111,7 @@ def _matcher(pattern: str) -> Any:
 def _spellings(pattern: str) -> Iterator[str]:
     yield pattern
     if len(pattern) <= _LONGEST:
-        yield with_flag(pattern)
+        yield to_unicode_pattern(pattern)
 
 
 @lru_cache(maxsize=32)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from domain.formats.jsonschema.accepting import accepts
-from domain.formats.jsonschema.case import Case, Nodes
-from domain.formats.jsonschema.comparison import Comparison
+from domain.formats.jsonschema.accepting import accepts_value
+from domain.formats.jsonschema.case import SchemaNodes, WriterCase
+from domain.formats.jsonschema.comparison import JsonSchemaComparison
 
 
-def is_void(comparison: Comparison, case: Case, known: Case | None) -> bool:
+def has_no_values(comparison: JsonSchemaComparison, case: WriterCase, known: WriterCase | None) -> bool:
     """Whether it is certain that a case has no values; see `Comparison.is_void`."""
     if case.values is not None:
         return not case.values
@@ -16,10 +16,10 @@ def is_void(comparison: Comparison, case: Case, known: Case | None) -> bool:
     return known is not None and any(not comparison.accepts(refused, case.opened) for refused in case.negated)
 
 
-def _no_value(comparison: Comparison, case: Case, known: Case, kind: str) -> bool:
+def _no_value(comparison: JsonSchemaComparison, case: WriterCase, known: WriterCase, kind: str) -> bool:
     match kind:
         case "integer" | "fraction":
-            return _crossed(case)
+            return _has_crossed_bounds(case)
         case "string":
             longest = min((node.max_length for node in case.nodes if node.max_length is not None), default=None)
             return longest is not None and longest < max(node.min_length for node in case.nodes)
@@ -30,31 +30,31 @@ def _no_value(comparison: Comparison, case: Case, known: Case, kind: str) -> boo
     return False
 
 
-def _crossed(case: Case) -> bool:
+def _has_crossed_bounds(case: WriterCase) -> bool:
     if case.lower is None or case.upper is None:
         return False
     (low, above), (high, below) = case.lower, case.upper
     return low > high or (low == high and (above or below))
 
 
-def _no_array(comparison: Comparison, case: Case) -> bool:
+def _no_array(comparison: JsonSchemaComparison, case: WriterCase) -> bool:
     if case.max_items is not None and case.max_items < case.min_items:
         return True
     first = range(min(case.min_items, case.positions + 1))
-    return any(_nothing(comparison, case.item(index), case.closed) for index in first)
+    return any(_is_nothing_allowed(comparison, case.item(index), case.closed) for index in first)
 
 
-def _no_object(comparison: Comparison, case: Case, known: Case) -> bool:
+def _no_object(comparison: JsonSchemaComparison, case: WriterCase, known: WriterCase) -> bool:
     most = min((node.max_properties for node in case.nodes if node.max_properties is not None), default=None)
     if most is not None and most < max(len(case.required), *(node.min_properties for node in case.nodes)):
         return True
     for name in case.required:
-        if not known.may_have(name) or _nothing(comparison, case.member(name), case.closed):
+        if not known.may_have(name) or _is_nothing_allowed(comparison, case.member(name), case.closed):
             return True
-        if any(accepts(node.names, name) is False for node in case.nodes if node.names is not None):
+        if any(accepts_value(node.names, name) is False for node in case.nodes if node.names is not None):
             return True
     return False
 
 
-def _nothing(comparison: Comparison, nodes: Nodes, closed: bool) -> bool:
+def _is_nothing_allowed(comparison: JsonSchemaComparison, nodes: SchemaNodes, closed: bool) -> bool:
     return bool(nodes) and all(comparison.is_void(below) for below in comparison.cases(nodes, closed))

@@ -14,68 +14,77 @@ from typing import Any, Final
 
 from json_structure import SchemaValidator
 
-from domain.formats.contract import Spot, Violation
-from domain.formats.jsondocument import value_of
-from domain.formats.jsonschema import Parsed, unreadable
-from domain.formats.jsonschema.places import fragment
-from domain.formats.jsonstructure.graph import built
-from domain.formats.jsonstructure.normal import normal
+from domain.formats.contract import DocumentLocation, InvalidDocument
+from domain.formats.jsondocument import load_json
+from domain.formats.jsonschema import SchemaGraph, incompatibilities
+from domain.formats.jsonschema.places import json_fragment
+from domain.formats.jsonstructure.graph import build_graph
+from domain.formats.jsonstructure.normal import normal_form
 
-__all__ = ["Parsed", "canonical", "parse", "unreadable"]
+__all__ = ["SchemaGraph", "canonical_form", "incompatibilities", "parse"]
 
 _NAME: Final = re.compile(r"jsonstructure/draft-0[0-4]", re.IGNORECASE)
 _OTHER_LANGUAGE: Final = re.compile(r"https?://json-schema\.org/", re.IGNORECASE)
 
 
-def parse(document: bytes, name: str) -> Parsed:
+def parse(document: bytes, name: str) -> SchemaGraph:
     """The document, held against JSON Structure Core. Raises: Violation. Cost: linear."""
     if _NAME.fullmatch(name) is None:
-        raise Violation(f"{name} is no draft of JSON Structure that this registry knows")
-    value = value_of(document)
+        raise InvalidDocument(f"{name} is no draft of JSON Structure that this registry knows")
+    value = load_json(document)
     try:
         _check(value)
-        root, size = built(value)
+        root, size = build_graph(value)
     except RecursionError:
-        raise Violation("the nesting is too deep", Spot(pointer="")) from None
-    return Parsed(value, root, size)
+        raise InvalidDocument("the nesting is too deep", DocumentLocation(pointer="")) from None
+    return SchemaGraph(value, root, size)
 
 
-def canonical(parsed: Parsed) -> bytes:
+def canonical_form(parsed: SchemaGraph) -> bytes:
     """JSON in a normal form of our own, as none is published: see `normal`."""
-    return normal(parsed.document)
+    return normal_form(parsed.document)
 
 
 def _check(value: Any) -> None:
     if not isinstance(value, dict):
-        raise Violation("the document is not a JSON object", Spot(pointer="", fragment=fragment(value)))
+        raise InvalidDocument(
+            "the document is not a JSON object", DocumentLocation(pointer="", fragment=json_fragment(value))
+        )
     named = value.get("$schema")
     if not isinstance(named, str):
-        raise Violation("the document does not name its meta-schema in `$schema`", Spot(pointer=""))
+        raise InvalidDocument("the document does not name its meta-schema in `$schema`", DocumentLocation(pointer=""))
     if _OTHER_LANGUAGE.match(named):
-        raise Violation("the document is declared as JSON Schema", Spot(pointer="/$schema", fragment=fragment(named)))
+        raise InvalidDocument(
+            "the document is declared as JSON Schema",
+            DocumentLocation(pointer="/$schema", fragment=json_fragment(named)),
+        )
     for error in _errors(value):
         pointer = error.path.removeprefix("#")
-        raise Violation(error.message[:300].rstrip("."), Spot(pointer=pointer, fragment=_at(value, pointer)))
+        raise InvalidDocument(
+            error.message[:300].rstrip("."), DocumentLocation(pointer=pointer, fragment=_at(value, pointer))
+        )
 
 
 def _errors(value: Any) -> list[Any]:
     """What the library finds. It has a copy, as it may change what it is given."""
     try:
-        found: list[Any] = SchemaValidator(extended=True).validate(_flattened(value))
+        found: list[Any] = SchemaValidator(extended=True).validate(_library_copy(value))
     except (ValueError, TypeError, LookupError, AttributeError):
-        raise Violation("the document has values where JSON Structure has none", Spot(pointer="")) from None
+        raise InvalidDocument(
+            "the document has values where JSON Structure has none", DocumentLocation(pointer="")
+        ) from None
     return found
 
 
-def _flattened(value: Any) -> Any:
+def _library_copy(value: Any) -> Any:
     """A copy in the library's terms: alternatives of required properties as one list, numbers as json reads them."""
     if isinstance(value, list):
-        return [_flattened(item) for item in value]
+        return [_library_copy(item) for item in value]
     if isinstance(value, Decimal):
         return int(value) if value.as_tuple().exponent == 0 else float(value)
     if not isinstance(value, dict):
         return value
-    found = {name: _flattened(item) for name, item in value.items()}
+    found = {name: _library_copy(item) for name, item in value.items()}
     sets = found.get("required")
     if isinstance(sets, list) and sets and all(isinstance(each, list) for each in sets):
         found["required"] = list(dict.fromkeys(name for each in sets for name in each if isinstance(name, str)))
@@ -91,4 +100,4 @@ def _at(value: Any, pointer: str) -> str:
             value = value[int(step)]
         else:
             break
-    return fragment(value)
+    return json_fragment(value)

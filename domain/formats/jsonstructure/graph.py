@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from domain.formats.contract import Spot, Violation
-from domain.formats.jsonschema.graph import refuse_loops
-from domain.formats.jsonschema.node import Node
-from domain.formats.jsonschema.places import fragment, joined
+from domain.formats.contract import DocumentLocation, InvalidDocument
+from domain.formats.jsonschema.graph import refuse_cycles
+from domain.formats.jsonschema.node import SchemaNode
+from domain.formats.jsonschema.places import join_pointer, json_fragment
 from domain.formats.jsonschema.values import is_pattern
 from domain.formats.jsonstructure import types
 from domain.jsontext import dumps
@@ -15,17 +15,19 @@ from domain.jsontext import dumps
 _NOWHERE: Final = object()
 
 
-def built(document: dict[str, Any]) -> tuple[Node, int]:
+def build_graph(document: dict[str, Any]) -> tuple[SchemaNode, int]:
     """The node of the root type of a document that holds, and how many nodes there are. Raises: Violation."""
     builder = _Builder(document)
     root = builder.reference("", document, document["$root"]) if "$root" in document else builder.node("", document)
     builder.run()
     nodes = [*builder.nodes.values(), *builder.more]
-    refuse_loops(nodes)
+    refuse_cycles(nodes)
     for node in nodes:
         for pattern in node.patterns:
             if not is_pattern(pattern):
-                raise Violation(f'"{pattern[:100]}" is not a regular expression of ECMA-262', node.spot("pattern"))
+                raise InvalidDocument(
+                    f'"{pattern[:100]}" is not a regular expression of ECMA-262', node.spot("pattern")
+                )
         node.sealed()
     return root, len(nodes)
 
@@ -33,16 +35,16 @@ def built(document: dict[str, Any]) -> tuple[Node, int]:
 class _Builder:
     def __init__(self, document: dict[str, Any]) -> None:
         self.document = document
-        self.nodes: dict[tuple[object, ...], Node] = {}
+        self.nodes: dict[tuple[object, ...], SchemaNode] = {}
         #: Nodes that stand for what is not a schema by itself.
-        self.more: list[Node] = []
-        self.waiting: list[tuple[Node, dict[str, str]]] = []
+        self.more: list[SchemaNode] = []
+        self.waiting: list[tuple[SchemaNode, dict[str, str]]] = []
 
-    def node(self, pointer: str, raw: Any, selected: dict[str, str] | None = None) -> Node:
+    def node(self, pointer: str, raw: Any, selected: dict[str, str] | None = None) -> SchemaNode:
         """The node of a place. selected: a property that an inline union adds to its alternative, with its value."""
         name = (pointer, *(selected or {}).items())
         if name not in self.nodes:
-            self.nodes[name] = node = Node(pointer, raw)
+            self.nodes[name] = node = SchemaNode(pointer, raw)
             self.waiting.append((node, selected or {}))
         return self.nodes[name]
 
@@ -52,16 +54,16 @@ class _Builder:
             if isinstance(node.raw, bool):
                 node.never = not node.raw
             elif isinstance(node.raw, str):
-                types.primitive(node, node.raw)
+                types.fill_primitive(node, node.raw)
             elif isinstance(node.raw, dict):
                 self._fill(node, selected)
 
-    def reference(self, pointer: str, raw: Any, target: Any, selected: dict[str, str] | None = None) -> Node:
+    def reference(self, pointer: str, raw: Any, target: Any, selected: dict[str, str] | None = None) -> SchemaNode:
         """The node that a reference leads to. Raises: Violation."""
         found = self._found(target)
         if not isinstance(found, dict):
-            where = Spot(pointer=pointer, fragment=fragment(raw))
-            raise Violation(f'the reference "{str(target)[:100]}" leads to no type in the document', where)
+            where = DocumentLocation(pointer=pointer, fragment=json_fragment(raw))
+            raise InvalidDocument(f'the reference "{str(target)[:100]}" leads to no type in the document', where)
         return self.node(str(target).removeprefix("#"), found, selected)
 
     def _found(self, target: Any) -> Any:
@@ -74,14 +76,14 @@ class _Builder:
             found = found.get(step.replace("~1", "/").replace("~0", "~"), _NOWHERE)
         return found
 
-    def _fill(self, node: Node, selected: dict[str, str]) -> None:
+    def _fill(self, node: SchemaNode, selected: dict[str, str]) -> None:
         raw = node.raw
 
-        def below(*steps: str | int) -> Node:
+        def below(*steps: str | int) -> SchemaNode:
             found = raw
             for step in steps:
                 found = found[step]
-            return self.node(joined(node.pointer, *steps), found)
+            return self.node(join_pointer(node.pointer, *steps), found)
 
         kind = raw.get("type")
         if isinstance(kind, dict):
@@ -89,29 +91,29 @@ class _Builder:
         elif isinstance(kind, list):
             node.any_of = tuple(self._member(node, index, each) for index, each in enumerate(kind))
         elif isinstance(kind, str):
-            types.primitive(node, kind)
+            types.fill_primitive(node, kind)
             self._compound(node, kind, below, selected)
-        types.values(node, raw)
-        types.combined(node, raw, below)
+        types.fill_value_keywords(node, raw)
+        types.fill_combinations(node, raw, below)
         if kind == "tuple":
             # Items are read by their position into properties by name, so other names are another tuple.
             node.others |= {("tuple", dumps(raw.get("tuple")).decode())}
             node.min_items = len(node.prefix)
 
-    def _referred(self, node: Node, kind: dict[str, Any], selected: dict[str, str]) -> None:
-        place = joined(node.pointer, "type")
+    def _referred(self, node: SchemaNode, kind: dict[str, Any], selected: dict[str, str]) -> None:
+        place = join_pointer(node.pointer, "type")
         node.ref = (
             self.reference(place, kind, kind["$ref"], selected) if "$ref" in kind else self.node(place, kind, selected)
         )
 
-    def _member(self, node: Node, index: int, each: Any) -> Node:
+    def _member(self, node: SchemaNode, index: int, each: Any) -> SchemaNode:
         """One type of a union."""
-        place = joined(node.pointer, "type", index)
+        place = join_pointer(node.pointer, "type", index)
         if isinstance(each, dict) and "$ref" in each:
             return self.reference(place, each, each["$ref"])
         return self.node(place, each)
 
-    def _compound(self, node: Node, kind: str, below: types.Make, selected: dict[str, str]) -> None:
+    def _compound(self, node: SchemaNode, kind: str, below: types.NodeFactory, selected: dict[str, str]) -> None:
         raw = node.raw
         match kind:
             case "object":
@@ -125,29 +127,29 @@ class _Builder:
                 found = self._properties(node)
                 node.kinds = frozenset({"array"})
                 node.prefix = tuple(found[name] for name in raw.get("tuple", []) if name in found)
-                node.items = self._kept(Node(node.pointer, False, never=True))
+                node.items = self._kept(SchemaNode(node.pointer, False, never=True))
             case "choice":
                 self._choice(node, below)
 
-    def _object(self, node: Node, below: types.Make, selected: dict[str, str]) -> None:
+    def _object(self, node: SchemaNode, below: types.NodeFactory, selected: dict[str, str]) -> None:
         raw = node.raw
         node.kinds, node.properties = frozenset({"object"}), self._properties(node)
         for base in self._bases(raw):
             node.required |= {name for name in base[1].get("required", []) if isinstance(name, str)}
         for name, value in selected.items():
-            only = Node(node.pointer, value, kinds=frozenset({"string"}), allowed={("string", value): value})
+            only = SchemaNode(node.pointer, value, kinds=frozenset({"string"}), allowed={("string", value): value})
             node.properties[name] = self._kept(only)
             node.required |= {name}
         if raw.get("abstract") is not True and isinstance(raw.get("additionalProperties"), (dict, bool)):
             node.additional = below("additionalProperties")
-        self.more.extend(types.required(node, raw, ()))
+        self.more.extend(types.fill_required(node, raw, ()))
 
-    def _properties(self, node: Node) -> dict[str, Node]:
+    def _properties(self, node: SchemaNode) -> dict[str, SchemaNode]:
         """The properties of a type and of all that it extends; the nearest one counts."""
-        found: dict[str, Node] = {}
+        found: dict[str, SchemaNode] = {}
         for pointer, raw in (*reversed(self._bases(node.raw)), (node.pointer, node.raw)):
             for name, below in raw.get("properties", {}).items():
-                found[name] = self.node(joined(pointer, "properties", name), below)
+                found[name] = self.node(join_pointer(pointer, "properties", name), below)
         return found
 
     def _bases(self, raw: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -162,21 +164,22 @@ class _Builder:
                 waiting = [*_targets(base), *waiting]
         return [(target.removeprefix("#"), base) for target, base in found.items()]
 
-    def _choice(self, node: Node, below: types.Make) -> None:
+    def _choice(self, node: SchemaNode, below: types.NodeFactory) -> None:
         raw = node.raw
         choices = raw.get("choices", {})
         selector = raw.get("selector")
         if "$extends" in raw and isinstance(selector, str):
             node.one_of = tuple(
-                self.node(joined(node.pointer, "choices", name), choices[name], {selector: name}) for name in choices
+                self.node(join_pointer(node.pointer, "choices", name), choices[name], {selector: name})
+                for name in choices
             )
             return
         node.kinds = frozenset({"object"})
-        made = [types.tagged(node, name, below("choices", name)) for name in choices]
+        made = [types.tagged_alternative(node, name, below("choices", name)) for name in choices]
         self.more += [*made, *(each.additional for each in made if each.additional is not None)]
         node.one_of = tuple(made)
 
-    def _kept(self, node: Node) -> Node:
+    def _kept(self, node: SchemaNode) -> SchemaNode:
         self.more.append(node)
         return node
 

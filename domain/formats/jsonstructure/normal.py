@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.formats.jsonschema.normal import plain
+from domain.formats.jsonschema.normal import normalize_data
 from domain.jsontext import dumps
 
 
-def normal(document: Any) -> bytes:
+def normal_form(document: Any) -> bytes:
     """UTF-8 JSON without white space, members in order, numbers in their shortest spelling.
 
     Lists stay in their order, as types are tried in theirs and tuples are read in theirs; but `required` is a set.
     """
-    return dumps(plain(_sorted(document)))
+    return dumps(normalize_data(_sorted(document)))
 
 
 def _sorted(value: Any) -> Any:

@@ -7,9 +7,9 @@ from decimal import Decimal
 from typing import Any, Final
 
 from domain import jsontext
-from domain.formats.jsonschema.node import Bound, Node
-from domain.formats.jsonschema.places import joined
-from domain.formats.jsonschema.values import NUMBERS, key, kinds, number
+from domain.formats.jsonschema.node import NumberBound, SchemaNode
+from domain.formats.jsonschema.places import join_pointer
+from domain.formats.jsonschema.values import NUMBERS, equality_key, kinds_of_type, to_decimal
 
 #: Types that are numbers in JSON, with the bounds of those that have some.
 _INTEGERS: Final = {f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32)} | {
@@ -35,10 +35,10 @@ _RESTRICTING: Final = frozenset(
 )
 _COMBINING: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "if"})
 
-Make = Callable[..., Node]
+NodeFactory = Callable[..., SchemaNode]
 
 
-def primitive(node: Node, name: str) -> None:
+def fill_primitive(node: SchemaNode, name: str) -> None:
     """Puts a type by its name into a node; `any` and types that say more elsewhere leave it as it is."""
     if name in _INTEGERS or name == "integer":
         low, high = _INTEGERS["int32" if name == "integer" else name]
@@ -51,22 +51,22 @@ def primitive(node: Node, name: str) -> None:
     elif name in _STRINGS:
         node.kinds, node.marks = frozenset({"string"}), frozenset({("type", name)})
     elif name in {"string", "null", "boolean"}:
-        node.kinds = kinds(name)
+        node.kinds = kinds_of_type(name)
 
 
-def values(node: Node, raw: dict[str, Any]) -> None:
+def fill_value_keywords(node: SchemaNode, raw: dict[str, Any]) -> None:
     """Puts `enum`, `const` and the keywords that restrict single values into a node."""
     if _RESTRICTING.isdisjoint(raw):
         return
     if isinstance(raw.get("enum"), list):
-        node.allowed = {key(value): value for value in raw["enum"]}
+        node.allowed = {equality_key(value): value for value in raw["enum"]}
     if "const" in raw:
-        node.allowed = {key(raw["const"]): raw["const"]}
+        node.allowed = {equality_key(raw["const"]): raw["const"]}
     for name, side in (("minimum", "lower"), ("exclusiveMinimum", "lower"), ("maximum", "upper")):
         _bound(node, raw, name, side)
     _bound(node, raw, "exclusiveMaximum", "upper")
     if _is_number(raw.get("multipleOf")):
-        node.multiples = frozenset({number(raw["multipleOf"])})
+        node.multiples = frozenset({to_decimal(raw["multipleOf"])})
     node.precision, node.scale = _count(raw, "precision"), _count(raw, "scale")
     node.min_length, node.max_length = _count(raw, "minLength") or 0, _count(raw, "maxLength")
     node.min_items, node.max_items = _count(raw, "minItems") or 0, _count(raw, "maxItems")
@@ -79,7 +79,7 @@ def values(node: Node, raw: dict[str, Any]) -> None:
     node.others = frozenset((name, jsontext.dumps(raw[name]).decode()) for name in _OTHERS if name in raw)
 
 
-def combined(node: Node, raw: dict[str, Any], make: Make) -> None:
+def fill_combinations(node: SchemaNode, raw: dict[str, Any], make: NodeFactory) -> None:
     """Puts the keywords of the extension for conditions into a node."""
     if _COMBINING.isdisjoint(raw):
         return
@@ -94,21 +94,21 @@ def combined(node: Node, raw: dict[str, Any], make: Make) -> None:
         node.otherwise = make("else") if isinstance(raw.get("else"), dict) else None
 
 
-def required(node: Node, raw: dict[str, Any], extra: Iterable[Node]) -> list[Node]:
+def fill_required(node: SchemaNode, raw: dict[str, Any], extra: Iterable[SchemaNode]) -> list[SchemaNode]:
     """Puts required properties into a node. Gives back the alternatives where there are some, of which one holds."""
     found = raw.get("required", [])
     node.required |= {name for name in found if isinstance(name, str)}
     alternatives = [each for each in found if isinstance(each, list)]
     if alternatives:
-        node.one_of = tuple(Node(node.pointer, raw, required=frozenset(each)) for each in alternatives)
+        node.one_of = tuple(SchemaNode(node.pointer, raw, required=frozenset(each)) for each in alternatives)
     return [*extra, *node.one_of]
 
 
-def tagged(node: Node, name: str, below: Node) -> Node:
+def tagged_alternative(node: SchemaNode, name: str, below: SchemaNode) -> SchemaNode:
     """One alternative of a tagged union: an object with a single member."""
-    closed = Node(node.pointer, False, never=True)
-    return Node(
-        joined(node.pointer, "choices", name),
+    closed = SchemaNode(node.pointer, False, never=True)
+    return SchemaNode(
+        join_pointer(node.pointer, "choices", name),
         below.raw,
         kinds=frozenset({"object"}),
         properties={name: below},
@@ -117,11 +117,11 @@ def tagged(node: Node, name: str, below: Node) -> Node:
     )
 
 
-def _bound(node: Node, raw: dict[str, Any], name: str, side: str) -> None:
+def _bound(node: SchemaNode, raw: dict[str, Any], name: str, side: str) -> None:
     if not _is_number(raw.get(name)):
         return
-    asked: Bound = (number(raw[name]), name.startswith("exclusive"))
-    given: Bound | None = getattr(node, side)
+    asked: NumberBound = (to_decimal(raw[name]), name.startswith("exclusive"))
+    given: NumberBound | None = getattr(node, side)
     stronger = given is None or (asked[0] > given[0] if side == "lower" else asked[0] < given[0])
     if stronger or (given is not None and asked[0] == given[0] and asked[1]):
         setattr(node, side, asked)
@@ -133,4 +133,4 @@ def _is_number(value: object) -> bool:
 
 def _count(raw: dict[str, Any], name: str) -> int | None:
     value = raw.get(name)
-    return int(min(max(number(value), Decimal(0)), Decimal(10**18))) if _is_number(value) else None  # type: ignore[arg-type]
+    return int(min(max(to_decimal(value), Decimal(0)), Decimal(10**18))) if _is_number(value) else None  # type: ignore[arg-type]

@@ -15,12 +15,12 @@ from typing import Any, NoReturn
 from jsonschema_path.paths import SchemaPath
 from referencing.exceptions import Unresolvable
 
-from domain.formats.contract import Spot, Violation
-from domain.formats.openapi.metaschema import VALIDATORS, flaw, with_patterns
-from domain.formats.openapi.places import in_default, reference, shown, spot
-from domain.formats.openapi.reading import read
+from domain.formats.contract import DocumentLocation, InvalidDocument
+from domain.formats.openapi.metaschema import VALIDATORS, metaschema_error, with_supported_patterns
+from domain.formats.openapi.places import json_fragment, location_at, path_in_default, reference_pointer
+from domain.formats.openapi.reading import load_document
 
-__all__ = ["canonical", "parse"]
+__all__ = ["canonical_form", "parse"]
 
 
 def parse(document: bytes, name: str) -> dict[str, Any]:
@@ -29,16 +29,18 @@ def parse(document: bytes, name: str) -> dict[str, Any]:
     About 10 ms for 2 kB. Raises: Violation, with a pointer, or with the line where the text itself is broken.
     """
     try:
-        found = read(document)
+        found = load_document(document)
         if not isinstance(found, dict):
-            raise Violation("the document is not an object", Spot(pointer="", fragment=shown(found)))
+            raise InvalidDocument(
+                "the document is not an object", DocumentLocation(pointer="", fragment=json_fragment(found))
+            )
         _check(found, name.rpartition("/")[2])
     except RecursionError:
-        raise Violation("the document nests its parts too deeply, or a part refers to itself alone") from None
+        raise InvalidDocument("the document nests its parts too deeply, or a part refers to itself alone") from None
     return found
 
 
-def canonical(parsed: dict[str, Any]) -> bytes:
+def canonical_form(parsed: dict[str, Any]) -> bytes:
     """JSON without whitespace, the names of every object in the order of their code points."""
     return json.dumps(parsed, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode(
         "utf-8", "surrogatepass"
@@ -53,41 +55,44 @@ def _check(found: dict[str, Any], version: str) -> None:
     keyword = "swagger" if family == "2.0" else "openapi"
     declared = found.get(keyword)
     if not isinstance(declared, str):
-        raise Violation(f"the document does not say `{keyword}`", Spot(pointer="", fragment=shown(found)))
+        raise InvalidDocument(
+            f"the document does not say `{keyword}`", DocumentLocation(pointer="", fragment=json_fragment(found))
+        )
     if declared != version and ".".join(declared.split(".")[:2]) != version:
         text = f"the document is of version {declared[:20]}, declared is {version}"
-        raise Violation(text, Spot(pointer=f"/{keyword}", fragment=shown(declared)))
-    validator, shaped = VALIDATORS[family], with_patterns(found)
+        raise InvalidDocument(text, DocumentLocation(pointer=f"/{keyword}", fragment=json_fragment(declared)))
+    validator, shaped = VALIDATORS[family], with_supported_patterns(found)
     try:
-        if (error := flaw(family, shaped)) is not None:
-            raise _violation(found, error, error.instance_path)
-        if not _reaches_out(found):
+        if (error := metaschema_error(family, shaped)) is not None:
+            raise _invalid_document(found, error, error.instance_path)
+        if not _has_outside_references(found):
             # Not its `iter_errors`, which keeps every document that it has ever seen.
-            checker = validator(SchemaPath.from_dict(shaped, handlers=_Nowhere()))
+            checker = validator(SchemaPath.from_dict(shaped, handlers=_NoFetching()))
             for error in checker.root_validator(checker.schema_path):
-                raise _violation(found, error, _of_defaults(shaped, error))
-    except (Violation, RecursionError):
+                raise _invalid_document(found, error, _path_of_error(shaped, error))
+    except (InvalidDocument, RecursionError):
         raise
     except Unresolvable as error:
-        raise Violation(
-            f"the reference {error.ref} leads nowhere"[:500], Spot(pointer=reference(found, error.ref))
+        raise InvalidDocument(
+            f"the reference {error.ref} leads nowhere"[:500],
+            DocumentLocation(pointer=reference_pointer(found, error.ref)),
         ) from None
     except Exception as error:  # whatever the library meets in a document that nobody trusts
-        raise Violation(f"the document cannot be checked: {type(error).__name__}: {error}"[:500]) from None
+        raise InvalidDocument(f"the document cannot be checked: {type(error).__name__}: {error}"[:500]) from None
 
 
-def _of_defaults(found: Any, error: Any) -> list[Any]:
+def _path_of_error(found: Any, error: Any) -> list[Any]:
     """Where an error across parts is: those of defaults tell the place within the default."""
     path = list(getattr(error, "absolute_path", ()))
-    return in_default(found, getattr(error, "schema", None), path, getattr(error, "instance", None))
+    return path_in_default(found, getattr(error, "schema", None), path, getattr(error, "instance", None))
 
 
-def _violation(found: Any, error: Any, path: Sequence[Any]) -> Violation:
+def _invalid_document(found: Any, error: Any, path: Sequence[Any]) -> InvalidDocument:
     text = str(getattr(error, "message", error)).partition("\n")[0].rstrip(".")
-    return Violation(text[:500], spot(found, path))
+    return InvalidDocument(text[:500], location_at(found, path))
 
 
-def _reaches_out(found: Any) -> bool:
+def _has_outside_references(found: Any) -> bool:
     """Whether anything in a document is to be found elsewhere, or has another base than the document."""
     waiting = [found]
     while waiting:
@@ -104,7 +109,7 @@ def _reaches_out(found: Any) -> bool:
     return False
 
 
-class _Nowhere(dict[str, Callable[[str], NoReturn]]):
+class _NoFetching(dict[str, Callable[[str], NoReturn]]):
     """What brings documents for references: nothing, for any scheme."""
 
     def __contains__(self, scheme: object) -> bool:

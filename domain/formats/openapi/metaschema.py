@@ -14,7 +14,7 @@ from openapi_spec_validator import (
     OpenAPIV32SpecValidator,
 )
 
-from domain.formats.jsonschema.values import spelt
+from domain.formats.jsonschema.values import supported_spelling
 
 VALIDATORS: Final[Mapping[str, Any]] = {
     "2.0": OpenAPIV2SpecValidator,
@@ -24,25 +24,25 @@ VALIDATORS: Final[Mapping[str, Any]] = {
 }
 
 
-def flaw(version: str, document: Any) -> Any:
+def metaschema_error(version: str, document: Any) -> Any:
     """The first reason why a document does not hold against the meta-schema of a version; None: it does."""
     found = next(_validator(version).iter_errors(document), None)
     return None if found is None else _innermost(found)
 
 
-def with_patterns(value: Any) -> Any:
+def with_supported_patterns(value: Any) -> Any:
     """A document whose regular expressions are spelt as the library knows them; itself where all of them are.
 
     Members of examples that happen to be called so count as well, so this is for looking at alone.
     """
     if isinstance(value, list):
-        made: Any = [with_patterns(each) for each in value]
+        made: Any = [with_supported_patterns(each) for each in value]
         return made if any(new is not old for new, old in zip(made, value, strict=True)) else value
     if not isinstance(value, dict):
         return value
-    made = {name: with_patterns(each) for name, each in value.items()}
+    made = {name: with_supported_patterns(each) for name, each in value.items()}
     if isinstance(value.get("pattern"), str):
-        made["pattern"] = spelt(value["pattern"]) or value["pattern"]
+        made["pattern"] = supported_spelling(value["pattern"]) or value["pattern"]
     return made if any(made[name] is not each for name, each in value.items()) else value
 
 

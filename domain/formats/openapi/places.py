@@ -6,16 +6,16 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from domain.formats.contract import FRAGMENT, Spot
+from domain.formats.contract import MAX_FRAGMENT, DocumentLocation
 
 
-def spot(document: Any, path: Sequence[Any]) -> Spot:
+def location_at(document: Any, path: Sequence[Any]) -> DocumentLocation:
     """The place that a path of names and numbers leads to; a name may look like a number."""
     pointer = "".join("/" + _escaped(part) for part in path)
-    return Spot(pointer=pointer, fragment=shown(_at(document, path)))
+    return DocumentLocation(pointer=pointer, fragment=json_fragment(_at(document, path)))
 
 
-def in_default(document: Any, schema: Any, path: Sequence[Any], value: Any) -> list[Any]:
+def path_in_default(document: Any, schema: Any, path: Sequence[Any], value: Any) -> list[Any]:
     """The path to a value that stands somewhere in a default; empty where there is none.
 
     schema: what the value is held against. path: from the default to the value.
@@ -32,7 +32,7 @@ def in_default(document: Any, schema: Any, path: Sequence[Any], value: Any) -> l
     return []
 
 
-def reference(found: Any, fragment: str) -> str | None:
+def reference_pointer(found: Any, fragment: str) -> str | None:
     """A pointer to where a reference is that ends with a fragment of a URI."""
     waiting = [("", found)]
     while waiting:
@@ -46,11 +46,11 @@ def reference(found: Any, fragment: str) -> str | None:
     return None
 
 
-def shown(value: Any) -> str:
+def json_fragment(value: Any) -> str:
     """A value as JSON, at most FRAGMENT characters of it."""
-    if isinstance(value, dict | list) and len(value) > FRAGMENT:
-        value = dict(list(value.items())[:FRAGMENT]) if isinstance(value, dict) else value[:FRAGMENT]
-    return json.dumps(value, ensure_ascii=False, default=str)[:FRAGMENT]
+    if isinstance(value, dict | list) and len(value) > MAX_FRAGMENT:
+        value = dict(list(value.items())[:MAX_FRAGMENT]) if isinstance(value, dict) else value[:MAX_FRAGMENT]
+    return json.dumps(value, ensure_ascii=False, default=str)[:MAX_FRAGMENT]
 
 
 def _escaped(name: object) -> str:

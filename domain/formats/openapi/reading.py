@@ -9,22 +9,24 @@ from typing import Any, Final, NoReturn
 
 import yaml
 
-from domain.formats.contract import Spot, Violation
-from domain.formats.openapi.places import shown
+from domain.formats.contract import DocumentLocation, InvalidDocument
+from domain.formats.openapi.places import json_fragment
 
 #: Values that a document may have when every alias of it is written out.
 _MOST: Final = 300_000
 _DEEPEST: Final = 200
 
 
-def read(document: bytes) -> Any:
+def load_document(document: bytes) -> Any:
     """The value of a document. Raises: Violation, with the line where the text is broken."""
     try:
         text = document.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Violation("the document is not UTF-8", Spot(line=document.count(b"\n", 0, error.start) + 1)) from None
+        raise InvalidDocument(
+            "the document is not UTF-8", DocumentLocation(line=document.count(b"\n", 0, error.start) + 1)
+        ) from None
     if not text.strip():
-        raise Violation("the document is empty", Spot(line=1))
+        raise InvalidDocument("the document is empty", DocumentLocation(line=1))
     if text.lstrip()[0] not in '{["':
         return _from_yaml(text)
     found = _from_json(text)
@@ -35,32 +37,36 @@ def read(document: bytes) -> Any:
 
 def _from_json(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number, parse_float=_number)
+        return json.loads(
+            text, object_pairs_hook=_dict_of_unique_names, parse_constant=_refuse_number, parse_float=_number
+        )
     except json.JSONDecodeError as error:
         if text.lstrip()[0] == "{" and "\n" in text:  # YAML in braces
             try:
                 return _from_yaml(text)
-            except Violation:
+            except InvalidDocument:
                 pass
-        raise Violation(f"the document is not JSON: {error.msg}", Spot(line=error.lineno)) from None
+        raise InvalidDocument(f"the document is not JSON: {error.msg}", DocumentLocation(line=error.lineno)) from None
     except ValueError as error:
-        raise Violation(f"the document is not JSON: {error}"[:500]) from None
+        raise InvalidDocument(f"the document is not JSON: {error}"[:500]) from None
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _dict_of_unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
         twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
-        raise Violation(f"the name {twice[:50]!r} occurs twice in an object", Spot(fragment=shown(twice)))
+        raise InvalidDocument(
+            f"the name {twice[:50]!r} occurs twice in an object", DocumentLocation(fragment=json_fragment(twice))
+        )
     return made
 
 
 def _number(text: str) -> float:
     number = float(text)
-    return number if number - number == 0 else _no_number(text)
+    return number if number - number == 0 else _refuse_number(text)
 
 
-def _no_number(text: str) -> NoReturn:
+def _refuse_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number")
 
 
@@ -70,39 +76,39 @@ _RESOLVERS: Final = {
 }
 #: YAML as far as it says what JSON can say: times stay text, and only `true` and `false` are booleans. In C, where the
 #: library was built with it.
-_Values: Final[type[yaml.SafeLoader]] = type(
+_YamlLoader: Final[type[yaml.SafeLoader]] = type(
     "_Values", (getattr(yaml, "CSafeLoader", yaml.SafeLoader),), {"yaml_implicit_resolvers": _RESOLVERS}
 )
 _BOOLEANS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 
 
 def _from_yaml(text: str) -> Any:
-    loader = _Values(text)
+    loader = _YamlLoader(text)
     try:
-        _shallow(text)
+        _check_depth(text)
         root = loader.get_single_node()
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise Violation(f"the document is not YAML: {error.problem}", Spot(line=line)) from None
+        raise InvalidDocument(f"the document is not YAML: {error.problem}", DocumentLocation(line=line)) from None
     except yaml.YAMLError as error:
-        raise Violation(f"the document is not YAML: {error}"[:500], Spot(line=1)) from None
+        raise InvalidDocument(f"the document is not YAML: {error}"[:500], DocumentLocation(line=1)) from None
     finally:
         loader.dispose()
     if root is None:
-        raise Violation("the document is empty", Spot(line=1))
-    return _Plain().value(root, 0)
+        raise InvalidDocument("the document is empty", DocumentLocation(line=1))
+    return _YamlConverter().value(root, 0)
 
 
-def _shallow(text: str) -> None:
+def _check_depth(text: str) -> None:
     """Looks how deep YAML goes before anything recursive does: in C, that would end the process. Raises: Violation."""
     depth = 0
-    for event in yaml.parse(text, Loader=_Values):
+    for event in yaml.parse(text, Loader=_YamlLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST:
-            raise _at(event, f"the document has more than {_DEEPEST} levels")
+            raise _invalid_at(event, f"the document has more than {_DEEPEST} levels")
 
 
-class _Plain:
+class _YamlConverter:
     """From the nodes of YAML to values, every alias written out, as far as that goes."""
 
     def __init__(self) -> None:
@@ -111,7 +117,7 @@ class _Plain:
     def value(self, node: Any, depth: int) -> Any:
         self._count += 1
         if self._count > _MOST or depth > _DEEPEST:
-            raise _at(node, "the document is too large or too deep when its aliases are written out")
+            raise _invalid_at(node, "the document is too large or too deep when its aliases are written out")
         if isinstance(node, yaml.MappingNode):
             return dict(self._pairs(node, depth))
         if isinstance(node, yaml.SequenceNode):
@@ -122,9 +128,9 @@ class _Plain:
         seen = set()
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise _at(key, "a name is not text")
+                raise _invalid_at(key, "a name is not text")
             if key.value in seen:
-                raise _at(key, f"the name {key.value[:50]!r} occurs twice in an object")
+                raise _invalid_at(key, f"the name {key.value[:50]!r} occurs twice in an object")
             seen.add(key.value)
             yield key.value, self.value(value, depth + 1)
 
@@ -149,8 +155,8 @@ def _scalar(node: Any) -> Any:
                 return text
     except ValueError:
         return text
-    raise _at(node, f"{text[:50]!r} is nothing that JSON can say")
+    raise _invalid_at(node, f"{text[:50]!r} is nothing that JSON can say")
 
 
-def _at(node: Any, text: str) -> Violation:
-    return Violation(text, Spot(line=node.start_mark.line + 1))
+def _invalid_at(node: Any, text: str) -> InvalidDocument:
+    return InvalidDocument(text, DocumentLocation(line=node.start_mark.line + 1))

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from domain.formats.contract import Incompatibility, Violation
-from domain.formats.protobuf.compare import Side, differences
+from domain.formats.contract import Incompatibility, InvalidDocument
+from domain.formats.protobuf.compare import NewerSide, find_incompatibilities
 from domain.formats.protobuf.imports import compile_source
-from domain.formats.protobuf.normal import normal
-from domain.formats.protobuf.reading import shape
-from domain.formats.protobuf.shape import Parsed
-from domain.formats.protobuf.text import Source, read
+from domain.formats.protobuf.normal import normal_form
+from domain.formats.protobuf.reading import document_from_descriptor
+from domain.formats.protobuf.shape import ProtoDocument
+from domain.formats.protobuf.text import ProtoSource, read_source
 
-__all__ = ["Parsed", "canonical", "parse", "unreadable"]
+__all__ = ["ProtoDocument", "canonical_form", "incompatibilities", "parse"]
 
 #: How a document says which language it is in, by the release in its format.
 _LANGUAGES: Final = {
@@ -31,7 +31,7 @@ _LANGUAGES: Final = {
 _FIRST: Final = ("package", "import", "option", "message", "enum", "service", "extend", ";")
 
 
-def parse(document: bytes, name: str) -> Parsed:
+def parse(document: bytes, name: str) -> ProtoDocument:
     """The document in a form that is quick to compare.
 
     name: `protobuf/` and 2, 3, 2.0, 3.0 or an edition. O(bytes), a millisecond for 2 kB; a document with imports that
@@ -39,40 +39,44 @@ def parse(document: bytes, name: str) -> Parsed:
     """
     language = _LANGUAGES.get(name.lower().removeprefix("protobuf/").removesuffix(".0"))
     if language is None:
-        raise Violation(f"{name} is no release of Protobuf that is known here: 2, 3, 2023, 2024")
-    source = read(document)
-    _agree(source, language, name)
+        raise InvalidDocument(f"{name} is no release of Protobuf that is known here: 2, 3, 2023, 2024")
+    source = read_source(document)
+    _check_language(source, language, name)
     resolved = compile_source(source)
     assert resolved.compiled.descriptor is not None
     imports = (" ".join(token.text for token in one.tokens[1:-1]) for one in source.imports)
-    return shape(resolved.compiled.descriptor, source.text, imports, resolved.opaque, resolved.options)
+    return document_from_descriptor(
+        resolved.compiled.descriptor, source.text, imports, resolved.opaque, resolved.options
+    )
 
 
-def canonical(parsed: Parsed) -> bytes:
+def canonical_form(parsed: ProtoDocument) -> bytes:
     """The same bytes for documents that mean the same: the compiled descriptor, sorted; `normal` says how."""
-    return normal(parsed)
+    return normal_form(parsed)
 
 
-def unreadable(reader: Parsed, writer: Parsed, newer: Side | None = None) -> Sequence[Incompatibility]:
+def incompatibilities(
+    reader: ProtoDocument, writer: ProtoDocument, newer: NewerSide | None = None
+) -> Sequence[Incompatibility]:
     """Why data written with one document cannot be read with another; empty where it can. O(elements of both).
 
     newer: which of the two replaces the other, for a removal of the one is an addition to the other, and only one of
     them is allowed. Without it, what either order allows is allowed.
     """
-    return differences(reader, writer, newer)
+    return find_incompatibilities(reader, writer, newer)
 
 
-def _agree(source: Source, language: str, name: str) -> None:
+def _check_language(source: ProtoSource, language: str, name: str) -> None:
     """Raises: Violation, where the document says that it is in another language than it was declared in."""
     said = source.language
     if said is not None:
         found = f'{said.tokens[0].text} = "{said.value}"'
         if found != language:
-            raise Violation(
+            raise InvalidDocument(
                 f"the document says {found}, and {name} asks for {language}", source.spot(said.tokens[0].start)
             )
     # Anything else that stands first is a mistake about which the compiler has more to say.
     elif language != _LANGUAGES["2"] and source.tokens[0].text in _FIRST:
-        raise Violation(
+        raise InvalidDocument(
             f"{name} asks for {language}; without it a document is proto2", source.spot(source.tokens[0].start)
         )

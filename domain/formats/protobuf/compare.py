@@ -15,40 +15,50 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from domain.formats.contract import TOLD, Incompatibility
-from domain.formats.protobuf.shape import Enum, Field, Message, Method, Parsed, Range, Reserved
-from domain.formats.protobuf.wire import multiplies, same_type, widens, zero
+from domain.formats.contract import MAX_INCOMPATIBILITIES, Incompatibility
+from domain.formats.protobuf.shape import (
+    ProtoDocument,
+    ProtoEnum,
+    ProtoField,
+    ProtoMessage,
+    ProtoMethod,
+    Reservations,
+    ReservedRange,
+)
+from domain.formats.protobuf.wire import is_same_type, is_wider, may_become_repeated, reads_as_zero
 
-Side = Literal["reader", "writer"]
+NewerSide = Literal["reader", "writer"]
 
 
-def differences(reader: Parsed, writer: Parsed, newer: Side | None) -> list[Incompatibility]:
+def find_incompatibilities(
+    reader: ProtoDocument, writer: ProtoDocument, newer: NewerSide | None
+) -> list[Incompatibility]:
     """At most TOLD reasons why data of the writer cannot be read; O(elements of both).
 
     newer: which of the documents replaces the other. None: nobody knows, and what one of the two orders allows is
     allowed.
     """
     if newer is None:
-        either = differences(reader, writer, "reader")
-        return either and min(either, differences(reader, writer, "writer"), key=len)
-    pair = _Pair(reader, writer, newer)
-    return list(islice(_differences(pair), TOLD))
+        either = find_incompatibilities(reader, writer, "reader")
+        return either and min(either, find_incompatibilities(reader, writer, "writer"), key=len)
+    pair = _DocumentPair(reader, writer, newer)
+    return list(islice(_differences(pair), MAX_INCOMPATIBILITIES))
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class _DocumentPair:
     """Two documents in both of their relations."""
 
-    reader: Parsed
-    writer: Parsed
-    newer: Side
+    reader: ProtoDocument
+    writer: ProtoDocument
+    newer: NewerSide
 
     @property
-    def after(self) -> Parsed:
+    def after(self) -> ProtoDocument:
         return self.reader if self.newer == "reader" else self.writer
 
     @property
-    def before(self) -> Parsed:
+    def before(self) -> ProtoDocument:
         return self.writer if self.newer == "reader" else self.reader
 
     def found(self, rule: str, text: str, reader: int | None, writer: int | None) -> Incompatibility:
@@ -59,7 +69,7 @@ class _Pair:
         return self.found(rule, text, *((after, before) if self.newer == "reader" else (before, after)))
 
 
-def _differences(pair: _Pair) -> Iterator[Incompatibility]:
+def _differences(pair: _DocumentPair) -> Iterator[Incompatibility]:
     before, after = pair.before, pair.after
     if before.package != after.package:
         text = f'the package is "{before.package}" in the older document and "{after.package}" in the newer one'
@@ -80,7 +90,7 @@ def _differences(pair: _Pair) -> Iterator[Incompatibility]:
     yield from _services(pair)
 
 
-def _messages(pair: _Pair, before: Message, after: Message) -> Iterator[Incompatibility]:
+def _messages(pair: _DocumentPair, before: ProtoMessage, after: ProtoMessage) -> Iterator[Incompatibility]:
     names = {field.name: field for field in after.fields.values()}
     for number, field in before.fields.items():
         other, namesake = after.fields.get(number), names.get(field.name)
@@ -102,7 +112,9 @@ def _messages(pair: _Pair, before: Message, after: Message) -> Iterator[Incompat
     yield from _oneofs(pair, *((after, before) if pair.newer == "reader" else (before, after)))
 
 
-def _removed(pair: _Pair, field: Field, before: Message, after: Message) -> Iterator[Incompatibility]:
+def _removed(
+    pair: _DocumentPair, field: ProtoField, before: ProtoMessage, after: ProtoMessage
+) -> Iterator[Incompatibility]:
     what = f'field {field.number} "{field.name}" of {before.name}'
     if pair.newer == "writer":
         # SC-36 lets a field go for backward compatibility only, although a reader would take its default.
@@ -119,7 +131,9 @@ def _removed(pair: _Pair, field: Field, before: Message, after: Message) -> Iter
         yield pair.changed("field-removed-not-reserved", text, field.line, after.line)
 
 
-def _added(pair: _Pair, field: Field, before: Message, after: Message) -> Iterator[Incompatibility]:
+def _added(
+    pair: _DocumentPair, field: ProtoField, before: ProtoMessage, after: ProtoMessage
+) -> Iterator[Incompatibility]:
     what = f'field {field.number} "{field.name}" of {before.name}'
     if held := before.reserved.range(field.number):
         yield pair.changed("reserved-number-used", f"{what} takes a number that was reserved", held.line, field.line)
@@ -128,30 +142,36 @@ def _added(pair: _Pair, field: Field, before: Message, after: Message) -> Iterat
         yield pair.changed("required-field-missing", text, before.line, field.line)
 
 
-def _fields(pair: _Pair, before: Field, after: Field, message: Message) -> Iterator[Incompatibility]:
+def _fields(
+    pair: _DocumentPair, before: ProtoField, after: ProtoField, message: ProtoMessage
+) -> Iterator[Incompatibility]:
     """What is wrong with a field that has its number in both documents."""
     what = f"field {before.number} of {message.name}"
     reader, writer = (after, before) if pair.newer == "reader" else (before, after)
     if reader.required and not writer.required:
         text = f"{what} is required by the reader and may be left out by the writer"
         yield pair.found("required-field-optional", text, reader.line, writer.line)
-    if not multiplies(before, after):
+    if not may_become_repeated(before, after):
         was, now = ("repeated" if one.repeated else "singular" for one in (before, after))
         text = f"{what} was {was} and is {now}, which {before.kind} does not allow"
         yield pair.changed("field-cardinality-changed", text, before.line, after.line)
     entries = pair.before.messages.get(before.type), pair.after.messages.get(after.type)
     if any(entry is not None and entry.entry for entry in entries):
         yield from _entries(pair, before, after, entries, what)
-    elif not widens(before, after, pair.before, pair.after):
+    elif not is_wider(before, after, pair.before, pair.after):
         text = f"{what} was {_type(before)} and is {_type(after)}, which is not as wide or not the same on the wire"
         yield pair.changed("field-type-changed", text, before.line, after.line)
-    elif writer.implicit and not (reader.implicit or reader.repeated) and not zero(reader, pair.reader):
+    elif writer.implicit and not (reader.implicit or reader.repeated) and not reads_as_zero(reader, pair.reader):
         text = f"{what} is not written when it is zero, and then read as another default"
         yield pair.found("default-not-zero", text, reader.line, writer.line)
 
 
 def _entries(
-    pair: _Pair, before: Field, after: Field, entries: tuple[Message | None, Message | None], what: str
+    pair: _DocumentPair,
+    before: ProtoField,
+    after: ProtoField,
+    entries: tuple[ProtoMessage | None, ProtoMessage | None],
+    what: str,
 ) -> Iterator[Incompatibility]:
     """A map is a repeated message with a key and a value: it may become one, and one a map."""
     older, newer = entries
@@ -164,13 +184,13 @@ def _entries(
         yield shown
 
 
-def _type(field: Field, message: Message | None = None) -> str:
+def _type(field: ProtoField, message: ProtoMessage | None = None) -> str:
     return "a map" if message is not None and message.entry else field.type or field.kind
 
 
-def _oneofs(pair: _Pair, reader: Message, writer: Message) -> Iterator[Incompatibility]:
+def _oneofs(pair: _DocumentPair, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
     """A reader keeps the last field of a oneof only, so no two of them may be written together."""
-    held: dict[str, dict[str | int, Field]] = {}
+    held: dict[str, dict[str | int, ProtoField]] = {}
     for number, field in reader.fields.items():
         other = writer.fields.get(number)
         if field.oneof and other is not None:
@@ -183,7 +203,7 @@ def _oneofs(pair: _Pair, reader: Message, writer: Message) -> Iterator[Incompati
             yield pair.found("oneof-joins-fields", text, first.line, writer.fields[first.number].line)
 
 
-def _enums(pair: _Pair, before: Enum, after: Enum) -> Iterator[Incompatibility]:
+def _enums(pair: _DocumentPair, before: ProtoEnum, after: ProtoEnum) -> Iterator[Incompatibility]:
     for number, value in before.values.items():
         now = after.numbers.get(value.name)
         if now is not None and now != number:
@@ -205,10 +225,10 @@ def _enums(pair: _Pair, before: Enum, after: Enum) -> Iterator[Incompatibility]:
 
 
 def _reservations(
-    pair: _Pair,
+    pair: _DocumentPair,
     name: str,
-    before: Reserved,
-    after: Reserved,
+    before: Reservations,
+    after: Reservations,
     numbers: Mapping[int, object],
     names: Mapping[str, object],
 ) -> Iterator[Incompatibility]:
@@ -223,7 +243,7 @@ def _reservations(
             yield pair.changed("reservation-removed", f'{name} does not reserve the name "{kept}" any more', line, None)
 
 
-def _uncovered(held: Range, after: Reserved, numbers: Mapping[int, object]) -> int | None:
+def _uncovered(held: ReservedRange, after: Reservations, numbers: Mapping[int, object]) -> int | None:
     """The first number of a range that is neither reserved nor used."""
     number = held.first
     while number <= held.last:
@@ -236,7 +256,7 @@ def _uncovered(held: Range, after: Reserved, numbers: Mapping[int, object]) -> i
     return None
 
 
-def _services(pair: _Pair) -> Iterator[Incompatibility]:
+def _services(pair: _DocumentPair) -> Iterator[Incompatibility]:
     """Data goes where a method says: a method may come, and neither go nor change what it takes and gives."""
     for name, service in pair.before.services.items():
         other = pair.after.services.get(name)
@@ -252,7 +272,7 @@ def _services(pair: _Pair) -> Iterator[Incompatibility]:
                 yield pair.changed("method-changed", f"{what} takes or gives something else", method.line, now.line)
 
 
-def _same(pair: _Pair, before: Method, after: Method) -> bool:
+def _same(pair: _DocumentPair, before: ProtoMethod, after: ProtoMethod) -> bool:
     return before.streams == after.streams and all(
-        same_type(one, other, pair.before, pair.after) for one, other in zip(before.types, after.types, strict=True)
+        is_same_type(one, other, pair.before, pair.after) for one, other in zip(before.types, after.types, strict=True)
     )

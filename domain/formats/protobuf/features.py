@@ -36,7 +36,7 @@ _PROTO3: Final = Features(d.FeatureSet.IMPLICIT, d.FeatureSet.OPEN, d.FeatureSet
 _EDITIONS: Final = Features(d.FeatureSet.EXPLICIT, d.FeatureSet.OPEN, d.FeatureSet.PACKED, _PREFIXED)
 
 
-def of_file(file: d.FileDescriptorProto) -> Features:
+def features_of_file(file: d.FileDescriptorProto) -> Features:
     """The features that hold in a document where it says nothing else."""
     if file.syntax == "editions":
         return _EDITIONS.under(file.options.features)

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from domain.formats.contract import Violation
-from domain.formats.protobuf.painting import custom_options, painted
-from domain.formats.protobuf.protoc import Compiled, Flaw, compile_text, well_known
-from domain.formats.protobuf.text import Source, Statement, Token, spot
+from domain.formats.contract import InvalidDocument
+from domain.formats.protobuf.painting import blank_out, custom_options
+from domain.formats.protobuf.protoc import CompilerError, CompilerResult, compile_text, well_known_imports
+from domain.formats.protobuf.text import ProtoSource, ProtoStatement, ProtoToken, line_location
 
 _BESIDE: Final = "declared_%d.proto"
 #: Compilations that one document takes at most: types may be found missing only once others are there.
@@ -29,74 +29,76 @@ _NO_MESSAGE: Final = "Messages can't have default values"
 _LABELS: Final = ("optional", "required", "repeated")
 
 #: The types to declare by their full names: messages (None), or enums with the names of their values.
-_Declared = dict[str, frozenset[str] | None]
+_DeclaredTypes = dict[str, frozenset[str] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class CompiledDocument:
     """A compiled document. opaque: full names of types that only an import that is not here can tell about.
 
     options: those that were not checked, as text.
     """
 
-    compiled: Compiled
+    compiled: CompilerResult
     opaque: frozenset[str] = frozenset()
     options: tuple[str, ...] = ()
 
 
-def compile_source(source: Source) -> Resolved:
+def compile_source(source: ProtoSource) -> CompiledDocument:
     """The document compiled, with its unknown imports made good. Raises: Violation."""
-    unknown = [one for one in source.imports if one.value not in well_known()]
+    unknown = [one for one in source.imports if one.value not in well_known_imports()]
     if unknown:
         return _with_opaque_types(source, unknown)
     compiled = compile_text(source.text)
     if compiled.descriptor is None:
-        raise _violation(source, compiled.flaws[0])
-    return Resolved(compiled)
+        raise _invalid_document(source, compiled.flaws[0])
+    return CompiledDocument(compiled)
 
 
-def _with_opaque_types(source: Source, unknown: Sequence[Statement]) -> Resolved:
+def _with_opaque_types(source: ProtoSource, unknown: Sequence[ProtoStatement]) -> CompiledDocument:
     options = list(custom_options(source.tokens))
-    text = painted(source.text, (*options, *(one.tokens for one in unknown)))
+    text = blank_out(source.text, (*options, *(one.tokens for one in unknown)))
     at, package = unknown[0].tokens[0].start, _package(source)
-    declared: _Declared = {}
-    missed: list[Flaw] = []
+    declared: _DeclaredTypes = {}
+    missed: list[CompilerError] = []
     for _ in range(_ROUNDS):
         beside = _documents(declared)
         imports = "".join(f'import "{name}"; ' for name in beside)
         compiled = compile_text(text[:at] + imports + text[at:], beside)
         if compiled.descriptor is not None:
             shown = tuple(" ".join(token.text for token in tokens) for tokens in options)
-            return Resolved(compiled, frozenset(declared), shown)
+            return CompiledDocument(compiled, frozenset(declared), shown)
         missed += [flaw for flaw in compiled.flaws if _MISSING.match(flaw.text)]
-        learnt = _with_parents(_learn(declared, compiled.flaws, source, package))
+        learnt = _with_parents(_with_missing_types(declared, compiled.flaws, source, package))
         if learnt == declared:
             break
         declared = learnt
-    raise _violation(source, _worst(compiled.flaws, missed, package))
+    raise _invalid_document(source, _error_to_report(compiled.flaws, missed, package))
 
 
-def _worst(flaws: Sequence[Flaw], missed: Sequence[Flaw], package: str) -> Flaw:
+def _error_to_report(flaws: Sequence[CompilerError], missed: Sequence[CompilerError], package: str) -> CompilerError:
     """The flaw to tell: one that no import can heal. A type missing in another of the document's own is such a one."""
     for flaw in flaws:
         if taken := _TAKEN.match(flaw.text):
-            inner = (one for one in missed if f"{_named(one, package)}.".startswith(f"{taken[1]}."))
+            inner = (one for one in missed if f"{_missing_type(one, package)}.".startswith(f"{taken[1]}."))
             return next(inner, flaw)
     return next((one for one in flaws if not _MISSING.match(one.text)), flaws[0])
 
 
-def _named(flaw: Flaw, package: str) -> str:
+def _missing_type(flaw: CompilerError, package: str) -> str:
     missing = _MISSING.match(flaw.text)
     return _full_name(missing[1], missing[2], package) if missing else ""
 
 
-def _learn(declared: _Declared, flaws: Sequence[Flaw], source: Source, package: str) -> _Declared:
+def _with_missing_types(
+    declared: _DeclaredTypes, flaws: Sequence[CompilerError], source: ProtoSource, package: str
+) -> _DeclaredTypes:
     """The types to declare, with what the flaws tell of more of them and of what kind they are."""
     known = dict(declared)
     enums: set[int] = set()
     for flaw in flaws:
         if _MISSING.match(flaw.text):
-            known.setdefault(_named(flaw, package), None)
+            known.setdefault(_missing_type(flaw, package), None)
         elif (value := _VALUE.match(flaw.text)) and value[1] in known:
             known[value[1]] = (known[value[1]] or frozenset()) | {value[2]}
         elif flaw.text.startswith(_NO_MESSAGE) and flaw.line is not None:
@@ -113,7 +115,7 @@ def _full_name(written: str, resolved: str | None, package: str) -> str:
     return written if "." in written or not package else f"{package}.{written}"
 
 
-def _with_parents(declared: _Declared) -> _Declared:
+def _with_parents(declared: _DeclaredTypes) -> _DeclaredTypes:
     """The types, with those between a type and another that it stands in."""
     known = dict(declared)
     for name in declared:
@@ -123,7 +125,7 @@ def _with_parents(declared: _Declared) -> _Declared:
     return known
 
 
-def _owner(name: str, declared: _Declared) -> str | None:
+def _owner(name: str, declared: _DeclaredTypes) -> str | None:
     """The nearest declared type that one stands in."""
     while name := name.rpartition(".")[0]:
         if name in declared:
@@ -131,7 +133,7 @@ def _owner(name: str, declared: _Declared) -> str | None:
     return None
 
 
-def _types_with_default(declared: _Declared, lines: set[int], source: Source) -> Iterator[str]:
+def _types_with_default(declared: _DeclaredTypes, lines: set[int], source: ProtoSource) -> Iterator[str]:
     """The declared types of the fields with a default in some lines: messages have none, so they are enums."""
     simple: dict[str, list[str]] = defaultdict(list)
     for name in declared:
@@ -151,7 +153,7 @@ def _types_with_default(declared: _Declared, lines: set[int], source: Source) ->
         words, first = [], now
 
 
-def _documents(declared: _Declared) -> dict[str, str]:
+def _documents(declared: _DeclaredTypes) -> dict[str, str]:
     """Documents that declare the types, one for each package and kind."""
     inside: dict[str | None, list[str]] = defaultdict(list)
     for name in declared:
@@ -167,7 +169,7 @@ def _documents(declared: _Declared) -> dict[str, str]:
     }
 
 
-def _declaration(name: str, declared: _Declared, inside: dict[str | None, list[str]]) -> str:
+def _declaration(name: str, declared: _DeclaredTypes, inside: dict[str | None, list[str]]) -> str:
     values, simple = declared[name], name.rpartition(".")[2]
     if values is not None:
         rest = "".join(f"{value} = {number}; " for number, value in enumerate(sorted(values), 1))
@@ -176,7 +178,7 @@ def _declaration(name: str, declared: _Declared, inside: dict[str | None, list[s
     return f"message {simple} {{ extensions 1 to max; {inner}}} "
 
 
-def _package(source: Source) -> str:
+def _package(source: ProtoSource) -> str:
     tokens = source.tokens
     depth = 0
     for index, token in enumerate(tokens):
@@ -187,14 +189,14 @@ def _package(source: Source) -> str:
     return ""
 
 
-def _violation(source: Source, flaw: Flaw) -> Violation:
+def _invalid_document(source: ProtoSource, flaw: CompilerError) -> InvalidDocument:
     line = flaw.line
-    if line is None and (number := next(_kept_numbers(source), None)):
+    if line is None and (number := next(_reserved_field_numbers(source), None)):
         line = source.text.count("\n", 0, number.start) + 1
-    return Violation(flaw.text, None if line is None else spot(source.text, line))
+    return InvalidDocument(flaw.text, None if line is None else line_location(source.text, line))
 
 
-def _kept_numbers(source: Source) -> Iterator[Token]:
+def _reserved_field_numbers(source: ProtoSource) -> Iterator[ProtoToken]:
     """The field numbers that the implementation keeps for itself: the one mistake for which it names no line."""
     pairs = zip(source.tokens, source.tokens[1:], strict=False)
     yield from (after for before, after in pairs if before.text == "=" and re.fullmatch(r"19\d{3}", after.text))

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from google.protobuf import descriptor_pb2 as d
 
-from domain.formats.protobuf.shape import Parsed
+from domain.formats.protobuf.shape import ProtoDocument
 
 
-def normal(parsed: Parsed) -> bytes:
+def normal_form(parsed: ProtoDocument) -> bytes:
     """The document's FileDescriptorProto, in its own deterministic encoding, after sorting what has no order.
 
     Gone are comments, layout, the way in which names are written (`Inner` or `.package.Outer.Inner`), `syntax =

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from domain.formats.protobuf.text import Token
+from domain.formats.protobuf.text import ProtoToken
 
 
-def painted(text: str, parts: Iterable[Sequence[Token]]) -> str:
+def blank_out(text: str, parts: Iterable[Sequence[ProtoToken]]) -> str:
     """The text with spaces for the tokens of each part, its lines where they are."""
     done, at = [], 0
     for start, end in sorted((part[0].start, part[-1].end) for part in parts):
@@ -18,7 +18,7 @@ def painted(text: str, parts: Iterable[Sequence[Token]]) -> str:
     return "".join([*done, text[at:]])
 
 
-def custom_options(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+def custom_options(tokens: Sequence[ProtoToken]) -> Iterator[Sequence[ProtoToken]]:
     """The options with a name in parentheses, which an import explains: statements, and members of `[…]`.
 
     A member goes with the comma before it or after it, and the brackets go when nothing is left in them.
@@ -37,7 +37,7 @@ def custom_options(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
         index = end + 1
 
 
-def _custom_members(tokens: Sequence[Token], start: int, end: int) -> Iterator[Sequence[Token]]:
+def _custom_members(tokens: Sequence[ProtoToken], start: int, end: int) -> Iterator[Sequence[ProtoToken]]:
     members: list[tuple[int, int]] = []
     at = start + 1
     while at < end:
@@ -55,7 +55,7 @@ def _custom_members(tokens: Sequence[Token], start: int, end: int) -> Iterator[S
         kept = kept or not painted
 
 
-def _end(tokens: Sequence[Token], start: int, mark: str) -> int:
+def _end(tokens: Sequence[ProtoToken], start: int, mark: str) -> int:
     """The index of the mark that ends what starts here, brackets passed over; of the last token without one."""
     depth = 0
     for index in range(start, len(tokens)):

@@ -27,13 +27,15 @@ from google.protobuf.message import DecodeError
 from grpc_tools import _protoc_compiler
 
 #: How the compiler calls the document, and how much of what it says is looked at.
-NAME: Final = "schema.proto"
+FILE_NAME: Final = "schema.proto"
 _HEARD: Final = 64 * 1024
-_ERROR: Final = re.compile(rf"^(?:.*[/\\])?{re.escape(NAME)}:(?:(\d+):(\d+): |\s*)(?!warning: )(.+)$", re.MULTILINE)
+_ERROR: Final = re.compile(
+    rf"^(?:.*[/\\])?{re.escape(FILE_NAME)}:(?:(\d+):(\d+): |\s*)(?!warning: )(.+)$", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
+class CompilerError:
     """What the compiler finds wrong: the line and column, counted from 1, where it knows them."""
 
     text: str
@@ -42,33 +44,40 @@ class Flaw:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompilerResult:
     """The descriptor of the document, with lines, or what is wrong with it."""
 
     descriptor: FileDescriptorProto | None
-    flaws: tuple[Flaw, ...] = ()
+    flaws: tuple[CompilerError, ...] = ()
 
 
-def compile_text(text: str, others: Mapping[str, str] | None = None) -> Compiled:
+def compile_text(text: str, others: Mapping[str, str] | None = None) -> CompilerResult:
     """The document compiled, beside other documents by their file names. A millisecond for 2 kB."""
     with TemporaryDirectory(prefix="protobuf-") as name:
         folder = Path(name)
         for other, content in (others or {}).items():
             (folder / other).write_text(content, encoding="utf-8", newline="")
-        (folder / NAME).write_text(text, encoding="utf-8", newline="")
+        (folder / FILE_NAME).write_text(text, encoding="utf-8", newline="")
         done = _run(folder)
         if done:
             try:
-                return Compiled(FileDescriptorSet.FromString((folder / "out").read_bytes()).file[-1])
+                return CompilerResult(FileDescriptorSet.FromString((folder / "out").read_bytes()).file[-1])
             except (DecodeError, IndexError, OSError):
-                return Compiled(None, (Flaw("the compiler gave no descriptor"),))
+                return CompilerResult(None, (CompilerError("the compiler gave no descriptor"),))
         with (folder / "said").open("rb") as said:
             heard = said.read(_HEARD).decode("utf-8", "replace")
-    return Compiled(None, tuple(_flaws(heard)) or (Flaw("the compiler refuses the document"),))
+    return CompilerResult(None, tuple(_compiler_errors(heard)) or (CompilerError("the compiler refuses the document"),))
 
 
 def _run(folder: Path) -> bool:
-    arguments = ["protoc", f"-I{folder}", f"-I{_carried()}", "--include_source_info", f"-o{folder / 'out'}", NAME]
+    arguments = [
+        "protoc",
+        f"-I{folder}",
+        f"-I{_bundled_protos()}",
+        "--include_source_info",
+        f"-o{folder / 'out'}",
+        FILE_NAME,
+    ]
     with (folder / "said").open("wb") as said:
         if sys.stderr is not None:
             sys.stderr.flush()
@@ -82,20 +91,20 @@ def _run(folder: Path) -> bool:
             os.close(kept)
 
 
-def _flaws(said: str) -> Iterator[Flaw]:
+def _compiler_errors(said: str) -> Iterator[CompilerError]:
     for match in _ERROR.finditer(said):
         line, column, text = match.groups()
-        yield Flaw(text.strip().rstrip("."), int(line) if line else None, int(column) if column else None)
+        yield CompilerError(text.strip().rstrip("."), int(line) if line else None, int(column) if column else None)
 
 
 @cache
-def _carried() -> Path:
+def _bundled_protos() -> Path:
     """Where the compiler's own documents are."""
     return Path(str(files("grpc_tools"))) / "_proto"
 
 
 @cache
-def well_known() -> frozenset[str]:
+def well_known_imports() -> frozenset[str]:
     """The documents that every Protobuf document may import, by their paths."""
-    root = _carried()
+    root = _bundled_protos()
     return frozenset(file.relative_to(root).as_posix() for file in root.glob("google/protobuf/**/*.proto"))

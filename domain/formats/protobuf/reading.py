@@ -9,22 +9,32 @@ from google.protobuf import descriptor_pb2 as d
 
 from domain.formats.protobuf import features
 from domain.formats.protobuf.features import Features
-from domain.formats.protobuf.shape import Enum, Field, Message, Method, Parsed, Range, Reserved, Service, Value
+from domain.formats.protobuf.shape import (
+    ProtoDocument,
+    ProtoEnum,
+    ProtoEnumValue,
+    ProtoField,
+    ProtoMessage,
+    ProtoMethod,
+    ProtoService,
+    Reservations,
+    ReservedRange,
+)
 
 _Path = tuple[int, ...]
 _KINDS: Final = {number: name.removeprefix("TYPE_").lower() for name, number in d.FieldDescriptorProto.Type.items()}
 _UNPACKED: Final = frozenset(("string", "bytes", "message", "group", "opaque"))
 
 
-def shape(
+def document_from_descriptor(
     file: d.FileDescriptorProto, text: str, imports: Iterable[str], opaque: frozenset[str], unchecked: tuple[str, ...]
-) -> Parsed:
+) -> ProtoDocument:
     """The document in the form that comparisons take. O(its elements)."""
-    reading = _Reading(file, opaque)
+    reading = _DescriptorReader(file, opaque)
     reading.read()
     lines = reading.lines
     file.ClearField("source_code_info")
-    return Parsed(
+    return ProtoDocument(
         package=file.package,
         package_line=lines.get((2,)),
         messages=reading.messages,
@@ -38,28 +48,28 @@ def shape(
     )
 
 
-class _Reading:
+class _DescriptorReader:
     """What was found so far in a document."""
 
     def __init__(self, file: d.FileDescriptorProto, opaque: frozenset[str]) -> None:
         self._file, self._opaque = file, opaque
         self.lines = {tuple(one.path): one.span[0] + 1 for one in file.source_code_info.location}
-        self.messages: dict[str, Message] = {}
-        self.enums: dict[str, Enum] = {}
-        self.services: dict[str, Service] = {}
-        self._extensions: dict[str, dict[int, Field]] = {}
+        self.messages: dict[str, ProtoMessage] = {}
+        self.enums: dict[str, ProtoEnum] = {}
+        self.services: dict[str, ProtoService] = {}
+        self._extensions: dict[str, dict[int, ProtoField]] = {}
 
     def read(self) -> None:
-        file, held = self._file, features.of_file(self._file)
+        file, held = self._file, features.features_of_file(self._file)
         self._types(file.package, (4,), file.message_type, (5,), file.enum_type, held)
         self._extend(file.package, (7,), file.extension, held)
         for index, service in enumerate(file.service):
             name = _join(file.package, service.name)
-            self.services[name] = Service(name, self._methods(service, (6, index)), self.lines.get((6, index)))
+            self.services[name] = ProtoService(name, self._methods(service, (6, index)), self.lines.get((6, index)))
         for name, extensions in self._extensions.items():
-            known = self.messages.get(name, Message(name, {}))
+            known = self.messages.get(name, ProtoMessage(name, {}))
             fields = {**extensions, **known.fields}
-            self.messages[name] = Message(name, fields, known.reserved, known.entry, known.line)
+            self.messages[name] = ProtoMessage(name, fields, known.reserved, known.entry, known.line)
 
     def _types(
         self,
@@ -91,11 +101,12 @@ class _Reading:
                 oneof="" if holder is None else holder.name,
             )
         ranges = (
-            Range(one.start, one.end - 1, self.lines.get((*at, 9, i))) for i, one in enumerate(message.reserved_range)
+            ReservedRange(one.start, one.end - 1, self.lines.get((*at, 9, i)))
+            for i, one in enumerate(message.reserved_range)
         )
         names = {one: self.lines.get((*at, 10, index)) for index, one in enumerate(message.reserved_name)}
-        reserved = Reserved(tuple(sorted(ranges)), names)
-        self.messages[name] = Message(name, fields, reserved, entry, self.lines.get(at))
+        reserved = Reservations(tuple(sorted(ranges)), names)
+        self.messages[name] = ProtoMessage(name, fields, reserved, entry, self.lines.get(at))
         self._types(name, (*at, 3), message.nested_type, (*at, 4), message.enum_type, held)
         self._extend(name, (*at, 6), message.extension, held)
 
@@ -112,7 +123,7 @@ class _Reading:
         scope: str = "",
         prefixed: bool = False,
         oneof: str = "",
-    ) -> Field:
+    ) -> ProtoField:
         """The field; scope: where an extension stands; prefixed: a map or in one, which is never delimited."""
         held = held.under(field.options.features)
         kind, name = _KINDS[field.type], field.type_name.removeprefix(".")
@@ -125,7 +136,7 @@ class _Reading:
         plain = not repeated and not extension and not field.proto3_optional and kind not in ("message", "group")
         required = field.label == d.FieldDescriptorProto.LABEL_REQUIRED or held.presence == d.FeatureSet.LEGACY_REQUIRED
         packs = field.options.packed if field.options.HasField("packed") else held.repeated == d.FeatureSet.PACKED
-        return Field(
+        return ProtoField(
             number=field.number,
             name=_join(scope, field.name) if extension else field.name,
             kind=kind,
@@ -142,26 +153,28 @@ class _Reading:
 
     def _enum(self, name: str, at: _Path, enum: d.EnumDescriptorProto, held: Features) -> None:
         held = held.under(enum.options.features)
-        values: dict[int, Value] = {}
+        values: dict[int, ProtoEnumValue] = {}
         for index, value in enumerate(enum.value):
-            values.setdefault(value.number, Value(value.name, self.lines.get((*at, 2, index))))
-        ranges = (Range(one.start, one.end, self.lines.get((*at, 4, i))) for i, one in enumerate(enum.reserved_range))
-        self.enums[name] = Enum(
+            values.setdefault(value.number, ProtoEnumValue(value.name, self.lines.get((*at, 2, index))))
+        ranges = (
+            ReservedRange(one.start, one.end, self.lines.get((*at, 4, i))) for i, one in enumerate(enum.reserved_range)
+        )
+        self.enums[name] = ProtoEnum(
             name=name,
             values=values,
             numbers={value.name: value.number for value in enum.value},
             first=enum.value[0].number,
             closed=held.enum == d.FeatureSet.CLOSED,
-            reserved=Reserved(
+            reserved=Reservations(
                 tuple(sorted(ranges)),
                 {one: self.lines.get((*at, 5, index)) for index, one in enumerate(enum.reserved_name)},
             ),
             line=self.lines.get(at),
         )
 
-    def _methods(self, service: d.ServiceDescriptorProto, at: _Path) -> dict[str, Method]:
+    def _methods(self, service: d.ServiceDescriptorProto, at: _Path) -> dict[str, ProtoMethod]:
         return {
-            one.name: Method(
+            one.name: ProtoMethod(
                 one.name,
                 (one.input_type.removeprefix("."), one.output_type.removeprefix(".")),
                 (one.client_streaming, one.server_streaming),

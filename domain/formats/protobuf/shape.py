@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from domain.formats.contract import Spot
-from domain.formats.protobuf.text import fragment
+from domain.formats.contract import DocumentLocation
+from domain.formats.protobuf.text import line_fragment
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ProtoField:
     """A field or an extension, as it is on the wire.
 
     kind: a scalar type, `enum`, `message`, `group` (delimited), or `opaque` for a type of an import that is not here.
@@ -33,7 +33,7 @@ class Field:
     line: int | None = None
 
 
-class Range(NamedTuple):
+class ReservedRange(NamedTuple):
     """Reserved numbers, both ends included."""
 
     first: int
@@ -42,30 +42,30 @@ class Range(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reserved:
+class Reservations:
     """What must not be used: numbers, as ranges in order that do not overlap, and names with their lines."""
 
-    ranges: tuple[Range, ...] = ()
+    ranges: tuple[ReservedRange, ...] = ()
     names: Mapping[str, int | None] = field(default_factory=dict)
 
-    def range(self, number: int) -> Range | None:
+    def range(self, number: int) -> ReservedRange | None:
         """The range that holds a number. O(log ranges)."""
         at = bisect_right(self.ranges, number, key=lambda one: one.first) - 1
         return self.ranges[at] if at >= 0 and number <= self.ranges[at].last else None
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ProtoMessage:
     """A message; entry: of a map. Its extensions in the same document count among its fields."""
 
     name: str
-    fields: Mapping[int, Field]
-    reserved: Reserved = Reserved()
+    fields: Mapping[int, ProtoField]
+    reserved: Reservations = Reservations()
     entry: bool = False
     line: int | None = None
 
 
-class Value(NamedTuple):
+class ProtoEnumValue(NamedTuple):
     """A value of an enum: the first name of its number."""
 
     name: str
@@ -73,20 +73,20 @@ class Value(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Enum:
+class ProtoEnum:
     """An enum; numbers: of all its names, aliases too. first: what an absent field reads as."""
 
     name: str
-    values: Mapping[int, Value]
+    values: Mapping[int, ProtoEnumValue]
     numbers: Mapping[str, int]
     first: int
     closed: bool
-    reserved: Reserved = Reserved()
+    reserved: Reservations = Reservations()
     line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class ProtoMethod:
     """A method of a service: the full names of its types, and which of them are streams."""
 
     name: str
@@ -96,14 +96,14 @@ class Method:
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ProtoService:
     name: str
-    methods: Mapping[str, Method]
+    methods: Mapping[str, ProtoMethod]
     line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ProtoDocument:
     """A valid document.
 
     messages: with those of other documents that this one extends, which have nothing but the extensions. opaque: full
@@ -113,14 +113,14 @@ class Parsed:
 
     package: str
     package_line: int | None
-    messages: Mapping[str, Message]
-    enums: Mapping[str, Enum]
-    services: Mapping[str, Service]
+    messages: Mapping[str, ProtoMessage]
+    enums: Mapping[str, ProtoEnum]
+    services: Mapping[str, ProtoService]
     opaque: frozenset[str]
     descriptor: bytes
     imports: tuple[str, ...]
     unchecked: tuple[str, ...]
     lines: tuple[str, ...]
 
-    def spot(self, line: int | None) -> Spot | None:
-        return None if line is None else Spot(line=line, fragment=fragment(self.lines, line))
+    def spot(self, line: int | None) -> DocumentLocation | None:
+        return None if line is None else DocumentLocation(line=line, fragment=line_fragment(self.lines, line))

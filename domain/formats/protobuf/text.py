@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
-from domain.formats.contract import FRAGMENT, Spot, Violation
+from domain.formats.contract import MAX_FRAGMENT, DocumentLocation, InvalidDocument
 
 #: Bytes and tokens that a document may have. Comments, which most of a large document is, cost little, and tokens make
 #: up to ten seconds of a million.
-LARGEST: Final = 4 * 1024 * 1024
-TOKENS: Final = 200_000
+MAX_BYTES: Final = 4 * 1024 * 1024
+MAX_TOKENS: Final = 200_000
 #: Brackets inside each other, and dots in one name. Together they keep the depth of a compiled option below 100, beyond
 #: which the compiler ends the whole process. It allows 32 messages inside each other itself.
-DEEPEST: Final = 48
-LONGEST_NAME: Final = 32
+MAX_NESTING: Final = 48
+MAX_NAME_PARTS: Final = 32
 #: Reserved and extension ranges in one document: the compiler compares each with each.
-RANGES: Final = 5_000
+MAX_RANGES: Final = 5_000
 
 _TOKEN: Final = re.compile(
     r"(?P<space>\s+|//[^\n]*|/\*[\s\S]*?\*/)"
@@ -31,7 +31,7 @@ _TOKEN: Final = re.compile(
 )
 
 
-class Token(NamedTuple):
+class ProtoToken(NamedTuple):
     """A word, number, string or mark, and where it stands."""
 
     kind: str
@@ -44,10 +44,10 @@ class Token(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ProtoStatement:
     """A statement of one line of keywords and a string, such as an import: its tokens, the last of them `;`."""
 
-    tokens: Sequence[Token]
+    tokens: Sequence[ProtoToken]
 
     @property
     def value(self) -> str:
@@ -56,35 +56,35 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ProtoSource:
     """A document's text, read as far as its tokens and its statements about language and imports."""
 
     text: str
-    tokens: tuple[Token, ...]
-    language: Statement | None
-    imports: tuple[Statement, ...]
+    tokens: tuple[ProtoToken, ...]
+    language: ProtoStatement | None
+    imports: tuple[ProtoStatement, ...]
 
-    def spot(self, start: int) -> Spot:
-        return spot(self.text, self.text.count("\n", 0, start) + 1)
+    def spot(self, start: int) -> DocumentLocation:
+        return line_location(self.text, self.text.count("\n", 0, start) + 1)
 
 
-def read(document: bytes) -> Source:
+def read_source(document: bytes) -> ProtoSource:
     """The document as text and tokens. O(bytes). Raises: Violation, when it is empty, too large or no such text."""
-    if len(document) > LARGEST:
-        raise Violation(f"the document has {len(document)} bytes; {LARGEST} are allowed")
+    if len(document) > MAX_BYTES:
+        raise InvalidDocument(f"the document has {len(document)} bytes; {MAX_BYTES} are allowed")
     try:
         text = document.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = document.count(b"\n", 0, error.start) + 1
-        raise Violation("the document is not UTF-8 text", Spot(line=line)) from None
-    tokens = tuple(islice(_tokens(text), TOKENS + 1))
-    if len(tokens) > TOKENS:
-        raise Violation(f"the document has more than {TOKENS} words and marks")
+        raise InvalidDocument("the document is not UTF-8 text", DocumentLocation(line=line)) from None
+    tokens = tuple(islice(_tokens(text), MAX_TOKENS + 1))
+    if len(tokens) > MAX_TOKENS:
+        raise InvalidDocument(f"the document has more than {MAX_TOKENS} words and marks")
     if not tokens:
-        raise Violation("the document is empty")
-    _bounded(text, tokens)
+        raise InvalidDocument("the document is empty")
+    _check_limits(text, tokens)
     statements = tuple(_statements(tokens))
-    return Source(
+    return ProtoSource(
         text,
         tokens,
         next((one for one in statements if one.tokens[0].text in ("syntax", "edition")), None),
@@ -92,29 +92,29 @@ def read(document: bytes) -> Source:
     )
 
 
-def spot(text: str, line: int) -> Spot:
+def line_location(text: str, line: int) -> DocumentLocation:
     """The line of a text, counted from 1, and what stands there."""
-    return Spot(line=line, fragment=fragment(text.split("\n"), line))
+    return DocumentLocation(line=line, fragment=line_fragment(text.split("\n"), line))
 
 
-def fragment(lines: Sequence[str], line: int | None) -> str | None:
+def line_fragment(lines: Sequence[str], line: int | None) -> str | None:
     """What stands in one line, without the space around it."""
-    return lines[line - 1].strip()[:FRAGMENT] if line and line <= len(lines) else None
+    return lines[line - 1].strip()[:MAX_FRAGMENT] if line and line <= len(lines) else None
 
 
-def _tokens(text: str) -> Iterator[Token]:
+def _tokens(text: str) -> Iterator[ProtoToken]:
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
             flaw = "a string does not end in its line" if text[at] in "\"'" else f"unexpected character {text[at]!r}"
-            raise Violation(flaw, spot(text, text.count("\n", 0, at) + 1))
+            raise InvalidDocument(flaw, line_location(text, text.count("\n", 0, at) + 1))
         if match.lastgroup != "space":
-            yield Token(str(match.lastgroup), match.group(), at)
+            yield ProtoToken(str(match.lastgroup), match.group(), at)
         at = match.end()
 
 
-def _bounded(text: str, tokens: Sequence[Token]) -> None:
+def _check_limits(text: str, tokens: Sequence[ProtoToken]) -> None:
     """Raises: Violation, where the compiler would need a stack or a time that nobody has."""
     depth = dots = ranges = parentheses = 0
     listing = False
@@ -132,19 +132,19 @@ def _bounded(text: str, tokens: Sequence[Token]) -> None:
         listing = listing and mark not in (";", "{", "}")
         ranges += listing and mark == ","
         flaw = (
-            f"brackets stand more than {DEEPEST} deep inside each other"
-            if depth > DEEPEST
-            else f"a name has more than {LONGEST_NAME} parts"
-            if dots > LONGEST_NAME
-            else f"more than {RANGES} ranges are reserved or kept for extensions"
-            if ranges > RANGES
+            f"brackets stand more than {MAX_NESTING} deep inside each other"
+            if depth > MAX_NESTING
+            else f"a name has more than {MAX_NAME_PARTS} parts"
+            if dots > MAX_NAME_PARTS
+            else f"more than {MAX_RANGES} ranges are reserved or kept for extensions"
+            if ranges > MAX_RANGES
             else None
         )
         if flaw:
-            raise Violation(flaw, spot(text, text.count("\n", 0, token.start) + 1))
+            raise InvalidDocument(flaw, line_location(text, text.count("\n", 0, token.start) + 1))
 
 
-def _statements(tokens: Sequence[Token]) -> Iterator[Statement]:
+def _statements(tokens: Sequence[ProtoToken]) -> Iterator[ProtoStatement]:
     """The statements about language and imports, at the document's top level."""
     depth, start = 0, 0
     for index, token in enumerate(tokens):
@@ -155,5 +155,5 @@ def _statements(tokens: Sequence[Token]) -> Iterator[Statement]:
             start = index + 1
         elif token.text == ";":
             if depth == 0 and tokens[start].text in ("syntax", "edition", "import"):
-                yield Statement(tokens[start : index + 1])
+                yield ProtoStatement(tokens[start : index + 1])
             start = index + 1

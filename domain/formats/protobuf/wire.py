@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from domain.formats.protobuf.shape import Field, Parsed
+from domain.formats.protobuf.shape import ProtoDocument, ProtoField
 
 _WIDER: Final = {
     "bool": frozenset(("int32", "uint32", "int64", "uint64")),
@@ -27,11 +27,11 @@ _NAMED: Final = frozenset(("message", "group", "enum", "opaque"))
 _ONE_BY_ONE: Final = frozenset(("string", "bytes", "message"))
 
 
-def widens(older: Field, newer: Field, before: Parsed, after: Parsed) -> bool:
+def is_wider(older: ProtoField, newer: ProtoField, before: ProtoDocument, after: ProtoDocument) -> bool:
     """Whether the newer type has every value of the older one, and they are the same on the wire."""
     if older.kind in _NAMED and newer.kind in _NAMED:
         alike = older.kind == newer.kind or "opaque" in (older.kind, newer.kind)
-        return alike and same_type(older.type, newer.type, before, after)
+        return alike and is_same_type(older.type, newer.type, before, after)
     if older.kind == "enum":
         enum = before.enums.get(older.type)
         negative = enum is None or min(enum.values) < 0
@@ -43,7 +43,7 @@ def widens(older: Field, newer: Field, before: Parsed, after: Parsed) -> bool:
     return older.kind == newer.kind or newer.kind in _WIDER.get(older.kind, ())
 
 
-def same_type(one: str, other: str, before: Parsed, after: Parsed) -> bool:
+def is_same_type(one: str, other: str, before: ProtoDocument, after: ProtoDocument) -> bool:
     """Whether two names mean one type.
 
     Names of types that are not here are known as they are written, perhaps without the packages around them, so that
@@ -56,14 +56,14 @@ def same_type(one: str, other: str, before: Parsed, after: Parsed) -> bool:
     return False
 
 
-def multiplies(older: Field, newer: Field) -> bool:
+def may_become_repeated(older: ProtoField, newer: ProtoField) -> bool:
     """Whether one value may become many: each reader understands the other, but for numbers in packed form."""
     return older.repeated == newer.repeated or (
         newer.repeated and (newer.kind in _ONE_BY_ONE or (newer.kind not in ("opaque", "group") and not newer.packed))
     )
 
 
-def zero(field: Field, parsed: Parsed) -> bool:
+def reads_as_zero(field: ProtoField, parsed: ProtoDocument) -> bool:
     """Whether a field that is not written reads as zero, false or empty."""
     if field.kind == "enum":
         enum = parsed.enums.get(field.type)

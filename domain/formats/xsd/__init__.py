@@ -15,31 +15,31 @@ from xmlschema import XMLResource, XMLSchema10, XMLSchema11, XMLSchemaException
 from xmlschema.loaders import SchemaLoader
 from xmlschema.names import XSD_IMPORT
 
-from domain.formats.contract import Incompatibility, Newer, Violation
-from domain.formats.xsd.building import build
-from domain.formats.xsd.canonical import canonical as normal_form
-from domain.formats.xsd.comparing import Comparison
-from domain.formats.xsd.determinism import install
-from domain.formats.xsd.model import Schema
-from domain.formats.xsd.stubs import stubs
-from domain.formats.xsd.tree import XS, at, read, text_of
+from domain.formats.contract import Incompatibility, InvalidDocument, NewerSide
+from domain.formats.xsd.building import build_schema
+from domain.formats.xsd.canonical import canonical_form as normal_form
+from domain.formats.xsd.comparing import XsdComparison
+from domain.formats.xsd.determinism import install_model_check
+from domain.formats.xsd.model import XsdDocument
+from domain.formats.xsd.stubs import stub_schemas
+from domain.formats.xsd.tree import XS, decode_xml, location_at, parse_xml
 
-__all__ = ["Schema", "canonical", "parse", "unreadable"]
+__all__ = ["XsdDocument", "canonical_form", "incompatibilities", "parse"]
 
 _ROOT: Final = f"{{{XS}}}schema"
 
-install()
+install_model_check()
 
 
-def parse(document: bytes, name: str) -> Schema:
+def parse(document: bytes, name: str) -> XsdDocument:
     """A schema's meaning, once it is well-formed, a schema, and one that its version of XSD allows.
 
     About 5 ms for 2 kB, linear in the length. Raises: Violation, with the line.
     """
-    text = text_of(document)
-    root = read(text)
+    text = decode_xml(document)
+    root = parse_xml(text)
     if root.tag != _ROOT:
-        raise Violation(f"the root element is not xs:schema of {XS}", at(text, root.start))
+        raise InvalidDocument(f"the root element is not xs:schema of {XS}", location_at(text, root.start))
     resource = None
     starts: dict[int, int] = {}
     try:
@@ -50,29 +50,33 @@ def parse(document: bytes, name: str) -> Schema:
         version = XMLSchema11 if name.rpartition("/")[2].startswith("1.1") else XMLSchema10
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            built = version(resource, loader_class=_loader(stubs(root, text)), defuse="always", allow="none")
-            return build(built, text, starts)
-    except Violation:
+            built = version(resource, loader_class=_loader(stub_schemas(root, text)), defuse="always", allow="none")
+            return build_schema(built, text, starts)
+    except InvalidDocument:
         raise
     except RecursionError:
-        raise Violation("the document nests its parts too deeply") from None
+        raise InvalidDocument("the document nests its parts too deeply") from None
     except Exception as error:  # whatever the library meets in a document that nobody trusts
         start = starts.get(id(getattr(error, "elem", None)))
-        raise Violation(f"the document is not a valid schema: {_reason(error)}", at(text, start)) from None
+        raise InvalidDocument(
+            f"the document is not a valid schema: {_reason(error)}", location_at(text, start)
+        ) from None
 
 
-def canonical(parsed: Schema) -> bytes:
+def canonical_form(parsed: XsdDocument) -> bytes:
     """The schema in a normal form of ours, itself a schema: see `canonical.canonical`."""
-    return normal_form(read(parsed.text))
+    return normal_form(parse_xml(parsed.text))
 
 
-def unreadable(reader: Schema, writer: Schema, _newer: Newer | None = None, /) -> Sequence[Incompatibility]:
+def incompatibilities(
+    reader: XsdDocument, writer: XsdDocument, _newer: NewerSide | None = None, /
+) -> Sequence[Incompatibility]:
     """Why a document that one schema allows need not be one that another allows, with lines on both sides.
 
     Under 1 ms for schemas of 2 kB that differ a little; bounded where content models are hard to compare, and what
     cannot be told within the bound is an incompatibility that says so.
     """
-    return Comparison(reader, writer).found()
+    return XsdComparison(reader, writer).found()
 
 
 def _loader(taken: Mapping[str, str]) -> type[SchemaLoader]:

@@ -16,10 +16,27 @@ from xmlschema.validators import (
     XsdUnion,
 )
 
-from domain.formats.contract import Violation
-from domain.formats.xsd.content import EMPTY, Name, Term, Wild, all_of, choice, repeat, seq
-from domain.formats.xsd.model import Attribute, Bound, Complex, Element, Schema, Simple, Type
-from domain.formats.xsd.tree import PREFIX, XS
+from domain.formats.contract import InvalidDocument
+from domain.formats.xsd.content import (
+    EMPTY_CONTENT,
+    ContentModel,
+    ElementName,
+    NamespaceWildcard,
+    all_of,
+    choice_of,
+    repeat,
+    sequence_of,
+)
+from domain.formats.xsd.model import (
+    AttributeDeclaration,
+    ComplexType,
+    ElementDeclaration,
+    FacetBound,
+    SimpleType,
+    TypeDefinition,
+    XsdDocument,
+)
+from domain.formats.xsd.tree import PREFIX_PATTERN, XS
 
 _STRICTNESS: Final = {"skip": 0, "lax": 1, "strict": 2}
 _BUILT_IN: Final = f"{{{XS}}}"
@@ -28,7 +45,7 @@ _LONGEST: Final = 200
 _ANY_TYPE: Final = f"{{{XS}}}anyType"
 
 
-def build(schema: Any, text: str, starts: Mapping[int, int]) -> Schema:
+def build_schema(schema: Any, text: str, starts: Mapping[int, int]) -> XsdDocument:
     """The meaning of a schema that xmlschema has accepted; O(size). starts: by the `id` of an element of its tree."""
     return _Builder(schema, starts).schema(text)
 
@@ -37,7 +54,7 @@ class _Builder:
     def __init__(self, schema: Any, starts: Mapping[int, int]) -> None:
         self._schema = schema
         self._starts = starts
-        self._types: list[Type | None] = []
+        self._types: list[TypeDefinition | None] = []
         self._places: dict[int, int] = {}
         self._waiting: list[tuple[int, Any]] = []
         self._derived: dict[str, dict[str, frozenset[str]]] = {}
@@ -48,9 +65,9 @@ class _Builder:
                 how |= {base.derivation} if base.is_complex() else set()
                 base, steps = base.base_type, steps + 1
                 if steps > _LONGEST:
-                    raise _too_long(name)
+                    raise _derivation_too_long(name)
 
-    def schema(self, text: str) -> Schema:
+    def schema(self, text: str) -> XsdDocument:
         own = self._schema
         elements = {found.name: self._element(found) for found in own.elements.values() if found.schema is own}
         named = {found.name: self._place(found) for found in own.types.values() if found.schema is own}
@@ -58,7 +75,7 @@ class _Builder:
             place, found = self._waiting.pop()
             self._types[place] = self._simple(found) if isinstance(found, XsdSimpleType) else self._complex(found)
         types = tuple(found for found in self._types if found is not None)
-        return Schema(text, self._starts.get(id(own.source.root)), own.target_namespace, elements, named, types)
+        return XsdDocument(text, self._starts.get(id(own.source.root)), own.target_namespace, elements, named, types)
 
     def _start(self, component: Any) -> int | None:
         return self._starts.get(id(component.elem))
@@ -72,8 +89,8 @@ class _Builder:
             self._waiting.append((known, found))
         return known
 
-    def _element(self, found: XsdElement) -> Element:
-        return Element(
+    def _element(self, found: XsdElement) -> ElementDeclaration:
+        return ElementDeclaration(
             name=found.name,
             type=self._place(found.type),
             start=self._start(found),
@@ -92,22 +109,24 @@ class _Builder:
 
     # -- complex types --------------------------------------------------------------------------------------------
 
-    def _complex(self, found: XsdComplexType) -> Complex:
+    def _complex(self, found: XsdComplexType) -> ComplexType:
         content = found.content
         text = self._place(content) if isinstance(content, XsdSimpleType) else None
-        elements: dict[str, dict[Element, None]] = {}
-        term = self._term(content, elements) if isinstance(content, XsdGroup) else EMPTY
+        elements: dict[str, dict[ElementDeclaration, None]] = {}
+        term = self._term(content, elements) if isinstance(content, XsdGroup) else EMPTY_CONTENT
         opened = found.open_content
         if opened is not None and opened.any_element is not None and opened.mode != "none":
             rest = repeat(_wild(opened.any_element), 0, None)
-            term = all_of([term, rest]) if opened.mode == "interleave" else seq([term, rest])
-        return Complex(
+            term = all_of([term, rest]) if opened.mode == "interleave" else sequence_of([term, rest])
+        return ComplexType(
             name=found.name,
             start=self._start(found),
             content=term,
             elements={name: tuple(declared) for name, declared in elements.items()},
             attributes={
-                name: Attribute(name, self._place(part.type), self._start(part), part.use == "required", part.fixed)
+                name: AttributeDeclaration(
+                    name, self._place(part.type), self._start(part), part.use == "required", part.fixed
+                )
                 for name, part in found.attributes.items()
                 if name is not None and part.use != "prohibited"
             },
@@ -122,19 +141,19 @@ class _Builder:
             block=_blocked(found),
         )
 
-    def _term(self, group: XsdGroup, elements: dict[str, dict[Element, None]]) -> Term:
+    def _term(self, group: XsdGroup, elements: dict[str, dict[ElementDeclaration, None]]) -> ContentModel:
         """A model group as a term; its element declarations are added to `elements`."""
         items = [self._particle(particle, elements) for particle in group]
         made = (
-            choice(items)
+            choice_of(items)
             if group.model == "choice" and items
             else all_of(items)
             if group.model == "all"
-            else seq(items)
+            else sequence_of(items)
         )
         return repeat(made, group.min_occurs, group.max_occurs)
 
-    def _particle(self, found: Any, elements: dict[str, dict[Element, None]]) -> Term:
+    def _particle(self, found: Any, elements: dict[str, dict[ElementDeclaration, None]]) -> ContentModel:
         if isinstance(found, XsdGroup):
             return self._term(found, elements)
         if isinstance(found, XsdAnyElement):
@@ -142,22 +161,24 @@ class _Builder:
         head = found.ref if found.ref is not None else found
         standing = [head]
         if "substitution" not in (blocked := _blocked(head)):
-            standing += (each for each in found.iter_substitutes() if not blocked & _steps(each.type, head.type))
-        names: list[Term] = []
+            standing += (
+                each for each in found.iter_substitutes() if not blocked & _derivation_steps(each.type, head.type)
+            )
+        names: list[ContentModel] = []
         for element in standing:
             if not element.abstract:
                 elements.setdefault(element.name, {})[self._element(element)] = None
-                names.append(Name(element.name))
-        return repeat(choice(names), found.min_occurs, found.max_occurs)
+                names.append(ElementName(element.name))
+        return repeat(choice_of(names), found.min_occurs, found.max_occurs)
 
     # -- simple types ---------------------------------------------------------------------------------------------
 
-    def _simple(self, found: XsdSimpleType) -> Simple:
+    def _simple(self, found: XsdSimpleType) -> SimpleType:
         steps: list[Any] = [found]
         while (base := _text_of(steps[-1].base_type)) is not None:
             steps.append(base)
             if len(steps) > _LONGEST:
-                raise _too_long(found.name)
+                raise _derivation_too_long(found.name)
         names = [
             step.name
             for step in steps
@@ -172,7 +193,7 @@ class _Builder:
             kind, parts = "list", (self._place(variety.item_type),)
         elif isinstance(variety, XsdUnion):
             kind, parts = "union", tuple(map(self._place, variety.member_types))
-        return Simple(tuple(names), kind, self._start(found), parts, **_facets(steps))
+        return SimpleType(tuple(names), kind, self._start(found), parts, **_facets(steps))
 
 
 def _text_of(base: Any) -> XsdSimpleType | None:
@@ -186,7 +207,7 @@ def _blocked(found: Any) -> frozenset[str]:
     return frozenset(("extension", "restriction", "substitution") if "#all" in words else words)
 
 
-def _steps(found: Any, base: Any) -> frozenset[str]:
+def _derivation_steps(found: Any, base: Any) -> frozenset[str]:
     """How a type derives from another one, and what the types between them do not let stand for them."""
     how: set[str] = set()
     while found is not None and found is not base:
@@ -195,8 +216,8 @@ def _steps(found: Any, base: Any) -> frozenset[str]:
     return frozenset(how)
 
 
-def _too_long(name: str | None) -> Violation:
-    return Violation(f"the type {name or 'without a name'} derives from more than {_LONGEST} others in a row")
+def _derivation_too_long(name: str | None) -> InvalidDocument:
+    return InvalidDocument(f"the type {name or 'without a name'} derives from more than {_LONGEST} others in a row")
 
 
 def _facets(steps: Iterable[Any]) -> dict[str, Any]:
@@ -209,9 +230,9 @@ def _facets(steps: Iterable[Any]) -> dict[str, Any]:
                 continue
             match tag.removeprefix(_BUILT_IN):
                 case "minInclusive" | "minExclusive" as name:
-                    found.setdefault("low", Bound(facet.value, name == "minExclusive"))
+                    found.setdefault("low", FacetBound(facet.value, name == "minExclusive"))
                 case "maxInclusive" | "maxExclusive" as name:
-                    found.setdefault("high", Bound(facet.value, name == "maxExclusive"))
+                    found.setdefault("high", FacetBound(facet.value, name == "maxExclusive"))
                 case "length":
                     found.setdefault("shortest", facet.value)
                     found.setdefault("longest", facet.value)
@@ -238,7 +259,7 @@ def _facets(steps: Iterable[Any]) -> dict[str, Any]:
     return found
 
 
-def _wild(found: Any) -> Wild:
+def _wild(found: Any) -> NamespaceWildcard:
     not_names = frozenset(found.not_qname)
     target = found.target_namespace
     if found.not_namespace:
@@ -249,7 +270,7 @@ def _wild(found: Any) -> Wild:
         namespaces, excluding = frozenset(("", target)), True
     else:
         namespaces, excluding = frozenset(found.namespace), False
-    return Wild(namespaces, excluding, _STRICTNESS[found.process_contents], not_names)
+    return NamespaceWildcard(namespaces, excluding, _STRICTNESS[found.process_contents], not_names)
 
 
 def _identity(found: Any) -> str:
@@ -264,4 +285,4 @@ def _identity(found: Any) -> str:
 def _path(path: str, found: Any) -> str:
     """An XPath expression with namespaces in place of prefixes."""
     known = found.schema.namespaces
-    return PREFIX.sub(lambda part: part[1] or f"{{{known.get(part[2], part[2])}}}", path)
+    return PREFIX_PATTERN.sub(lambda part: part[1] or f"{{{known.get(part[2], part[2])}}}", path)

@@ -11,19 +11,26 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from domain.formats.contract import TOLD, Incompatibility, Spot
-from domain.formats.xsd.content import Name, Wild, counts, nullable, stray, symbols
-from domain.formats.xsd.model import Attribute, Complex, Element, Schema, Simple
-from domain.formats.xsd.simple import NOTHING, narrower
-from domain.formats.xsd.tree import at
+from domain.formats.contract import MAX_INCOMPATIBILITIES, DocumentLocation, Incompatibility
+from domain.formats.xsd.content import (
+    ElementName,
+    NamespaceWildcard,
+    find_counterexample,
+    is_nullable,
+    occurrence_counts,
+    symbols,
+)
+from domain.formats.xsd.model import AttributeDeclaration, ComplexType, ElementDeclaration, SimpleType, XsdDocument
+from domain.formats.xsd.simple import EMPTY_TEXT, simple_type_mismatch
+from domain.formats.xsd.tree import location_at
 
 _ANY: Final = "{http://www.w3.org/2001/XMLSchema}anyType"
 
 
-class Comparison:
+class XsdComparison:
     """All that a reader cannot read of what a writer may write; every pair of types is looked at once."""
 
-    def __init__(self, reader: Schema, writer: Schema) -> None:
+    def __init__(self, reader: XsdDocument, writer: XsdDocument) -> None:
         self._reader, self._writer = reader, writer
         self._told: list[Incompatibility] = []
         self._seen: set[tuple[int, int]] = set()
@@ -41,16 +48,19 @@ class Comparison:
                 self._root(name, element)
         if not writer.elements:  # a library of types, for the elements of other documents
             self._library()
-        while self._waiting and len(self._told) < TOLD:
+        while self._waiting and len(self._told) < MAX_INCOMPATIBILITIES:
             path, ours, theirs, start, other = self._waiting.pop()
             self._types(path, ours, theirs, start, other)
-        return self._told[:TOLD]
+        return self._told[:MAX_INCOMPATIBILITIES]
 
     def _tell(self, rule: str, text: str, reader: int | None, writer: int | None) -> None:
-        spots: list[Spot | None] = [at(self._reader.text, reader), at(self._writer.text, writer)]
+        spots: list[DocumentLocation | None] = [
+            location_at(self._reader.text, reader),
+            location_at(self._writer.text, writer),
+        ]
         self._told.append(Incompatibility(rule, text, *spots))
 
-    def _root(self, name: str, element: Element) -> None:
+    def _root(self, name: str, element: ElementDeclaration) -> None:
         other = self._reader.elements.get(name)
         if other is None or other.abstract:
             text = f"documents may have the root element {_short(name)}, which the reader does not declare"
@@ -73,7 +83,7 @@ class Comparison:
 
     # -- elements and types ---------------------------------------------------------------------------------------
 
-    def _elements(self, path: str, ours: Element, theirs: Element) -> None:
+    def _elements(self, path: str, ours: ElementDeclaration, theirs: ElementDeclaration) -> None:
         if ours.nillable and not theirs.nillable:
             self._tell(
                 "nillable-removed", f"{path} may be nil, which the reader does not allow", theirs.start, ours.start
@@ -85,7 +95,7 @@ class Comparison:
             text = f"{path} need not be {theirs.fixed}, which the reader has as its only value"
             self._tell("fixed-value-changed", text, theirs.start, ours.start)
         for identity in sorted(set(theirs.identities) - set(ours.identities)):
-            text = f"{path} need not hold to {_bare(identity)}, which the reader expects"
+            text = f"{path} need not hold to {_without_namespaces(identity)}, which the reader expects"
             self._tell("identity-constraint-added", text, theirs.start, ours.start)
         if [test for test, _ in ours.alternatives] != [test for test, _ in theirs.alternatives]:
             text = f"{path} chooses its type by other tests than the reader does"
@@ -96,10 +106,10 @@ class Comparison:
         self._push(path, ours.type, theirs.type, ours.start, theirs.start)
         self._substituted(path, ours, theirs)
 
-    def _substituted(self, path: str, ours: Element, theirs: Element) -> None:
+    def _substituted(self, path: str, ours: ElementDeclaration, theirs: ElementDeclaration) -> None:
         """Types that a document may name with `xsi:type`."""
         mine, other = self._writer.types[ours.type], self._reader.types[theirs.type]
-        if not isinstance(mine, Complex) or not isinstance(other, Complex) or other.name == _ANY:
+        if not isinstance(mine, ComplexType) or not isinstance(other, ComplexType) or other.name == _ANY:
             return
         for name, how in mine.derived.items():
             place = self._writer.named.get(name)
@@ -121,31 +131,31 @@ class Comparison:
     def _takes_nothing(self, place: int) -> bool:
         """Whether a type of the reader takes an element without content."""
         found = self._reader.types[place]
-        if isinstance(found, Complex) and found.text is None:
-            return nullable(found.content)
-        text = self._reader.types[found.text] if isinstance(found, Complex) and found.text is not None else found
-        if isinstance(text, Simple) and text.kind == "list":
+        if isinstance(found, ComplexType) and found.text is None:
+            return is_nullable(found.content)
+        text = self._reader.types[found.text] if isinstance(found, ComplexType) and found.text is not None else found
+        if isinstance(text, SimpleType) and text.kind == "list":
             return not (text.shortest or text.patterns or text.values is not None)
-        return narrower(NOTHING, text, (), self._reader.types) is None
+        return simple_type_mismatch(EMPTY_TEXT, text, (), self._reader.types) is None
 
     def _types(self, path: str, ours: int, theirs: int, start: int | None, other: int | None) -> None:
         mine, their = self._writer.types[ours], self._reader.types[theirs]
-        if isinstance(mine, Complex) and mine.abstract and not path.startswith("type "):
+        if isinstance(mine, ComplexType) and mine.abstract and not path.startswith("type "):
             return  # never written as such
-        if isinstance(their, Complex) and their.abstract and not path.startswith("type "):
+        if isinstance(their, ComplexType) and their.abstract and not path.startswith("type "):
             self._tell(
                 "type-abstract", f"{path} has a type that is abstract for the reader", their.start or other, start
             )
-        elif isinstance(their, Simple):
+        elif isinstance(their, SimpleType):
             self._into_text(path, ours, theirs, start, other)
-        elif isinstance(mine, Simple):
+        elif isinstance(mine, SimpleType):
             self._text_into(path, ours, their, start, other)
         else:
             self._complex(path, mine, their, mine.start or start, their.start or other)
 
     def _into_text(self, path: str, ours: int, theirs: int, start: int | None, other: int | None) -> None:
         mine = self._writer.types[ours]
-        if isinstance(mine, Complex):
+        if isinstance(mine, ComplexType):
             for attribute in mine.attributes.values():
                 self._unknown(path, attribute, other)
             if mine.other_attributes:
@@ -159,27 +169,27 @@ class Comparison:
 
     def _text(self, path: str, ours: int, theirs: int, start: int | None, other: int | None) -> None:
         mine, their = self._writer.types[ours], self._reader.types[theirs]
-        if flaw := narrower(mine, their, self._writer.types, self._reader.types):
+        if flaw := simple_type_mismatch(mine, their, self._writer.types, self._reader.types):
             self._tell(flaw[0], f"{path} {flaw[1]}", their.start or other, mine.start or start)
 
-    def _text_into(self, path: str, ours: int, their: Complex, start: int | None, other: int | None) -> None:
+    def _text_into(self, path: str, ours: int, their: ComplexType, start: int | None, other: int | None) -> None:
         """Plain text for a reader that has a complex type."""
         for attribute in their.attributes.values():
             if attribute.required:
                 self._missing(path, attribute, start)
         self._text_content(path, ours, their, start, other)
 
-    def _text_content(self, path: str, ours: int, their: Complex, start: int | None, other: int | None) -> None:
+    def _text_content(self, path: str, ours: int, their: ComplexType, start: int | None, other: int | None) -> None:
         if their.text is not None:
             self._text(path, ours, their.text, start, other)
-        elif not (their.mixed and nullable(their.content)):
+        elif not (their.mixed and is_nullable(their.content)):
             text = f"{path} is text, the reader expects elements"
             self._tell("content-kind-changed", text, their.start or other, start)
 
-    def _complex(self, path: str, mine: Complex, their: Complex, start: int | None, other: int | None) -> None:
+    def _complex(self, path: str, mine: ComplexType, their: ComplexType, start: int | None, other: int | None) -> None:
         self._attributes(path, mine, their, start, other)
         for test in sorted(their.assertions - mine.assertions):
-            text = f"{path} need not hold to {_bare(test)}, which the reader asserts"
+            text = f"{path} need not hold to {_without_namespaces(test)}, which the reader asserts"
             self._tell("assertion-added", text, other, start)
         if mine.text is not None:
             self._text_content(path, mine.text, their, start, other)
@@ -191,7 +201,7 @@ class Comparison:
 
     # -- content --------------------------------------------------------------------------------------------------
 
-    def _content(self, path: str, mine: Complex, their: Complex, start: int | None, other: int | None) -> None:
+    def _content(self, path: str, mine: ComplexType, their: ComplexType, start: int | None, other: int | None) -> None:
         told = len(self._told)
         if mine.content != their.content:
             self._counts(path, mine, their, start, other)
@@ -202,14 +212,14 @@ class Comparison:
                 for theirs in their.elements.get(name) or self._by_wildcard(name, their):
                     self._elements(f"{path}/{_short(name)}", ours, theirs)
 
-    def _by_wildcard(self, name: str, their: Complex) -> Iterator[Element]:
+    def _by_wildcard(self, name: str, their: ComplexType) -> Iterator[ElementDeclaration]:
         """The global declaration that an element is checked against where a wildcard of the reader takes it."""
         found = self._reader.elements.get(name)
         if found is not None and any(wild.strictness and wild.takes(name) for wild in _wilds(their)):
             yield found
 
-    def _counts(self, path: str, mine: Complex, their: Complex, start: int | None, other: int | None) -> None:
-        ours, theirs, wilds = counts(mine.content), counts(their.content), _wilds(their)
+    def _counts(self, path: str, mine: ComplexType, their: ComplexType, start: int | None, other: int | None) -> None:
+        ours, theirs, wilds = occurrence_counts(mine.content), occurrence_counts(their.content), _wilds(their)
         for name, (low, high) in theirs.items():
             least = ours.get(name, (0, 0))[0]
             if least < low and not (name not in ours and not _plain(their, name)):
@@ -227,12 +237,12 @@ class Comparison:
                 text = f"{path} may have {_short(name)}, which the reader does not declare there"
                 self._tell("element-unknown", text, other, mine.elements[name][0].start)
 
-    def _allows(self, wild: Wild, name: str) -> bool:
+    def _allows(self, wild: NamespaceWildcard, name: str) -> bool:
         return wild.takes(name) and (wild.strictness < 2 or name in self._reader.elements)
 
-    def _order(self, path: str, mine: Complex, their: Complex, start: int | None, other: int | None) -> None:
+    def _order(self, path: str, mine: ComplexType, their: ComplexType, start: int | None, other: int | None) -> None:
         try:
-            example = stray(mine.content, their.content)
+            example = find_counterexample(mine.content, their.content)
         except LookupError:
             text = f"{path} has a content model that is too large to tell whether the reader takes all of it"
             self._tell("content-undecided", text, other, start)
@@ -244,7 +254,9 @@ class Comparison:
 
     # -- attributes -----------------------------------------------------------------------------------------------
 
-    def _attributes(self, path: str, mine: Complex, their: Complex, start: int | None, other: int | None) -> None:
+    def _attributes(
+        self, path: str, mine: ComplexType, their: ComplexType, start: int | None, other: int | None
+    ) -> None:
         for name, theirs in their.attributes.items():
             ours = mine.attributes.get(name)
             if theirs.required and (ours is None or not ours.required):
@@ -262,11 +274,11 @@ class Comparison:
         if mine.other_attributes and not (wild and wild.covers(mine.other_attributes)):
             self._open_attributes(path, start, other)
 
-    def _missing(self, path: str, theirs: Attribute, start: int | None) -> None:
+    def _missing(self, path: str, theirs: AttributeDeclaration, start: int | None) -> None:
         text = f"{path} need not have the attribute {_short(theirs.name)}, which the reader requires"
         self._tell("attribute-required", text, theirs.start, start)
 
-    def _unknown(self, path: str, ours: Attribute, other: int | None) -> None:
+    def _unknown(self, path: str, ours: AttributeDeclaration, other: int | None) -> None:
         text = f"{path} may have the attribute {_short(ours.name)}, which the reader does not declare there"
         self._tell("attribute-unknown", text, other, ours.start)
 
@@ -275,17 +287,17 @@ class Comparison:
         self._tell("attribute-wildcard-removed", text, other, start)
 
 
-def _bare(path: str) -> str:
+def _without_namespaces(path: str) -> str:
     return re.sub(r"\{[^}]*\}", "", path)
 
 
-def _wilds(found: Complex) -> list[Wild]:
-    return [symbol for symbol in symbols(found.content) if isinstance(symbol, Wild)]
+def _wilds(found: ComplexType) -> list[NamespaceWildcard]:
+    return [symbol for symbol in symbols(found.content) if isinstance(symbol, NamespaceWildcard)]
 
 
-def _plain(found: Complex, name: str) -> bool:
+def _plain(found: ComplexType, name: str) -> bool:
     """Whether a model has an element by its own name."""
-    return Name(name) in symbols(found.content)
+    return ElementName(name) in symbols(found.content)
 
 
 def _short(name: str) -> str:

@@ -16,12 +16,12 @@ _MOST: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class ElementName:
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Wild:
+class NamespaceWildcard:
     """A wildcard: names whose namespace is one of these, or (excluding) none of these. strictness: 0 for `skip`, 1 for
     `lax`, 2 for `strict`."""
 
@@ -34,7 +34,7 @@ class Wild:
         uri = name[1:].partition("}")[0] if name.startswith("{") else ""
         return (uri in self.namespaces) != self.excluding and name not in self.not_names
 
-    def covers(self, other: Wild) -> bool:
+    def covers(self, other: NamespaceWildcard) -> bool:
         """Whether it takes all that another takes, and is no stricter about it."""
         if self.strictness > other.strictness or not self.not_names <= other.not_names:
             return False
@@ -46,118 +46,118 @@ class Wild:
 
 
 @dataclass(frozen=True, slots=True)
-class Seq:
-    items: tuple[Term, ...]
+class SequenceGroup:
+    items: tuple[ContentModel, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    items: tuple[Term, ...]
+class ChoiceGroup:
+    items: tuple[ContentModel, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class All:
+class AllGroup:
     """Its items in any order, also one within another."""
 
-    items: tuple[Term, ...]
+    items: tuple[ContentModel, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
-    item: Term
+class Repetition:
+    item: ContentModel
     least: int
     most: int | None
 
 
-Symbol = Name | Wild
-Term = Name | Wild | Seq | Choice | All | Repeat
+ContentSymbol = ElementName | NamespaceWildcard
+ContentModel = ElementName | NamespaceWildcard | SequenceGroup | ChoiceGroup | AllGroup | Repetition
 
-EMPTY: Final = Seq(())
-NOTHING: Final = Choice(())
+EMPTY_CONTENT: Final = SequenceGroup(())
+UNMATCHABLE: Final = ChoiceGroup(())
 
 
-def seq(items: list[Term]) -> Term:
+def sequence_of(items: list[ContentModel]) -> ContentModel:
     """One after the other, in the plainest form."""
-    flat: list[Term] = []
+    flat: list[ContentModel] = []
     for item in items:
-        if item == NOTHING:
-            return NOTHING
-        flat.extend(item.items if isinstance(item, Seq) else [item])
-    return flat[0] if len(flat) == 1 else Seq(tuple(flat))
+        if item == UNMATCHABLE:
+            return UNMATCHABLE
+        flat.extend(item.items if isinstance(item, SequenceGroup) else [item])
+    return flat[0] if len(flat) == 1 else SequenceGroup(tuple(flat))
 
 
-def choice(items: list[Term]) -> Term:
+def choice_of(items: list[ContentModel]) -> ContentModel:
     """One of these, in the plainest form."""
-    flat: dict[Term, None] = {}
+    flat: dict[ContentModel, None] = {}
     for item in items:
-        flat.update(dict.fromkeys(item.items if isinstance(item, Choice) else [item]))
-    return next(iter(flat)) if len(flat) == 1 else Choice(tuple(flat))
+        flat.update(dict.fromkeys(item.items if isinstance(item, ChoiceGroup) else [item]))
+    return next(iter(flat)) if len(flat) == 1 else ChoiceGroup(tuple(flat))
 
 
-def all_of(items: list[Term]) -> Term:
+def all_of(items: list[ContentModel]) -> ContentModel:
     """All of these in any order, in the plainest form."""
-    left = [item for item in items if item != EMPTY]
-    if NOTHING in left:
-        return NOTHING
-    return EMPTY if not left else left[0] if len(left) == 1 else All(tuple(left))
+    left = [item for item in items if item != EMPTY_CONTENT]
+    if UNMATCHABLE in left:
+        return UNMATCHABLE
+    return EMPTY_CONTENT if not left else left[0] if len(left) == 1 else AllGroup(tuple(left))
 
 
-def repeat(item: Term, least: int, most: int | None) -> Term:
+def repeat(item: ContentModel, least: int, most: int | None) -> ContentModel:
     """An item several times, in the plainest form."""
-    if most == 0 or item == EMPTY:
-        return EMPTY
-    if item == NOTHING:
-        return EMPTY if least == 0 else NOTHING
-    return item if least == most == 1 else Repeat(item, least, most)
+    if most == 0 or item == EMPTY_CONTENT:
+        return EMPTY_CONTENT
+    if item == UNMATCHABLE:
+        return EMPTY_CONTENT if least == 0 else UNMATCHABLE
+    return item if least == most == 1 else Repetition(item, least, most)
 
 
-def nullable(term: Term) -> bool:
+def is_nullable(term: ContentModel) -> bool:
     """Whether no element at all will do."""
     match term:
-        case Name() | Wild():
+        case ElementName() | NamespaceWildcard():
             return False
-        case Seq(items) | All(items):
-            return all(map(nullable, items))
-        case Choice(items):
-            return any(map(nullable, items))
-        case Repeat(item, least, _):
-            return least == 0 or nullable(item)
+        case SequenceGroup(items) | AllGroup(items):
+            return all(map(is_nullable, items))
+        case ChoiceGroup(items):
+            return any(map(is_nullable, items))
+        case Repetition(item, least, _):
+            return least == 0 or is_nullable(item)
 
 
-def symbols(term: Term) -> set[Symbol]:
+def symbols(term: ContentModel) -> set[ContentSymbol]:
     """Every name and wildcard in a model."""
     match term:
-        case Name() | Wild():
+        case ElementName() | NamespaceWildcard():
             return {term}
-        case Seq(items) | All(items) | Choice(items):
+        case SequenceGroup(items) | AllGroup(items) | ChoiceGroup(items):
             return {symbol for item in items for symbol in symbols(item)}
-        case Repeat(item, _, _):
+        case Repetition(item, _, _):
             return symbols(item)
 
 
-def counts(term: Term) -> dict[str, tuple[int, int | None]]:
+def occurrence_counts(term: ContentModel) -> dict[str, tuple[int, int | None]]:
     """How often each name occurs at least and at most."""
     match term:
-        case Name(name):
+        case ElementName(name):
             return {name: (1, 1)}
-        case Wild():
+        case NamespaceWildcard():
             return {}
-        case Repeat(item, least, most):
+        case Repetition(item, least, most):
             return {
                 name: (low * least, None if most is None or high is None else high * most)
-                for name, (low, high) in counts(item).items()
+                for name, (low, high) in occurrence_counts(item).items()
             }
-        case Choice(items):
-            found = [counts(item) for item in items]
+        case ChoiceGroup(items):
+            found = [occurrence_counts(item) for item in items]
             return {
                 name: (min(low for low, _ in ranges), _largest([high for _, high in ranges]))
                 for name in dict.fromkeys(name for part in found for name in part)
                 for ranges in [[part.get(name, (0, 0)) for part in found]]
             }
-        case Seq(items) | All(items):
+        case SequenceGroup(items) | AllGroup(items):
             total: dict[str, tuple[int, int | None]] = {}
             for item in items:
-                for name, (low, high) in counts(item).items():
+                for name, (low, high) in occurrence_counts(item).items():
                     before, top = total.get(name, (0, 0))
                     total[name] = before + low, None if top is None or high is None else top + high
             return total
@@ -168,147 +168,150 @@ def _largest(tops: list[int | None]) -> int | None:
     return max(known) if len(known) == len(tops) else None
 
 
-def firsts(term: Term) -> set[Symbol]:
+def first_symbols(term: ContentModel) -> set[ContentSymbol]:
     """What may come first."""
     match term:
-        case Name() | Wild():
+        case ElementName() | NamespaceWildcard():
             return {term}
-        case Seq(items):
-            found: set[Symbol] = set()
+        case SequenceGroup(items):
+            found: set[ContentSymbol] = set()
             for item in items:
-                found |= firsts(item)
-                if not nullable(item):
+                found |= first_symbols(item)
+                if not is_nullable(item):
                     break
             return found
-        case All(items) | Choice(items):
-            return {symbol for item in items for symbol in firsts(item)}
-        case Repeat(item, _, _):
-            return firsts(item)
+        case AllGroup(items) | ChoiceGroup(items):
+            return {symbol for item in items for symbol in first_symbols(item)}
+        case Repetition(item, _, _):
+            return first_symbols(item)
 
 
-def after(term: Term, symbol: Symbol) -> Term:
+def derivative(term: ContentModel, symbol: ContentSymbol) -> ContentModel:
     """What may follow in a model once a symbol has come: its derivative (Brzozowski); NOTHING where it may not come."""
     match term:
-        case Name() | Wild():
-            return EMPTY if _takes(term, symbol) else NOTHING
-        case Choice(items):
-            return choice([after(item, symbol) for item in items])
-        case Repeat(item, least, most):
+        case ElementName() | NamespaceWildcard():
+            return EMPTY_CONTENT if _matches_symbol(term, symbol) else UNMATCHABLE
+        case ChoiceGroup(items):
+            return choice_of([derivative(item, symbol) for item in items])
+        case Repetition(item, least, most):
             rest = repeat(item, max(least - 1, 0), None if most is None else most - 1)
-            return seq([after(item, symbol), rest])
-        case All(items):
-            return choice(
-                [all_of([*items[:at], after(item, symbol), *items[at + 1 :]]) for at, item in enumerate(items)]
+            return sequence_of([derivative(item, symbol), rest])
+        case AllGroup(items):
+            return choice_of(
+                [all_of([*items[:at], derivative(item, symbol), *items[at + 1 :]]) for at, item in enumerate(items)]
             )
-        case Seq(items):
-            ways: list[Term] = []
+        case SequenceGroup(items):
+            ways: list[ContentModel] = []
             for at, item in enumerate(items):
-                ways.append(seq([after(item, symbol), *items[at + 1 :]]))
-                if not nullable(item):
+                ways.append(sequence_of([derivative(item, symbol), *items[at + 1 :]]))
+                if not is_nullable(item):
                     break
-            return choice(ways)
+            return choice_of(ways)
 
 
-def _takes(atom: Name | Wild, symbol: Symbol) -> bool:
-    if isinstance(atom, Name):
+def _matches_symbol(atom: ElementName | NamespaceWildcard, symbol: ContentSymbol) -> bool:
+    if isinstance(atom, ElementName):
         return atom == symbol
-    return atom.takes(symbol.name) if isinstance(symbol, Name) else atom.covers(symbol)
+    return atom.takes(symbol.name) if isinstance(symbol, ElementName) else atom.covers(symbol)
 
 
-def stray(writer: Term, reader: Term) -> tuple[str, ...] | None:
+def find_counterexample(writer: ContentModel, reader: ContentModel) -> tuple[str, ...] | None:
     """The names of a shortest content that one model allows and another does not; None where there is none.
 
     Raises: LookupError when it cannot be told within bounds. Where both are alike but for what SC-36 allows, the answer
     comes without a search, in about O(size of both).
     """
-    if _inside(writer, reader):
+    if _is_subset(writer, reader):
         return None
     seen, work = {(writer, reader)}, 0
-    waiting: deque[tuple[Term, Term, tuple[str, ...]]] = deque([(writer, reader, ())])
+    waiting: deque[tuple[ContentModel, ContentModel, tuple[str, ...]]] = deque([(writer, reader, ())])
     while waiting:
         ours, theirs, path = waiting.popleft()
-        if theirs == NOTHING or (nullable(ours) and not nullable(theirs)):
+        if theirs == UNMATCHABLE or (is_nullable(ours) and not is_nullable(theirs)):
             return path
-        for symbol in sorted(firsts(ours), key=_shown):
+        for symbol in sorted(first_symbols(ours), key=_symbol_text):
             work += _size(ours) + _size(theirs)
             if work > _MOST:
                 raise LookupError
-            pair = after(ours, symbol), after(theirs, symbol)
-            if pair not in seen and not _inside(*pair):
+            pair = derivative(ours, symbol), derivative(theirs, symbol)
+            if pair not in seen and not _is_subset(*pair):
                 seen.add(pair)
-                waiting.append((*pair, (*path, _shown(symbol))))
+                waiting.append((*pair, (*path, _symbol_text(symbol))))
     return None
 
 
-def _size(term: Term) -> int:
+def _size(term: ContentModel) -> int:
     match term:
-        case Name() | Wild():
+        case ElementName() | NamespaceWildcard():
             return 1
-        case Repeat(item, _, _):
+        case Repetition(item, _, _):
             return 1 + _size(item)
-        case Seq(items) | All(items) | Choice(items):
+        case SequenceGroup(items) | AllGroup(items) | ChoiceGroup(items):
             return 1 + sum(map(_size, items))
 
 
-def _shown(symbol: Symbol) -> str:
-    return symbol.name if isinstance(symbol, Name) else "*"
+def _symbol_text(symbol: ContentSymbol) -> str:
+    return symbol.name if isinstance(symbol, ElementName) else "*"
 
 
-def _inside(writer: Term, reader: Term) -> bool:
+def _is_subset(writer: ContentModel, reader: ContentModel) -> bool:
     """Whether the shapes alone show that one model allows all that another does; False tells nothing."""
-    if writer in (reader, NOTHING):
+    if writer in (reader, UNMATCHABLE):
         return True
-    if isinstance(writer, Choice):
-        among = frozenset(reader.items) if isinstance(reader, Choice) else frozenset[Term]()
-        return all(item in among or _inside(item, reader) for item in writer.items)
-    if isinstance(writer, Repeat) and writer.least == 0 and writer.most == 1:
-        return nullable(reader) and _inside(writer.item, reader)
+    if isinstance(writer, ChoiceGroup):
+        among = frozenset(reader.items) if isinstance(reader, ChoiceGroup) else frozenset[ContentModel]()
+        return all(item in among or _is_subset(item, reader) for item in writer.items)
+    if isinstance(writer, Repetition) and writer.least == 0 and writer.most == 1:
+        return is_nullable(reader) and _is_subset(writer.item, reader)
     match reader:
-        case Name() | Wild():
-            return isinstance(writer, Name | Wild) and _takes(reader, writer)
-        case Choice(items):
-            return any(_inside(writer, item) for item in items)
-        case Repeat(item, least, most):
-            if isinstance(writer, Repeat):
+        case ElementName() | NamespaceWildcard():
+            return isinstance(writer, ElementName | NamespaceWildcard) and _matches_symbol(reader, writer)
+        case ChoiceGroup(items):
+            return any(_is_subset(writer, item) for item in items)
+        case Repetition(item, least, most):
+            if isinstance(writer, Repetition):
                 fits = least <= writer.least and (most is None or (writer.most is not None and writer.most <= most))
-                return fits and _inside(writer.item, item)
-            return (least <= 1 and _inside(writer, item)) or (writer == EMPTY and nullable(reader))
-        case All(items):
-            return _all_inside(writer, items)
-        case Seq(items):
-            return _seq_inside(writer.items if isinstance(writer, Seq) else (writer,), items)
+                return fits and _is_subset(writer.item, item)
+            return (least <= 1 and _is_subset(writer, item)) or (writer == EMPTY_CONTENT and is_nullable(reader))
+        case AllGroup(items):
+            return _is_all_subset(writer, items)
+        case SequenceGroup(items):
+            return _is_sequence_subset(writer.items if isinstance(writer, SequenceGroup) else (writer,), items)
 
 
-def _seq_inside(writer: tuple[Term, ...], reader: tuple[Term, ...]) -> bool:
+def _is_sequence_subset(writer: tuple[ContentModel, ...], reader: tuple[ContentModel, ...]) -> bool:
     at = 0
     for item in reader:
-        if at < len(writer) and _inside(writer[at], item):
+        if at < len(writer) and _is_subset(writer[at], item):
             at += 1
-        elif not nullable(item):
+        elif not is_nullable(item):
             return False
     return at == len(writer)
 
 
-def _all_inside(writer: Term, reader: tuple[Term, ...]) -> bool:
+def _is_all_subset(writer: ContentModel, reader: tuple[ContentModel, ...]) -> bool:
     """Names in any order, each so and so often: then the counts say it all, however the writer orders them."""
-    if any(isinstance(symbol, Wild) for item in (writer, *reader) for symbol in symbols(item)):
-        return _pairwise(writer.items, reader) if isinstance(writer, All) else False
-    if not all(isinstance(item, Name) or (isinstance(item, Repeat) and isinstance(item.item, Name)) for item in reader):
+    if any(isinstance(symbol, NamespaceWildcard) for item in (writer, *reader) for symbol in symbols(item)):
+        return _pairwise(writer.items, reader) if isinstance(writer, AllGroup) else False
+    if not all(
+        isinstance(item, ElementName) or (isinstance(item, Repetition) and isinstance(item.item, ElementName))
+        for item in reader
+    ):
         return False
-    ours, theirs = counts(writer), counts(All(reader))
-    return all(within(ours.get(name, (0, 0)), theirs.get(name, (0, 0))) for name in {**ours, **theirs})
+    ours, theirs = occurrence_counts(writer), occurrence_counts(AllGroup(reader))
+    return all(is_within(ours.get(name, (0, 0)), theirs.get(name, (0, 0))) for name in {**ours, **theirs})
 
 
-def _pairwise(writer: tuple[Term, ...], reader: tuple[Term, ...]) -> bool:
+def _pairwise(writer: tuple[ContentModel, ...], reader: tuple[ContentModel, ...]) -> bool:
     left = list(reader)
     for item in writer:
-        fitting = next((other for other in left if _inside(item, other)), None)
+        fitting = next((other for other in left if _is_subset(item, other)), None)
         if fitting is None:
             return False
         left.remove(fitting)
-    return all(map(nullable, left))
+    return all(map(is_nullable, left))
 
 
-def within(inner: tuple[int, int | None], outer: tuple[int, int | None]) -> bool:
+def is_within(inner: tuple[int, int | None], outer: tuple[int, int | None]) -> bool:
     """Whether one range of counts lies in another."""
     return outer[0] <= inner[0] and (outer[1] is None or (inner[1] is not None and inner[1] <= outer[1]))

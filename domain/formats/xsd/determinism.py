@@ -39,7 +39,7 @@ def check_model(group: Any) -> None:
         else:
             candidates = list(places.values())
         for other, before in candidates:
-            _told_apart(group, (other, before), (found, path))
+            _check_distinguishable(group, (other, before), (found, path))
         places[found.name if isinstance(found, XsdElement) else _WILD] = found, path
 
 
@@ -60,7 +60,7 @@ def _names(found: XsdElement) -> dict[str, None]:
     return dict.fromkeys(name for name in names if name)
 
 
-def _told_apart(group: Any, one: tuple[Any, list[Any]], other: tuple[Any, list[Any]]) -> None:
+def _check_distinguishable(group: Any, one: tuple[Any, list[Any]], other: tuple[Any, list[Any]]) -> None:
     """Holds two parts of a model against both rules. Raises: XMLSchemaModelError."""
     (earlier, before), (later, path) = one, other
     if not later.is_consistent(earlier):
@@ -88,6 +88,6 @@ def _precedence(group: Any, earlier: Any, later: Any) -> bool:
     return False
 
 
-def install() -> None:
+def install_model_check() -> None:
     """Has the library use this check."""
     vars(xsd_globals)["check_model"] = check_model

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from domain.formats.xsd.content import Term, Wild
+from domain.formats.xsd.content import ContentModel, NamespaceWildcard
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class ElementDeclaration:
     """An element declaration. type: where its type stands in `Schema.types`. identities: its keys as texts.
 
     default: what an empty element means, be it as `default` or as `fixed`. block: how no type may derive that stands
@@ -33,7 +33,7 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class AttributeDeclaration:
     name: str
     type: int
     start: int | None
@@ -42,13 +42,13 @@ class Attribute:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class FacetBound:
     value: Any
     open: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Simple:
+class SimpleType:
     """A simple type.
 
     names: the built-in types (and those of other documents) that it derives from, nearest first. kind: `atomic`, `list`
@@ -61,8 +61,8 @@ class Simple:
     kind: str
     start: int | None
     parts: tuple[int, ...] = ()
-    low: Bound | None = None
-    high: Bound | None = None
+    low: FacetBound | None = None
+    high: FacetBound | None = None
     shortest: int = 0
     longest: int | None = None
     digits: int | None = None
@@ -75,16 +75,16 @@ class Simple:
 
 
 @dataclass(frozen=True, slots=True)
-class Complex:
+class ComplexType:
     """A complex type. text: the simple type of its content, where that is text. derived: named types that may stand for
     it by `xsi:type`, each with how it derives: by `extension`, `restriction` or both. block: how none may derive."""
 
     name: str | None
     start: int | None
-    content: Term
-    elements: Mapping[str, tuple[Element, ...]]
-    attributes: Mapping[str, Attribute]
-    other_attributes: Wild | None = None
+    content: ContentModel
+    elements: Mapping[str, tuple[ElementDeclaration, ...]]
+    attributes: Mapping[str, AttributeDeclaration]
+    other_attributes: NamespaceWildcard | None = None
     text: int | None = None
     mixed: bool = False
     abstract: bool = False
@@ -93,16 +93,16 @@ class Complex:
     block: frozenset[str] = frozenset()
 
 
-Type = Simple | Complex
+TypeDefinition = SimpleType | ComplexType
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
+class XsdDocument:
     """A schema, parsed. start: of its root. elements: the global ones. named: where global types stand in `types`."""
 
     text: str
     start: int | None
     target: str
-    elements: Mapping[str, Element]
+    elements: Mapping[str, ElementDeclaration]
     named: Mapping[str, int]
-    types: tuple[Type, ...]
+    types: tuple[TypeDefinition, ...]

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
-from domain.formats.contract import Violation
-from domain.formats.xsd.tree import XML, XS, Node, at
+from domain.formats.contract import InvalidDocument
+from domain.formats.xsd.tree import XML, XS, XmlElement, location_at
 
 _XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
 _KNOWN: Final = frozenset({XS, XML, _XSI})
@@ -62,7 +62,7 @@ _STUBS: Final = {
 _ORDER: Final = {use: place for place, use in enumerate(_STUBS)}
 
 
-def stubs(root: Node, text: str) -> dict[str, str]:
+def stub_schemas(root: XmlElement, text: str) -> dict[str, str]:
     """Schemas with what this one takes from others, by namespace; only of those that it imports or includes.
 
     Raises: Violation where it changes what an other document defines (`redefine`, `override`), which cannot be known.
@@ -77,7 +77,7 @@ def stubs(root: Node, text: str) -> dict[str, str]:
         elif node.tag in (f"{{{XS}}}redefine", f"{{{XS}}}override"):
             if any(child.tag != f"{{{XS}}}annotation" for child in node.children):
                 what = node.tag.rpartition("}")[2]
-                raise Violation(f"xs:{what} changes a document that is not here", at(text, node.start))
+                raise InvalidDocument(f"xs:{what} changes a document that is not here", location_at(text, node.start))
             open_to.add(target)
     own = {(_kind(node), node.attributes.get("name", "").strip()) for node in root.children}
     taken: dict[tuple[str, str, str], str] = {}
@@ -98,13 +98,13 @@ def _schema(namespace: str, parts: list[str]) -> str:
     return f'<xs:schema xmlns:xs="{XS}"{own}>{"".join(parts)}</xs:schema>'
 
 
-def _kind(node: Node) -> str:
+def _kind(node: XmlElement) -> str:
     return "type" if node.tag in _TYPES else node.tag.rpartition("}")[2]
 
 
-def _references(root: Node) -> Iterator[tuple[str, tuple[str, str]]]:
+def _references(root: XmlElement) -> Iterator[tuple[str, tuple[str, str]]]:
     """How each name is used that a schema refers to, and its namespace and local name."""
-    waiting: list[tuple[Node, Node]] = [(root, root)]
+    waiting: list[tuple[XmlElement, XmlElement]] = [(root, root)]
     while waiting:
         parent, node = waiting.pop()
         for use, value in _uses(parent, node):
@@ -113,7 +113,7 @@ def _references(root: Node) -> Iterator[tuple[str, tuple[str, str]]]:
         waiting.extend((node, child) for child in node.children)
 
 
-def _uses(parent: Node, node: Node) -> Iterator[tuple[str, str]]:
+def _uses(parent: XmlElement, node: XmlElement) -> Iterator[tuple[str, str]]:
     get, tag = node.attributes.get, node.tag.removeprefix(f"{{{XS}}}")
     if node.tag in _GLOBALS and (ref := get("ref")):
         yield tag, ref
@@ -127,7 +127,7 @@ def _uses(parent: Node, node: Node) -> Iterator[tuple[str, str]]:
         yield _derivation(parent.tag.removeprefix(f"{{{XS}}}"), tag, node), base
 
 
-def _derivation(parent: str, tag: str, node: Node) -> str:
+def _derivation(parent: str, tag: str, node: XmlElement) -> str:
     if parent == "complexContent":
         return "extended" if tag == "extension" else "narrowed"
     if parent == "simpleContent":

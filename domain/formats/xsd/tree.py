@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from xml.parsers import expat
 
-from domain.formats.contract import FRAGMENT, Spot, Violation
+from domain.formats.contract import MAX_FRAGMENT, DocumentLocation, InvalidDocument
 
 XS: Final = "http://www.w3.org/2001/XMLSchema"
 XML: Final = "http://www.w3.org/XML/1998/namespace"
@@ -25,11 +25,11 @@ _EIGHT_BIT: Final = re.compile(r"(us-?)?ascii|(iso-?8859-|windows-?125|cp125)\d{
 
 
 #: A prefix in an XPath expression, or a literal, in which there is none.
-PREFIX: Final = re.compile(r"""("[^"]*"|'[^']*')|([A-Za-z_][\w.\-]*):(?=[A-Za-z_*])""")
+PREFIX_PATTERN: Final = re.compile(r"""("[^"]*"|'[^']*')|([A-Za-z_][\w.\-]*):(?=[A-Za-z_*])""")
 
 
 @dataclass(slots=True)
-class Node:
+class XmlElement:
     """An element. tag, attribute names: `{namespace}local`, or `local` without one.
     start: where it begins, in bytes of UTF-8. scope: namespaces by prefix."""
 
@@ -37,9 +37,9 @@ class Node:
     attributes: dict[str, str]
     start: int
     scope: Mapping[str, str]
-    children: list[Node] = field(default_factory=list)
+    children: list[XmlElement] = field(default_factory=list)
 
-    def all(self) -> Iterator[Node]:
+    def all(self) -> Iterator[XmlElement]:
         """This element and all below, in document order."""
         waiting = [self]
         while waiting:
@@ -53,7 +53,7 @@ class Node:
         return self.scope.get(prefix if colon else "", ""), local
 
 
-def text_of(document: bytes) -> str:
+def decode_xml(document: bytes) -> str:
     """A document's characters, without its XML declaration.
 
     What is UTF-8 is read as such whatever it declares, since text that came inside of JSON has been recoded.
@@ -69,37 +69,37 @@ def text_of(document: bytes) -> str:
         name = declared[1].decode() if declared else "UTF-8"
         if not _EIGHT_BIT.fullmatch(name):
             line = document.count(b"\n", 0, error.start) + 1
-            raise Violation(f"the document is not text in {name}", Spot(line=line)) from None
+            raise InvalidDocument(f"the document is not text in {name}", DocumentLocation(line=line)) from None
         try:
             text = document.decode(name)
         except (UnicodeDecodeError, LookupError):
-            raise Violation(f"the document is not text in {name}", Spot(line=1)) from None
+            raise InvalidDocument(f"the document is not text in {name}", DocumentLocation(line=1)) from None
     # Its lines stay, so that all others keep their numbers.
     return _DECLARATION.sub(lambda found: "\n" * found[0].count("\n"), text, count=1)
 
 
-def read(text: str) -> Node:
+def parse_xml(text: str) -> XmlElement:
     """The root of a well-formed document; O(length). Raises: Violation, also for any document type declaration."""
     if not text.strip():
-        raise Violation("the document is empty", Spot(line=1))
-    return _Reader(text).root()
+        raise InvalidDocument("the document is empty", DocumentLocation(line=1))
+    return _XmlReader(text).root()
 
 
-def at(text: str, start: int | None) -> Spot | None:
+def location_at(text: str, start: int | None) -> DocumentLocation | None:
     """The line of a place that is counted in bytes of UTF-8, and what stands from there to the end of its line."""
     if start is None:
         return None
     data = text.encode()
     end = data.find(b"\n", start)
-    rest = data[start : min(end if end >= 0 else len(data), start + 4 * FRAGMENT)].decode("utf-8", "ignore")
-    return Spot(line=data.count(b"\n", 0, start) + 1, fragment=rest.strip()[:FRAGMENT])
+    rest = data[start : min(end if end >= 0 else len(data), start + 4 * MAX_FRAGMENT)].decode("utf-8", "ignore")
+    return DocumentLocation(line=data.count(b"\n", 0, start) + 1, fragment=rest.strip()[:MAX_FRAGMENT])
 
 
-class _Reader:
+class _XmlReader:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._open: list[Node] = []
-        self._root: Node | None = None
+        self._open: list[XmlElement] = []
+        self._root: XmlElement | None = None
         self._count = 0
         self._scopes: list[Mapping[str, str]] = [{"xml": XML}]
         self._declared: dict[str, str] = {}
@@ -111,30 +111,34 @@ class _Reader:
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
 
-    def root(self) -> Node:
+    def root(self) -> XmlElement:
         try:
             self._parser.Parse(self._text.encode("utf-8"), True)
         except expat.ExpatError as error:
             reason = expat.errors.messages.get(error.code, "") if isinstance(error.code, int) else ""
-            raise Violation(f"the document is not well-formed XML: {reason or error}", self._around()) from None
+            raise InvalidDocument(f"the document is not well-formed XML: {reason or error}", self._around()) from None
         except UnicodeEncodeError:
-            raise Violation("the document holds characters that XML does not allow", Spot(line=1)) from None
+            raise InvalidDocument(
+                "the document holds characters that XML does not allow", DocumentLocation(line=1)
+            ) from None
         assert self._root is not None
         return self._root
 
-    def _spot(self) -> Spot | None:
-        return at(self._text, self._parser.CurrentByteIndex)
+    def _spot(self) -> DocumentLocation | None:
+        return location_at(self._text, self._parser.CurrentByteIndex)
 
-    def _around(self) -> Spot:
+    def _around(self) -> DocumentLocation:
         """Where the parser stopped, with what is before it on its line."""
         data, stop = self._text.encode(), max(self._parser.ErrorByteIndex, 0)
-        start = max(data.rfind(b"\n", 0, stop) + 1, stop - FRAGMENT // 2)
-        found = at(self._text, start)
-        return Spot(line=data.count(b"\n", 0, stop) + 1, fragment=found.fragment if found else None)
+        start = max(data.rfind(b"\n", 0, stop) + 1, stop - MAX_FRAGMENT // 2)
+        found = location_at(self._text, start)
+        return DocumentLocation(line=data.count(b"\n", 0, stop) + 1, fragment=found.fragment if found else None)
 
     def _doctype(self, *_: object) -> None:
         start = self._text.encode().rfind(b"<!DOCTYPE", 0, self._parser.CurrentByteIndex)
-        raise Violation("document type declarations and entities are not allowed", at(self._text, max(start, 0)))
+        raise InvalidDocument(
+            "document type declarations and entities are not allowed", location_at(self._text, max(start, 0))
+        )
 
     def _prefix(self, prefix: str | None, uri: str | None) -> None:
         self._declared[prefix or ""] = uri or ""
@@ -143,13 +147,13 @@ class _Reader:
         self._count += 1
         if self._count > _MOST or len(self._open) >= _DEEPEST:
             what = f"{_MOST} elements" if self._count > _MOST else f"{_DEEPEST} levels"
-            raise Violation(f"the document has more than {what}", self._spot())
+            raise InvalidDocument(f"the document has more than {what}", self._spot())
         scope = self._scopes[-1]
         if self._declared:
             scope, self._declared = {**scope, **self._declared}, {}
         self._scopes.append(scope)
         named = {_clark(name): value for name, value in attributes.items()}
-        node = Node(_clark(tag), named, self._parser.CurrentByteIndex, scope)
+        node = XmlElement(_clark(tag), named, self._parser.CurrentByteIndex, scope)
         if self._open:
             self._open[-1].children.append(node)
         else:

@@ -12,13 +12,13 @@ from urllib.parse import quote, unquote, urlsplit
 
 import httpx
 
-from commands.address import UNCONFIGURED
+from commands.address import UNCONFIGURED_URL
 from domain.compat import uris
-from domain.compat.attributes import Attributes, names_of
-from domain.compat.family import Family
-from domain.compat.ids import decoded, segment
-from domain.headervalues import BadHeader, decode
-from projections.replication.remote import Remote, RemoteError
+from domain.compat.attributes import DocumentAttributes, request_names
+from domain.compat.family import LegacyApi
+from domain.compat.ids import decode_segment, encode_segment
+from domain.headervalues import InvalidHeaderValue, decode
+from projections.replication.remote import RemoteClient, RemoteError
 
 #: What a registry answers where there is nothing, or nothing any more.
 _ABSENT: Final = (404, 410)
@@ -26,7 +26,7 @@ _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class LegacyVersion:
     """A Version there. uri: absolute. authority: never empty (LEG-904). path: of it, below the base of the API.
 
     attributes: what goes with its document, less authority and id. content: None where the document is elsewhere. tag:
@@ -36,28 +36,28 @@ class Published:
     uri: str
     authority: str
     path: str
-    attributes: Attributes
+    attributes: DocumentAttributes
     content: bytes | None = field(repr=False)
     contenttype: str | None
     tag: str
 
 
-class Unchanged(Exception):
+class VersionUnchanged(Exception):
     """A Version is as its tag says."""
 
 
-class BrokenAnswer(RemoteError):
+class BrokenResponse(RemoteError):
     """An answer about one thing says nothing that the API knows."""
 
 
-class Older:
+class LegacyClient:
     """One API of another registry. Ids are decoded. What is not there is None.
 
     Each method raises RemoteError for answers that are none, and BrokenAnswer for those about one thing. odd: paths of
     what lists have that is no id, with the reason; whoever reads it empties it.
     """
 
-    def __init__(self, remote: Remote, family: Family) -> None:
+    def __init__(self, remote: RemoteClient, family: LegacyApi) -> None:
         self.family = family
         self.base = remote.url
         self.odd: dict[str, str] = {}
@@ -74,7 +74,7 @@ class Older:
         """A Group."""
         found: dict[str, Any] | None = self._json(path := self.path(id))
         if found is not None and not isinstance(found, dict):
-            raise BrokenAnswer(f"GET {path} answers with something that is no Group")
+            raise BrokenResponse(f"GET {path} answers with something that is no Group")
         return found
 
     def definitions(self, group: str) -> list[str] | None:
@@ -90,16 +90,16 @@ class Older:
         """The same by the path of the definition; none where there is no such one."""
         found = self._json(f"{path}/versions") or []
         if not isinstance(found, list) or not all(type(each) is int for each in found):
-            raise BrokenAnswer(f"GET {path}/versions answers with something that is no list of numbers")
+            raise BrokenResponse(f"GET {path}/versions answers with something that is no list of numbers")
         return sorted(found)
 
-    def version(self, group: str, id: str, number: int, tag: str = "") -> Published | None:
+    def version(self, group: str, id: str, number: int, tag: str = "") -> LegacyVersion | None:
         """A Version. Raises: Unchanged where it still has this tag."""
-        path = uris.path_of(self.family, group, id, number)
+        path = uris.default_version_path(self.family, group, id, number)
         response = self._get(path, {"if-none-match": tag} if tag else {})
         return None if response is None else self._published(response, path)
 
-    def by_uri(self, uri: str) -> Published | None:
+    def by_uri(self, uri: str) -> LegacyVersion | None:
         """The Version that has a URI."""
         return self.at(self.lookup(uri))
 
@@ -107,13 +107,13 @@ class Older:
         """The path below the base that leads to the Version of a URI."""
         return f"/{self.family.lookup}?uri={quote(uri, safe='')}"
 
-    def at(self, lookup: str) -> Published | None:
+    def at(self, lookup: str) -> LegacyVersion | None:
         """The Version that such a path leads to."""
         response = self._get(lookup)
         if response is None:
             return None
         place = response.headers.get("content-location" if response.status_code == 303 else "location", "")
-        return self._published(response, _below(place))
+        return self._published(response, _version_path(place))
 
     def authority(self, group: str, id: str) -> str | None:
         """The authority of a definition."""
@@ -124,13 +124,13 @@ class Older:
         """Has a Group be as a body says."""
         self._remote.ask("PUT", self.path(group), json=body)
 
-    def post(self, group: str, id: str, version: Published) -> None:
+    def post(self, group: str, id: str, version: LegacyVersion) -> None:
         """Adds a Version to a definition."""
         stated = {"authority": version.authority, "id": version.uri}
-        told = {name: stated.get(name, getattr(version.attributes, name)) for name in names_of(self.family)}
+        told = {name: stated.get(name, getattr(version.attributes, name)) for name in request_names(self.family)}
         query = "&".join(
             f"{parameter}={quote(told[name], safe='')}"
-            for name, (parameter, _) in names_of(self.family).items()
+            for name, (parameter, _) in request_names(self.family).items()
             if told[name] is not None
         )
         headers = {"content-type": version.contenttype.encode("latin-1", "replace")} if version.contenttype else {}
@@ -147,8 +147,8 @@ class Older:
 
     def path(self, group: str, id: str | None = None) -> str:
         """The path of a Group or a definition below the base."""
-        path = f"/{self.family.path}/{segment(group)}"
-        return path if id is None else f"{path}/{self.family.children}/{segment(id)}"
+        path = f"/{self.family.path}/{encode_segment(group)}"
+        return path if id is None else f"{path}/{self.family.children}/{encode_segment(id)}"
 
     def _json(self, path: str) -> Any:
         response = self._get(path)
@@ -157,15 +157,15 @@ class Older:
         try:
             return response.json()
         except ValueError:
-            raise BrokenAnswer(f"GET {path} answers with something that is no JSON", response.status_code) from None
+            raise BrokenResponse(f"GET {path} answers with something that is no JSON", response.status_code) from None
 
     def _ids(self, path: str, found: Any) -> list[str]:
         if not isinstance(found, list):
-            raise BrokenAnswer(f"GET {path} answers with something that is no list")
+            raise BrokenResponse(f"GET {path} answers with something that is no list")
         ids = []
         for each in found:
             try:
-                ids.append(decoded(each))
+                ids.append(decode_segment(each))
             except (TypeError, ValueError, AttributeError) as error:
                 self.odd[f"{path}/{each}"[:200]] = f"it is no id: {error}"
         return ids
@@ -179,21 +179,21 @@ class Older:
                 return None
             raise
         if response.status_code == 304:
-            raise Unchanged
+            raise VersionUnchanged
         if not response.is_success and response.status_code != 303:
             raise RemoteError(f"GET {path} answers {response.status_code}", response.status_code)
         return response
 
-    def _published(self, response: httpx.Response, path: str) -> Published:
-        told = {name: _told(response, header) for name, (_, header) in names_of(self.family).items()}
+    def _published(self, response: httpx.Response, path: str) -> LegacyVersion:
+        told = {name: _decode_header(response, header) for name, (_, header) in request_names(self.family).items()}
         id, authority = told.pop("id"), told.pop("authority")
-        uri = self._stated(response) or uris.compose(authority, id, self.base, path)
+        uri = self._stated(response) or uris.compose_uri(authority, id, self.base, path)
         elsewhere = response.status_code == 303
-        return Published(
+        return LegacyVersion(
             uri=uri,
             authority=authority or self._authority(uri, id or path),
             path=path,
-            attributes=Attributes(**told),
+            attributes=DocumentAttributes(**told),
             content=None if elsewhere else response.content,
             contenttype=response.headers.get("content-type"),
             tag=response.headers.get("etag", ""),
@@ -209,7 +209,7 @@ class Older:
     def _is_own_address(self, uri: str) -> bool:
         """Whether a URI is below an address that says nothing elsewhere, as a server without a public URL gives it."""
         alone = urlsplit(uri).hostname in _LOOPBACK and urlsplit(self.base).hostname not in _LOOPBACK
-        unnamed = uri.startswith(UNCONFIGURED) and not self.base.startswith(UNCONFIGURED)
+        unnamed = uri.startswith(UNCONFIGURED_URL) and not self.base.startswith(UNCONFIGURED_URL)
         return (alone or unnamed) and urlsplit(uri).path.startswith(self.family.base)
 
     def _authority(self, uri: str, id: str) -> str:
@@ -217,14 +217,14 @@ class Older:
         return uri.removesuffix(id).rstrip("/") if uri.endswith(id) and uri != id else self.base
 
 
-def _told(response: httpx.Response, header: str) -> str | None:
+def _decode_header(response: httpx.Response, header: str) -> str | None:
     value = response.headers.get(header)
     try:
         return decode(value) if value is not None else None
-    except (BadHeader, UnicodeEncodeError):
-        raise BrokenAnswer(f"the header {header} is not percent-encoded UTF-8") from None
+    except (InvalidHeaderValue, UnicodeEncodeError):
+        raise BrokenResponse(f"the header {header} is not percent-encoded UTF-8") from None
 
 
-def _below(place: str) -> str:
+def _version_path(place: str) -> str:
     """The path of a Version below the base of its API, of a URL of it. An id has no slash, so it is six segments."""
     return "/" + "/".join(urlsplit(place).path.split("/")[-6:])

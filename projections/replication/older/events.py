@@ -10,35 +10,35 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from typing import Any, Final
 
-from domain.compat.family import Family
-from domain.compat.uris import path_to
+from domain.compat.family import LegacyApi
+from domain.compat.uris import entity_path
 from domain.links.link import Link
-from projections.replication.older.client import Older
-from projections.replication.older.findings import Findings
-from projections.replication.older.here import Here
+from projections.replication.older.client import LegacyClient
+from projections.replication.older.findings import LegacyConflicts
+from projections.replication.older.here import LegacyLocalRegistry
 from projections.replication.older.mirror import Mirror
-from projections.replication.runner import Tools
-from projections.replication.states import EVERYTHING
-from projections.replication.subscribing import CARE, Subscribed, about
+from projections.replication.runner import LinkWorkerContext
+from projections.replication.states import ALL_SUBJECTS
+from projections.replication.subscribing import CHECK_SECONDS, RemoteSubscription, group_filters
 
 _ACTIONS: Final = ("updated.v1", "deleted.v1")
 
 
-class OlderEvents:
+class NotifiedLegacyPull:
     """See the module. All is fetched at the start and after each interval, for events that were lost."""
 
-    def __init__(self, link: Link, tools: Tools) -> None:
+    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
         self._tools = tools
 
     def run(self) -> None:
         """See `Runner`. Raises: NoPublicUrl as well."""
-        link, tools, here = self._link, self._tools, Here(self._link, self._tools)
-        findings = Findings(link.id, tools.states)
+        link, tools, here = self._link, self._tools, LegacyLocalRegistry(self._link, self._tools)
+        findings = LegacyConflicts(link.id, tools.states)
         root = link.url.removesuffix(here.family.base)
         with closing(tools.remote(link)) as remote, closing(tools.remote(link, root)) as registry:
-            subscribed = Subscribed(link, tools, registry, wanted(link, here.family))
-            mirror = Mirror(Older(remote, here.family), here, findings)
+            subscribed = RemoteSubscription(link, tools, registry, event_selection(link, here.family))
+            mirror = Mirror(LegacyClient(remote, here.family), here, findings)
             try:
                 subscribed.keep()  # before the first look: what happens after that is told
                 while not tools.stopping.is_set():
@@ -49,13 +49,13 @@ class OlderEvents:
             finally:
                 subscribed.end()
 
-    def _listen(self, subscribed: Subscribed, mirror: Mirror, findings: Findings) -> None:
+    def _listen(self, subscribed: RemoteSubscription, mirror: Mirror, findings: LegacyConflicts) -> None:
         """Fetches what events are about, until it is time to fetch everything."""
         until = time.monotonic() + self._link.interval
         while (left := until - time.monotonic()) > 0 and not self._tools.stopping.is_set():
-            if self._tools.hear(min(left, CARE)):
+            if self._tools.hear(min(left, CHECK_SECONDS)):
                 subjects = self._tools.states.taken(self._link.id)
-                if EVERYTHING in subjects:
+                if ALL_SUBJECTS in subjects:
                     return
                 mirror.heard(subjects)
                 findings.tell()
@@ -63,10 +63,10 @@ class OlderEvents:
                 return
 
 
-def wanted(link: Link, family: Family) -> dict[str, Any]:
+def event_selection(link: Link, family: LegacyApi) -> dict[str, Any]:
     """The events that a link is to hear of, as the Subscriptions API says it; the source is the URL of the link."""
     types = [f"{family.events}.{action}" for action in _ACTIONS]
-    return {"source": link.url, "types": types, "filters": about(list(_subjects(link)))}
+    return {"source": link.url, "types": types, "filters": group_filters(list(_subjects(link)))}
 
 
 def _subjects(link: Link) -> Iterator[str]:
@@ -75,4 +75,4 @@ def _subjects(link: Link) -> Iterator[str]:
     if not scope.get("filters"):
         for xid in (*scope.get("groups", ()), *scope.get("resources", ())):
             with suppress(ValueError):  # what no older API shows
-                yield path_to(xid)
+                yield entity_path(xid)

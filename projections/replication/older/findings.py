@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from domain.problems import Problem
-from projections.replication.states import States
+from projections.replication.states import LinkStates
 
 #: Findings that a status shows at most.
 _MOST: Final = 100
 
 
-class Findings:
+class LegacyConflicts:
     """Findings of one link by what they are about, the path of an object there or here."""
 
-    def __init__(self, link: str, states: States) -> None:
+    def __init__(self, link: str, states: LinkStates) -> None:
         self._link = link
         self._states = states
         self._found: dict[str, str] = dict(_known(states.read(link).facts))

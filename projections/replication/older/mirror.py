@@ -11,14 +11,14 @@ from functools import partial
 from typing import Final
 
 from domain import xid as xids
-from domain.compat.family import Family
-from domain.compat.ids import decoded, to_xid
-from domain.compat.kinds import are_same
-from projections.replication.older.client import BrokenAnswer, Older
-from projections.replication.older.definitions import Definitions
-from projections.replication.older.findings import Findings
-from projections.replication.older.here import Here
-from projections.replication.older.names import group_places
+from domain.compat.family import LegacyApi
+from domain.compat.ids import decode_segment, to_registry_id
+from domain.compat.kinds import is_same_group_format
+from projections.replication.older.client import BrokenResponse, LegacyClient
+from projections.replication.older.definitions import DefinitionCopier
+from projections.replication.older.findings import LegacyConflicts
+from projections.replication.older.here import LegacyLocalRegistry
+from projections.replication.older.names import local_group_xids
 from projections.replication.remote import RemoteError
 
 _FORBIDDEN: Final = 403
@@ -27,12 +27,12 @@ _FORBIDDEN: Final = 403
 class Mirror:
     """See the module. Ids are those of the other registry, decoded."""
 
-    def __init__(self, there: Older, here: Here, findings: Findings) -> None:
+    def __init__(self, there: LegacyClient, here: LegacyLocalRegistry, findings: LegacyConflicts) -> None:
         self._there = there
         self._here = here
         self._findings = findings
         self._scope = here.link.scope
-        self._bringing = Definitions(there, here, findings)
+        self._bringing = DefinitionCopier(there, here, findings)
         # Xids here of what has been found there.
         self._groups: dict[str, str] = {}
         self._definitions: dict[tuple[str, str], set[str]] = {}
@@ -54,13 +54,13 @@ class Mirror:
 
     def heard(self, subjects: Iterable[str]) -> None:
         """Brings over what events of the other registry are about, or its end. Raises: RemoteError."""
-        for ids in sorted({_named(self._here.family, subject) for subject in subjects}):
+        for ids in sorted({_ids_of_subject(self._here.family, subject) for subject in subjects}):
             try:
                 if len(ids) == 2:
                     self.definition(*ids)
                 elif ids:
                     self.group(*ids)
-            except BrokenAnswer as error:
+            except BrokenResponse as error:
                 self._findings.note(self._there.path(*ids), str(error))
 
     def group(self, id: str) -> str | None:
@@ -79,7 +79,7 @@ class Mirror:
             if row is None or self._here.came(row):
                 done = self._findings.attempt(path, partial(self._here.put_group, place, body))
                 return self._found(id, place) if done or row is not None else None
-            if are_same(self._here.family, self._here.format(row), body.get("format")):
+            if is_same_group_format(self._here.family, self._here.format(row), body.get("format")):
                 return self._found(id, place)
         self._findings.note(path, "there is a group of this name with another format")
         return None
@@ -96,7 +96,7 @@ class Mirror:
         self._findings.settle(self._there.path(group, id))
         try:
             found = self._bringing.bring(group, id, place) if place is not None else set()
-        except BrokenAnswer as error:
+        except BrokenResponse as error:
             self._findings.note(self._there.path(group, id), str(error))
             found = self._copies(xid, place or "")
         for gone in self._definitions.get((group, id), set()) - found:
@@ -117,7 +117,7 @@ class Mirror:
         try:
             definitions = self._there.definitions(id)
             place = self.group(id)
-        except BrokenAnswer as error:
+        except BrokenResponse as error:
             self._findings.note(self._there.path(id), str(error))
             return False
         except RemoteError as error:
@@ -168,23 +168,23 @@ class Mirror:
         """What the registry's own API would call something there; None for what no registry can."""
         family = self._here.family
         try:
-            below = () if id is None else (family.resources, to_xid(id))
-            return xids.join(family.groups, to_xid(group), *below)
+            below = () if id is None else (family.resources, to_registry_id(id))
+            return xids.join(family.groups, to_registry_id(group), *below)
         except ValueError as error:
             self._findings.note(self._there.path(group, id), str(error))
             return None
 
     def _places(self, id: str) -> list[str]:
         xid = self._xid(id)
-        return group_places(self._here.link, xid, self._there.base) if xid is not None else []
+        return local_group_xids(self._here.link, xid, self._there.base) if xid is not None else []
 
 
-def _named(family: Family, subject: str) -> tuple[str, ...]:
+def _ids_of_subject(family: LegacyApi, subject: str) -> tuple[str, ...]:
     """The ids of the Group, and of the definition, that a subject names; none for another subject."""
     parts = subject.split("/")
     if parts[:2] != ["", family.path]:
         return ()
     try:
-        return tuple(decoded(segment) for segment in parts[2:5:2])
+        return tuple(decode_segment(segment) for segment in parts[2:5:2])
     except ValueError:
         return ()

@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Final
 
 from domain import xid as xids
-from domain.compat.ids import from_xid, to_xid
+from domain.compat.ids import to_legacy_id, to_registry_id
 from domain.links.link import Link
 
 RENAME: Final = "rename"
@@ -14,18 +14,18 @@ RENAME: Final = "rename"
 _DIGITS: Final = 8
 
 
-def places(link: Link, collection: str, id: str, authority: str) -> list[str]:
+def local_xids(link: Link, collection: str, id: str, authority: str) -> list[str]:
     """The xids that something may have here, the first choice first. id: decoded. Raises: ValueError."""
-    return [f"{collection}/{to_xid(name)}" for name in ids(link, id, authority)]
+    return [f"{collection}/{to_registry_id(name)}" for name in candidate_ids(link, id, authority)]
 
 
-def group_places(link: Link, xid: str, base: str) -> list[str]:
+def local_group_xids(link: Link, xid: str, base: str) -> list[str]:
     """The same of a Group. xid: that of the other registry, whose base URL stands for an authority."""
     chosen = link.names.get(xid, xid)
-    return places(link, f"/{xids.segments(xid)[0]}", from_xid(xids.entity_id(chosen)), base)
+    return local_xids(link, f"/{xids.segments(xid)[0]}", to_legacy_id(xids.entity_id(chosen)), base)
 
 
-def ids(link: Link, id: str, authority: str) -> list[str]:
+def candidate_ids(link: Link, id: str, authority: str) -> list[str]:
     """The names that something of an authority may have, its own first, and the one for when that is taken."""
     other = f"{id}.{sha256(authority.encode()).hexdigest()[:_DIGITS]}"
     return [id, other] if link.conflicts == RENAME else [id]

@@ -5,25 +5,28 @@ from __future__ import annotations
 from contextlib import closing
 
 from domain.links.link import Link
-from projections.replication.older.client import Older
-from projections.replication.older.findings import Findings
-from projections.replication.older.here import Here
+from projections.replication.older.client import LegacyClient
+from projections.replication.older.findings import LegacyConflicts
+from projections.replication.older.here import LegacyLocalRegistry
 from projections.replication.older.mirror import Mirror
-from projections.replication.runner import Tools
+from projections.replication.runner import LinkWorkerContext
 
 
-class OlderPull:
+class LegacyPull:
     """See the module."""
 
-    def __init__(self, link: Link, tools: Tools) -> None:
+    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
         self._tools = tools
 
     def run(self) -> None:
         """See `Runner`."""
-        here, findings = Here(self._link, self._tools), Findings(self._link.id, self._tools.states)
+        here, findings = (
+            LegacyLocalRegistry(self._link, self._tools),
+            LegacyConflicts(self._link.id, self._tools.states),
+        )
         with closing(self._tools.remote(self._link)) as remote:
-            mirror = Mirror(Older(remote, here.family), here, findings)
+            mirror = Mirror(LegacyClient(remote, here.family), here, findings)
             while not self._tools.stopping.is_set():
                 mirror.everything(self._tools.stopping.is_set)
                 findings.tell()

@@ -8,40 +8,40 @@ from typing import Final
 from commands.mapper import EventMapper
 from domain.links.link import Link
 from projections.feed import interactions
-from projections.replication.older.client import Older
-from projections.replication.older.findings import Findings
-from projections.replication.older.here import Here, definition_of
-from projections.replication.older.sending import Sending
-from projections.replication.older.sent import Sent
-from projections.replication.runner import Tools
+from projections.replication.older.client import LegacyClient
+from projections.replication.older.findings import LegacyConflicts
+from projections.replication.older.here import LegacyLocalRegistry, definition_of
+from projections.replication.older.sending import LegacySender
+from projections.replication.older.sent import SentObjects
+from projections.replication.runner import LinkWorkerContext
 
 _MAPPER: Final = EventMapper()
 
 
-class Nameless(Exception):
+class PushNeedsPublicUrl(Exception):
     """What is written elsewhere has to say where it is from."""
 
     def __init__(self) -> None:
         super().__init__("a link that pushes needs a public URL of this registry, set as ANNALS_PUBLIC_URL")
 
 
-class OlderPush:
+class LegacyPush:
     """All of it at the start, then whatever the log says that has changed. It needs an older API there and no more."""
 
-    def __init__(self, link: Link, tools: Tools) -> None:
+    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
         self._tools = tools
-        self._here = Here(link, tools)
+        self._here = LegacyLocalRegistry(link, tools)
 
     def run(self) -> None:
         """See `Runner`."""
         if not self._tools.public_url:
-            raise Nameless
-        findings = Findings(self._link.id, self._tools.states)
+            raise PushNeedsPublicUrl
+        findings = LegacyConflicts(self._link.id, self._tools.states)
         stopping = self._tools.stopping
         with closing(self._tools.remote(self._link)) as remote:
-            there = Older(remote, self._here.family)
-            sending = Sending(there, self._here, Sent(self._link.id, self._tools.states), findings)
+            there = LegacyClient(remote, self._here.family)
+            sending = LegacySender(there, self._here, SentObjects(self._link.id, self._tools.states), findings)
             cursor = self._end()
             sending.everything(stopping.is_set)
             while not stopping.is_set():
@@ -51,7 +51,7 @@ class OlderPush:
                 self._send(sending, cursor, until)
                 cursor = until
 
-    def _send(self, sending: Sending, after: int, until: int) -> None:
+    def _send(self, sending: LegacySender, after: int, until: int) -> None:
         """Sends what the log has between two positions, as it is by now."""
         touched = self._touched(after, until)
         for xid in sorted(touched, key=lambda xid: -xid.count("/")):  # a Group ends after what is in it

@@ -12,26 +12,28 @@ from hashlib import sha256
 from typing import Any, Final
 
 from domain import xid as xids
-from domain.compat.ids import decoded, from_xid
-from domain.compat.kinds import are_same
-from domain.compat.uris import normalised
+from domain.compat.ids import decode_segment, to_legacy_id
+from domain.compat.kinds import is_same_group_format
+from domain.compat.uris import normalize_uri
 from domain.jsontext import dumps
-from projections.compat import Shown
-from projections.replication.older.client import BrokenAnswer, Older
-from projections.replication.older.findings import Findings
-from projections.replication.older.here import Here
-from projections.replication.older.names import ids
-from projections.replication.older.sent import Copy, Sent
+from projections.compat import CompatVersion
+from projections.replication.older.client import BrokenResponse, LegacyClient
+from projections.replication.older.findings import LegacyConflicts
+from projections.replication.older.here import LegacyLocalRegistry
+from projections.replication.older.names import candidate_ids
+from projections.replication.older.sent import SentObject, SentObjects
 from projections.replication.remote import RemoteError
 
 #: Answers that say no to one object, whoever asks.
 _REFUSALS: Final = (400, 404, 405, 409, 413, 415, 422)
 
 
-class Sending:
+class LegacySender:
     """See the module. Each method raises RemoteError for an answer that is none about an object."""
 
-    def __init__(self, there: Older, here: Here, sent: Sent, findings: Findings) -> None:
+    def __init__(
+        self, there: LegacyClient, here: LegacyLocalRegistry, sent: SentObjects, findings: LegacyConflicts
+    ) -> None:
         self._there = there
         self._here = here
         self._sent = sent
@@ -47,10 +49,10 @@ class Sending:
                 self.send(xid)
         living = {xids.tree_key(xid) for xid in found}
         copies = self._sent.below(f"/{self._here.family.groups}")
-        gone = {key: copy for key, copy in copies.items() if _owner(key) not in living}
-        self._remove({key: copy for key, copy in gone.items() if _owner(key) != key})
+        gone = {key: copy for key, copy in copies.items() if _owner_key(key) not in living}
+        self._remove({key: copy for key, copy in gone.items() if _owner_key(key) != key})
         for key, copy in gone.items():
-            if _owner(key) == key:
+            if _owner_key(key) == key:
                 self._end_group(copy)
 
     def send(self, xid: str) -> None:
@@ -60,7 +62,7 @@ class Sending:
         """
         try:
             self.definition(xid) if xid.count("/") > 2 else self.group(xid)
-        except BrokenAnswer as error:
+        except BrokenResponse as error:
             self._findings.note(xid, str(error))
 
     # --- Groups ------------------------------------------------------------------------------------------------------
@@ -77,16 +79,16 @@ class Sending:
         digest = sha256(dumps(body)).hexdigest()
         if copy is None:
             return self._new_group(xid, body, digest)
-        id = decoded(copy.place.rpartition("/")[2])
+        id = decode_segment(copy.place.rpartition("/")[2])
         if copy.own and copy.digest != digest and self._tried(xid, partial(self._there.put, id, body)):
             self._sent.keep(copy._replace(digest=digest))
         return id
 
     def _new_group(self, xid: str, body: Mapping[str, Any], digest: str) -> str | None:
         """A Group that is there already, in the same format, is shared, and stays as it is."""
-        named = from_xid(xids.entity_id(self._names.get(xid, xid)))
-        for id in ids(self._here.link, named, self._here.base):
-            copy, found = Copy(xids.tree_key(xid), "", True, self._there.path(id)), self._there.group(id)
+        named = to_legacy_id(xids.entity_id(self._names.get(xid, xid)))
+        for id in candidate_ids(self._here.link, named, self._here.base):
+            copy, found = SentObject(xids.tree_key(xid), "", True, self._there.path(id)), self._there.group(id)
             if found is None:
                 self._sent.keep(copy)
                 if self._tried(xid, partial(self._there.put, id, body)):
@@ -94,15 +96,15 @@ class Sending:
                     return id
                 self._sent.forget(copy.key)
                 return None
-            if are_same(self._here.family, found.get("format"), body.get("format")):
+            if is_same_group_format(self._here.family, found.get("format"), body.get("format")):
                 self._sent.keep(copy._replace(own=False))
                 return id
         self._findings.note(xid, "there is a group of this name with another format")
         return None
 
-    def _end_group(self, copy: Copy) -> None:
+    def _end_group(self, copy: SentObject) -> None:
         """Removes a Group that this link made, unless others have put something into it."""
-        id = decoded(copy.place.rpartition("/")[2])
+        id = decode_segment(copy.place.rpartition("/")[2])
         if copy.own and self._there.definitions(id) == []:
             self._tried(copy.place, partial(self._there.delete, copy.place))
         self._sent.forget(copy.key)
@@ -122,15 +124,17 @@ class Sending:
         left = [key for key in wanted if key in gone or key not in copies or not copies[key].certain]
         group = self.group(xids.join(*xids.segments(xid)[:2])) if left else None
         for key in left if group is not None else ():
-            self._version(group or "", wanted[key][0], Copy(key, wanted[key][1], key in copies and key not in gone, ""))
+            self._version(
+                group or "", wanted[key][0], SentObject(key, wanted[key][1], key in copies and key not in gone, "")
+            )
 
-    def _version(self, group: str, shown: Shown, copy: Copy) -> None:
+    def _version(self, group: str, shown: CompatVersion, copy: SentObject) -> None:
         """copy: its `own` says whether it was about to be written before."""
         xid, version = shown.row.xid, self._here.published(shown)
         if version is None:
             self._findings.note(xid, "its document is elsewhere")
             return
-        if normalised(version.authority).rstrip("/") == normalised(self._there.base):
+        if normalize_uri(version.authority).rstrip("/") == normalize_uri(self._there.base):
             return  # LEG-906
         known = self._there.by_uri(version.uri)
         if known is None:
@@ -140,13 +144,13 @@ class Sending:
         else:
             self._findings.note(xid, f"there is another document under its URI {version.uri}")
 
-    def _add(self, group: str, shown: Shown, copy: Copy) -> None:
+    def _add(self, group: str, shown: CompatVersion, copy: SentObject) -> None:
         xid, version = shown.row.xid, self._here.published(shown)
         assert version is not None, "its document is here"
-        named = from_xid(xids.segments(xid)[3])
-        for id in ids(self._here.link, named, version.authority):
+        named = to_legacy_id(xids.segments(xid)[3])
+        for id in candidate_ids(self._here.link, named, version.authority):
             authority = self._there.authority(group, id)
-            if authority is None or normalised(authority) == normalised(version.authority):
+            if authority is None or normalize_uri(authority) == normalize_uri(version.authority):
                 begun = copy._replace(own=True, place=self._there.lookup(version.uri))
                 self._sent.keep(begun)
                 if self._tried(xid, partial(self._there.post, group, id, version)):
@@ -157,7 +161,7 @@ class Sending:
                 return
         self._findings.note(xid, "its name belongs to a definition of another authority there")
 
-    def _remove(self, copies: Mapping[str, Copy]) -> None:
+    def _remove(self, copies: Mapping[str, SentObject]) -> None:
         """Removes Versions that this link wrote; a definition with all of its Versions at once."""
         places: dict[str, list[str]] = {}
         for copy in copies.values():
@@ -170,7 +174,7 @@ class Sending:
         for key in copies:
             self._sent.forget(key)
 
-    def _place(self, copy: Copy) -> str:
+    def _place(self, copy: SentObject) -> str:
         """Where a Version is, also where this link was ended while it wrote that; empty for nowhere."""
         if copy.certain or not copy.place:
             return copy.place
@@ -189,7 +193,7 @@ class Sending:
         return True
 
 
-def _owner(key: str) -> str:
+def _owner_key(key: str) -> str:
     """The key of the Group or definition that a key is of, or belongs to."""
     parts = key.split("!")
     return "!".join(parts[:3] if len(parts) == 3 else parts[:5])

@@ -7,14 +7,14 @@ from typing import Final, NamedTuple
 
 from domain import xid as xids
 from projections.replication import tables
-from projections.replication.states import States
+from projections.replication.states import LinkStates
 
 _COLUMNS: Final = "SELECT key, digest, own, place FROM replication_sent WHERE link = ?"
 _ONE: Final = f"{_COLUMNS} AND key = ?"
 _BELOW: Final = f"{_COLUMNS} AND key >= ? AND key < ?"
 
 
-class Copy(NamedTuple):
+class SentObject(NamedTuple):
     """A Group or a Version at the other registry.
 
     key: tree key of what it is here. digest: of what was written. own: whether this link made it. place: its path
@@ -32,26 +32,26 @@ class Copy(NamedTuple):
         return bool(self.place) and "?" not in self.place
 
 
-class Sent:
+class SentObjects:
     """The copies of one link. Its methods raise one of `store.FAILURES`."""
 
-    def __init__(self, link: str, states: States) -> None:
+    def __init__(self, link: str, states: LinkStates) -> None:
         self._link = link
         self._states = states
 
-    def one(self, xid: str) -> Copy | None:
+    def one(self, xid: str) -> SentObject | None:
         """The copy of one entity."""
         with self._states.reading() as db:
             row = db.one(_ONE, (self._link, xids.tree_key(xid)))
         return _copy(row) if row else None
 
-    def below(self, xid: str) -> Mapping[str, Copy]:
+    def below(self, xid: str) -> Mapping[str, SentObject]:
         """The copies of what is below an entity or collection, by key."""
         low, high = xids.subtree(xid)
         with self._states.reading() as db:
             return {row[0]: _copy(row) for row in db.all(_BELOW, (self._link, low, high))}
 
-    def keep(self, copy: Copy) -> None:
+    def keep(self, copy: SentObject) -> None:
         """Remembers a copy."""
         with self._states.writing() as db:
             db.upsert(tables.sent, [(self._link, copy.key, copy.digest, int(copy.own), copy.place)])
@@ -62,5 +62,5 @@ class Sent:
             db.delete(tables.sent, [(self._link, key)])
 
 
-def _copy(row: tuple[str, str, int, str]) -> Copy:
-    return Copy(row[0], row[1], bool(row[2]), row[3])
+def _copy(row: tuple[str, str, int, str]) -> SentObject:
+    return SentObject(row[0], row[1], bool(row[2]), row[3])

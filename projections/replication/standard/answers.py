@@ -9,17 +9,17 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 
 from domain.jsontext import InvalidJson, loads
-from projections.replication.remote import Remote, RemoteError
-from projections.replication.standard.forms import BrokenForm
+from projections.replication.remote import RemoteClient, RemoteError
+from projections.replication.standard.forms import BrokenEntity
 
 
-class Answers:
+class CachedResponses:
     """What one server answers. ETags are remembered as soon as `keep` says that what they stand for was taken in.
 
     Each method that asks raises RemoteError, and BrokenForm for an answer that is no JSON object.
     """
 
-    def __init__(self, remote: Remote) -> None:
+    def __init__(self, remote: RemoteClient) -> None:
         self.remote = remote
         self._kept: dict[str, str] = {}
         self._seen: dict[str, str] = {}
@@ -35,7 +35,7 @@ class Answers:
 
     def object(self, path: str) -> dict[str, Any]:
         """A JSON object."""
-        return _object(self.remote.ask("GET", path))
+        return _parse_object(self.remote.ask("GET", path))
 
     def found(self, path: str) -> dict[str, Any] | None:
         """A JSON object; None where there is nothing."""
@@ -52,7 +52,7 @@ class Answers:
         answer = self.remote.ask("GET", path, headers={"if-none-match": known} if known else {})
         if answer.status_code == 304:
             return None
-        found = _object(answer)
+        found = _parse_object(answer)
         if "etag" in answer.headers:
             self._seen[path] = answer.headers["etag"]
         return found
@@ -62,7 +62,7 @@ class Answers:
         asked = {path}
         while True:
             answer = self.remote.ask("GET", path)
-            yield from _object(answer).items()
+            yield from _parse_object(answer).items()
             further = answer.links.get("next", {}).get("url")
             if further is None:
                 return
@@ -82,11 +82,11 @@ class Answers:
         return f"{here}?{urlsplit(whole).query}"
 
 
-def _object(answer: httpx.Response) -> dict[str, Any]:
+def _parse_object(answer: httpx.Response) -> dict[str, Any]:
     try:
         found = loads(answer.content)
     except InvalidJson:
         found = None
     if not isinstance(found, dict):
-        raise BrokenForm(f"GET {answer.request.url.path} answers {answer.status_code} with no JSON object")
+        raise BrokenEntity(f"GET {answer.request.url.path} answers {answer.status_code} with no JSON object")
     return found

@@ -11,46 +11,46 @@ from typing import Any, Final
 from domain import xid as xids
 from domain.jsontext import dumps
 from projections.replication.remote import RemoteError
-from projections.replication.standard.forms import BrokenForm
+from projections.replication.standard.forms import BrokenEntity
 
 #: Refusals that speak of the server or of who asks; all others speak of one thing.
 _OF_SERVER: Final = (401, 403, 408, 429)
 
 
-def is_of_one(error: RemoteError) -> bool:
+def is_about_entity(error: RemoteError) -> bool:
     """Whether an error is about the one thing that was asked for, and says nothing of the server."""
     return error.status is not None and 400 <= error.status < 500 and error.status not in _OF_SERVER
 
 
-def each_of(given: Any) -> tuple[Any, ...]:
+def items_of(given: Any) -> tuple[Any, ...]:
     """The items of a list, or the names of an object; none of anything else."""
     return tuple(given) if isinstance(given, list | dict) else ()
 
 
-def members(given: Any, name: str) -> list[tuple[str, Any]]:
+def nested_members(given: Any, name: str) -> list[tuple[str, Any]]:
     """The members of a nested collection by id. Raises: BrokenForm for a collection that is none."""
     found = given.get(name) if isinstance(given, Mapping) else None
     if found is None:
         return []
     if not isinstance(found, Mapping):
-        raise BrokenForm(f"{name} is no JSON object")
+        raise BrokenEntity(f"{name} is no JSON object")
     return list(found.items())
 
 
 def check_id(id: str) -> None:
     """Raises: BrokenForm for what can be no part of a path."""
     if not xids.ID.match(id):
-        raise BrokenForm(f"{id[:200]!r} is no id")
+        raise BrokenEntity(f"{id[:200]!r} is no id")
 
 
-def base64_bytes(encoded: Any) -> bytes:
+def decode_base64(encoded: Any) -> bytes:
     """Raises: BrokenForm."""
     try:
         return b64decode(encoded, validate=True)
     except (binascii.Error, TypeError, ValueError) as error:
-        raise BrokenForm(f"a document is no Base64: {error}") from None
+        raise BrokenEntity(f"a document is no Base64: {error}") from None
 
 
-def sign(given: Any) -> bytes:
+def content_hash(given: Any) -> bytes:
     """Something that other JSON has only if it is the same."""
     return sha256(dumps(given)).digest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 #: Conflicts that a status names at most.
-MOST: Final = 100
+MAX_CONFLICTS: Final = 100
 
 
 class Conflicts:
@@ -30,4 +30,4 @@ class Conflicts:
 
     def told(self) -> list[dict[str, Any]] | None:
         """The first ones in the order in which they were met; None where there are none."""
-        return [{"xid": xid, "reason": reason} for xid, reason in list(self._reasons.items())[:MOST]] or None
+        return [{"xid": xid, "reason": reason} for xid, reason in list(self._reasons.items())[:MAX_CONFLICTS]] or None

@@ -14,14 +14,14 @@ from hashlib import sha256
 from typing import Any, Final
 
 from domain import xid as xids
-from domain.drafts import VALIDATED
+from domain.drafts import VALIDATION_ATTRIBUTES
 from domain.jsontext import InvalidJson, dumps, loads
 from domain.model import GroupType, ResourceType
-from domain.model.timestamps import utc
+from domain.model.timestamps import to_utc
 
 _OWN: Final = frozenset(("epoch", "self", "shortself", "xid"))
 _OF_RESOURCES: Final = frozenset(("meta", "metaurl", "versions", "versionsurl", "versionscount"))
-_OF_VERSIONS: Final = _OWN | _OF_RESOURCES | frozenset(("versionid", "isdefault", *VALIDATED))
+_OF_VERSIONS: Final = _OWN | _OF_RESOURCES | frozenset(("versionid", "isdefault", *VALIDATION_ATTRIBUTES))
 _OF_META: Final = _OWN | frozenset(("modifiedat", "readonly", "defaultversionurl"))
 _OF_DEFAULT: Final = frozenset(("defaultversionid", "defaultversionsticky"))
 _TIMES: Final = ("createdat", "modifiedat")
@@ -32,7 +32,7 @@ _BELOW: Final = ("", "url", "count")
 _ABSENT: Final = object()
 
 
-class BrokenForm(ValueError):
+class BrokenEntity(ValueError):
     """What another registry says is no entity of this type. xid: of the entity there; empty where it is not known."""
 
     def __init__(self, said: str, xid: str = "") -> None:
@@ -41,7 +41,7 @@ class BrokenForm(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class DocumentContent:
     """A document. read: its bytes, empty where there is none. digest: their SHA-256 in hex, where it is known at once.
     value: the JSON that it was given as, where it was.
     """
@@ -51,7 +51,7 @@ class Content:
     value: Any = field(default=_ABSENT, compare=False)
 
     @classmethod
-    def of(cls, content: bytes) -> Content:
+    def of(cls, content: bytes) -> DocumentContent:
         """That of known bytes."""
         return cls(lambda: content, sha256(content).hexdigest())
 
@@ -69,17 +69,17 @@ class Content:
             return False
 
 
-NOTHING: Final = Content.of(b"")
+NO_CONTENT: Final = DocumentContent.of(b"")
 
 
 @dataclass(frozen=True, slots=True)
-class VersionForm:
+class ComparableVersion:
     """A Version: what it shares with its copies."""
 
     attributes: Mapping[str, Any]
-    content: Content = NOTHING
+    content: DocumentContent = NO_CONTENT
 
-    def same(self, other: VersionForm) -> bool:
+    def same(self, other: ComparableVersion) -> bool:
         """Whether one is a copy of the other. Where a document is not at hand, its Version's times speak for it."""
         if self.attributes != other.attributes:
             return False
@@ -96,11 +96,11 @@ class VersionForm:
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceForm:
+class ComparableResource:
     """A Resource. meta: with nothing but `xref` in a pointer. modifiedat: of its meta, for those who take it over."""
 
     meta: Mapping[str, Any]
-    versions: Mapping[str, VersionForm]
+    versions: Mapping[str, ComparableVersion]
     modifiedat: str | None = field(default=None, compare=False)
 
     @property
@@ -113,19 +113,21 @@ class ResourceForm:
         """When a Version of it was modified last."""
         return max((str(each.attributes.get("modifiedat", "")) for each in self.versions.values()), default="")
 
-    def changed(self, before: ResourceForm) -> dict[str, VersionForm]:
+    def changed(self, before: ComparableResource) -> dict[str, ComparableVersion]:
         """The Versions that are not the same before, in the order in which they came to be."""
         known = before.versions
         return {id: form for id, form in self.versions.items() if id not in known or not form.same(known[id])}
 
-    def same(self, other: ResourceForm) -> bool:
+    def same(self, other: ComparableResource) -> bool:
         """Whether one is a copy of the other."""
         ids = self.versions.keys() == other.versions.keys()
         return ids and self.meta == other.meta and not self.changed(other)
 
     def sign(self) -> bytes:
         """Something that another form has only if it says the same."""
-        return _sign([self.meta, {id: [form.attributes, form.content.sign()] for id, form in self.versions.items()}])
+        return _content_hash(
+            [self.meta, {id: [form.attributes, form.content.sign()] for id, form in self.versions.items()}]
+        )
 
     def meta_tree(self) -> dict[str, Any]:
         """What a write of its meta says."""
@@ -140,7 +142,7 @@ class ResourceForm:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupForm:
+class ComparableGroup:
     """A Group without what is below it. modifiedat: for those who take it over."""
 
     attributes: Mapping[str, Any]
@@ -148,64 +150,66 @@ class GroupForm:
 
     @property
     def createdat(self) -> str | None:
-        """See `ResourceForm.createdat`."""
+        """See `ComparableResource.createdat`."""
         return self.attributes.get("createdat")
 
-    def same(self, other: GroupForm) -> bool:
+    def same(self, other: ComparableGroup) -> bool:
         """Whether one is a copy of the other."""
         return self == other
 
     def sign(self) -> bytes:
-        """See `ResourceForm.sign`."""
-        return _sign(self.attributes)
+        """See `ComparableResource.sign`."""
+        return _content_hash(self.attributes)
 
     def tree(self) -> dict[str, Any]:
         """What a write of it says."""
         return {**self.attributes, **({"modifiedat": self.modifiedat} if self.modifiedat else {})}
 
 
-def group_form(given: Any, type: GroupType) -> GroupForm:
+def comparable_group(given: Any, type: GroupType) -> ComparableGroup:
     """A Group as an answer shows it. Raises: BrokenForm."""
     below = {f"{plural}{ending}" for plural in type.resources for ending in _BELOW}
-    attributes = _shared(given, _OWN | below | {f"{type.singular}id"})
-    return GroupForm(attributes, attributes.pop("modifiedat", None))
+    attributes = _shared_attributes(given, _OWN | below | {f"{type.singular}id"})
+    return ComparableGroup(attributes, attributes.pop("modifiedat", None))
 
 
-def registry_form(given: Any, plurals: Iterable[str]) -> GroupForm:
+def comparable_registry(given: Any, plurals: Iterable[str]) -> ComparableGroup:
     """A registry's own attributes as an answer shows them. plurals: of its Groups. Raises: BrokenForm."""
     below = {f"{plural}{ending}" for plural in plurals for ending in _BELOW}
-    return GroupForm(_shared(given, _OWN | _OF_REGISTRY | below))
+    return ComparableGroup(_shared_attributes(given, _OWN | _OF_REGISTRY | below))
 
 
-def resource_form(given: Any, type: ResourceType, versions: Iterable[tuple[str, VersionForm]]) -> ResourceForm:
+def comparable_resource(
+    given: Any, type: ResourceType, versions: Iterable[tuple[str, ComparableVersion]]
+) -> ComparableResource:
     """A Resource by its meta. versions: those that it has. Raises: BrokenForm."""
-    meta = _shared(given, _OF_META | {f"{type.singular}id"})
+    meta = _shared_attributes(given, _OF_META | {f"{type.singular}id"})
     if "xref" in meta:
-        return ResourceForm({"xref": meta["xref"]}, {})
+        return ComparableResource({"xref": meta["xref"]}, {})
     if not meta.get("defaultversionsticky"):
         meta = {name: value for name, value in meta.items() if name not in _OF_DEFAULT}
     ordered = sorted(versions, key=lambda found: (found[1].attributes.get("createdat", ""), found[0].lower()))
-    return ResourceForm(meta, dict(ordered), _times(given).get("modifiedat"))
+    return ComparableResource(meta, dict(ordered), _times(given).get("modifiedat"))
 
 
-def version_form(given: Any, type: ResourceType, content: Content = NOTHING) -> VersionForm:
+def comparable_version(given: Any, type: ResourceType, content: DocumentContent = NO_CONTENT) -> ComparableVersion:
     """A Version as an answer or an after-image shows it. Raises: BrokenForm."""
     inlined = {type.singular, f"{type.singular}base64"} if type.hasdocument else set()
-    return VersionForm(_shared(given, _OF_VERSIONS | inlined | {f"{type.singular}id"}), content)
+    return ComparableVersion(_shared_attributes(given, _OF_VERSIONS | inlined | {f"{type.singular}id"}), content)
 
 
-def mapped(form: ResourceForm, names: Mapping[str, str]) -> ResourceForm:
+def map_xref(form: ComparableResource, names: Mapping[str, str]) -> ComparableResource:
     """A pointer with its target where that is in the other registry. names: xids of Groups there, by lower-cased xids
     of Groups here.
     """
     parts = xids.segments(str(form.meta.get("xref", "")))
     name = names.get(xids.join(*parts[:2]).lower()) if len(parts) == 4 else None
-    return ResourceForm({"xref": f"{name}/{'/'.join(parts[2:])}"}, {}) if name else form
+    return ComparableResource({"xref": f"{name}/{'/'.join(parts[2:])}"}, {}) if name else form
 
 
-def _shared(given: Any, left: Iterable[str]) -> dict[str, Any]:
+def _shared_attributes(given: Any, left: Iterable[str]) -> dict[str, Any]:
     if not isinstance(given, Mapping):
-        raise BrokenForm("an entity is no JSON object")
+        raise BrokenEntity("an entity is no JSON object")
     left = frozenset(left)
     return {name: value for name, value in given.items() if value is not None and name not in left} | _times(
         given, left
@@ -214,12 +218,12 @@ def _shared(given: Any, left: Iterable[str]) -> dict[str, Any]:
 
 def _times(given: Mapping[str, Any], left: Iterable[str] = ()) -> dict[str, str]:
     try:
-        return {name: utc(given[name]) for name in _TIMES if given.get(name) and name not in left}
+        return {name: to_utc(given[name]) for name in _TIMES if given.get(name) and name not in left}
     except (ValueError, TypeError, OverflowError) as error:
-        raise BrokenForm(str(error)) from None
+        raise BrokenEntity(str(error)) from None
 
 
-def _sign(value: Any) -> bytes:
+def _content_hash(value: Any) -> bytes:
     return sha256(dumps(value)).digest()
 
 

@@ -12,7 +12,7 @@ from domain import xid as xids
 _MARK: Final = re.compile(r"\.[0-9a-f]{8}\Z")
 
 
-class Names:
+class XidMapping:
     """local, other: xids of Groups here and there, each by the lower-cased one that it stands for."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
@@ -29,12 +29,12 @@ class Names:
         return _renamed(xid, self.other)
 
 
-def marked(xid: str, authority: str) -> str:
+def add_authority_mark(xid: str, authority: str) -> str:
     """The xid under which a Resource comes whose name is taken by one of another authority (LEG-907)."""
     return f"{xid}.{sha256(authority.encode()).hexdigest()[:8]}"
 
 
-def unmarked(xid: str) -> str:
+def remove_authority_mark(xid: str) -> str:
     """The xid that may have been marked; the same where it was not."""
     return _MARK.sub("", xid)
 

@@ -10,40 +10,40 @@ from typing import Any
 from domain import xid as xids
 from domain.links.link import Link
 from domain.model import compile_model
-from projections.replication.runner import Tools
+from projections.replication.runner import LinkWorkerContext
 from projections.replication.standard.conflicts import Conflicts
-from projections.replication.standard.copies import Copies
-from projections.replication.standard.here import Here
-from projections.replication.standard.registry import Given, RegistryCopy
-from projections.replication.standard.source import Source
+from projections.replication.standard.copies import EntityCopier
+from projections.replication.standard.here import LocalRegistry
+from projections.replication.standard.registry import RegistryAttributesCopier, RemoteModel
+from projections.replication.standard.source import StandardSource
 
 
 class StandardPull:
     """See the module."""
 
-    def __init__(self, link: Link, tools: Tools) -> None:
+    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
         self._tools = tools
         self._tried: dict[str, tuple[bytes, bytes]] = {}
-        self._registry = RegistryCopy(link, tools)
+        self._registry = RegistryAttributesCopier(link, tools)
         self._model: Mapping[str, Any] | None = None
         self._plurals: Sequence[str] = ()
 
     def run(self) -> None:
         """See `Runner`."""
         with closing(self._tools.remote(self._link)) as remote:
-            source = Source(remote)
+            source = StandardSource(remote)
             while not self._tools.stopping.is_set():
                 self.look(source)
                 self._tools.stopping.wait(self._link.interval)
 
-    def look(self, source: Source) -> None:
+    def look(self, source: StandardSource) -> None:
         """Has this registry hold what the other one has in scope. Raises: RemoteError, BrokenForm, Problem."""
         conflicts = Conflicts()
         self._define(source, conflicts)
         source.look()
-        copies = Copies(self._link, self._tools, source, self._tried, conflicts)
-        for root in _roots(self._link):
+        copies = EntityCopier(self._link, self._tools, source, self._tried, conflicts)
+        for root in _scope_roots(self._link):
             if root != xids.REGISTRY and xids.segments(root)[0] not in source.types:
                 conflicts.add(root, "the other registry has no Groups of this type")
                 continue
@@ -62,7 +62,7 @@ class StandardPull:
         told = conflicts.told()
         self._tools.states.note(self._link.id, 0, lastcontact=time.time(), error=None, conflicts=told)
 
-    def _define(self, source: Source, conflicts: Conflicts) -> None:
+    def _define(self, source: StandardSource, conflicts: Conflicts) -> None:
         """Has the model say of the link's Groups what the other one says, as often as that changes.
 
         What somebody changes here meanwhile stays until then: two registries that copy from each other would otherwise
@@ -75,16 +75,16 @@ class StandardPull:
             self._plurals = list(compile_model(dict(model)).groups)
         self._registry.ask(source, conflicts)
         self._registry.admit(self._here(), conflicts)
-        self._registry.define(Given(model, new, self._plurals), self._here(), conflicts)
+        self._registry.define(RemoteModel(model, new, self._plurals), self._here(), conflicts)
         self._model = model
         source.model = self._here().model
         source.types = [plural for plural in self._plurals if self._link.scope.of_type(plural)]
 
-    def _here(self) -> Here:
-        return Here(self._tools.readers.quick())
+    def _here(self) -> LocalRegistry:
+        return LocalRegistry(self._tools.readers.quick())
 
 
-def _roots(link: Link) -> list[str]:
+def _scope_roots(link: Link) -> list[str]:
     """What is looked at as one: the whole registry, or the Groups that a scope names or names something of."""
     scope = link.attributes["scope"]
     if link.scope.whole or scope.get("filters"):

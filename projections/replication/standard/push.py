@@ -16,24 +16,24 @@ from commands.mapper import EventMapper
 from domain import xid as xids
 from domain.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.links import LINK
-from domain.links.copies import owner
+from domain.links.copies import link_of_copy
 from domain.links.link import Link
 from projections.entities.query import View
 from projections.feed import interactions
-from projections.replication.remote import Remote, RemoteError
-from projections.replication.runner import Tools
-from projections.replication.standard.checks import is_of_one
+from projections.replication.remote import RemoteClient, RemoteError
+from projections.replication.runner import LinkWorkerContext
+from projections.replication.standard.checks import is_about_entity
 from projections.replication.standard.conflicts import Conflicts
-from projections.replication.standard.forms import BrokenForm, GroupForm, ResourceForm, mapped
-from projections.replication.standard.here import Here
-from projections.replication.standard.names import Names
-from projections.replication.standard.source import Source
-from projections.replication.standard.target import Target
+from projections.replication.standard.forms import BrokenEntity, ComparableGroup, ComparableResource, map_xref
+from projections.replication.standard.here import LocalRegistry
+from projections.replication.standard.names import XidMapping
+from projections.replication.standard.source import StandardSource
+from projections.replication.standard.target import StandardTarget
 
 #: Interactions whose things are looked at together.
-TOGETHER: Final = 200
+BATCH_INTERACTIONS: Final = 200
 #: The fact that says of which scope all was sent, up to the cursor.
-SENT: Final = "sent"
+SENT_SCOPE_FACT: Final = "sent"
 #: What differs in a Group when something comes or goes below it.
 _TOUCHED: Final = frozenset(("epoch", "modifiedat"))
 _LOG: Final = logging.getLogger("annals.replication")
@@ -43,25 +43,25 @@ _TAKEN: Final = "what is there under this name did not come from here"
 class StandardPush:
     """See the module."""
 
-    def __init__(self, link: Link, tools: Tools) -> None:
+    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
         self._tools = tools
-        self._names = Names(link.names)
+        self._names = XidMapping(link.names)
         self._mapper = EventMapper()
         known = tools.states.read(link.id)
         self._cursor = known.cursor
-        self._scope = known.facts.get(SENT)
+        self._scope = known.facts.get(SENT_SCOPE_FACT)
         self._conflicts = Conflicts(known.facts.get("conflicts"))
 
     def run(self) -> None:
         """See `Runner`."""
         with closing(self._tools.remote(self._link)) as remote:
-            source = Source(remote)
+            source = StandardSource(remote)
             while not self._tools.stopping.is_set():
                 self.look(remote, source)
                 self._tools.wait(self._link.interval)
 
-    def look(self, remote: Remote, source: Source) -> None:
+    def look(self, remote: RemoteClient, source: StandardSource) -> None:
         """Has the other registry hold what this one has in scope by now. Raises: RemoteError, BrokenForm."""
         view = self._tools.readers.quick()
         self._source = source
@@ -81,26 +81,26 @@ class StandardPush:
                 self._send(self._gone(position))
             self._note(position)
         while not self._tools.stopping.is_set():
-            some = view.log.interactions(self._cursor or 0, TOGETHER)
+            some = view.log.interactions(self._cursor or 0, BATCH_INTERACTIONS)
             if not some:
                 return
             events = [self._mapper.of_row(row) for row in view.log.events(some[0].first, some[-1].last)]
             self._renew(remote, view)
-            self._send(dict.fromkeys(xid for event in events for xid in _about(event)))
+            self._send(dict.fromkeys(xid for event in events for xid in _affected_xids(event)))
             self._note(some[-1].last)
 
-    def _renew(self, remote: Remote, view: View) -> None:
+    def _renew(self, remote: RemoteClient, view: View) -> None:
         """Looks up what types and links there are by now."""
-        self._here = Here(view)
+        self._here = LocalRegistry(view)
         self._links = list(view.links.all())
         self._source.model = self._here.model
-        self._target = Target(remote, self._here.model)
+        self._target = StandardTarget(remote, self._here.model)
 
     def _note(self, position: int) -> None:
         if self._tools.stopping.is_set():
             return
         self._cursor, self._scope = position, self._link.attributes["scope"]
-        facts = {SENT: self._scope, "conflicts": self._conflicts.told()}
+        facts = {SENT_SCOPE_FACT: self._scope, "conflicts": self._conflicts.told()}
         self._tools.states.note(self._link.id, position, lastcontact=time.time(), error=None, **facts)
 
     def _all(self) -> Iterable[str]:
@@ -116,7 +116,7 @@ class StandardPush:
         readers = self._tools.readers
         for _, rows in interactions(lambda: readers.quick().log, 0, until):
             for event in map(self._mapper.of_row, rows):
-                wanted = isinstance(event, EntityDeleted) and event.xid in _about(event)
+                wanted = isinstance(event, EntityDeleted) and event.xid in _affected_xids(event)
                 if wanted and self._link.scope.has(event.xid) and readers.quick().entity(event.xid) is None:
                     yield event.xid
 
@@ -130,10 +130,10 @@ class StandardPush:
             try:
                 refused = self._sent(xid) if self._here.knows(xid) else "there is no such type any more"
             except RemoteError as error:
-                if not is_of_one(error):
+                if not is_about_entity(error):
                     raise  # it speaks of the server, which is asked again later
                 refused = str(error)
-            except BrokenForm as error:
+            except BrokenEntity as error:
                 refused = f"what is there cannot be read: {error}"
             if refused:
                 self._conflicts.add(xid, refused)
@@ -150,11 +150,11 @@ class StandardPush:
             return None
         there = self._names.there(xid)
         known = self._source.group(there) if group else self._source.resource(there)
-        form = held.form if isinstance(held.form, GroupForm) else mapped(held.form, self._names.other)
+        form = held.form if isinstance(held.form, ComparableGroup) else map_xref(held.form, self._names.other)
         if known is not None and not self._same(xid, known):
-            return None if _alike(form, known) else _TAKEN
-        if isinstance(form, ResourceForm):
-            assert known is None or isinstance(known, ResourceForm)
+            return None if _are_copies(form, known) else _TAKEN
+        if isinstance(form, ComparableResource):
+            assert known is None or isinstance(known, ComparableResource)
             self._target.write_resource(there, form, known)
         elif known != form:
             self._target.write_group(there, form)
@@ -173,25 +173,25 @@ class StandardPush:
         self._target.delete(there)
         return None
 
-    def _same(self, xid: str, known: GroupForm | ResourceForm) -> bool:
+    def _same(self, xid: str, known: ComparableGroup | ComparableResource) -> bool:
         """Whether it is what is or was here; a pointer does not tell."""
         return known.createdat in (None, *(birth.createdat for birth in self._here.births(xid)))
 
     def _came_from_there(self, xid: str, link: str | None) -> bool:
-        by = owner(xid, self._links, {LINK: link})
+        by = link_of_copy(xid, self._links, {LINK: link})
         return by is not None and by.url == self._link.url
 
 
-def _alike(form: GroupForm | ResourceForm, known: GroupForm | ResourceForm) -> bool:
-    if isinstance(form, ResourceForm) and isinstance(known, ResourceForm):
+def _are_copies(form: ComparableGroup | ComparableResource, known: ComparableGroup | ComparableResource) -> bool:
+    if isinstance(form, ComparableResource) and isinstance(known, ComparableResource):
         return form.same(known)
     return form == known
 
 
-def _about(event: EntityEvent) -> list[str]:
+def _affected_xids(event: EntityEvent) -> list[str]:
     """The Group or Resource that an event is about, where it says something that is shared."""
     parts = xids.segments(event.xid)
-    if len(parts) < 2 or xids.is_apart(event.stream) or isinstance(event, EntityRefreshed):
+    if len(parts) < 2 or xids.is_outside_tree(event.stream) or isinstance(event, EntityRefreshed):
         return []
     if len(parts) == 2 and isinstance(event, EntityUpdated):
         counts = {name for name in event.changed if name.endswith("count") or f"{name}count" in event.changed}

@@ -11,19 +11,19 @@ from typing import Any, NamedTuple
 
 from domain import capabilities
 from domain import xid as xids
-from domain.commands import Command, Method, ReplaceModel, WriteCapabilities, WriteTree
+from domain.commands import Command, ReplaceModel, WriteCapabilities, WriteMethod, WriteTree
 from domain.links.link import Link
-from domain.links.models import merged
+from domain.links.models import merge_models
 from domain.model import compile_model
 from domain.problems import Problem
-from projections.replication.runner import Tools
+from projections.replication.runner import LinkWorkerContext
 from projections.replication.standard.conflicts import Conflicts
-from projections.replication.standard.forms import BrokenForm, GroupForm, registry_form
-from projections.replication.standard.here import Here
-from projections.replication.standard.source import Source
+from projections.replication.standard.forms import BrokenEntity, ComparableGroup, comparable_registry
+from projections.replication.standard.here import LocalRegistry
+from projections.replication.standard.source import StandardSource
 
 
-class Given(NamedTuple):
+class RemoteModel(NamedTuple):
     """The other registry's modelsource. new: whether it has changed since it was taken over. plurals: of its Groups."""
 
     model: Mapping[str, Any]
@@ -31,38 +31,40 @@ class Given(NamedTuple):
     plurals: Sequence[str]
 
 
-class RegistryCopy:
+class RegistryAttributesCopier:
     """The registry itself as one link brings it. It remembers what the other one said last."""
 
-    def __init__(self, link: Link, tools: Tools) -> None:
+    def __init__(self, link: Link, tools: LinkWorkerContext) -> None:
         self._link = link
         self._tools = tools
         self._said: Mapping[str, Any] | None = None
         self._capabilities: Mapping[str, Any] = {}
 
-    def ask(self, source: Source, conflicts: Conflicts) -> None:
+    def ask(self, source: StandardSource, conflicts: Conflicts) -> None:
         """Learns what the other registry says by now; its capabilities change with its epoch. Raises: RemoteError."""
         try:
             said = source.registry() if self._link.scope.whole else None
             if said is not None and said != self._said:
                 self._capabilities = source.capabilities()
                 self._said = said
-        except BrokenForm as error:
+        except BrokenEntity as error:
             conflicts.add(xids.REGISTRY, str(error))
 
-    def admit(self, here: Here, conflicts: Conflicts) -> None:
+    def admit(self, here: LocalRegistry, conflicts: Conflicts) -> None:
         """Has those documents be let in here that are let in there, before any of them comes."""
         held = here.capabilities()
-        if self._said is None or not self._may(held.link, held.form, capabilities.INITIAL, capabilities.OF_DATA):
+        if self._said is None or not self._may(
+            held.link, held.form, capabilities.INITIAL, capabilities.DATA_CAPABILITIES
+        ):
             return
-        wanted = capabilities.adopted(self._capabilities)
+        wanted = capabilities.supported_data_capabilities(self._capabilities)
         try:
-            if capabilities.updated(held.form, wanted, patch=True) != held.form:
-                self._tools.do(self._link, WriteCapabilities(wanted, Method.PATCH))
+            if capabilities.apply_request(held.form, wanted, patch=True) != held.form:
+                self._tools.do(self._link, WriteCapabilities(wanted, WriteMethod.PATCH))
         except Problem as problem:
             conflicts.add(xids.CAPABILITIES, problem.text())
 
-    def define(self, given: Given, here: Here, conflicts: Conflicts) -> None:
+    def define(self, given: RemoteModel, here: LocalRegistry, conflicts: Conflicts) -> None:
         """Has the model have the Groups of the other registry, and this registry say of itself what that one says.
 
         Raises: Problem where the model is refused.
@@ -71,17 +73,17 @@ class RegistryCopy:
         if form is not None and self._do(self._written(form, given, here), conflicts):
             return
         if given.new:
-            wanted = merged(here.model.source, given.model, self._link.scope)
+            wanted = merge_models(here.model.source, given.model, self._link.scope)
             if _differs(wanted, here, "groups"):
                 self._tools.do(self._link, ReplaceModel(wanted))
 
-    def _form(self, plurals: Sequence[str], here: Here, conflicts: Conflicts) -> GroupForm | None:
+    def _form(self, plurals: Sequence[str], here: LocalRegistry, conflicts: Conflicts) -> ComparableGroup | None:
         """What is to be said here; None for what is here anyway."""
         if self._said is None:
             return None
         try:
-            form = registry_form(self._said, plurals)
-        except BrokenForm as error:
+            form = comparable_registry(self._said, plurals)
+        except BrokenEntity as error:
             conflicts.add(xids.REGISTRY, str(error))
             return None
         held = here.registry()
@@ -89,13 +91,13 @@ class RegistryCopy:
             return None
         return form if self._may(held.link, held.form.attributes, {}, held.form.attributes) else None
 
-    def _written(self, form: GroupForm, given: Given, here: Here) -> Command | None:
+    def _written(self, form: ComparableGroup, given: RemoteModel, here: LocalRegistry) -> Command | None:
         """One write of both, because an attribute may be required; None where all is so already."""
         said = given.model if given.new else {"attributes": given.model.get("attributes")}
-        wanted = merged(here.model.source, said, self._link.scope, attributes=True)
+        wanted = merge_models(here.model.source, said, self._link.scope, attributes=True)
         if _differs(wanted, here, "groups", "attributes"):
-            return WriteTree(xids.REGISTRY, {**form.tree(), "modelsource": wanted}, Method.PUT)
-        return WriteTree(xids.REGISTRY, form.tree(), Method.PUT) if here.registry().form != form else None
+            return WriteTree(xids.REGISTRY, {**form.tree(), "modelsource": wanted}, WriteMethod.PUT)
+        return WriteTree(xids.REGISTRY, form.tree(), WriteMethod.PUT) if here.registry().form != form else None
 
     def _do(self, command: Command | None, conflicts: Conflicts) -> bool:
         try:
@@ -115,7 +117,7 @@ class RegistryCopy:
         return alone and all(held.get(name) == first.get(name) for name in names)
 
 
-def _differs(wanted: Mapping[str, Any], here: Here, *parts: str) -> bool:
+def _differs(wanted: Mapping[str, Any], here: LocalRegistry, *parts: str) -> bool:
     """Whether a modelsource says something else of some parts of the model than the one that is here."""
     if wanted == here.model.source:
         return False

@@ -8,22 +8,22 @@ from urllib.parse import quote
 from domain import xid as xids
 from domain.jsontext import dumps
 from domain.model import Model
-from projections.replication.remote import Remote
-from projections.replication.standard.forms import GroupForm, ResourceForm
+from projections.replication.remote import RemoteClient
+from projections.replication.standard.forms import ComparableGroup, ComparableResource
 
 
-class Target:
+class StandardTarget:
     """What is called its is under xids of the other registry. All that it does raises RemoteError."""
 
-    def __init__(self, remote: Remote, model: Model) -> None:
+    def __init__(self, remote: RemoteClient, model: Model) -> None:
         self._remote = remote
         self._model = model
 
-    def write_group(self, xid: str, form: GroupForm) -> None:
+    def write_group(self, xid: str, form: ComparableGroup) -> None:
         """A Group, without what is in it."""
         self._ask("PUT", xid, form.tree())
 
-    def write_resource(self, xid: str, form: ResourceForm, known: ResourceForm | None) -> None:
+    def write_resource(self, xid: str, form: ComparableResource, known: ComparableResource | None) -> None:
         """A Resource. known: what is there; what is the same is not written again."""
         plural, _, resources = xids.segments(xid)[:3]
         type = self._model.groups[plural].resources[resources]

@@ -9,13 +9,13 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Final
 
-from projections.subscriptions.contract import SINKS, Open
+from projections.subscriptions.contract import SINKS, OpenSink
 
 _LOG: Final = logging.getLogger("annals.subscriptions")
 
 
 @cache
-def registered() -> Mapping[str, Open]:
+def load_sinks() -> Mapping[str, OpenSink]:
     """How to open sinks, by protocol; looked up when first asked for, as clients take time to load.
 
     One whose client is not installed, or fails to load, is not there.

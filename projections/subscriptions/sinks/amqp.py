@@ -6,11 +6,11 @@ Spec: CloudEvents AMQP protocol binding 1.0.2; AMQP 1.0, parts 2, 3 and 5.
 
 from __future__ import annotations
 
-from projections.subscriptions.contract import Resolver, Sink, Target, sink
+from projections.subscriptions.contract import Resolver, Sink, SinkTarget, sink
 
 
 @sink("AMQP")
-def open_amqp(target: Target, resolver: Resolver) -> Sink:
+def open_amqp(target: SinkTarget, resolver: Resolver) -> Sink:
     """A sink, which takes any number of `send` calls at a time. Raises: ImportError without python-qpid-proton."""
     from projections.subscriptions.sinks.amqp_sink import AmqpSink
 

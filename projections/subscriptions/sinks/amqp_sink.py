@@ -9,14 +9,21 @@ from typing import Final
 
 from cloudevents.core.v1.event import CloudEvent
 
-from domain.subscriptions.sinks import AMQP, Address
+from domain.subscriptions.sinks import AMQP, SinkAddress
 from projections.subscriptions import trust
-from projections.subscriptions.contract import DELIVERED, Outcome, Resolver, Result, Target, Unreachable
-from projections.subscriptions.sinks.amqp_messages import message
-from projections.subscriptions.sinks.amqp_outcomes import UNAUTHORIZED, failed, rejected
-from projections.subscriptions.sinks.amqp_web import Web
-from projections.subscriptions.sinks.amqp_wire import Terms, Wire
-from projections.subscriptions.sinks.dialing import dial, failure, located
+from projections.subscriptions.contract import (
+    DELIVERED,
+    DeliveryResult,
+    ForbiddenAddress,
+    Outcome,
+    Resolver,
+    SinkTarget,
+)
+from projections.subscriptions.sinks.amqp_messages import encode_message
+from projections.subscriptions.sinks.amqp_outcomes import UNAUTHORIZED, condition_outcome, rejected_outcome
+from projections.subscriptions.sinks.amqp_web import AmqpWebSocket
+from projections.subscriptions.sinks.amqp_wire import AmqpConnection, AmqpConnectionSettings
+from projections.subscriptions.sinks.dialing import dial, failure_outcome, target_address
 
 
 class AmqpSink:
@@ -25,10 +32,10 @@ class AmqpSink:
     #: `send` calls that there is use in running at a time.
     concurrency: Final = 32
 
-    def __init__(self, target: Target, resolver: Resolver) -> None:
+    def __init__(self, target: SinkTarget, resolver: Resolver) -> None:
         self._target, self._resolver = target, resolver
-        self._at = located(target, AMQP)
-        self._wire: Wire | None = None
+        self._at = target_address(target, AMQP)
+        self._wire: AmqpConnection | None = None
         self._connecting = asyncio.Lock()
         self._closed = False
 
@@ -38,10 +45,10 @@ class AmqpSink:
             async with asyncio.timeout(self._target.seconds):
                 for event in events:
                     outcome = await self._send(event)
-                    if outcome.result is not Result.DELIVERED:
+                    if outcome.result is not DeliveryResult.DELIVERED:
                         return self._scrubbed(outcome)
         except TimeoutError as error:
-            return failure(error)
+            return failure_outcome(error)
         return DELIVERED
 
     async def close(self) -> None:
@@ -53,19 +60,19 @@ class AmqpSink:
 
     async def _send(self, event: CloudEvent) -> Outcome:
         try:
-            encoded = message(event, self._target.settings["address"], self._target.contentmode == "binary")
+            encoded = encode_message(event, self._target.settings["address"], self._target.contentmode == "binary")
         except (ValueError, RecursionError) as error:
-            return rejected("unwritable", type(error).__name__)
+            return rejected_outcome("unwritable", type(error).__name__)
         if self._target.credential and self._target.credential.type != "PLAIN":
-            return failed(UNAUTHORIZED, "AMQP takes a name and a password, and no token")  # SUB-305
+            return condition_outcome(UNAUTHORIZED, "AMQP takes a name and a password, and no token")  # SUB-305
         async with self._connecting:
             try:
                 wire = await self._connected()
-            except (Unreachable, OSError) as error:
-                return failure(error)
+            except (ForbiddenAddress, OSError) as error:
+                return failure_outcome(error)
         return await wire.send(encoded)
 
-    async def _connected(self) -> Wire:
+    async def _connected(self) -> AmqpConnection:
         """The connection, made if there is none. Raises: Unreachable, OSError."""
         if self._closed:
             raise ConnectionError
@@ -73,12 +80,12 @@ class AmqpSink:
             ((host, port),) = self._at.servers
             connection = await dial(host, port, self._resolver)
             try:
-                terms = _terms(self._target, self._at, connection.getpeername()[0])
-                web = Web(self._at) if self._at.scheme.startswith("ws") else None
+                terms = _connection_settings(self._target, self._at, connection.getpeername()[0])
+                web = AmqpWebSocket(self._at) if self._at.scheme.startswith("ws") else None
                 _, self._wire = await asyncio.get_running_loop().create_connection(
-                    lambda: Wire(terms, web),
+                    lambda: AmqpConnection(terms, web),
                     sock=connection,
-                    ssl=trust.of(self._resolver) if self._at.tls else None,
+                    ssl=trust.client_tls_context(self._resolver) if self._at.tls else None,
                     # The name that the certificate has to be for, whatever the address is.
                     server_hostname=host if self._at.tls else None,
                 )
@@ -98,10 +105,10 @@ class AmqpSink:
         return Outcome(outcome.result, outcome.code.replace(secret, "…"), outcome.message.replace(secret, "…"))
 
 
-def _terms(target: Target, at: Address, address: str) -> Terms:
+def _connection_settings(target: SinkTarget, at: SinkAddress, address: str) -> AmqpConnectionSettings:
     """What the peer is asked for. address: of the machine that is connected to."""
     settings, credential = target.settings, target.credential
-    return Terms(
+    return AmqpConnectionSettings(
         host=at.servers[0][0],
         address=settings["address"],
         linkname=settings.get("linkname", ""),

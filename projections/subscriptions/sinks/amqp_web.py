@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from domain.subscriptions.sinks import Address
+from domain.subscriptions.sinks import SinkAddress
 from projections.subscriptions.sinks import frames
 
 _PROTOCOL: Final = "amqp"
@@ -15,17 +15,17 @@ _PROTOCOL: Final = "amqp"
 _MOST: Final = 1 << 20
 
 
-class Web:
+class AmqpWebSocket:
     """is_open: whether the server has agreed to speak AMQP within."""
 
-    def __init__(self, at: Address) -> None:
+    def __init__(self, at: SinkAddress) -> None:
         self.is_open = False
         self._at, self._key = at, frames.new_key()
         self._unread = self._owed = b""
 
     def hello(self) -> bytes:
         """The request that opens the WebSocket."""
-        return frames.opening(self._at, "/", self._key, _PROTOCOL)
+        return frames.opening_request(self._at, "/", self._key, _PROTOCOL)
 
     def receive(self, data: bytes) -> bytes:
         """The AMQP in what was received. Raises: ConnectionError where the server ends it or breaks its rules."""
@@ -38,7 +38,7 @@ class Web:
             if kind in (frames.BINARY, frames.CONTINUATION):
                 said += payload
             elif kind == frames.PING:
-                self._owed += frames.frame(frames.PONG, payload)
+                self._owed += frames.encode_frame(frames.PONG, payload)
             elif kind != frames.PONG:
                 raise ConnectionError("closed" if kind == frames.CLOSE else "not AMQP")
         return bytes(said)
@@ -46,16 +46,16 @@ class Web:
     def frame(self, payload: bytes = b"") -> bytes:
         """What is to be sent for some AMQP, answers to the server's pings before it."""
         owed, self._owed = self._owed, b""
-        return owed + frames.frame(frames.BINARY, payload) if payload else owed
+        return owed + frames.encode_frame(frames.BINARY, payload) if payload else owed
 
     def _has_agreed(self) -> bool:
         """Reads the answer to the request, as far as it is there."""
         head, end, rest = self._unread.partition(b"\r\n\r\n")
         if not end:
-            if len(self._unread) > frames.MOST:
+            if len(self._unread) > frames.MAX_RESPONSE_HEAD_BYTES:
                 raise ConnectionError("no WebSocket")
             return False
-        frames.check_answer(head, self._key)
+        frames.check_opening_response(head, self._key)
         if not any(_speaks_amqp(line) for line in head.split(b"\r\n")):
             raise ConnectionError("a WebSocket without AMQP")
         self._unread, self.is_open = rest, True

@@ -16,8 +16,8 @@ from uuid import uuid4
 from proton import Collector, Condition, Connection, Delivery, Event, Link, ProtonException, Transport, symbol
 
 from projections.subscriptions.contract import DELIVERED, Outcome
-from projections.subscriptions.sinks.amqp_outcomes import STATES, TOO_LARGE, failed
-from projections.subscriptions.sinks.amqp_web import Web
+from projections.subscriptions.sinks.amqp_outcomes import STATE_OUTCOMES, TOO_LARGE, condition_outcome
+from projections.subscriptions.sinks.amqp_web import AmqpWebSocket
 
 #: Seconds without a sign of life after which a peer counts as gone.
 _IDLE: Final = 30.0
@@ -34,7 +34,7 @@ _BROKEN: Final = (ProtonException, ConnectionError, OverflowError, ValueError, R
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class AmqpConnectionSettings:
     """host: as the URI names it. user: None for nobody. secure: whether nobody can listen to a password."""
 
     host: str
@@ -47,10 +47,10 @@ class Terms:
     secure: bool = False
 
 
-class Wire(asyncio.Protocol):
+class AmqpConnection(asyncio.Protocol):
     """over: why nothing can be sent any more, None while it can."""
 
-    def __init__(self, terms: Terms, web: Web | None = None) -> None:
+    def __init__(self, terms: AmqpConnectionSettings, web: AmqpWebSocket | None = None) -> None:
         self.over: Outcome | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
@@ -64,11 +64,11 @@ class Wire(asyncio.Protocol):
         self._due = False
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
-        self._engine = _engine(terms)
+        self._engine = _open_engine(terms)
         self._collector = Collector()
-        self._connection = _connection(terms, self._collector)
+        self._connection = _open_connection(terms, self._collector)
         self._engine.bind(self._connection)
-        self._link = _link(self._connection, terms)
+        self._link = _open_link(self._connection, terms)
         self._acts: Final[dict[Any, Callable[[Any], None]]] = {
             Event.LINK_FLOW: self._on_flow,
             Event.DELIVERY: lambda event: self._on_delivery(event.delivery),
@@ -96,7 +96,7 @@ class Wire(asyncio.Protocol):
         if self.over is None:
             self._connection.close()
             self._turn()
-        self._lose(failed("closed"))
+        self._lose(condition_outcome("closed"))
 
     # --- asyncio.Protocol --------------------------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ class Wire(asyncio.Protocol):
                 self._engine.push(data[:room])
                 data = data[room:]
         except _BROKEN as error:
-            self._lose(failed("protocol", str(error)))
+            self._lose(condition_outcome("protocol", str(error)))
         self._turn()
 
     def pause_writing(self) -> None:
@@ -134,7 +134,7 @@ class Wire(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio."""
         self._transport = None
-        self._lose(failed("disconnected", str(exc or "")))
+        self._lose(condition_outcome("disconnected", str(exc or "")))
         if self._timer:
             self._timer.cancel()
         if not self.closed.done():
@@ -158,7 +158,7 @@ class Wire(asyncio.Protocol):
             self._act()  # Proton finds some errors, such as a refused password, when it is asked for bytes
             self._tick()
         except _BROKEN as error:
-            self._lose(failed("protocol", str(error)))
+            self._lose(condition_outcome("protocol", str(error)))
 
     def _act(self) -> None:
         while (event := self._collector.peek()) is not None:
@@ -178,7 +178,7 @@ class Wire(asyncio.Protocol):
             self._transport.write(self._web.frame(chunk) if self._web else chunk)
             self._engine.pop(len(chunk))
         if self._handed and not self._paused and not self._link.queued:
-            _settle(self._handed, DELIVERED)
+            _set_outcomes(self._handed, DELIVERED)
             self._handed = []
 
     def _transmit(self) -> None:
@@ -189,7 +189,7 @@ class Wire(asyncio.Protocol):
                 continue
             most = self._link.remote_max_message_size
             if most and len(message) > most:
-                outcome.set_result(failed(TOO_LARGE, f"{len(message)} bytes, and the peer takes {most}"))
+                outcome.set_result(condition_outcome(TOO_LARGE, f"{len(message)} bytes, and the peer takes {most}"))
                 continue
             self._tags += 1
             delivery = self._link.delivery(str(self._tags))
@@ -236,14 +236,18 @@ class Wire(asyncio.Protocol):
 
     def _end(self, condition: Condition | None, otherwise: str) -> None:
         """Ends what the peer, or the engine, has ended. otherwise: the code where no reason is given."""
-        self._lose(failed(condition.name, condition.description or "") if condition else failed(otherwise))
+        self._lose(
+            condition_outcome(condition.name, condition.description or "")
+            if condition
+            else condition_outcome(otherwise)
+        )
 
     def _lose(self, outcome: Outcome) -> None:
         if self.over is None:
             self.over = outcome
-            _settle((waiting for _, waiting in self._waiting), outcome)
-            _settle(self._unsettled.values(), outcome)
-            _settle(self._handed, outcome)
+            _set_outcomes((waiting for _, waiting in self._waiting), outcome)
+            _set_outcomes(self._unsettled.values(), outcome)
+            _set_outcomes(self._handed, outcome)
             self._waiting.clear()
             self._unsettled.clear()
             self._handed = []
@@ -256,18 +260,22 @@ class Wire(asyncio.Protocol):
 def _outcome(state: str | None, delivery: Any) -> Outcome:
     """What a delivery came to that has a terminal state, or was settled without one."""
     if state is None:
-        return failed("settled", "without an outcome")
+        return condition_outcome("settled", "without an outcome")
     condition = delivery.remote.condition if state == "rejected" else None
-    return STATES[state](condition.name, condition.description or "") if condition else STATES[state]("", "")
+    return (
+        STATE_OUTCOMES[state](condition.name, condition.description or "")
+        if condition
+        else STATE_OUTCOMES[state]("", "")
+    )
 
 
-def _settle(outcomes: Any, outcome: Outcome) -> None:
+def _set_outcomes(outcomes: Any, outcome: Outcome) -> None:
     for each in outcomes:
         if not each.done():
             each.set_result(outcome)
 
 
-def _engine(terms: Terms) -> Transport:
+def _open_engine(terms: AmqpConnectionSettings) -> Transport:
     made = Transport()
     made.idle_timeout = _IDLE
     sasl = made.sasl()
@@ -276,7 +284,7 @@ def _engine(terms: Terms) -> Transport:
     return made
 
 
-def _connection(terms: Terms, collector: Collector) -> Connection:
+def _open_connection(terms: AmqpConnectionSettings, collector: Collector) -> Connection:
     made = Connection()
     made.collect(collector)
     made.container = f"annals-{uuid4()}"
@@ -287,7 +295,7 @@ def _connection(terms: Terms, collector: Collector) -> Connection:
     return made
 
 
-def _link(connection: Connection, terms: Terms) -> Any:
+def _open_link(connection: Connection, terms: AmqpConnectionSettings) -> Any:
     session = connection.session()
     session.open()
     made = session.sender(terms.linkname or str(uuid4()))

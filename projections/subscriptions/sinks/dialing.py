@@ -15,20 +15,20 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Final, TypeVar
 
-from domain.subscriptions.places import Place
-from domain.subscriptions.sinks import Address, address
+from domain.subscriptions.places import ErrorPlace
+from domain.subscriptions.sinks import SinkAddress, parse_sink
 from projections.subscriptions import trust
-from projections.subscriptions.contract import Outcome, Resolver, Result, Target, Unreachable
+from projections.subscriptions.contract import DeliveryResult, ForbiddenAddress, Outcome, Resolver, SinkTarget
 
 T = TypeVar("T")
 
 
-def located(target: Target, protocol: str) -> Address:
+def target_address(target: SinkTarget, protocol: str) -> SinkAddress:
     """Where a target is, in parts. Raises: InvalidSubscription for a URI that was never checked."""
-    return address(target.uri, protocol, Place())
+    return parse_sink(target.uri, protocol, ErrorPlace())
 
 
-class Refused(Exception):
+class SinkRefused(Exception):
     """A sink that says no, with what that comes to."""
 
     def __init__(self, outcome: Outcome) -> None:
@@ -55,36 +55,40 @@ def is_private(connection: socket.socket, tls: bool) -> bool:
     return tls or ip_address(connection.getpeername()[0]).is_loopback
 
 
-INSECURE: Final = Outcome(Result.UNAUTHORIZED, "insecure", "credentials are not sent over a channel without TLS")
+INSECURE_CHANNEL: Final = Outcome(
+    DeliveryResult.UNAUTHORIZED, "insecure", "credentials are not sent over a channel without TLS"
+)
 
 
-async def secured(connection: socket.socket, host: str, resolver: Resolver) -> ssl.SSLSocket:
+async def start_tls(connection: socket.socket, host: str, resolver: Resolver) -> ssl.SSLSocket:
     """A connection with TLS, whose certificate is the host's. Raises: ssl.SSLError, OSError; then it is closed."""
     try:
-        wrapped = trust.of(resolver).wrap_socket(connection, server_hostname=host, do_handshake_on_connect=False)
+        wrapped = trust.client_tls_context(resolver).wrap_socket(
+            connection, server_hostname=host, do_handshake_on_connect=False
+        )
     except BaseException:
         connection.close()
         raise
     try:
-        await patiently(wrapped, wrapped.do_handshake)
+        await retry_when_ready(wrapped, wrapped.do_handshake)
     except BaseException:
         wrapped.close()
         raise
     return wrapped
 
 
-async def patiently(connection: socket.socket, act: Callable[[], T]) -> T:
+async def retry_when_ready(connection: socket.socket, act: Callable[[], T]) -> T:
     """What an action on a non-blocking socket comes to, once it can be done."""
     while True:
         try:
             return act()
         except (ssl.SSLWantReadError, BlockingIOError):
-            await _ready(connection, writing=False)
+            await _wait_until_ready(connection, writing=False)
         except ssl.SSLWantWriteError:
-            await _ready(connection, writing=True)
+            await _wait_until_ready(connection, writing=True)
 
 
-async def _ready(connection: socket.socket, writing: bool) -> None:
+async def _wait_until_ready(connection: socket.socket, writing: bool) -> None:
     loop = asyncio.get_running_loop()
     add, remove = (loop.add_writer, loop.remove_writer) if writing else (loop.add_reader, loop.remove_reader)
     number, ready = connection.fileno(), loop.create_future()
@@ -100,26 +104,26 @@ async def _ready(connection: socket.socket, writing: bool) -> None:
         remove(number)
 
 
-def failure(error: Exception) -> Outcome:
+def failure_outcome(error: Exception) -> Outcome:
     """What an attempt comes to that did not get through. The message names no address (SUB-904)."""
     match error:
-        case Refused():
+        case SinkRefused():
             return error.outcome
-        case Unreachable():
-            return _retry("unreachable", str(error))
+        case ForbiddenAddress():
+            return _retry_outcome("unreachable", str(error))
         case TimeoutError():
-            return _retry("timeout", "no answer in time")
+            return _retry_outcome("timeout", "no answer in time")
         case socket.gaierror():
-            return _retry("unresolved", "the host has no address")
+            return _retry_outcome("unresolved", "the host has no address")
         case ssl.SSLCertVerificationError():
-            return _retry("tls", f"the certificate is not accepted: {error.verify_message}")
+            return _retry_outcome("tls", f"the certificate is not accepted: {error.verify_message}")
         case ssl.SSLError():
-            return _retry("tls", f"TLS failed: {error.reason or 'no reason given'}")
+            return _retry_outcome("tls", f"TLS failed: {error.reason or 'no reason given'}")
         case OSError(errno=int(number)):
-            return _retry(errno.errorcode.get(number, "connection"), os.strerror(number))
+            return _retry_outcome(errno.errorcode.get(number, "connection"), os.strerror(number))
         case _:
-            return _retry("connection", "the connection failed")
+            return _retry_outcome("connection", "the connection failed")
 
 
-def _retry(code: str, message: str) -> Outcome:
-    return Outcome(Result.RETRY, code, message[:1024])
+def _retry_outcome(code: str, message: str) -> Outcome:
+    return Outcome(DeliveryResult.RETRY, code, message[:1024])

@@ -10,7 +10,7 @@ from base64 import b64encode
 from hashlib import sha1
 from typing import Final
 
-from domain.subscriptions.sinks import Address
+from domain.subscriptions.sinks import SinkAddress
 
 CONTINUATION: Final = 0
 BINARY: Final = 2
@@ -19,7 +19,7 @@ PING: Final = 9
 PONG: Final = 10
 
 #: Bytes of a server's answer to the opening that are read at most.
-MOST: Final = 16_384
+MAX_RESPONSE_HEAD_BYTES: Final = 16_384
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
@@ -28,7 +28,7 @@ def new_key() -> bytes:
     return b64encode(os.urandom(16))
 
 
-def opening(at: Address, path: str, key: bytes, protocol: str = "") -> bytes:
+def opening_request(at: SinkAddress, path: str, key: bytes, protocol: str = "") -> bytes:
     """The request that opens a WebSocket. path: where the URI has none. protocol: what is spoken inside."""
     ((host, port),) = at.servers
     shown = f"[{host}]" if ":" in host else host
@@ -45,7 +45,7 @@ def opening(at: Address, path: str, key: bytes, protocol: str = "") -> bytes:
     return "\r\n".join([*lines, "", ""]).encode()
 
 
-def check_answer(head: bytes, key: bytes) -> None:
+def check_opening_response(head: bytes, key: bytes) -> None:
     """Raises: ConnectionError where a server's answer, up to its empty line, does not open the WebSocket."""
     status, *lines = head.split(b"\r\n")
     fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
@@ -54,7 +54,7 @@ def check_answer(head: bytes, key: bytes) -> None:
         raise ConnectionError("no WebSocket")
 
 
-def frame(kind: int, data: bytes) -> bytes:
+def encode_frame(kind: int, data: bytes) -> bytes:
     """A whole message as one frame, masked as a client's have to be."""
     size = len(data)
     if size < 126:
@@ -64,10 +64,10 @@ def frame(kind: int, data: bytes) -> bytes:
     else:
         length = b"\xff" + size.to_bytes(8, "big")
     mask = os.urandom(4)
-    return bytes((0x80 | kind,)) + length + mask + masked(data, mask)
+    return bytes((0x80 | kind,)) + length + mask + mask_data(data, mask)
 
 
-def masked(data: bytes, mask: bytes) -> bytes:
+def mask_data(data: bytes, mask: bytes) -> bytes:
     """Data with a mask over it; as one long number, because a loop over bytes is a hundred times slower."""
     size = len(data)
     whole = (mask * (size // 4 + 1))[:size]

@@ -21,26 +21,26 @@ BATCHED: Final = "application/cloudevents-batch+json; charset=UTF-8"
 _PLAIN: Final = "".join(chr(each) for each in range(0x21, 0x7F) if each not in b'"%')
 
 
-class Message(NamedTuple):
+class HttpMessage(NamedTuple):
     """What is sent, without anything about who sends it."""
 
     headers: tuple[tuple[str, str], ...]
     body: bytes
 
 
-def message(events: Sequence[CloudEvent], contentmode: str) -> Message:
+def encode_message(events: Sequence[CloudEvent], contentmode: str) -> HttpMessage:
     """The message of one event, or of several in a batch. Raises: ValueError for what cannot be written."""
     if contentmode == "batched":
-        return Message((("Content-Type", BATCHED),), b"[" + b",".join(map(messages.structured, events)) + b"]")
+        return HttpMessage((("Content-Type", BATCHED),), b"[" + b",".join(map(messages.structured_json, events)) + b"]")
     (event,) = events
     # A webhook has to have a payload and say what it is, so an event that has none, or does not say, goes structured.
-    if messages.goes_binary(event, contentmode) and event.get_datacontenttype():
-        return Message(tuple(_headers(event)), messages.payload(event))
-    return Message((("Content-Type", STRUCTURED),), messages.structured(event))
+    if messages.is_sent_binary(event, contentmode) and event.get_datacontenttype():
+        return HttpMessage(tuple(_headers(event)), messages.data_bytes(event))
+    return HttpMessage((("Content-Type", STRUCTURED),), messages.structured_json(event))
 
 
 def _headers(event: CloudEvent) -> list[tuple[str, str]]:
-    attributes = messages.attributes(event)
+    attributes = messages.text_attributes(event)
     contenttype = attributes.pop("datacontenttype")
     return [("Content-Type", contenttype), *((f"ce-{name}", header_value(text)) for name, text in attributes.items())]
 

@@ -7,43 +7,43 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from projections.subscriptions.contract import DELIVERED, Outcome, Result
+from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
 
 #: Nobody can tell a subscription to wait for longer.
-LONGEST: Final = timedelta(days=30)
+MAX_RETRY_AFTER: Final = timedelta(days=30)
 
 #: By status; 2xx is delivered, 3xx rejected, and everything else tried again.
-_RESULTS: Final[Mapping[int, Result]] = {
-    **dict.fromkeys((400, 413, 415, 422), Result.REJECTED),
-    **dict.fromkeys((401, 403), Result.UNAUTHORIZED),
-    410: Result.GONE,
+_RESULTS: Final[Mapping[int, DeliveryResult]] = {
+    **dict.fromkeys((400, 413, 415, 422), DeliveryResult.REJECTED),
+    **dict.fromkeys((401, 403), DeliveryResult.UNAUTHORIZED),
+    410: DeliveryResult.GONE,
 }
 #: Statuses that may say when to come back.
 _LATER: Final = frozenset((429, 503))
 
 
-def outcome(status: int, message: str, after: str | None, now: datetime) -> Outcome:
+def response_outcome(status: int, message: str, after: str | None, now: datetime) -> Outcome:
     """What became of an attempt. message: of the answer. after: its `Retry-After`."""
     code = str(status)
     if 200 <= status < 300:
         return DELIVERED
     if 300 <= status < 400:
-        return Outcome(Result.REJECTED, code, message)
-    until = retry_after(after, now) if status in _LATER and after is not None else None
-    return Outcome(_RESULTS.get(status, Result.RETRY), code, message, until)
+        return Outcome(DeliveryResult.REJECTED, code, message)
+    until = parse_retry_after(after, now) if status in _LATER and after is not None else None
+    return Outcome(_RESULTS.get(status, DeliveryResult.RETRY), code, message, until)
 
 
-def retry_after(text: str, now: datetime) -> datetime | None:
+def parse_retry_after(text: str, now: datetime) -> datetime | None:
     """The time that a `Retry-After` gives, in seconds or as a date; None where it gives none that is to come."""
     found = _seconds(text.strip(), now) or _date(text.strip())
-    return min(found, now + LONGEST) if found is not None and found > now else None
+    return min(found, now + MAX_RETRY_AFTER) if found is not None and found > now else None
 
 
 def _seconds(text: str, now: datetime) -> datetime | None:
     if not (text.isascii() and text.isdigit()):
         return None
     # What has more digits is longer than the longest anyway.
-    return now + min(timedelta(seconds=int(text[:10])), LONGEST)
+    return now + min(timedelta(seconds=int(text[:10])), MAX_RETRY_AFTER)
 
 
 def _date(text: str) -> datetime | None:

@@ -22,20 +22,20 @@ from domain.subscriptions.sinks import KAFKA
 from projections.subscriptions.contract import (
     DELIVERED,
     Credential,
+    DeliveryResult,
     Outcome,
     Resolver,
-    Result,
     Sink,
-    Target,
+    SinkTarget,
     sink,
 )
-from projections.subscriptions.sinks.dialing import located
-from projections.subscriptions.sinks.kafka_link import Link
-from projections.subscriptions.sinks.kafka_outcomes import outcome
-from projections.subscriptions.sinks.kafka_records import record
+from projections.subscriptions.sinks.dialing import target_address
+from projections.subscriptions.sinks.kafka_link import AsyncKafkaProducer
+from projections.subscriptions.sinks.kafka_outcomes import error_outcome
+from projections.subscriptions.sinks.kafka_records import encode_record
 
 #: How producers are called where a subscription does not say it.
-CLIENT: Final = "annals"
+DEFAULT_CLIENT_ID: Final = "annals"
 #: Bytes of records that share a request to one partition.
 _BATCH: Final = 64 << 10
 _ACKS: Final[Mapping[str, int | str]] = {"0": 0, "1": 1, "all": "all", "-1": "all"}
@@ -46,7 +46,7 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 @sink(KAFKA)
-def open(target: Target, resolver: Resolver) -> Sink:
+def open_kafka(target: SinkTarget, resolver: Resolver) -> Sink:
     """The sink of a target, not yet connected."""
     return KafkaSink(target, resolver)
 
@@ -61,14 +61,14 @@ class KafkaSink:
     #: `send` calls that there is use in running at a time.
     concurrency: Final = 32
 
-    def __init__(self, target: Target, resolver: Resolver) -> None:
+    def __init__(self, target: SinkTarget, resolver: Resolver) -> None:
         self._target = target
         self._resolver = resolver
-        self._at = located(target, KAFKA)
+        self._at = target_address(target, KAFKA)
         self._secrets = _secrets(target.credential)
-        self._link: Link | None = None
-        self._connecting: asyncio.Task[Link] | None = None
-        self._ready: Link | None = None
+        self._link: AsyncKafkaProducer | None = None
+        self._connecting: asyncio.Task[AsyncKafkaProducer] | None = None
+        self._ready: AsyncKafkaProducer | None = None
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -77,7 +77,7 @@ class KafkaSink:
         if len(events) == 1:
             return await self._send(events[0])
         outcomes = await asyncio.gather(*map(self._send, events))
-        return next((each for each in outcomes if each.result is not Result.DELIVERED), DELIVERED)
+        return next((each for each in outcomes if each.result is not DeliveryResult.DELIVERED), DELIVERED)
 
     async def close(self) -> None:
         """Ends connections and threads; what is not acknowledged within a second is to be tried again."""
@@ -96,9 +96,9 @@ class KafkaSink:
     async def _send(self, event: CloudEvent) -> Outcome:
         target, link = self._target, None
         try:
-            made = record(event, target.contentmode, target.settings.get("partitionkeyextractor", "subject"))
+            made = encode_record(event, target.contentmode, target.settings.get("partitionkeyextractor", "subject"))
         except ValueError:
-            return Outcome(Result.REJECTED, "event", "it cannot be written as a record")
+            return Outcome(DeliveryResult.REJECTED, "event", "it cannot be written as a record")
         try:
             async with asyncio.timeout(target.seconds):
                 link = self._ready or await self._linked()
@@ -107,18 +107,18 @@ class KafkaSink:
         except Exception as error:
             return self._failed(link, error)
 
-    def _failed(self, link: Link | None, error: Exception) -> Outcome:
+    def _failed(self, link: AsyncKafkaProducer | None, error: Exception) -> Outcome:
         """The outcome of an attempt. link: None where it was not connected in time."""
         if isinstance(error, TimeoutError | errors.KafkaTimeoutError | errors.IllegalStateError):
             # That it was given up says less than why.
             known = link or self._link
-            error = known.failure if known is not None and known.failure is not None else _plainly(error)
-        found = outcome(error, *self._secrets)
-        if link is not None and found.result is not Result.REJECTED:
+            error = known.failure if known is not None and known.failure is not None else _clear_error(error)
+        found = error_outcome(error, *self._secrets)
+        if link is not None and found.result is not DeliveryResult.REJECTED:
             self._drop(link)
         return found
 
-    async def _linked(self) -> Link:
+    async def _linked(self) -> AsyncKafkaProducer:
         if self._closed:
             raise errors.KafkaConnectionError("the sink is closed")
         if self._connecting is None:
@@ -126,21 +126,21 @@ class KafkaSink:
             self._connecting.add_done_callback(self._connected)
         return await asyncio.shield(self._connecting)
 
-    async def _connect(self) -> Link:
+    async def _connect(self) -> AsyncKafkaProducer:
         target = self._target
         topic = str(target.settings.get("topicname", "cloudevents"))
-        link = Link(topic, producer(target), self._resolver, target.seconds, self._drop)
+        link = AsyncKafkaProducer(topic, producer_config(target), self._resolver, target.seconds, self._drop)
         await self._check(link)
         self._link = link
         await link.connect()
         return link
 
-    def _connected(self, connecting: asyncio.Task[Link]) -> None:
+    def _connected(self, connecting: asyncio.Task[AsyncKafkaProducer]) -> None:
         self._connecting = self._link = None
         if not connecting.cancelled() and connecting.exception() is None:
             self._ready = connecting.result()
 
-    async def _check(self, link: Link) -> None:
+    async def _check(self, link: AsyncKafkaProducer) -> None:
         """Looks up all bootstrap addresses before any is connected to. Raises: KafkaError."""
         unknown: list[Exception] = []
         for host, port in self._at.servers:
@@ -151,7 +151,7 @@ class KafkaSink:
         if len(unknown) == len(self._at.servers):
             raise unknown[0]
 
-    def _drop(self, link: Link, gracefully: bool = False) -> None:
+    def _drop(self, link: AsyncKafkaProducer, gracefully: bool = False) -> None:
         """Ends a link that was in use; later events have another one."""
         if link is self._ready:
             self._ready = None
@@ -160,13 +160,13 @@ class KafkaSink:
             ending.add_done_callback(self._ending.discard)
 
 
-def producer(target: Target) -> dict[str, Any]:
+def producer_config(target: SinkTarget) -> dict[str, Any]:
     """What kafka-python's producer is told for a target, besides times and addresses of its own."""
-    at, credential, settings = located(target, KAFKA), target.credential, target.settings
+    at, credential, settings = target_address(target, KAFKA), target.credential, target.settings
     channel = "SSL" if at.tls else "PLAINTEXT"
     return {
         "bootstrap_servers": [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in at.servers],
-        "client_id": settings.get("clientid") or CLIENT,
+        "client_id": settings.get("clientid") or DEFAULT_CLIENT_ID,
         "acks": _ACKS[str(settings.get("acks", "all"))],
         # The library's idempotent producer is of no use after one record that is too large: all others fail like it.
         # At least once is what is promised, and records of one key wait for each other.
@@ -188,10 +188,10 @@ def _sasl(credential: Credential | None) -> dict[str, Any]:
             "sasl_plain_username": credential.identifier,
             "sasl_plain_password": credential.secret,
         }
-    return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": _Token(credential.token)}
+    return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": _TokenProvider(credential.token)}
 
 
-class _Token(AbstractTokenProvider):
+class _TokenProvider(AbstractTokenProvider):
     """A token that others renew: a new one comes with a new sink."""
 
     def __init__(self, token: str) -> None:
@@ -206,7 +206,7 @@ def _secrets(credential: Credential | None) -> tuple[str, ...]:
     return () if credential is None else (credential.secret, credential.token)
 
 
-def _plainly(error: Exception) -> Exception:
+def _clear_error(error: Exception) -> Exception:
     if isinstance(error, TimeoutError):
         found = errors.KafkaTimeoutError("nothing was acknowledged in time")
     elif isinstance(error, errors.IllegalStateError):

@@ -26,13 +26,13 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from projections.subscriptions import trust
-from projections.subscriptions.contract import Resolver, Unreachable
-from projections.subscriptions.sinks.dialing import INSECURE, failure
-from projections.subscriptions.sinks.kafka_outcomes import Refused, is_final
-from projections.subscriptions.sinks.kafka_records import Record
+from projections.subscriptions.contract import ForbiddenAddress, Resolver
+from projections.subscriptions.sinks.dialing import INSECURE_CHANNEL, failure_outcome
+from projections.subscriptions.sinks.kafka_outcomes import KafkaConnectionRefused, is_final
+from projections.subscriptions.sinks.kafka_records import KafkaRecord
 
 #: Seconds that connecting takes at most; who waits longer is better off with the deliverer's own delays.
-CONNECTING: Final = 10.0
+CONNECT_SECONDS: Final = 10.0
 #: Milliseconds between looks whether a topic is known yet.
 _LOOK: Final = 200
 _SCHEME: Final = "annals"
@@ -44,7 +44,7 @@ _LOOKUPS: Final[dict[str, Callable[[str, int], str]]] = {}
 _NUMBERS: Final = itertools.count(1)
 
 
-class Checked(KafkaNetSocket):
+class ResolverSocket(KafkaNetSocket):
     """A way to brokers whose addresses a `Resolver` gives. The library finds it by the scheme of `proxy_url`."""
 
     SCHEMES = (_SCHEME,)
@@ -62,25 +62,25 @@ class Checked(KafkaNetSocket):
         )
 
 
-def guarded(client: Any, resolver: Resolver) -> str:
+def resolver_proxy_url(client: Any, resolver: Resolver) -> str:
     """The `proxy_url` with which a client that no event loop uses connects to what a resolver gives."""
     url = f"{_SCHEME}://{next(_NUMBERS)}"
-    _LOOKUPS[url] = lambda host, port: asyncio.run(_checked(resolver, host, port))
+    _LOOKUPS[url] = lambda host, port: asyncio.run(_resolve_broker(resolver, host, port))
     weakref.finalize(client, _LOOKUPS.pop, url, None)
     return url
 
 
-async def _checked(resolver: Resolver, host: str, port: int) -> str:
+async def _resolve_broker(resolver: Resolver, host: str, port: int) -> str:
     """The address of a broker. Raises: Refused; KafkaConnectionError."""
     try:
         return await resolver.resolve(host, port)
-    except Unreachable as error:
-        raise Refused(failure(error)) from None
+    except ForbiddenAddress as error:
+        raise KafkaConnectionRefused(failure_outcome(error)) from None
     except OSError:
         raise errors.KafkaConnectionError("the host has no address") from None
 
 
-class Manager(KafkaConnectionManager):
+class ReportingConnectionManager(KafkaConnectionManager):
     """Connections whose failures are told, and whose handshakes end in time."""
 
     def __init__(self, net: NetworkSelector, failed: Callable[[Exception], None], **configs: Any) -> None:
@@ -97,13 +97,15 @@ class Manager(KafkaConnectionManager):
             self._watched.add(connection)
             connection.init_future.add_errback(self._failed)
             # The library sets no end to a handshake of TLS.
-            self._net.call_later(self.config["socket_connection_setup_timeout_ms"] / 1000, lambda: _give_up(connection))
+            self._net.call_later(
+                self.config["socket_connection_setup_timeout_ms"] / 1000, lambda: _close_unready(connection)
+            )
         return connection
 
     async def _build_transport(self, node: Any, timeout_at: Any = None) -> Any:
         transport = await super()._build_transport(node, timeout_at=timeout_at)
         receive = transport._sock_recv
-        transport._sock_recv = lambda: _received(*receive())
+        transport._sock_recv = lambda: _read_before_end(*receive())
         return transport
 
     def _failed(self, error: Exception) -> None:
@@ -112,7 +114,7 @@ class Manager(KafkaConnectionManager):
         self._tell(error)
 
 
-def _received(data: bytes, error: Exception | None) -> tuple[bytes, Exception | None]:
+def _read_before_end(data: bytes, error: Exception | None) -> tuple[bytes, Exception | None]:
     """What a socket gave: its end only once nothing arrived before it.
 
     The library drops the rest, as the answer of a broker that refuses a credential and ends the connection at once.
@@ -120,12 +122,12 @@ def _received(data: bytes, error: Exception | None) -> tuple[bytes, Exception | 
     return data, None if data else error
 
 
-def _give_up(connection: Any) -> None:
+def _close_unready(connection: Any) -> None:
     if not connection.init_future.is_done:
         connection.close(errors.KafkaConnectionError("the broker takes too long to say who it is"))
 
 
-class Link:
+class AsyncKafkaProducer:
     """A producer that knows its topic. Its methods are for the event loop in which it was made.
 
     failure: why it is of no use any more, or why its last connection failed, where one did since the last success.
@@ -137,7 +139,7 @@ class Link:
         settings: Mapping[str, Any],
         resolver: Resolver,
         seconds: float,
-        broken: Callable[[Link], None],
+        broken: Callable[[AsyncKafkaProducer], None],
     ) -> None:
         """settings: of the producer. seconds: an attempt may take. broken: is called when the link is of no use."""
         self.failure: Exception | None = None
@@ -175,12 +177,12 @@ class Link:
 
     async def checked(self, host: str, port: int) -> str:
         """The address of a broker. Raises: Refused; KafkaConnectionError."""
-        address = await _checked(self._resolver, host, port)
+        address = await _resolve_broker(self._resolver, host, port)
         if self._settings["security_protocol"] == "SASL_PLAINTEXT" and not ip_address(address).is_loopback:
-            raise Refused(INSECURE)
+            raise KafkaConnectionRefused(INSECURE_CHANNEL)
         return address
 
-    def send(self, record: Record) -> asyncio.Future[None]:
+    def send(self, record: KafkaRecord) -> asyncio.Future[None]:
         """Done when the record is acknowledged. Raises, as the future does: KafkaError."""
         answer: asyncio.Future[None] = self._loop.create_future()
         pending = self._producer.send(self._topic, value=record.value, key=record.key, headers=record.headers)
@@ -200,7 +202,7 @@ class Link:
 
     def _connect(self) -> None:
         try:
-            self._make(time.monotonic() + min(CONNECTING, 0.9 * self._seconds))
+            self._make(time.monotonic() + min(CONNECT_SECONDS, 0.9 * self._seconds))
         except BaseException:
             self._end(gracefully=False)
             raise
@@ -211,7 +213,9 @@ class Link:
             **self._settings,
             kafka_client=self._made_client,
             proxy_url=self._url,
-            ssl_context=trust.of(self._resolver) if "SSL" in self._settings["security_protocol"] else None,
+            ssl_context=trust.client_tls_context(self._resolver)
+            if "SSL" in self._settings["security_protocol"]
+            else None,
             bootstrap_timeout_ms=int(1000 * (ends - time.monotonic())),
             max_block_ms=_LOOK,
             delivery_timeout_ms=delivery,
@@ -233,7 +237,7 @@ class Link:
 
     def _made_client(self, **configs: Any) -> KafkaNetClient:
         net = NetworkSelector(**configs)
-        manager = Manager(
+        manager = ReportingConnectionManager(
             net, self._failed, socket_connection_setup_timeout_ms=configs["request_timeout_ms"], **configs
         )
         self._client = KafkaNetClient(net, manager)

@@ -8,11 +8,11 @@ from typing import Final
 
 from kafka import errors
 
-from projections.subscriptions.contract import Outcome, Result, Unreachable
-from projections.subscriptions.sinks.dialing import failure
+from projections.subscriptions.contract import DeliveryResult, ForbiddenAddress, Outcome
+from projections.subscriptions.sinks.dialing import failure_outcome
 
 #: How much is kept of what is said, in bytes (SUB-823).
-LONGEST: Final = 1024
+MAX_MESSAGE_BYTES: Final = 1024
 
 #: The record will not get better.
 _REJECTED: Final = (
@@ -34,7 +34,7 @@ _UNAUTHORIZED: Final = (
 _ERRNO: Final = re.compile(r"([0-9]+) E[A-Z]+\Z")
 
 
-class Refused(errors.KafkaError):
+class KafkaConnectionRefused(errors.KafkaError):
     """A connection that may not be made. outcome: what that comes to."""
 
     def __init__(self, outcome: Outcome) -> None:
@@ -42,35 +42,37 @@ class Refused(errors.KafkaError):
         self.outcome = outcome
 
 
-def outcome(error: Exception, *secrets: str) -> Outcome:
+def error_outcome(error: Exception, *secrets: str) -> Outcome:
     """What an attempt has come to that ended with an error. secrets: are blotted out of what is said."""
-    found = _network(error)
+    found = _network_outcome(error)
     if found is not None:
         return found
-    result = Result.RETRY
+    result = DeliveryResult.RETRY
     if isinstance(error, _REJECTED):
-        result = Result.REJECTED
+        result = DeliveryResult.REJECTED
     elif isinstance(error, _UNAUTHORIZED):
-        result = Result.UNAUTHORIZED
+        result = DeliveryResult.UNAUTHORIZED
     return Outcome(result, _code(error), _message(error, secrets))
 
 
 def is_final(error: Exception) -> bool:
     """Whether connecting again at once would only meet the same error."""
-    return isinstance(error, (Refused, *_UNAUTHORIZED)) or isinstance(error.__context__, ssl.SSLCertVerificationError)
+    return isinstance(error, (KafkaConnectionRefused, *_UNAUTHORIZED)) or isinstance(
+        error.__context__, ssl.SSLCertVerificationError
+    )
 
 
-def _network(error: Exception) -> Outcome | None:
+def _network_outcome(error: Exception) -> Outcome | None:
     """The outcome of what goes wrong below Kafka, as all protocols have it."""
     match error:
-        case Refused(outcome=outcome):
+        case KafkaConnectionRefused(outcome=outcome):
             return outcome
         case errors.KafkaConnectionError(__context__=ssl.SSLError() as cause):
-            return failure(cause)
+            return failure_outcome(cause)
         case errors.KafkaConnectionError(args=[str(told)]) if found := _ERRNO.match(told):
-            return failure(OSError(int(found[1]), ""))
-        case OSError() | Unreachable():
-            return failure(error)
+            return failure_outcome(OSError(int(found[1]), ""))
+        case OSError() | ForbiddenAddress():
+            return failure_outcome(error)
     return None
 
 
@@ -89,4 +91,4 @@ def _message(error: Exception, secrets: tuple[str, ...]) -> str:
     told = " ".join(str(each) for each in error.args if each) or getattr(type(error), "description", "")
     for secret in filter(None, secrets):
         told = told.replace(secret, "…")
-    return str(told).encode(errors="replace")[:LONGEST].decode(errors="ignore")
+    return str(told).encode(errors="replace")[:MAX_MESSAGE_BYTES].decode(errors="ignore")

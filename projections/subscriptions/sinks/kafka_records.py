@@ -18,7 +18,7 @@ STRUCTURED: Final = f"{messages.STRUCTURED}; charset=UTF-8".encode()
 _TYPE: Final = "content-type"
 
 
-class Record(NamedTuple):
+class KafkaRecord(NamedTuple):
     """What a producer is given."""
 
     key: bytes | None
@@ -26,7 +26,7 @@ class Record(NamedTuple):
     headers: list[tuple[str, bytes]]
 
 
-def record(event: CloudEvent, contentmode: str, extractor: str) -> Record:
+def encode_record(event: CloudEvent, contentmode: str, extractor: str) -> KafkaRecord:
     """The record of an event. extractor: the attribute whose value is the key, or `none`.
 
     An event without data is structured in any mode, because a record without a value is a tombstone.
@@ -34,14 +34,14 @@ def record(event: CloudEvent, contentmode: str, extractor: str) -> Record:
     """
     key = None if extractor == KEYLESS else _key(event, extractor)
     if contentmode != "binary" or event.get_data() is None:
-        return Record(key, messages.structured(event), [(_TYPE, STRUCTURED)])
+        return KafkaRecord(key, messages.structured_json(event), [(_TYPE, STRUCTURED)])
     headers = [
         (_TYPE if name == "datacontenttype" else f"ce_{name}", value.encode())
-        for name, value in messages.attributes(event).items()
+        for name, value in messages.text_attributes(event).items()
     ]
-    return Record(key, messages.payload(event), headers)
+    return KafkaRecord(key, messages.data_bytes(event), headers)
 
 
 def _key(event: CloudEvent, name: str) -> bytes | None:
     value = event.get_attributes().get(name)
-    return None if value is None else messages.text(value).encode()
+    return None if value is None else messages.attribute_text(value).encode()

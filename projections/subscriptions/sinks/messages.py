@@ -23,17 +23,17 @@ _PLAIN: Final = (str, bool, int)
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
-def goes_binary(event: CloudEvent, contentmode: str) -> bool:
+def is_sent_binary(event: CloudEvent, contentmode: str) -> bool:
     """Whether an event is sent in binary mode: where it is asked for, and the event has data (SUB-702)."""
     if contentmode != "binary" or event.get_data() is None:
         return False
-    return not any(_CONTROLS.search(text(value)) for value in event.get_attributes().values())
+    return not any(_CONTROLS.search(attribute_text(value)) for value in event.get_attributes().values())
 
 
-def structured(event: CloudEvent) -> bytes:
+def structured_json(event: CloudEvent) -> bytes:
     """An event as one JSON value. Raises: ValueError for one that JSON cannot hold."""
     whole: dict[str, Any] = {
-        name: value if isinstance(value, _PLAIN) else text(value)
+        name: value if isinstance(value, _PLAIN) else attribute_text(value)
         for name, value in event.get_attributes().items()
         if value is not None
     }
@@ -48,12 +48,12 @@ def structured(event: CloudEvent) -> bytes:
         raise ValueError("not a JSON value") from error
 
 
-def attributes(event: CloudEvent) -> dict[str, str]:
+def text_attributes(event: CloudEvent) -> dict[str, str]:
     """The context attributes as text, `datacontenttype` with them."""
-    return {name: text(value) for name, value in event.get_attributes().items() if value is not None}
+    return {name: attribute_text(value) for name, value in event.get_attributes().items() if value is not None}
 
 
-def payload(event: CloudEvent) -> bytes:
+def data_bytes(event: CloudEvent) -> bytes:
     """The data of an event as bytes, in the format that `datacontenttype` names; JSON where it names none.
 
     Raises: ValueError for what JSON cannot hold.
@@ -69,7 +69,7 @@ def payload(event: CloudEvent) -> bytes:
         raise ValueError("not a JSON value") from error
 
 
-def text(value: Any) -> str:
+def attribute_text(value: Any) -> str:
     """The canonical string of an attribute's value."""
     match value:
         case bool():

@@ -15,13 +15,29 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudevents.core.v1.event import CloudEvent
 
 from domain.subscriptions.sinks import MQTT3, MQTT5
-from projections.subscriptions.contract import DELIVERED, Credential, Outcome, Resolver, Result, Target, sink
+from projections.subscriptions.contract import (
+    DELIVERED,
+    Credential,
+    DeliveryResult,
+    Outcome,
+    Resolver,
+    SinkTarget,
+    sink,
+)
 from projections.subscriptions.sinks import messages
-from projections.subscriptions.sinks.dialing import INSECURE, Refused, dial, failure, is_private, located, secured
-from projections.subscriptions.sinks.mqtt_outcomes import disconnected
+from projections.subscriptions.sinks.dialing import (
+    INSECURE_CHANNEL,
+    SinkRefused,
+    dial,
+    failure_outcome,
+    is_private,
+    start_tls,
+    target_address,
+)
+from projections.subscriptions.sinks.mqtt_outcomes import disconnected_outcome
 
 if TYPE_CHECKING:
-    from projections.subscriptions.sinks.mqtt_link import Link
+    from projections.subscriptions.sinks.mqtt_link import MqttConnection
 
 _STRUCTURED: Final = f"{messages.STRUCTURED}; charset=utf-8"
 #: Where brokers listen for WebSockets, if the URI does not say.
@@ -29,18 +45,18 @@ _WEBSOCKET_PATH: Final = "/mqtt"
 
 
 @sink(MQTT3)
-def open_mqtt3(target: Target, resolver: Resolver) -> MqttSink:
+def open_mqtt3(target: SinkTarget, resolver: Resolver) -> MqttSink:
     """A sink of MQTT 3.1.1. Raises: ImportError without paho-mqtt."""
     return _open(target, resolver, MQTT3)
 
 
 @sink(MQTT5)
-def open_mqtt5(target: Target, resolver: Resolver) -> MqttSink:
+def open_mqtt5(target: SinkTarget, resolver: Resolver) -> MqttSink:
     """A sink of MQTT 5. Raises: ImportError without paho-mqtt."""
     return _open(target, resolver, MQTT5)
 
 
-def _open(target: Target, resolver: Resolver, protocol: str) -> MqttSink:
+def _open(target: SinkTarget, resolver: Resolver, protocol: str) -> MqttSink:
     import_module("projections.subscriptions.sinks.mqtt_link")  # its client is missed now, not at the first event
 
     return MqttSink(target, resolver, protocol)
@@ -52,11 +68,11 @@ class MqttSink:
     #: `send` calls that there is use in running at a time.
     concurrency: Final = 32
 
-    def __init__(self, target: Target, resolver: Resolver, protocol: str) -> None:
+    def __init__(self, target: SinkTarget, resolver: Resolver, protocol: str) -> None:
         self._target, self._resolver, self._protocol = target, resolver, protocol
-        self._at = located(target, protocol)
+        self._at = target_address(target, protocol)
         self._structured = self._properties(_STRUCTURED, {})
-        self._link: Link | None = None
+        self._link: MqttConnection | None = None
         self._connecting = asyncio.Lock()
         self._closed = False
 
@@ -64,7 +80,7 @@ class MqttSink:
         """See contract.Sink; of several events, the first outcome that is no success."""
         for event in events:
             outcome = await self._send(event)
-            if outcome.result is not Result.DELIVERED:
+            if outcome.result is not DeliveryResult.DELIVERED:
                 return outcome
         return DELIVERED
 
@@ -74,11 +90,13 @@ class MqttSink:
         self._drop(self._link)
 
     async def _send(self, event: CloudEvent) -> Outcome:
-        link: Link | None = None
+        link: MqttConnection | None = None
         try:
             payload, properties = self._message(event)
         except ValueError as error:
-            return Outcome(Result.REJECTED, "unwritable", f"the event cannot be written: {type(error).__name__}")
+            return Outcome(
+                DeliveryResult.REJECTED, "unwritable", f"the event cannot be written: {type(error).__name__}"
+            )
         try:
             async with asyncio.timeout(self._target.seconds):
                 link = await self._connected()
@@ -86,47 +104,47 @@ class MqttSink:
         except TimeoutError as late:
             # A broker that owes an acknowledgement is not asked again on the same connection.
             self._drop(link)
-            return failure(late)
-        except (OSError, Refused) as error:
-            return failure(error)
+            return failure_outcome(late)
+        except (OSError, SinkRefused) as error:
+            return failure_outcome(error)
         except Exception as error:  # Unreachable among others: nothing may get out
-            return failure(error)
+            return failure_outcome(error)
 
-    async def _connected(self) -> Link:
+    async def _connected(self) -> MqttConnection:
         """The connection. Raises: Refused, Unreachable, OSError."""
         if self._link and not self._link.over:
             return self._link
         async with self._connecting:
             if self._closed:
-                raise Refused(disconnected("closed"))
+                raise SinkRefused(disconnected_outcome("closed"))
             if self._link is None or self._link.over:
                 self._link = await self._connect()
             return self._link
 
-    async def _connect(self) -> Link:
-        from projections.subscriptions.sinks.mqtt_link import Terms, connect, open_websocket
+    async def _connect(self) -> MqttConnection:
+        from projections.subscriptions.sinks.mqtt_link import MqttConnectionSettings, connect_mqtt, open_websocket
 
         ((host, port),) = self._at.servers
         connection: Any = await dial(host, port, self._resolver)
         if self._target.credential and not is_private(connection, self._at.tls):
             connection.close()
-            raise Refused(INSECURE)
+            raise SinkRefused(INSECURE_CHANNEL)
         if self._at.tls:
-            connection = await secured(connection, host, self._resolver)
+            connection = await start_tls(connection, host, self._resolver)
         if self._at.scheme.startswith("ws"):
             connection = await open_websocket(connection, self._at, _WEBSOCKET_PATH)
         settings = self._target.settings
         user, password = _login(self._target.credential)
-        terms = Terms(self._protocol, settings["topicname"], settings.get("qos", 1), settings.get("retain", False),
-                      user, password)  # fmt: skip
-        return await connect(connection, terms)
+        topic, qos, retain = settings["topicname"], settings.get("qos", 1), settings.get("retain", False)
+        terms = MqttConnectionSettings(self._protocol, topic, qos, retain, user, password)
+        return await connect_mqtt(connection, terms)
 
     def _message(self, event: CloudEvent) -> tuple[bytes, dict[str, Any]]:
         """The payload, and the properties of MQTT 5 by name. Raises: ValueError."""
-        if self._protocol == MQTT3 or not messages.goes_binary(event, self._target.contentmode):
-            return messages.structured(event), self._structured
-        names = messages.attributes(event)
-        return messages.payload(event), self._properties(names.pop("datacontenttype", None), names)
+        if self._protocol == MQTT3 or not messages.is_sent_binary(event, self._target.contentmode):
+            return messages.structured_json(event), self._structured
+        names = messages.text_attributes(event)
+        return messages.data_bytes(event), self._properties(names.pop("datacontenttype", None), names)
 
     def _properties(self, kind: str | None, names: Mapping[str, str]) -> dict[str, Any]:
         """The properties of a message with a content type, and with attributes as user properties."""
@@ -139,7 +157,7 @@ class MqttSink:
             properties["MessageExpiryInterval"] = expiry
         return properties
 
-    def _drop(self, link: Link | None) -> None:
+    def _drop(self, link: MqttConnection | None) -> None:
         if link is not None:
             link.close()
         if link is self._link:

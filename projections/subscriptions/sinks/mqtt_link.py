@@ -16,17 +16,17 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
-from domain.subscriptions.sinks import MQTT5, Address
-from projections.subscriptions.contract import DELIVERED, Outcome, Result
+from domain.subscriptions.sinks import MQTT5, SinkAddress
+from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
 from projections.subscriptions.sinks import frames
-from projections.subscriptions.sinks.dialing import Refused, patiently
+from projections.subscriptions.sinks.dialing import SinkRefused, retry_when_ready
 from projections.subscriptions.sinks.mqtt_outcomes import (
-    ERRORS,
+    FIRST_ERROR_CODE,
     PACKET_TOO_LARGE,
     QOS_NOT_SUPPORTED,
     RETAIN_NOT_SUPPORTED,
-    answered,
-    disconnected,
+    disconnected_outcome,
+    reason_outcome,
 )
 
 #: Seconds after which an idle connection shows that it is there, and between two looks at that.
@@ -37,7 +37,7 @@ _IN_FLIGHT: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class MqttConnectionSettings:
     """What is sent where, and who sends it."""
 
     protocol: str
@@ -48,12 +48,12 @@ class Terms:
     password: str | None = field(repr=False)
 
 
-async def connect(connection: Any, terms: Terms) -> Link:
+async def connect_mqtt(connection: Any, terms: MqttConnectionSettings) -> MqttConnection:
     """A connection that the broker has accepted. connection: a socket, or what is like one, which is closed on failure.
 
     Raises: Refused.
     """
-    link = Link(connection, terms)
+    link = MqttConnection(connection, terms)
     try:
         await link.accepted
     except BaseException:
@@ -62,27 +62,27 @@ async def connect(connection: Any, terms: Terms) -> Link:
     return link
 
 
-async def open_websocket(connection: socket.socket, at: Address, path: str) -> Any:
+async def open_websocket(connection: socket.socket, at: SinkAddress, path: str) -> Any:
     """The WebSocket that a server opens on a connection. path: where the URI has none. Raises: OSError."""
     key = frames.new_key()
     try:
-        request = memoryview(frames.opening(at, path, key, "mqtt"))
+        request = memoryview(frames.opening_request(at, path, key, "mqtt"))
         while request:
-            request = request[await patiently(connection, partial(connection.send, request)) :]
+            request = request[await retry_when_ready(connection, partial(connection.send, request)) :]
         head = b""
         while not head.endswith(b"\r\n\r\n"):
             # Byte by byte, because what follows belongs to the client.
-            head += (more := await patiently(connection, partial(connection.recv, 1)))
-            if not more or len(head) > frames.MOST:
+            head += (more := await retry_when_ready(connection, partial(connection.recv, 1)))
+            if not more or len(head) > frames.MAX_RESPONSE_HEAD_BYTES:
                 raise ConnectionError("no WebSocket")
-        frames.check_answer(head[:-4], key)
+        frames.check_opening_response(head[:-4], key)
     except BaseException:
         connection.close()
         raise
-    return _WebSocket(connection, at.servers[0][0], at.servers[0][1], at.tls, path, None)
+    return _OpenedWebSocket(connection, at.servers[0][0], at.servers[0][1], at.tls, path, None)
 
 
-class _WebSocket(_WebsocketWrapper):
+class _OpenedWebSocket(_WebsocketWrapper):
     """The frames of the client library, on a WebSocket that is open already."""
 
     def _do_handshake(self, extra_headers: Any) -> None:
@@ -93,15 +93,15 @@ _NO_PROPERTIES: Final = Properties(PacketTypes.PUBACK)
 _SUCCESS: Final = ReasonCode(PacketTypes.PUBACK)
 
 
-class Link:
+class MqttConnection:
     """See `connect`. over: whether it has ended."""
 
-    def __init__(self, connection: Any, terms: Terms) -> None:
+    def __init__(self, connection: Any, terms: MqttConnectionSettings) -> None:
         self._loop = asyncio.get_running_loop()
         self._terms = terms
         self._waiting: dict[int, asyncio.Future[Outcome]] = {}
         self._most = 0  # bytes of a packet, where the broker sets a bound
-        self._packed: tuple[Mapping[str, Any], _Packed] | None = None
+        self._packed: tuple[Mapping[str, Any], _PackedProperties] | None = None
         self._refusal: Outcome | None = None
         self.over = False
         self.accepted: asyncio.Future[None] = self._loop.create_future()
@@ -118,12 +118,12 @@ class Link:
             return self._refusal
         packed = self._pack(properties) if self._terms.protocol == MQTT5 else None
         if self._most and self._size(payload, packed) > self._most:
-            return answered(PACKET_TOO_LARGE)
+            return reason_outcome(PACKET_TOO_LARGE)
         terms = self._terms
         # Of properties the library only asks that they pack themselves.
         info = self._client.publish(terms.topic, payload, terms.qos, terms.retain, cast("Properties | None", packed))
         if self.over or info.rc != MQTTErrorCode.MQTT_ERR_SUCCESS:
-            return disconnected("disconnected")
+            return disconnected_outcome("disconnected")
         future: asyncio.Future[Outcome] = self._loop.create_future()
         self._waiting[info.mid] = future
         try:
@@ -135,7 +135,7 @@ class Link:
         """Says goodbye, as far as that can be said at once, and lets go."""
         if not self.over:
             self._client.leave()
-            self.end(disconnected("closed"))
+            self.end(disconnected_outcome("closed"))
 
     # --- what the client tells ---------------------------------------------------------------------------------------
 
@@ -143,9 +143,9 @@ class Link:
         """The broker has accepted. properties: what it bounds."""
         self._most = getattr(properties, "MaximumPacketSize", 0)
         if self._terms.retain and not getattr(properties, "RetainAvailable", 1):
-            self._refusal = answered(RETAIN_NOT_SUPPORTED)
+            self._refusal = reason_outcome(RETAIN_NOT_SUPPORTED)
         if self._terms.qos > getattr(properties, "MaximumQoS", 2):
-            self._refusal = answered(QOS_NOT_SUPPORTED)
+            self._refusal = reason_outcome(QOS_NOT_SUPPORTED)
         if not self.accepted.done():
             self.accepted.set_result(None)
 
@@ -153,20 +153,20 @@ class Link:
         """The broker has answered, or nothing more is to be answered."""
         future = self._waiting.get(mid)
         if future and not future.done():
-            future.set_result(answered(code) if code else DELIVERED)
+            future.set_result(reason_outcome(code) if code else DELIVERED)
 
     def blame(self, code: int) -> Outcome:
         """The outcome of a goodbye from the broker, which does not name the message that it is about."""
-        outcome = answered(code)
-        alone = len(self._waiting) < 2 or outcome.result is not Result.REJECTED
-        return outcome if alone and outcome is not DELIVERED else disconnected(outcome.code or "disconnected")
+        outcome = reason_outcome(code)
+        alone = len(self._waiting) < 2 or outcome.result is not DeliveryResult.REJECTED
+        return outcome if alone and outcome is not DELIVERED else disconnected_outcome(outcome.code or "disconnected")
 
     def end(self, outcome: Outcome) -> None:
         """The connection is gone, and with it whatever has no answer."""
         self.over = True
         self._timer.cancel()
         if not self.accepted.done():
-            self.accepted.set_exception(Refused(outcome))
+            self.accepted.set_exception(SinkRefused(outcome))
             self.accepted.exception()  # or the loop complains where whoever connects was cancelled
         for future in self._waiting.values():
             if not future.done():
@@ -178,19 +178,19 @@ class Link:
         self._timer = self._loop.call_later(_LOOK, self._look)
         self._client.loop_misc()
 
-    def _size(self, payload: bytes, packed: _Packed | None) -> int:
+    def _size(self, payload: bytes, packed: _PackedProperties | None) -> int:
         """Bytes of a PUBLISH packet."""
         rest = 2 + len(self._terms.topic.encode()) + (2 if self._terms.qos else 0) + len(payload)
         rest += len(packed.pack()) if packed else 0
         return 1 + max(1, -(-rest.bit_length() // 7)) + rest
 
-    def _pack(self, properties: Mapping[str, Any]) -> _Packed:
+    def _pack(self, properties: Mapping[str, Any]) -> _PackedProperties:
         if self._packed is None or self._packed[0] is not properties:
-            self._packed = properties, _Packed(properties)
+            self._packed = properties, _PackedProperties(properties)
         return self._packed[1]
 
 
-class _Packed:
+class _PackedProperties:
     """Properties in the form that they are sent in, which the library would make anew for each message."""
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
@@ -211,7 +211,7 @@ class _Client(Client):
     does not know the code; so answers are read here. Of each it makes objects, too, that cost more than the message.
     """
 
-    def __init__(self, connection: Any, link: Link, terms: Terms) -> None:
+    def __init__(self, connection: Any, link: MqttConnection, terms: MqttConnectionSettings) -> None:
         five = terms.protocol == MQTT5
         version = MQTTProtocolVersion.MQTTv5 if five else MQTTProtocolVersion.MQTTv311
         # 22 letters and digits: as many as every broker takes. A new name each time takes over nobody's session.
@@ -265,19 +265,19 @@ class _Client(Client):
             self.loop_read()
 
     def _on_connected(self, client: Client, data: Any, flags: ConnectFlags, reason: ReasonCode, given: Any) -> None:
-        if reason.value >= ERRORS:
-            self._link.end(answered(reason.value))
+        if reason.value >= FIRST_ERROR_CODE:
+            self._link.end(reason_outcome(reason.value))
             return
         self._max_inflight_messages = min(_IN_FLIGHT, getattr(given, "ReceiveMaximum", _IN_FLIGHT))
         self._link.opened(given)
 
     def _on_disconnected(self, client: Client, data: Any, flags: DisconnectFlags, reason: Any, given: Any) -> None:
         said = reason.value if flags.is_disconnect_packet_from_server and reason is not None else 0
-        self._link.end(self._link.blame(said) if said else disconnected("disconnected"))
+        self._link.end(self._link.blame(said) if said else disconnected_outcome("disconnected"))
 
     def _handle_pubrec(self) -> MQTTErrorCode:
         packet = self._in_packet["packet"]
-        return self._ended(packet) if packet[2:] and packet[2] >= ERRORS else super()._handle_pubrec()
+        return self._ended(packet) if packet[2:] and packet[2] >= FIRST_ERROR_CODE else super()._handle_pubrec()
 
     def _handle_pubackcomp(self, cmd: Any) -> MQTTErrorCode:
         return self._ended(self._in_packet["packet"])
@@ -287,7 +287,7 @@ class _Client(Client):
         if len(packet) < 2:
             return MQTTErrorCode.MQTT_ERR_PROTOCOL
         mid = int.from_bytes(packet[:2], "big")
-        self._link.settled(mid, packet[2] if packet[2:] and packet[2] >= ERRORS else 0)
+        self._link.settled(mid, packet[2] if packet[2:] and packet[2] >= FIRST_ERROR_CODE else 0)
         if mid not in self._out_messages:
             return MQTTErrorCode.MQTT_ERR_SUCCESS
         return self._do_on_publish(mid, _SUCCESS, _NO_PROPERTIES)

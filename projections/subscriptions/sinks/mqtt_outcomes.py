@@ -7,25 +7,25 @@ from __future__ import annotations
 
 from typing import Final
 
-from projections.subscriptions.contract import DELIVERED, Outcome, Result
+from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
 
 #: From here on, reason codes are errors.
-ERRORS: Final = 0x80
+FIRST_ERROR_CODE: Final = 0x80
 PACKET_TOO_LARGE: Final = 0x95
 RETAIN_NOT_SUPPORTED: Final = 0x9A
 QOS_NOT_SUPPORTED: Final = 0x9B
 
 #: Codes that say who is refused, and codes that say what is. Whatever else goes wrong may go well another time.
 _OUTCOMES: Final = {
-    0x86: (Result.UNAUTHORIZED, "bad user name or password"),
-    0x87: (Result.UNAUTHORIZED, "not authorized"),
-    0x8A: (Result.UNAUTHORIZED, "banned"),
-    0x8C: (Result.UNAUTHORIZED, "bad authentication method"),
-    0x90: (Result.REJECTED, "topic name invalid"),
-    PACKET_TOO_LARGE: (Result.REJECTED, "packet too large"),
-    0x99: (Result.REJECTED, "payload format invalid"),
-    RETAIN_NOT_SUPPORTED: (Result.REJECTED, "retain not supported"),
-    QOS_NOT_SUPPORTED: (Result.REJECTED, "QoS not supported"),
+    0x86: (DeliveryResult.UNAUTHORIZED, "bad user name or password"),
+    0x87: (DeliveryResult.UNAUTHORIZED, "not authorized"),
+    0x8A: (DeliveryResult.UNAUTHORIZED, "banned"),
+    0x8C: (DeliveryResult.UNAUTHORIZED, "bad authentication method"),
+    0x90: (DeliveryResult.REJECTED, "topic name invalid"),
+    PACKET_TOO_LARGE: (DeliveryResult.REJECTED, "packet too large"),
+    0x99: (DeliveryResult.REJECTED, "payload format invalid"),
+    RETAIN_NOT_SUPPORTED: (DeliveryResult.REJECTED, "retain not supported"),
+    QOS_NOT_SUPPORTED: (DeliveryResult.REJECTED, "QoS not supported"),
 }
 _NAMES: Final = {
     0x80: "unspecified error",
@@ -51,14 +51,14 @@ _NAMES: Final = {
 }
 
 
-def answered(code: int) -> Outcome:
+def reason_outcome(code: int) -> Outcome:
     """The outcome of a reason code."""
-    if code < ERRORS:
+    if code < FIRST_ERROR_CODE:
         return DELIVERED
-    result, name = _OUTCOMES.get(code, (Result.RETRY, _NAMES.get(code, "unknown reason")))
+    result, name = _OUTCOMES.get(code, (DeliveryResult.RETRY, _NAMES.get(code, "unknown reason")))
     return Outcome(result, f"mqtt:0x{code:02x}", name)
 
 
-def disconnected(code: str, message: str = "the connection was closed") -> Outcome:
+def disconnected_outcome(code: str, message: str = "the connection was closed") -> Outcome:
     """The outcome of what was on its way when the connection ended."""
-    return Outcome(Result.RETRY, code, message)
+    return Outcome(DeliveryResult.RETRY, code, message)

@@ -18,19 +18,19 @@ from urllib.parse import quote
 from cloudevents.core.v1.event import CloudEvent
 
 from domain.subscriptions.sinks import NATS
-from projections.subscriptions.contract import DELIVERED, Outcome, Resolver, Result, Target, sink
+from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome, Resolver, SinkTarget, sink
 from projections.subscriptions.sinks import messages
-from projections.subscriptions.sinks.dialing import Refused, failure, located
+from projections.subscriptions.sinks.dialing import SinkRefused, failure_outcome, target_address
 
 if TYPE_CHECKING:
-    from projections.subscriptions.sinks.nats_link import Link
+    from projections.subscriptions.sinks.nats_link import NatsConnection
 
 #: Header values hold these as they are, and all else percent-encoded (SUB-701).
 _PLAIN: Final = "".join(each for each in map(chr, range(0x21, 0x7F)) if each not in '"%')
 
 
 @sink(NATS)
-def open_nats(target: Target, resolver: Resolver) -> NatsSink:
+def open_nats(target: SinkTarget, resolver: Resolver) -> NatsSink:
     """A sink. Raises: ImportError without nats-py."""
     import_module("projections.subscriptions.sinks.nats_link")  # its client is missed now, not at the first event
 
@@ -43,10 +43,10 @@ class NatsSink:
     #: `send` calls that there is use in running at a time.
     concurrency: Final = 32
 
-    def __init__(self, target: Target, resolver: Resolver) -> None:
+    def __init__(self, target: SinkTarget, resolver: Resolver) -> None:
         self._target, self._resolver = target, resolver
-        self._at = located(target, NATS)
-        self._link: Link | None = None
+        self._at = target_address(target, NATS)
+        self._link: NatsConnection | None = None
         self._connecting = asyncio.Lock()
         self._closed = False
 
@@ -55,7 +55,7 @@ class NatsSink:
         outcome = DELIVERED
         for event in events:
             outcome = await self._send(event)
-            if outcome.result is not Result.DELIVERED:
+            if outcome.result is not DeliveryResult.DELIVERED:
                 break
         return outcome
 
@@ -67,9 +67,11 @@ class NatsSink:
     async def _send(self, event: CloudEvent) -> Outcome:
         began = asyncio.get_running_loop().time()
         try:
-            headers, payload = message(event, self._target.contentmode)
+            headers, payload = encode_message(event, self._target.contentmode)
         except ValueError as error:
-            return Outcome(Result.REJECTED, "unwritable", f"the event cannot be written: {type(error).__name__}")
+            return Outcome(
+                DeliveryResult.REJECTED, "unwritable", f"the event cannot be written: {type(error).__name__}"
+            )
         try:
             link = self._link
             if link is None or link.over:
@@ -78,7 +80,7 @@ class NatsSink:
             outcome = await link.publish(payload, headers, began)
             return self._scrubbed(outcome) if outcome.message else outcome
         except Exception as error:  # Unreachable among others: nothing may get out
-            return self._scrubbed(failure(error))
+            return self._scrubbed(failure_outcome(error))
 
     def _scrubbed(self, outcome: Outcome) -> Outcome:
         """The outcome without the secret, should the server have repeated it (SUB-303)."""
@@ -88,28 +90,28 @@ class NatsSink:
                 outcome = replace(outcome, message=outcome.message.replace(secret, "…"))
         return outcome
 
-    async def _connected(self) -> Link:
+    async def _connected(self) -> NatsConnection:
         """The connection. Raises: Refused, Unreachable, OSError."""
-        from projections.subscriptions.sinks.nats_link import connect
+        from projections.subscriptions.sinks.nats_link import connect_nats
 
         async with self._connecting:
             if self._closed:
-                raise Refused(Outcome(Result.RETRY, "closed"))
+                raise SinkRefused(Outcome(DeliveryResult.RETRY, "closed"))
             if self._link is None or self._link.over:
                 await self._drop(self._link)
-                self._link = await connect(self._target, self._at, self._resolver)
+                self._link = await connect_nats(self._target, self._at, self._resolver)
             return self._link
 
-    async def _drop(self, link: Link | None) -> None:
+    async def _drop(self, link: NatsConnection | None) -> None:
         if link is self._link:
             self._link = None
         if link is not None:
             await link.close()
 
 
-def message(event: CloudEvent, contentmode: str) -> tuple[dict[str, str], bytes]:
+def encode_message(event: CloudEvent, contentmode: str) -> tuple[dict[str, str], bytes]:
     """Headers and payload of an event's message. Raises: ValueError."""
-    if not messages.goes_binary(event, contentmode):
-        return {"Content-Type": messages.STRUCTURED}, messages.structured(event)
-    headers = {f"ce-{name}": quote(value, safe=_PLAIN) for name, value in messages.attributes(event).items()}
-    return headers, messages.payload(event)
+    if not messages.is_sent_binary(event, contentmode):
+        return {"Content-Type": messages.STRUCTURED}, messages.structured_json(event)
+    headers = {f"ce-{name}": quote(value, safe=_PLAIN) for name, value in messages.text_attributes(event).items()}
+    return headers, messages.data_bytes(event)

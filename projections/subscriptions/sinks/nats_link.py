@@ -17,11 +17,19 @@ from nats.aio.msg import Msg
 from nats.js.client import JetStreamContext
 from nats.js.errors import APIError, NoStreamResponseError
 
-from domain.subscriptions.sinks import Address
+from domain.subscriptions.sinks import SinkAddress
 from projections.subscriptions import trust
-from projections.subscriptions.contract import DELIVERED, STORED, Credential, Outcome, Resolver, Result, Target
-from projections.subscriptions.sinks.dialing import INSECURE, Refused, dial, failure, is_private
-from projections.subscriptions.sinks.nats_transport import Stream, WebSocket
+from projections.subscriptions.contract import (
+    DELIVERED,
+    STORED,
+    Credential,
+    DeliveryResult,
+    Outcome,
+    Resolver,
+    SinkTarget,
+)
+from projections.subscriptions.sinks.dialing import INSECURE_CHANNEL, SinkRefused, dial, failure_outcome, is_private
+from projections.subscriptions.sinks.nats_transport import NatsTransport, NatsWebSocketTransport
 
 #: Seconds that asking for a stream may take, and after which it is asked again.
 _ASKING: Final = 2.0
@@ -37,37 +45,37 @@ _REJECTED: Final = ("maximum payload", "invalid publish subject", "invalid subje
 _TOO_LARGE_FOR_STREAM: Final = 10054
 
 
-async def connect(target: Target, at: Address, resolver: Resolver) -> Link:
+async def connect_nats(target: SinkTarget, at: SinkAddress, resolver: Resolver) -> NatsConnection:
     """A connection that the server has accepted. Raises: Refused, Unreachable, OSError."""
     ((host, port),) = at.servers
     connection = await dial(host, port, resolver)
     private = is_private(connection, False) or not target.credential
     if not private and at.scheme == "ws":
         connection.close()
-        raise Refused(INSECURE)
-    transport = await (WebSocket if at.scheme == "ws" else Stream).over(connection, at)
-    link = Link(target, at.tls or not private)
+        raise SinkRefused(INSECURE_CHANNEL)
+    transport = await (NatsWebSocketTransport if at.scheme == "ws" else NatsTransport).over(connection, at)
+    link = NatsConnection(target, at.tls or not private)
     try:
-        await link.open(transport, host, trust.of(resolver))
+        await link.open(transport, host, trust.client_tls_context(resolver))
     except BaseException as error:
         await link.close()
         if isinstance(error, errors.SecureConnWantedError) and not at.tls:
-            raise Refused(INSECURE) from None
+            raise SinkRefused(INSECURE_CHANNEL) from None
         if isinstance(error, errors.Error) and not isinstance(error, TimeoutError):
-            raise Refused(said(str(error))) from None
+            raise SinkRefused(error_outcome(str(error))) from None
         raise
     return link
 
 
-class Link:
+class NatsConnection:
     """See `connect`."""
 
-    def __init__(self, target: Target, tls: bool) -> None:
+    def __init__(self, target: SinkTarget, tls: bool) -> None:
         self._target = target
         self._subject: str = target.settings["subject"]
         self._client = _Client(tls)
-        self._context = _Context(self._client, timeout=_ASKING, publish_async_max_pending=_NO_BOUND)
-        self._transport: Stream | None = None
+        self._context = _JetStream(self._client, timeout=_ASKING, publish_async_max_pending=_NO_BOUND)
+        self._transport: NatsTransport | None = None
         self._ended = False
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[asyncio.Future[Outcome], float] = {}
@@ -82,7 +90,7 @@ class Link:
         """Whether nothing can be sent any more."""
         return self._ended or not self._client.is_connected
 
-    async def open(self, transport: Stream, host: str, context: Any) -> None:
+    async def open(self, transport: NatsTransport, host: str, context: Any) -> None:
         """Introduces itself. Raises: errors.Error, OSError."""
         self._transport = self._client._transport = transport
         await self._client.connect(
@@ -105,7 +113,7 @@ class Link:
     async def publish(self, payload: bytes, headers: Mapping[str, str], began: float) -> Outcome:
         """What becomes of a message. began: when its attempt did, by the loop's time."""
         if _size(payload, headers) > self._client.max_payload:
-            return said("maximum payload violation")
+            return error_outcome("maximum payload violation")
         answered: asyncio.Future[Outcome] = self._loop.create_future()
         self._waiting[answered] = began
         if self._timer is None:
@@ -114,13 +122,13 @@ class Link:
             await (self._store if await self._taken_in() else self._tell)(payload, dict(headers), answered)
             return await answered
         except (errors.Error, OSError) as error:
-            return said(str(error))
+            return error_outcome(str(error))
         finally:
             del self._waiting[answered]
 
     async def close(self) -> None:
         """Says goodbye and lets go."""
-        self._end(Outcome(Result.RETRY, "closed"))
+        self._end(Outcome(DeliveryResult.RETRY, "closed"))
         with contextlib.suppress(Exception):
             async with asyncio.timeout(_GOODBYE):
                 await self._client.close()
@@ -153,12 +161,12 @@ class Link:
                 return STORED
             case NoStreamResponseError():
                 self._stream, self._asked = None, float("-inf")
-                return Outcome(Result.RETRY, "jetstream", "the stream does not answer")
+                return Outcome(DeliveryResult.RETRY, "jetstream", "the stream does not answer")
             case APIError():
-                result = Result.REJECTED if error.err_code == _TOO_LARGE_FOR_STREAM else Result.RETRY
+                result = DeliveryResult.REJECTED if error.err_code == _TOO_LARGE_FOR_STREAM else DeliveryResult.RETRY
                 return Outcome(result, f"jetstream:{error.err_code}", (error.description or "")[:1024])
             case _:
-                return said(str(error))
+                return error_outcome(str(error))
 
     async def _taken_in(self) -> bool:
         """Whether a stream takes the subject in, as far as this user is told."""
@@ -189,13 +197,13 @@ class Link:
         if "permissions violation" not in text.lower():
             return
         if f'"{self._subject}"' in text:
-            self._stop(said(text))
+            self._stop(error_outcome(text))
         elif self._question:  # who may not ask, or not hear the answer, never may on this connection
             self._question.cancel()
             self._asked = float("inf")
 
     async def _closed(self) -> None:
-        self._end(said(str(self._client.last_error or "the connection was closed")))
+        self._end(error_outcome(str(self._client.last_error or "the connection was closed")))
 
     def _look(self) -> None:
         """Ends the connection of a server that owes an answer for too long: it is neither asked again nor waited for.
@@ -208,7 +216,7 @@ class Link:
         elif ends > self._loop.time():
             self._timer = self._loop.call_at(ends, self._look)
         else:
-            self._end(failure(TimeoutError()))
+            self._end(failure_outcome(TimeoutError()))
             self.abort()
 
     def _end(self, outcome: Outcome) -> None:
@@ -221,7 +229,7 @@ class Link:
 
     def _stop(self, outcome: Outcome) -> None:
         """Ends all that waits; a refusal comes before the answer to what was asked behind the message."""
-        settle(self._waiting, outcome)
+        set_outcomes(self._waiting, outcome)
 
 
 class _Client(Client):
@@ -249,7 +257,7 @@ class _Client(Client):
     async def _ask(self) -> None:
         askers, self._askers = self._askers, []
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        answer.add_done_callback(lambda _: settle(askers, DELIVERED))
+        answer.add_done_callback(lambda _: set_outcomes(askers, DELIVERED))
         await self._send_ping(answer)
 
     async def _send_ping(self, future: asyncio.Future[Any] | None = None) -> None:
@@ -259,7 +267,7 @@ class _Client(Client):
         await self._flush_pending()
 
 
-class _Context(JetStreamContext):
+class _JetStream(JetStreamContext):
     async def _handle_async_reply(self, msg: Msg) -> None:
         """Takes a stream's answer; the library loses some of those that are errors."""
         try:
@@ -270,22 +278,22 @@ class _Context(JetStreamContext):
                 stored.set_exception(error)
 
 
-def settle(waiting: Iterable[asyncio.Future[Outcome]], outcome: Outcome) -> None:
+def set_outcomes(waiting: Iterable[asyncio.Future[Outcome]], outcome: Outcome) -> None:
     """Tells those who wait for an outcome, and have none yet."""
     for each in waiting:
         if not each.done():
             each.set_result(outcome)
 
 
-def said(text: str) -> Outcome:
+def error_outcome(text: str) -> Outcome:
     """The outcome of what a server or the library says."""
     short = text.removeprefix("nats: ").strip("'\" ")[:1024]
     lower = short.lower()
     if any(each in lower for each in _UNAUTHORIZED):
-        return Outcome(Result.UNAUTHORIZED, "unauthorized", short)
+        return Outcome(DeliveryResult.UNAUTHORIZED, "unauthorized", short)
     if any(each in lower for each in _REJECTED):
-        return Outcome(Result.REJECTED, "rejected", short)
-    return Outcome(Result.RETRY, "nats", short)
+        return Outcome(DeliveryResult.REJECTED, "rejected", short)
+    return Outcome(DeliveryResult.RETRY, "nats", short)
 
 
 def _size(payload: bytes, headers: Mapping[str, str]) -> int:

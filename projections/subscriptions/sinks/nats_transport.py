@@ -8,14 +8,14 @@ from typing import Any
 
 from nats.aio.transport import TcpTransport
 
-from domain.subscriptions.sinks import Address
+from domain.subscriptions.sinks import SinkAddress
 from projections.subscriptions.sinks import frames
 
 #: Bytes of a line, or of a message over a WebSocket, at most; servers send little to who only publishes.
 _MOST = 1 << 20
 
 
-class Stream(TcpTransport):
+class NatsTransport(TcpTransport):
     """A bare connection. The client puts TLS over it when the server has introduced itself."""
 
     scheme = "nats"
@@ -27,7 +27,7 @@ class Stream(TcpTransport):
         self.tls = tls
 
     @classmethod
-    async def over(cls, connection: socket.socket, at: Address) -> Stream:
+    async def over(cls, connection: socket.socket, at: SinkAddress) -> NatsTransport:
         """Over a connected socket, which is closed on failure. Raises: OSError."""
         try:
             reader, writer = await asyncio.open_connection(sock=connection, limit=_MOST)
@@ -46,7 +46,7 @@ class Stream(TcpTransport):
         """Nothing: it is connected."""
 
 
-class WebSocket(Stream):
+class NatsWebSocketTransport(NatsTransport):
     """A connection inside a WebSocket; a message of it may hold any part of what is said."""
 
     scheme = "ws"
@@ -58,7 +58,7 @@ class WebSocket(Stream):
         self._ended = False
 
     @classmethod
-    async def over(cls, connection: socket.socket, at: Address) -> WebSocket:
+    async def over(cls, connection: socket.socket, at: SinkAddress) -> NatsWebSocketTransport:
         """Over a connected socket, which is closed on failure. Raises: OSError."""
         try:
             reader, writer = await asyncio.open_connection(sock=connection, limit=_MOST)
@@ -67,9 +67,9 @@ class WebSocket(Stream):
             raise
         try:
             key = frames.new_key()
-            writer.write(frames.opening(at, "/", key))
+            writer.write(frames.opening_request(at, "/", key))
             head = await reader.readuntil(b"\r\n\r\n")
-            frames.check_answer(head[:-4], key)
+            frames.check_opening_response(head[:-4], key)
         except BaseException as error:
             writer.close()
             if isinstance(error, asyncio.IncompleteReadError | asyncio.LimitOverrunError):
@@ -78,7 +78,7 @@ class WebSocket(Stream):
         return cls(reader, writer, at.tls)
 
     def write(self, payload: bytes) -> None:
-        self._writer.write(frames.frame(frames.BINARY, payload))
+        self._writer.write(frames.encode_frame(frames.BINARY, payload))
 
     def writelines(self, payload: list[bytes]) -> None:
         self.write(b"".join(payload))
@@ -106,7 +106,7 @@ class WebSocket(Stream):
             while True:
                 kind, data = await self._frame()
                 if kind == frames.PING:
-                    self._writer.write(frames.frame(frames.PONG, data))
+                    self._writer.write(frames.encode_frame(frames.PONG, data))
                 elif kind == frames.CLOSE:
                     break
                 elif kind in (frames.BINARY, frames.CONTINUATION) and data:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from domain.commands import DeleteEntities, Method, WriteTree
-from domain.compat.facade import Facade, FacadeDeletion
-from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY, Family
+from domain.commands import DeleteEntities, WriteMethod, WriteTree
+from domain.compat.facade import LegacyDeletion, LegacyWrite
+from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 from domain.model.builtin import default_source
 
 URL = "https://registry.example"
@@ -17,7 +17,7 @@ G, S = "/schemagroups/g", "/schemagroups/g/schemas/s"
 C, M = "/messagegroups/c", "/messagegroups/c/messages/m"
 
 
-def family_at(xid: str) -> Family:
+def family_at(xid: str) -> LegacyApi:
     return SCHEMAREGISTRY if xid.startswith("/schemagroups") else MESSAGECATALOG
 
 
@@ -26,7 +26,7 @@ def put_group(xid: str, format: str | None = None, **attributes: Any) -> WriteTr
     family = family_at(xid)
     if family == MESSAGECATALOG and format == "CloudEvents":
         attributes["envelope"] = "CloudEvents/1.0"
-    return WriteTree(xid, attributes, Method.PUT, facade=Facade(family, URL + family.base, format=format))
+    return WriteTree(xid, attributes, WriteMethod.PUT, facade=LegacyWrite(family, URL + family.base, format=format))
 
 
 def post(
@@ -38,15 +38,17 @@ def post(
     facade = {"family": family, "base": URL + family.base, **said}
     if family == SCHEMAREGISTRY:
         tree["contenttype"] = contenttype
-        return WriteTree(xid, tree, Method.POST, document=content, facade=Facade(**facade))
+        return WriteTree(xid, tree, WriteMethod.POST, document=content, facade=LegacyWrite(**facade))
     tree |= {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": content.decode().partition(" ")[0]}}}
-    return WriteTree(xid, tree, Method.POST, facade=Facade(content=content, contenttype=contenttype, **facade))
+    return WriteTree(
+        xid, tree, WriteMethod.POST, facade=LegacyWrite(content=content, contenttype=contenttype, **facade)
+    )
 
 
 def delete(xid: str, number: int | None = None) -> DeleteEntities:
     """A DELETE of what is at an xid, or of the Version of a Resource that has a number."""
     path = xid if number is None else f"{xid}/versions"
-    return DeleteEntities(path, facade=FacadeDeletion(family_at(xid), number))
+    return DeleteEntities(path, facade=LegacyDeletion(family_at(xid), number))
 
 
 def source(maxversions: int = 0) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.compat.catalog.documents import DEEPEST, Definition, Malformed, parse
+from domain.compat.catalog.documents import MAX_DEPTH, DefinitionDocument, Malformed, parse_definition
 from domain.jsontext import dumps
 from tests.data import DEFINITIONS, read
 
@@ -25,12 +25,12 @@ def test_row(row: dict[str, Any]) -> None:
     refused = row.get("refused")
     if refused is not None:
         with pytest.raises(Malformed) as raised:
-            parse(row["format"], body(row))
+            parse_definition(row["format"], body(row))
         assert raised.value.pointer == refused
         return
-    found = parse(row["format"], body(row))
+    found = parse_definition(row["format"], body(row))
     told = row.get("is") or {"document": found.document if "text" in row else row["document"], "description": None}
-    assert found == Definition(row["format"], **told)
+    assert found == DefinitionDocument(row["format"], **told)
 
 
 @pytest.mark.parametrize("format", ["CloudEvents", "NATS"])
@@ -41,21 +41,21 @@ def test_depth(format: str) -> None:
         return b'{"attributes":{"type":"t","x":' + inside + b"}}"
 
     with pytest.raises(Malformed) as raised:
-        parse(format, deep(DEEPEST + 1))
+        parse_definition(format, deep(MAX_DEPTH + 1))
     assert str(raised.value) == "objects and arrays are more than 200 deep in each other"
     with pytest.raises(Malformed, match="too deep"):
-        parse(format, b"[" * 100_000)
+        parse_definition(format, b"[" * 100_000)
     if format == "NATS":
-        assert parse(format, deep(DEEPEST)).document
+        assert parse_definition(format, deep(MAX_DEPTH)).document
     else:
         with pytest.raises(Malformed, match="/attributes/x"):
-            parse(format, deep(DEEPEST))
+            parse_definition(format, deep(MAX_DEPTH))
 
 
 @pytest.mark.parametrize("format", DEFINITIONS)
 def test_samples(format: str) -> None:
     # LEG-801: what is realistic is taken
-    found, given = parse(format, DEFINITIONS[format].read_bytes()), read(DEFINITIONS[format])
+    found, given = parse_definition(format, DEFINITIONS[format].read_bytes()), read(DEFINITIONS[format])
     about = ("id", "description", "format", "version")
     assert found.document == {name: value for name, value in given.items() if name not in about}
     assert found.description == given["description"]

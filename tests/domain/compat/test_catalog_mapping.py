@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from domain.compat.catalog import groups
-from domain.compat.catalog.attributes import Mapped, Schema, to_attributes, to_document
-from domain.compat.catalog.documents import parse
+from domain.compat.catalog.attributes import MappedDefinition, SchemaReference, to_attributes, to_document
+from domain.compat.catalog.documents import parse_definition
 from domain.jsontext import dumps
 from tests.domain.compat.definitions import text_of
 
@@ -26,24 +26,24 @@ def table(name: str) -> Any:
 MAPPED, CHANGED = table("catalog_mapping.yaml"), table("catalog_changed.yaml")
 
 
-def find(uri: str) -> Schema | None:
+def find(uri: str) -> SchemaReference | None:
     """The one schema of this registry."""
-    return Schema("/schemagroups/g/schemas/s", "Avro/1.11.0") if uri == "https://here/s" else None
+    return SchemaReference("/schemagroups/g/schemas/s", "Avro/1.11.0") if uri == "https://here/s" else None
 
 
 @pytest.mark.parametrize("row", MAPPED, ids=[row["rule"] for row in MAPPED])
 def test_there_and_back(row: dict[str, Any]) -> None:
     # LEG-1203
-    document = parse(row["format"], text_of(row["document"])).document
+    document = parse_definition(row["format"], text_of(row["document"])).document
     mapped = to_attributes(row["format"], document, find)
-    assert mapped == Mapped({**row["as"], **row["attributes"]}, row["left"])
+    assert mapped == MappedDefinition({**row["as"], **row["attributes"]}, row["left"])
     assert to_document(row["format"], *mapped) == row.get("back", row["document"])
 
 
 @pytest.mark.parametrize("row", CHANGED, ids=[row["rule"] for row in CHANGED])
 def test_changed(row: dict[str, Any]) -> None:
     # LEG-1203: what a client of the registry writes is right, and only what attributes cannot hold stays beside it
-    attributes, left = to_attributes(row["format"], parse(row["format"], dumps(row["document"])).document)
+    attributes, left = to_attributes(row["format"], parse_definition(row["format"], dumps(row["document"])).document)
     changed = deepcopy(attributes)
     for path, value in row["changed"].items():
         *above, name = path.split(".")
@@ -72,7 +72,7 @@ def test_changed(row: dict[str, Any]) -> None:
 def test_formats_of_groups(format: str, attributes: dict[str, str]) -> None:
     # § 12, LEG-304: a Group shows the format that it was given
     assert groups.to_attributes(format) == attributes
-    assert groups.format_of(attributes, format) == format
+    assert groups.messagegroup_format(attributes, format) == format
 
 
 @pytest.mark.parametrize(
@@ -90,12 +90,12 @@ def test_formats_of_groups(format: str, attributes: dict[str, str]) -> None:
 )
 def test_formats_of_groups_of_the_registry(attributes: dict[str, str], stored: str | None, format: str) -> None:
     # § 12: what attributes say is right; a name that they have no word for holds until they say something else
-    assert groups.format_of(attributes, stored) == format
+    assert groups.messagegroup_format(attributes, stored) == format
 
 
 def test_a_format_without_metaschema() -> None:
     # LEG-803: nothing is mapped; a message that has no document is shown by its attributes
-    assert to_attributes("Custom", parse("Custom", b"\0").document) == Mapped({}, {})
+    assert to_attributes("Custom", parse_definition("Custom", b"\0").document) == MappedDefinition({}, {})
     message = {"messageid": "m", "protocol": "KAFKA", "protocoloptions": {"topic": "t"}, "dataschemaformat": "Avro/1.9"}
     shown = {name: value for name, value in message.items() if name != "messageid"}
     assert to_document("KAFKA", message, {}) == shown

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain.commands import Method, WriteTree
-from domain.compat.catalog.attributes import Schema, to_attributes, to_document
-from domain.compat.catalog.documents import Malformed, parse
+from domain.commands import WriteMethod, WriteTree
+from domain.compat.catalog.attributes import SchemaReference, to_attributes, to_document
+from domain.compat.catalog.documents import Malformed, parse_definition
 from domain.decide import decide
 from domain.jsontext import dumps, loads
 from domain.model.builtin import default_source
@@ -26,15 +26,15 @@ SOME = settings(max_examples=80, deadline=None, suppress_health_check=list(Healt
 FORMATS = pytest.mark.parametrize("format", DOCUMENTS)
 
 
-def find(uri: str) -> Schema | None:
+def find(uri: str) -> SchemaReference | None:
     """The schema of this registry that one of the generated URIs names."""
-    return Schema("/schemagroups/g/schemas/s", "Avro/1.11.0") if uri == HERE else None
+    return SchemaReference("/schemagroups/g/schemas/s", "Avro/1.11.0") if uri == HERE else None
 
 
 def stored(attributes: dict[str, Any]) -> dict[str, Any]:
     """What the registry has of a message with these attributes, which none of its rules refuses."""
     strict = Context(START + timedelta(days=1), "strict", domainvalidation="strict")
-    decision = decide(WriteTree(MESSAGE, loads(dumps(attributes)), Method.PUT), empty().world, strict)
+    decision = decide(WriteTree(MESSAGE, loads(dumps(attributes)), WriteMethod.PUT), empty().world, strict)
     (version,) = (event for event in decision.events if event.xid == f"{MESSAGE}/versions/1")
     return version.attributes
 
@@ -51,7 +51,7 @@ def empty() -> MemoryRegistry:
 def test_nothing_is_lost(format: str, data: st.DataObject) -> None:
     # LEG-1203: a document that is made again from attributes and what is left says what the first one said
     text = text_of(data.draw(DOCUMENTS[format]))
-    document = parse(format, text).document
+    document = parse_definition(format, text).document
     assert document is not None
     attributes, left = to_attributes(format, document, find)
     assert said(format, to_document(format, attributes, left)) == said(format, loads(text))
@@ -66,9 +66,9 @@ def test_nothing_is_lost(format: str, data: st.DataObject) -> None:
 @given(data=st.data())
 def test_what_is_made_again_is_valid(format: str, data: st.DataObject) -> None:
     # LEG-802, LEG-1203: it can be published as it is, and then comes to the same attributes
-    document = parse(format, text_of(data.draw(DOCUMENTS[format]))).document
+    document = parse_definition(format, text_of(data.draw(DOCUMENTS[format]))).document
     mapped = to_attributes(format, document, find)
-    again = parse(format, dumps(to_document(format, *mapped))).document
+    again = parse_definition(format, dumps(to_document(format, *mapped))).document
     assert to_attributes(format, again, find).attributes == mapped.attributes
 
 
@@ -78,7 +78,7 @@ def test_what_is_made_again_is_valid(format: str, data: st.DataObject) -> None:
 def test_what_is_refused_says_where(format: str, document: dict[str, Any]) -> None:
     # LEG-802, LEG-803: whatever a section holds, it is taken or refused with a place in the document
     try:
-        found = parse(format, text_of(document)).document
+        found = parse_definition(format, text_of(document)).document
     except Malformed as error:
         names = error.pointer.split("/")
         assert names == [""] or names[1] in (*document, "attributes")
@@ -89,7 +89,7 @@ def test_what_is_refused_says_where(format: str, document: dict[str, Any]) -> No
 @pytest.mark.parametrize("format", DEFINITIONS)
 def test_samples(format: str) -> None:
     # LEG-1203: so it is with realistic ones, of which all but a few members are attributes
-    document = parse(format, DEFINITIONS[format].read_bytes()).document
+    document = parse_definition(format, DEFINITIONS[format].read_bytes()).document
     assert document is not None
     attributes, left = to_attributes(format, document)
     assert said(format, to_document(format, stored(attributes), left)) == said(format, document)

@@ -39,7 +39,7 @@ def test_the_format_of_a_version(
     attributes: dict[str, Any], facade: dict[str, Any], of_group: str, expected: str
 ) -> None:
     # the one that is recorded while attributes agree; the Group's while these speak of it; then their own
-    assert versions.format_of(attributes, facade, of_group) == expected
+    assert versions.version_format(attributes, facade, of_group) == expected
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_the_format_of_a_version(
     ],
 )
 def test_what_is_recorded_of_a_format(format: str | None, attributes: dict[str, Any], recorded: str | None) -> None:
-    assert versions.recorded(format, attributes) == recorded
+    assert versions.recorded_format(format, attributes) == recorded
 
 
 def test_a_format_stays_when_its_document_goes() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.compat.formats import mapped, of_media_type, same, shown, spelled
+from domain.compat.formats import displayed_format, format_parameter, is_same_format, legacy_format, registry_format
 
 TABLE = yaml.load(Path(__file__).with_name("formats.yaml").read_text(), yaml.CSafeLoader)
 
@@ -20,16 +20,16 @@ def rows(name: str) -> pytest.MarkDecorator:
 @rows("names")
 def test_name(row: dict[str, Any]) -> None:
     # LEG-701, LEG-702
-    assert (mapped(row["name"]), spelled(row["mapped"])) == (row["mapped"], row["back"])
-    assert same(spelled(row["mapped"]), row["name"])
-    assert shown(row["mapped"], None, "other", row["name"]) == row["name"]
-    assert shown(row["mapped"], "other") == row["back"]
+    assert (registry_format(row["name"]), legacy_format(row["mapped"])) == (row["mapped"], row["back"])
+    assert is_same_format(legacy_format(row["mapped"]), row["name"])
+    assert displayed_format(row["mapped"], None, "other", row["name"]) == row["name"]
+    assert displayed_format(row["mapped"], "other") == row["back"]
 
 
 @rows("pairs")
 def test_pair(row: dict[str, Any]) -> None:
     # LEG-702
-    assert same(row["one"], row["other"]) is same(row["other"], row["one"]) is row["same"]
+    assert is_same_format(row["one"], row["other"]) is is_same_format(row["other"], row["one"]) is row["same"]
 
 
 @rows("mediatypes")
@@ -37,6 +37,6 @@ def test_media_type(row: dict[str, Any]) -> None:
     # LEG-504
     if row["format"] is False:
         with pytest.raises(ValueError, match="two formats"):
-            of_media_type(row["type"])
+            format_parameter(row["type"])
     else:
-        assert of_media_type(row["type"]) == row["format"]
+        assert format_parameter(row["type"]) == row["format"]

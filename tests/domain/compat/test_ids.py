@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import xid as xids
-from domain.compat.ids import decoded, from_xid, segment, to_xid
+from domain.compat.ids import decode_segment, encode_segment, to_legacy_id, to_registry_id
 
 #: What looks like the name that is made for an id, and often is one.
 LIKE_MADE = r"_~([a-c_.:]|~(7E|5F|20|61|2f|FF|00)){0,12}"
@@ -25,8 +25,8 @@ def rows(name: str) -> pytest.MarkDecorator:
 @rows("ids")
 def test_row(row: dict[str, Any]) -> None:
     # LEG-401, LEG-403, LEG-404
-    id = decoded(row["segment"])
-    told = {"id": id, "xid": to_xid(id), "back": from_xid(row["xid"]), "listed": segment(id)}
+    id = decode_segment(row["segment"])
+    told = {"id": id, "xid": to_registry_id(id), "back": to_legacy_id(row["xid"]), "listed": encode_segment(id)}
     listed = row.get("listed", row["segment"])
     assert told == {"id": row["id"], "xid": row["xid"], "back": row["id"], "listed": listed}
 
@@ -35,22 +35,22 @@ def test_row(row: dict[str, Any]) -> None:
 def test_what_is_no_id(row: dict[str, Any]) -> None:
     # LEG-401, LEG-1109
     with pytest.raises(ValueError, match=r"it |path"):
-        decoded(row["segment"])
+        decode_segment(row["segment"])
 
 
 @rows("foreign")
 def test_what_only_the_registry_calls_so(row: dict[str, Any]) -> None:
     # LEG-404: listed, and found by what is listed
-    assert (from_xid(row["xid"]), to_xid(row["xid"])) == (row["xid"], row["xid"])
+    assert (to_legacy_id(row["xid"]), to_registry_id(row["xid"])) == (row["xid"], row["xid"])
 
 
 def test_names_are_as_long_as_ids_are() -> None:
     # LEG-403: 128 characters are the most, whatever they stand for
-    assert to_xid("a" * 128) == "a" * 128
-    assert to_xid(" " + "a" * 123) == "_~~20" + "a" * 123
+    assert to_registry_id("a" * 128) == "a" * 128
+    assert to_registry_id(" " + "a" * 123) == "_~~20" + "a" * 123
     for id in ("a" * 129, " " + "a" * 124, "ä" * 22):
         with pytest.raises(ValueError, match="128"):
-            to_xid(id)
+            to_registry_id(id)
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Cn"]), min_size=1, max_size=20))
@@ -58,15 +58,15 @@ def test_every_id_comes_back(id: str) -> None:
     # LEG-401, LEG-403: what comes back from a name is the id, so no two ids share one; so it is with segments
     if id in (".", "..") or len(id.encode()) > 40:
         return
-    assert xids.ID.match(to_xid(id))
-    assert from_xid(to_xid(id)) == id
-    assert decoded(segment(id)) == id
-    assert ":" not in segment(id)
+    assert xids.ID.match(to_registry_id(id))
+    assert to_legacy_id(to_registry_id(id)) == id
+    assert decode_segment(encode_segment(id)) == id
+    assert ":" not in encode_segment(id)
 
 
 @given(st.from_regex(xids.ID, fullmatch=True) | st.from_regex(LIKE_MADE, fullmatch=True))
 def test_every_name_is_one_id(xid: str) -> None:
     # LEG-404: ids that the registry's clients chose have a segment like any other, and are found by it
-    id = from_xid(xid)
-    assert to_xid(id) == xid
-    assert decoded(segment(id)) == id
+    id = to_legacy_id(xid)
+    assert to_registry_id(id) == xid
+    assert decode_segment(encode_segment(id)) == id

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.commands import DeleteEntities, Method, ReplaceModel, Restore, WriteTree
-from domain.compat.family import FACADE, family_of, is_number, number_of
+from domain.commands import DeleteEntities, ReplaceModel, Restore, WriteMethod, WriteTree
+from domain.compat.family import FACADE, is_number, legacy_api_of, version_number
 from domain.compat.refusals import Conflict
-from domain.compat.spans import Spans
+from domain.compat.spans import NumberRanges
 from domain.problems import Problem
 from tests.domain.compat.facade import C, G, M, S, delete, post, put_group, source
 from tests.domain.registry import MemoryRegistry
@@ -28,11 +28,11 @@ def registry() -> MemoryRegistry:
 def numbers(registry: MemoryRegistry, xid: str) -> dict[str, int]:
     """The number of each Version that lives, and of each that is kept."""
     kept = {one.xid.rpartition("/")[2]: one.number for one in registry.world.published.kept(xid)}
-    return kept | {id: number_of(id, entity.private) for id, entity in registry.versions(xid).items()}
+    return kept | {id: version_number(id, entity.private) for id, entity in registry.versions(xid).items()}
 
 
 def versions(*ids: str, **more: Any) -> WriteTree:
-    return WriteTree(f"{S}/versions", {id: {"format": "Text/1", **more} for id in ids}, Method.POST)
+    return WriteTree(f"{S}/versions", {id: {"format": "Text/1", **more} for id in ids}, WriteMethod.POST)
 
 
 #: An id that is a number with too many digits to be one.
@@ -63,7 +63,7 @@ GIVEN: list[tuple[str, list[Any], dict[str, int]]] = [
     ("nor a kept one's", [ReplaceModel(source(1)), versions(LONG), versions("9" * 15), post(S, b"1")],
      {LONG: 1, "9" * 15: 10**15 - 1, str(10**15 + 1): 10**15 + 1}),
     ("the registry's own ids go on behind it", [versions("10"), post(S, b"1"), WriteTree(S, {"format": "Text/1"},
-     Method.POST)], {"10": 10, "11": 11, "12": 12}),
+     WriteMethod.POST)], {"10": 10, "11": 11, "12": 12}),
     ("a façade's id is its number", [post(S, b"1"), post(S, b"2")], {"1": 1, "2": 2}),
     ("and skips numbers of names", [versions("a", "b"), post(S, b"1")], {"a": 1, "b": 2, "3": 3}),
     ("and ids", [post(S, b"1"), versions("2"), post(S, b"2")], {"1": 1, "2": 2, "3": 3}),
@@ -148,15 +148,15 @@ def test_restoring_forgets_what_came_later() -> None:
 @given(st.sets(st.integers(1, 40)), st.sets(st.integers(1, 40)), st.sets(st.integers(1, 40)))
 def test_spans_are_sets(first: set[int], more: set[int], less: set[int]) -> None:
     # LEG-210: however they are put together, they are written in one way and read back
-    found = Spans().plus(first).plus(more).minus(less)
+    found = NumberRanges().plus(first).plus(more).minus(less)
     expected = (first | more) - less
     assert {number for number in range(42) if found.has(number)} == expected
     assert found.highest == max(expected, default=0)
-    assert Spans.parse(found.text) == found == Spans().plus(expected)
+    assert NumberRanges.parse(found.text) == found == NumberRanges().plus(expected)
 
 
 def test_spans_are_short() -> None:
-    assert Spans().plus((*range(1, 42), 44)).text == "1-41,44"
+    assert NumberRanges().plus((*range(1, 42), 44)).text == "1-41,44"
 
 
 @pytest.mark.parametrize("text", ["0", "01", "", "-1", "+1", "1.0", "٣", "1 ", "²"])
@@ -184,7 +184,7 @@ def test_what_is_no_number(text: str) -> None:
 )
 def test_families(xid: str, name: str | None) -> None:
     # LEG-1205: messages of endpoints are not in the catalog
-    family = family_of(xid)
+    family = legacy_api_of(xid)
     assert (family.name if family else None) == name
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from domain.commands import Command, DeleteEntities, Method, ReplaceModel, WriteTree
+from domain.commands import Command, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
 from domain.compat.family import FACADE
-from domain.compat.refusals import Conflict, Invalid
+from domain.compat.refusals import Conflict, InvalidDefinition
 from domain.events import EntityUpdated
 from domain.problems import NotFound
 from domain.world import Decision
@@ -148,7 +148,7 @@ SENT: list[tuple[str, list[Command], Command, tuple[str, int, bool]]] = [
     ("the latest of those that match", [post(S, b"a"), post(S, b"a", id="i"), post(S, b"b")], post(S, b"a"),
      ("2", 2, False)),
     ("those that the registry wrote count", [WriteTree(f"{S}/versions/x", {"format": "Text/1", "schemabase64": "YQ==",
-     "contenttype": "text/a"}, Method.PUT)], post(S, b"a", "text/a"), ("x", 1, False)),
+     "contenttype": "text/a"}, WriteMethod.PUT)], post(S, b"a", "text/a"), ("x", 1, False)),
     ("kept ones as well", [ReplaceModel(source(1)), post(S, b"a"), post(S, b"b")], post(S, b"a"), ("1", 1, False)),
     ("deleted ones do not", [post(S, b"a"), post(S, b"b"), delete(S, 1)], post(S, b"a"), ("3", 3, True)),
     ("a catalog has every document", [post(M, b"t")], post(M, b"t"), ("2", 2, True)),
@@ -190,13 +190,13 @@ REFUSED: list[tuple[str, list[Command], Command, type[Exception], str]] = [
      Conflict, "LEG-606"),
     ("another authority", [post(S, b"a", authority="urn:x")], post(S, b"b", authority="urn:y"), Conflict, "LEG-605"),
     ("a first one later", [post(S, b"a")], post(S, b"b", authority="urn:y"), Conflict, "LEG-605"),
-    ("a format that is not the group's", [], post(S, b"a", format="avro"), Invalid, "LEG-702"),
-    ("no format at all", [], post(OF, b"a"), Invalid, "LEG-702"),
+    ("a format that is not the group's", [], post(S, b"a", format="avro"), InvalidDefinition, "LEG-702"),
+    ("no format at all", [], post(OF, b"a"), InvalidDefinition, "LEG-702"),
     ("another format than before", [post(OF, b"a", format="Text/1")], post(OF, b"b", format="Text/2"), Conflict,
      "LEG-702"),
-    ("a catalog's other format", [], post(M, b"t", format="MQTT"), Invalid, "LEG-702"),
-    ("an id that is no type", [], post(M, b"t", id="i"), Invalid, "LEG-804"),
-    ("an absolute one without an authority", [], post(M, b"t", id="urn:i"), Invalid, "LEG-804"),
+    ("a catalog's other format", [], post(M, b"t", format="MQTT"), InvalidDefinition, "LEG-702"),
+    ("an id that is no type", [], post(M, b"t", id="i"), InvalidDefinition, "LEG-804"),
+    ("an absolute one without an authority", [], post(M, b"t", id="urn:i"), InvalidDefinition, "LEG-804"),
     ("another type", [post(M, b"t")], post(M, b"u"), Conflict, "LEG-805"),
 ]  # fmt: skip
 
@@ -283,7 +283,7 @@ def test_the_same_change_by_the_registry_is_the_same_event(registry: MemoryRegis
         other.do(group)
     one = registry.do(post(S, b"a", "text/a", id="i", description="d")).events
     tree = {"format": "Text/1", "contenttype": "text/a", "description": "d"}
-    two = other.do(WriteTree(S, tree, Method.POST, document=b"a")).events
+    two = other.do(WriteTree(S, tree, WriteMethod.POST, document=b"a")).events
 
     def plain(events: Any) -> list[Any]:
         return [

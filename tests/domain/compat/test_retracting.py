@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.commands import DeleteEntities, Method, ReplaceModel, WriteTree
+from domain.commands import DeleteEntities, ReplaceModel, WriteMethod, WriteTree
 from domain.compat.refusals import Conflict, NoSuchVersion
 from domain.decide import decide
 from domain.events import EntityDeleted
@@ -107,7 +107,7 @@ def test_the_registry_itself_deletes_the_last_one_with_its_definition(registry: 
 
 def test_a_pointer_has_no_versions_of_its_own(registry: MemoryRegistry) -> None:
     # ENT-132, LEG-1207: not even kept ones; and a façade does not write to it
-    decision = registry.do(WriteTree(f"{M}/meta", {"xref": f"{C}/messages/other"}, Method.PUT))
+    decision = registry.do(WriteTree(f"{M}/meta", {"xref": f"{C}/messages/other"}, WriteMethod.PUT))
     assert told(decision, M) == {M: "EntityUpdated", "1": "forgotten", "2": "forgotten", "3": "deleted"}
     for command in (delete(M, 3), post(M, b"t 4")):
         with pytest.raises(Conflict):
@@ -134,7 +134,7 @@ def test_what_protects_a_definition_is_a_conflict(
     registry: MemoryRegistry, meta: dict[str, Any], command: DeleteEntities
 ) -> None:
     # LEG-211: what the registry refuses with 400 because of its state
-    write = WriteTree(f"{M}/meta", meta, Method.PATCH)
+    write = WriteTree(f"{M}/meta", meta, WriteMethod.PATCH)
     decision = decide(write, registry.world, Context(START, "admin", role=Role.ADMIN))
     registry.world.extend(decision.events)
     with pytest.raises(Conflict):

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.compat import uris
-from domain.compat.family import FAMILIES, MESSAGECATALOG, SCHEMAREGISTRY, Family
-from domain.compat.ids import to_xid
+from domain.compat.family import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
+from domain.compat.ids import to_registry_id
 
 TABLE = yaml.load(Path(__file__).with_name("uris.yaml").read_text(), yaml.CSafeLoader)
 ROOT = "https://h/r"
-BASES = (ROOT, *(ROOT + family.base for family in FAMILIES), "http://old.example")
+BASES = (ROOT, *(ROOT + family.base for family in LEGACY_APIS), "http://old.example")
 IDS = st.text(st.characters(exclude_categories=["Cc", "Cs", "Cn"]), min_size=1, max_size=8)
 
 
@@ -28,9 +28,9 @@ def rows(name: str) -> pytest.MarkDecorator:
 @rows("composed")
 def test_composed(row: dict[str, Any]) -> None:
     # LEG-601, LEG-602, LEG-603, LEG-607
-    path = uris.path_of(SCHEMAREGISTRY, "g", "s", 2)
+    path = uris.default_version_path(SCHEMAREGISTRY, "g", "s", 2)
     base = "https://h/compat/schemaregistry/v0.2"
-    assert uris.compose(row.get("authority"), row.get("id"), base, path) == row["uri"]
+    assert uris.compose_uri(row.get("authority"), row.get("id"), base, path) == row["uri"]
 
 
 @rows("checked")
@@ -48,43 +48,45 @@ def test_checked(row: dict[str, Any]) -> None:
 @rows("normalised")
 def test_normalised(row: dict[str, Any]) -> None:
     # LEG-608
-    assert list(uris.readings(row["uri"])) == row["is"]
-    assert uris.normalised(row["is"][0]) == row["is"][0]
+    assert list(uris.uri_candidates(row["uri"])) == row["is"]
+    assert uris.normalize_uri(row["is"][0]) == row["is"][0]
 
 
 @rows("located")
 def test_located(row: dict[str, Any]) -> None:
     # LEG-608, LEG-609
-    found = [uris.located(family, row["uri"], BASES) for family in FAMILIES]
+    found = [uris.locate_version(family, row["uri"], BASES) for family in LEGACY_APIS]
     assert [each and list(each) for each in found] == row["is"]
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=[family.name for family in FAMILIES])
+@pytest.mark.parametrize("family", LEGACY_APIS, ids=[family.name for family in LEGACY_APIS])
 @given(groupid=IDS, id=IDS, number=st.integers(1, 10**6))
-def test_default_uris_are_found(family: Family, groupid: str, id: str, number: int) -> None:
+def test_default_uris_are_found(family: LegacyApi, groupid: str, id: str, number: int) -> None:
     # LEG-607, LEG-608, LEG-1005: the path of a Version, whatever its ids, alone and behind its base
     if {groupid, id} & {".", ".."}:
         return
-    names = to_xid(groupid), to_xid(id)
-    path = uris.path_of(family, groupid, id, number)
-    assert path == uris.path_to(f"/{family.groups}/{names[0]}/{family.resources}/{names[1]}", number)
-    uri = uris.compose(None, None, ROOT + family.base, path)
+    names = to_registry_id(groupid), to_registry_id(id)
+    path = uris.default_version_path(family, groupid, id, number)
+    assert path == uris.entity_path(f"/{family.groups}/{names[0]}/{family.resources}/{names[1]}", number)
+    uri = uris.compose_uri(None, None, ROOT + family.base, path)
     assert uris.check_uri(uri) == uri
     for asked in (uri, path):
-        assert uris.located(family, asked, BASES) == (*names, number)
+        assert uris.locate_version(family, asked, BASES) == (*names, number)
 
 
 def test_paths_of_what_is_no_version() -> None:
     # LEG-1002, LEG-1005: the subjects of events about Groups and definitions
-    assert uris.path_to("/schemagroups/a:b") == "/schemagroups/a%3Ab"
-    assert uris.path_to("/messagegroups/g/messages/_~my~20msg~21") == "/messagecatalog/g/messagedefinitions/my%20msg!"
+    assert uris.entity_path("/schemagroups/a:b") == "/schemagroups/a%3Ab"
+    assert (
+        uris.entity_path("/messagegroups/g/messages/_~my~20msg~21") == "/messagecatalog/g/messagedefinitions/my%20msg!"
+    )
     for xid in ("/endpoints/e", "/endpoints/e/messages/m", "/"):
         with pytest.raises(ValueError, match=xid):
-            uris.path_to(xid)
+            uris.entity_path(xid)
 
 
 @given(st.text(max_size=60))
 def test_no_text_breaks_a_lookup(text: str) -> None:
     # LEG-212: a look-up is asked for anything
-    assert uris.normalised(uris.normalised(text)) == uris.normalised(text)
-    assert uris.located(MESSAGECATALOG, text, BASES) is None
+    assert uris.normalize_uri(uris.normalize_uri(text)) == uris.normalize_uri(text)
+    assert uris.locate_version(MESSAGECATALOG, text, BASES) is None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.dialects import Foreign
+from domain.dialects import DialectMismatch
 from domain.dialects.endpoint_rc2 import translate
 
 Json = dict[str, Any]
@@ -193,7 +193,7 @@ def test_metas_lose_what_is_gone() -> None:
 
 @pytest.mark.parametrize("document", [[], "text", None, {"specversion": "1.0-rc4"}, {"specversion": 1}])
 def test_documents_of_another_kind_are_refused(document: Any) -> None:
-    with pytest.raises(Foreign):
+    with pytest.raises(DialectMismatch):
         translate(document)
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from domain.formats import avro
-from domain.formats.contract import FRAGMENT, TOLD, Violation
+from domain.formats.contract import MAX_FRAGMENT, MAX_INCOMPATIBILITIES, InvalidDocument
 from tests.domain.formats.independent import Refused, check
 
 _TABLES = yaml.load(Path(__file__).with_name("avro.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
@@ -31,10 +31,10 @@ def read(document: Any, release: str = "1.11") -> Any:
     return avro.parse(text(document).encode(), f"Avro/{release}")
 
 
-def refused(document: bytes, name: str = "Avro/1.11") -> Violation:
+def refused(document: bytes, name: str = "Avro/1.11") -> InvalidDocument:
     """The violation that a document ends in, within the time that one has."""
     start = time.process_time()
-    with pytest.raises(Violation) as caught:
+    with pytest.raises(InvalidDocument) as caught:
         avro.parse(document, name)
     assert time.process_time() - start < 10
     return caught.value
@@ -52,7 +52,7 @@ def test_documents_that_are_no_schemas(row: dict[str, Any]) -> None:
     violation = refused(text(row["document"]).encode(), f"Avro/{row.get('avro', '1.11')}")
     assert violation.spot is not None
     assert violation.spot.pointer == row["at"]
-    assert violation.spot.fragment == _compact(_at(row["document"], row["at"]))[:FRAGMENT]
+    assert violation.spot.fragment == _compact(_at(row["document"], row["at"]))[:MAX_FRAGMENT]
     assert row.get("says", "") in violation.text
 
 
@@ -87,7 +87,9 @@ def test_another_registry_refuses_what_is_no_schema(row: dict[str, Any]) -> None
 def test_changes(row: dict[str, Any]) -> None:
     # SC-36: what each change allows, in both directions. SC-38: both is full.
     older, newer = (read(_named(row[side]), row.get("avro", "1.11")) for side in ("older", "newer"))
-    allowed = [letter for letter, pair in (("B", (newer, older)), ("F", (older, newer))) if not avro.unreadable(*pair)]
+    allowed = [
+        letter for letter, pair in (("B", (newer, older)), ("F", (older, newer))) if not avro.incompatibilities(*pair)
+    ]
     assert " ".join(allowed) == row["allowed"]
 
 
@@ -104,14 +106,14 @@ def test_another_registry_allows_the_same_changes(row: dict[str, Any]) -> None:
 @table("resolution")
 def test_resolution(row: dict[str, Any]) -> None:
     # SC-36: the format's own rules, each with its place and what stands there in both documents.
-    told = avro.unreadable(read(row["reader"]), read(row["writer"]))
+    told = avro.incompatibilities(read(row["reader"]), read(row["writer"]))
     places = [(one.reader.pointer, one.writer.pointer) for one in told if one.reader and one.writer]
     why = [f"{one.rule} {reader} {writer}" for one, (reader, writer) in zip(told, places, strict=True)]
     assert why == row.get("why", [])
     for one in told:
         assert one.reader and one.writer
-        assert one.reader.fragment == _compact(_at(row["reader"], one.reader.pointer))[:FRAGMENT]
-        assert one.writer.fragment == _compact(_at(row["writer"], one.writer.pointer))[:FRAGMENT]
+        assert one.reader.fragment == _compact(_at(row["reader"], one.reader.pointer))[:MAX_FRAGMENT]
+        assert one.writer.fragment == _compact(_at(row["writer"], one.writer.pointer))[:MAX_FRAGMENT]
 
 
 @table("resolution")
@@ -126,15 +128,17 @@ def test_another_registry_resolves_the_same(row: dict[str, Any]) -> None:
 def test_canonical_form(row: dict[str, Any]) -> None:
     # The Parsing Canonical Form, as a library for Avro gives it, and again that of itself.
     parsed = read(row["document"])
-    assert avro.canonical(parsed).decode() == row["text"]
+    assert avro.canonical_form(parsed).decode() == row["text"]
     assert fastavro.schema.to_parsing_canonical_form(row["document"]) == row["text"]
-    assert avro.canonical(read(json.loads(row["text"]))).decode() == row["text"]
+    assert avro.canonical_form(read(json.loads(row["text"]))).decode() == row["text"]
 
 
 def test_differences_are_told_up_to_a_limit() -> None:
     fields = [{"name": f"f{at}", "type": "int"} for at in range(5000)]
-    told = avro.unreadable(read(_named({"fields": fields})), read(_named({"fields": []})))
-    assert [one.reader.pointer for one in told if one.reader] == [f"/fields/{at}" for at in range(TOLD)]
+    told = avro.incompatibilities(read(_named({"fields": fields})), read(_named({"fields": []})))
+    assert [one.reader.pointer for one in told if one.reader] == [
+        f"/fields/{at}" for at in range(MAX_INCOMPATIBILITIES)
+    ]
 
 
 def _deep(levels: int) -> bytes:
@@ -196,7 +200,7 @@ def test_hostile_documents_are_refused(document: bytes, name: str) -> None:
     # SC-10: a clear error within bounded time, and no other exception.
     violation = refused(document, name)
     assert len(violation.text) <= 1000
-    assert violation.spot is None or len(violation.spot.fragment or "") <= FRAGMENT
+    assert violation.spot is None or len(violation.spot.fragment or "") <= MAX_FRAGMENT
 
 
 def test_long_chains_of_records_are_read_and_compared() -> None:
@@ -204,8 +208,8 @@ def test_long_chains_of_records_are_read_and_compared() -> None:
     start = time.process_time()
     chain = read(_chain(20_000))
     read_in = time.process_time() - start
-    assert not avro.unreadable(chain, chain)
-    assert avro.canonical(chain)
+    assert not avro.incompatibilities(chain, chain)
+    assert avro.canonical_form(chain)
     assert read_in < 10 and time.process_time() - start < 10
 
 
@@ -215,7 +219,7 @@ def test_comparing_many_versions_is_quick() -> None:
     older, newer = read(_named({"fields": fields})), read(_named({"fields": [*fields, fields[0] | {"name": "x"}]}))
     start = time.process_time()
     for _ in range(1000):
-        assert not avro.unreadable(newer, older)
+        assert not avro.incompatibilities(newer, older)
     assert time.process_time() - start < 10
 
 

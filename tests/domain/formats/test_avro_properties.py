@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from domain.formats import avro
-from domain.formats.contract import Violation
+from domain.formats.contract import InvalidDocument
 from tests.domain.formats.avro_documents import PRIMITIVES, Values, evolutions, schemas, text
 from tests.domain.formats.independent import Refused, check
 
@@ -25,7 +25,7 @@ def read(document: Any, release: str = "1.11") -> Any:
     """The schema of a document; what a change has made invalid is passed over."""
     try:
         return avro.parse(text(document).encode(), f"Avro/{release}")
-    except Violation:
+    except InvalidDocument:
         assume(False)
 
 
@@ -35,7 +35,7 @@ def test_what_is_readable_is_read(pair: tuple[Any, Any], data: st.DataObject) ->
     # SC-36: data that one schema writes is read with the other, by a library for Avro.
     writer, reader = pair
     wanted = read(reader)
-    if why := avro.unreadable(wanted, read(writer)):
+    if why := avro.incompatibilities(wanted, read(writer)):
         event(why[0].rule)
         return
     event("readable")
@@ -51,10 +51,10 @@ def test_what_is_readable_is_read(pair: tuple[Any, Any], data: st.DataObject) ->
 def test_a_schema_reads_its_own_data(document: Any) -> None:
     # SC-32: nothing speaks against a schema in itself, nor in its canonical form.
     parsed = read(document)
-    assert not avro.unreadable(parsed, parsed)
-    form = avro.canonical(parsed)
+    assert not avro.incompatibilities(parsed, parsed)
+    form = avro.canonical_form(parsed)
     assert form.decode() == fastavro.schema.to_parsing_canonical_form(document)
-    assert not avro.unreadable(parsed, avro.parse(form, "Avro/1.11"))
+    assert not avro.incompatibilities(parsed, avro.parse(form, "Avro/1.11"))
 
 
 @_QUIET
@@ -65,8 +65,8 @@ def test_another_registry_says_the_same(pair: tuple[Any, Any]) -> None:
     older, newer = pair
     ours: bool | str
     try:
-        ours = not avro.unreadable(*(avro.parse(text(one).encode(), "Avro/1.12") for one in (newer, older)))
-    except Violation as violation:
+        ours = not avro.incompatibilities(*(avro.parse(text(one).encode(), "Avro/1.12") for one in (newer, older)))
+    except InvalidDocument as violation:
         ours = violation.text
     try:
         theirs = check("avro", "backward", text(older), text(newer)).compatible
@@ -118,7 +118,8 @@ def test_all_pairs_of_small_schemas() -> None:
         (writer, reader)
         for writer, written in zip(documents, parsed, strict=True)
         for reader, wanted in zip(documents, parsed, strict=True)
-        if (not avro.unreadable(wanted, written)) != check("avro", "backward", text(writer), text(reader)).compatible
+        if (not avro.incompatibilities(wanted, written))
+        != check("avro", "backward", text(writer), text(reader)).compatible
     ]
     assert different == []
 
@@ -130,7 +131,7 @@ def test_the_library_of_the_project_avro_says_the_same(pair: tuple[Any, Any]) ->
     compatibility = pytest.importorskip("avro.compatibility", reason="no package avro: pip install 'avro>=1.12'")
     schema = pytest.importorskip("avro.schema")
     older, newer = pair
-    ours = not avro.unreadable(read(newer), read(older))
+    ours = not avro.incompatibilities(read(newer), read(older))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         reader, writer = schema.parse(text(newer)), schema.parse(text(older))
@@ -186,6 +187,6 @@ def test_any_json_ends_in_a_schema_or_a_violation(document: Any) -> None:
 def _parsed_or_refused(document: bytes) -> None:
     try:
         parsed = avro.parse(document, "Avro/1.12")
-    except Violation:
+    except InvalidDocument:
         return
-    assert not avro.unreadable(parsed, parsed)
+    assert not avro.incompatibilities(parsed, parsed)

@@ -40,8 +40,8 @@ def test_published_schemas_are_schemas(release: str) -> None:
     assert len(schemas) > 100
     for text in schemas.values():
         parsed = avro.parse(text.encode(), _RELEASE)
-        assert not avro.unreadable(parsed, parsed)
-        assert avro.canonical(parsed).decode() == fastavro.schema.to_parsing_canonical_form(json.loads(text))
+        assert not avro.incompatibilities(parsed, parsed)
+        assert avro.canonical_form(parsed).decode() == fastavro.schema.to_parsing_canonical_form(json.loads(text))
 
 
 def test_published_schemas_from_release_to_release() -> None:
@@ -64,10 +64,10 @@ def test_published_schemas_evolve() -> None:
         optional = _parsed(document, {"name": "annals_field", "type": ["null", "string"], "default": None})
         required = _parsed(document, {"name": "annals_field", "type": "string"})
         renamed = avro.parse(json.dumps(document | {"name": "AnnalsName"}).encode(), _RELEASE)
-        assert not avro.unreadable(optional, before) and not avro.unreadable(before, optional)
-        assert [one.rule for one in avro.unreadable(required, before)] == ["reader-field-missing-default"]
-        assert not avro.unreadable(before, required)
-        assert [one.rule for one in avro.unreadable(renamed, before)] == ["name-mismatch"]
+        assert not avro.incompatibilities(optional, before) and not avro.incompatibilities(before, optional)
+        assert [one.rule for one in avro.incompatibilities(required, before)] == ["reader-field-missing-default"]
+        assert not avro.incompatibilities(before, required)
+        assert [one.rule for one in avro.incompatibilities(renamed, before)] == ["name-mismatch"]
 
 
 def _parsed(document: dict[str, Any], field: dict[str, Any]) -> Any:
@@ -78,6 +78,6 @@ def _parsed(document: dict[str, Any], field: dict[str, Any]) -> Any:
 def _verdicts(older: str, newer: str) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
     """Backward and forward, by this format and by another registry."""
     before, after = (avro.parse(text.encode(), _RELEASE) for text in (older, newer))
-    ours = (not avro.unreadable(after, before), not avro.unreadable(before, after))
+    ours = (not avro.incompatibilities(after, before), not avro.incompatibilities(before, after))
     theirs = (check("avro", "backward", older, newer).compatible, check("avro", "forward", older, newer).compatible)
     return ours, theirs

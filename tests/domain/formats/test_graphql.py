@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.formats import graphql
-from domain.formats.contract import Violation
+from domain.formats.contract import InvalidDocument
 from tests.domain.formats import npm
 
 TABLE: dict[str, list[Any]] = yaml.load((Path(__file__).parent / "graphql.yaml").read_text(), yaml.CSafeLoader)
@@ -30,7 +30,7 @@ def whole(text: str) -> str:
     return text if "type Query" in text else f"type Query {{ ok: Int }}\n{text}"
 
 
-def schema(text: str) -> graphql.Schema:
+def schema(text: str) -> graphql.GraphqlDocument:
     return graphql.parse(whole(text).encode(), "graphql/september2025")
 
 
@@ -38,7 +38,7 @@ def schema(text: str) -> graphql.Schema:
 def test_a_change(row: dict[str, str]) -> None:
     # SC-36, told of clients: one of the old goes on with the new (B), one of the new with the old (F)
     old, new = schema(row["old"]), schema(row["new"])
-    backward, forward = graphql.unreadable(new, old), graphql.unreadable(old, new)
+    backward, forward = graphql.incompatibilities(new, old), graphql.incompatibilities(old, new)
     assert "B" * (not backward) + "F" * (not forward) == row["allowed"], [*backward, *forward]
     told = [*backward, *forward]
     assert row.get("rule") in {None, *(one.rule for one in told)}, told
@@ -49,7 +49,7 @@ def test_an_incompatibility_shows_both_places() -> None:
     # V-14: the rule, the lines in both documents and what stands there
     old = schema('type A {\n  """\n  Words.\n  """\n  a(x: Int): Int\n}')
     new = schema("type A {\n  a(\n    x: Int!): Int\n}")
-    (found,) = graphql.unreadable(new, old)
+    (found,) = graphql.incompatibilities(new, old)
     assert (found.rule, found.text) == ("arg-changed-kind", "Argument A.a(x:) has changed type from Int to Int!")
     assert found.writer is not None and found.reader is not None
     assert (found.writer.line, found.writer.fragment) == (6, "x: Int): Int")
@@ -63,11 +63,11 @@ def test_documents_that_are_schemas(row: dict[str, Any], edition: int) -> None:
     document = row["document"].encode()
     if edition in row["editions"]:
         parsed = graphql.parse(document, EDITIONS[edition])
-        again = graphql.parse(graphql.canonical(parsed), EDITIONS[edition])
-        assert graphql.canonical(again) == graphql.canonical(parsed)
-        assert graphql.unreadable(again, parsed) == graphql.unreadable(parsed, again) == []
+        again = graphql.parse(graphql.canonical_form(parsed), EDITIONS[edition])
+        assert graphql.canonical_form(again) == graphql.canonical_form(parsed)
+        assert graphql.incompatibilities(again, parsed) == graphql.incompatibilities(parsed, again) == []
     else:
-        with pytest.raises(Violation) as caught:
+        with pytest.raises(InvalidDocument) as caught:
             graphql.parse(document, EDITIONS[edition])
         assert caught.value.spot is not None and caught.value.spot.line == 1
 
@@ -76,7 +76,7 @@ def test_documents_that_are_schemas(row: dict[str, Any], edition: int) -> None:
 @pytest.mark.parametrize("row", TABLE["refused"], ids=lambda row: row["document"][:60] or "empty")
 def test_documents_that_are_not(row: dict[str, str], edition: int) -> None:
     # SC-14, SC-16: empty, broken, in another language
-    with pytest.raises(Violation, match=row["why"]) as caught:
+    with pytest.raises(InvalidDocument, match=row["why"]) as caught:
         graphql.parse(row["document"].encode("utf-8", "surrogatepass"), EDITIONS[edition])
     assert caught.value.spot is not None and caught.value.spot.line, caught.value.text
 
@@ -87,8 +87,8 @@ def test_canonical_forms() -> None:
                  " interface M { a(x: [Int], y: Int): Int } interface N { b: Int }")  # fmt: skip
     other = schema("interface N { b: Int } interface M { a(y: Int, x: [Int]): Int } # words\n"
                    "type A implements M & N { a(x: [Int] = [2 1] y: Int = 1): Int b: Int } enum E { A B }")  # fmt: skip
-    assert graphql.canonical(one) == graphql.canonical(other)
-    assert graphql.canonical(schema("type A { a(x: [Int] = [1, 2]): Int }")) != graphql.canonical(
+    assert graphql.canonical_form(one) == graphql.canonical_form(other)
+    assert graphql.canonical_form(schema("type A { a(x: [Int] = [1, 2]): Int }")) != graphql.canonical_form(
         schema("type A { a(x: [Int] = [2, 1]): Int }")
     )
 
@@ -119,9 +119,9 @@ def test_hostile_documents(what: str) -> None:
     began = time.process_time()
     try:
         parsed = graphql.parse(HOSTILE[what].encode(), "graphql/september2025")
-        assert graphql.unreadable(parsed, parsed) == []
-        graphql.canonical(parsed)
-    except Violation:
+        assert graphql.incompatibilities(parsed, parsed) == []
+        graphql.canonical_form(parsed)
+    except InvalidDocument:
         pass
     assert time.process_time() - began < 10
 
@@ -132,7 +132,7 @@ def test_any_bytes(document: bytes) -> None:
     # V-14: a document is a schema or a Violation
     try:
         graphql.parse(document, "graphql/september2025")
-    except Violation as violation:
+    except InvalidDocument as violation:
         assert violation.text
 
 
@@ -169,14 +169,16 @@ def test_a_published_schema() -> None:
     # SC-10, SC-36: the schema of GitHub's API, parsed, changed, compared
     home = npm.packages(PUBLISHED)
     text = (home / "node_modules/@octokit/graphql-schema/schema.graphql").read_text()
-    with pytest.raises(Violation, match=r"EnterpriseOwnerInfo\.repositoryDeployKeySetting.* only be defined once"):
+    with pytest.raises(
+        InvalidDocument, match=r"EnterpriseOwnerInfo\.repositoryDeployKeySetting.* only be defined once"
+    ):
         graphql.parse(text.encode(), "graphql/october2021")  # as it is published, with two fields twice
     for field in ("repositoryDeployKeySetting", "repositoryDeployKeySettingOrganizations"):
         text = text.replace(f"  {field}", f"  {field}2", 1)
     published = graphql.parse(text.encode(), "graphql/october2021")
-    assert graphql.unreadable(published, published) == []
-    assert json.dumps(graphql.canonical(published).decode())
+    assert graphql.incompatibilities(published, published) == []
+    assert json.dumps(graphql.canonical_form(published).decode())
     changed = graphql.parse(text.replace("\n  viewer: User!\n", "\n  seer: User!\n", 1).encode(), "graphql/october2021")
-    assert [found.text for found in graphql.unreadable(published, changed)] == ["Field Query.seer was removed"]
-    (found,) = graphql.unreadable(changed, published)
+    assert [found.text for found in graphql.incompatibilities(published, changed)] == ["Field Query.seer was removed"]
+    (found,) = graphql.incompatibilities(changed, published)
     assert found.rule == "field-removed" and found.writer is not None and found.writer.fragment == "viewer: User!"

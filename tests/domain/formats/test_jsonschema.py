@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from domain.formats import jsonschema
-from domain.formats.contract import FRAGMENT, TOLD, Incompatibility, Violation
+from domain.formats.contract import MAX_FRAGMENT, MAX_INCOMPATIBILITIES, Incompatibility, InvalidDocument
 from tests.data import HISTORIES, SCENARIOS, read, with_two_versions
 
 TABLE: dict[str, list[dict[str, Any]]] = yaml.load(
@@ -22,19 +22,19 @@ TABLE: dict[str, list[dict[str, Any]]] = yaml.load(
 )
 
 
-def parsed(document: Any, name: str = "draft-07") -> jsonschema.Parsed:
+def parsed(document: Any, name: str = "draft-07") -> jsonschema.SchemaGraph:
     return jsonschema.parse(json.dumps(document).encode(), f"jsonschema/{name}")
 
 
 def unreadable(reader: Any, writer: Any, name: str = "draft-07") -> list[Incompatibility]:
-    found = list(jsonschema.unreadable(parsed(reader, name), parsed(writer, name)))
+    found = list(jsonschema.incompatibilities(parsed(reader, name), parsed(writer, name)))
     for each in found:
         for spot, document in ((each.reader, reader), (each.writer, writer)):
             assert spot is not None and spot.pointer is not None and spot.fragment
-            assert len(spot.fragment) <= FRAGMENT
+            assert len(spot.fragment) <= MAX_FRAGMENT
             at(document, spot.pointer)
         assert each.rule == each.rule.lower() and each.text.endswith(".")
-    assert len(found) <= TOLD
+    assert len(found) <= MAX_INCOMPATIBILITIES
     return found
 
 
@@ -52,7 +52,7 @@ def rows(section: str) -> list[Any]:
 @pytest.mark.parametrize("row", rows("violations"))
 def test_what_is_no_schema(row: dict[str, Any]) -> None:
     # SC-10, SC-14, SC-16: a violation says what is wrong and where.
-    with pytest.raises(Violation) as raised:
+    with pytest.raises(InvalidDocument) as raised:
         jsonschema.parse(row["text"].encode(), f"JsonSchema/{row.get('name', 'draft-07')}")
     spot = raised.value.spot
     assert raised.value.text and not raised.value.text.endswith(".")
@@ -66,9 +66,9 @@ def test_what_is_no_schema(row: dict[str, Any]) -> None:
 def test_what_is_a_schema(row: dict[str, Any]) -> None:
     # SC-10, SC-16, CM-14: what holds against the meta-schema of its release is taken, whatever it refers to outside.
     found = jsonschema.parse(row["text"].encode(), f"JSONSchema/{row.get('name', 'draft-07')}")
-    again = jsonschema.parse(jsonschema.canonical(found), f"jsonschema/{row.get('name', 'draft-07')}")
-    assert jsonschema.canonical(again) == jsonschema.canonical(found)
-    assert not jsonschema.unreadable(found, again)
+    again = jsonschema.parse(jsonschema.canonical_form(found), f"jsonschema/{row.get('name', 'draft-07')}")
+    assert jsonschema.canonical_form(again) == jsonschema.canonical_form(found)
+    assert not jsonschema.incompatibilities(found, again)
 
 
 @pytest.mark.parametrize("name", ["draft-2019-09", "draft/2019-09", "DRAFT/2020-12", "draft-2020-12", "draft-06"])
@@ -141,10 +141,10 @@ def test_the_normal_form() -> None:
     # Order, white space, comments and spellings of numbers go; what is data stays as it is.
     one = b'{ "required": ["b", "a"], "maximum": 1.0, "$comment": "c", "type": ["string"], "enum": [{"$comment": 1}] }'
     other = b'{"enum":[{"$comment":1.0}],"maximum":1e0,"required":["a","b"],"type":"string"}'
-    forms = [jsonschema.canonical(jsonschema.parse(each, "jsonschema/draft-07")) for each in (one, other)]
+    forms = [jsonschema.canonical_form(jsonschema.parse(each, "jsonschema/draft-07")) for each in (one, other)]
     assert forms[0] == forms[1] == b'{"enum":[{"$comment":1}],"maximum":1,"required":["a","b"],"type":"string"}'
     member = parsed({"properties": {"$comment": {"type": "string"}, "required": {"default": ["b", "a"]}}})
-    assert json.loads(jsonschema.canonical(member)) == member.document
+    assert json.loads(jsonschema.canonical_form(member)) == member.document
 
 
 def nested(depth: int, opening: str, closing: str, inside: str = "{}") -> bytes:
@@ -201,13 +201,13 @@ def test_hostile_documents(document: bytes, name: str) -> None:
     start = time.process_time()
     try:
         found = jsonschema.parse(document, f"jsonschema/{name}")
-    except Violation as violation:
+    except InvalidDocument as violation:
         assert len(violation.text) < 1000
     else:
-        jsonschema.canonical(found)
-        jsonschema.unreadable(found, parsed({"type": "object"}))
-        jsonschema.unreadable(parsed({"oneOf": [{"type": "string"}, {"required": ["a"]}]}), found)
-        jsonschema.unreadable(found, jsonschema.parse(document.replace(b"e", b"e"), f"jsonschema/{name}"))
+        jsonschema.canonical_form(found)
+        jsonschema.incompatibilities(found, parsed({"type": "object"}))
+        jsonschema.incompatibilities(parsed({"oneOf": [{"type": "string"}, {"required": ["a"]}]}), found)
+        jsonschema.incompatibilities(found, jsonschema.parse(document.replace(b"e", b"e"), f"jsonschema/{name}"))
     assert time.process_time() - start < 10
 
 
@@ -220,7 +220,7 @@ def test_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     found = parsed({"$ref": "http://127.0.0.1:9/a", "$schema": "http://127.0.0.1:9/b"})
-    assert not jsonschema.unreadable(found, found)
+    assert not jsonschema.incompatibilities(found, found)
 
 
 def test_many_comparisons_take_a_moment() -> None:
@@ -232,7 +232,7 @@ def test_many_comparisons_take_a_moment() -> None:
     ]
     start = time.process_time()
     for old in older:
-        assert jsonschema.unreadable(new, old) and not jsonschema.unreadable(old, new)
+        assert jsonschema.incompatibilities(new, old) and not jsonschema.incompatibilities(old, new)
     assert time.process_time() - start < 10
 
 
@@ -241,5 +241,5 @@ def test_a_history_of_a_sample(history: str) -> None:
     # SA-08, SC-30: the sample's second Version adds a required member, so that only the first one reads both.
     _, versions = with_two_versions(read(SCENARIOS[history]))
     older, newer = (jsonschema.parse(json.dumps(each["schema"]).encode(), each["format"]) for each in versions)
-    assert not jsonschema.unreadable(older, newer)
-    assert {each.rule for each in jsonschema.unreadable(newer, older)} == {"reader-required"}
+    assert not jsonschema.incompatibilities(older, newer)
+    assert {each.rule for each in jsonschema.incompatibilities(newer, older)} == {"reader-required"}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from domain.formats.jsonschema.values import is_pattern, matches
+from domain.formats.jsonschema.values import is_pattern, matches_pattern
 from tests.domain.formats import npm
 
 #: Where the flag makes a difference: brackets, braces and escapes that stand for themselves without it.
@@ -78,7 +78,7 @@ console.log(JSON.stringify(patterns.map(found).map(one => one && texts.map(text 
 def differing(patterns: list[str], home: Path) -> dict[str, Any]:
     """What the registry and JavaScript say of patterns on which they part. Texts that ours gives up on do not count."""
     theirs = npm.run(SCRIPT, home, [patterns, TEXTS])
-    ours = [[matches(pattern, text) for text in TEXTS] if is_pattern(pattern) else None for pattern in patterns]
+    ours = [[matches_pattern(pattern, text) for text in TEXTS] if is_pattern(pattern) else None for pattern in patterns]
     return {
         pattern: pair
         for pattern, *pair in zip(patterns, ours, theirs, strict=True)

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from domain.formats import jsonstructure
-from domain.formats.contract import Violation
+from domain.formats.contract import InvalidDocument
 
 TABLE: dict[str, list[dict[str, Any]]] = yaml.load(
     (Path(__file__).parent / "jsonstructure.yaml").read_text(), yaml.CSafeLoader
@@ -22,7 +22,7 @@ TABLE: dict[str, list[dict[str, Any]]] = yaml.load(
 TOP = {"$schema": "https://json-structure.org/meta/core/v0/#", "$id": "https://schemas.example/a", "name": "A"}
 
 
-def parsed(document: dict[str, Any], name: str = "draft-04") -> jsonstructure.Parsed:
+def parsed(document: dict[str, Any], name: str = "draft-04") -> jsonstructure.SchemaGraph:
     return jsonstructure.parse(json.dumps(TOP | document).encode(), f"JsonStructure/{name}")
 
 
@@ -34,7 +34,7 @@ def rows(section: str) -> list[Any]:
 def test_what_is_no_schema(row: dict[str, Any]) -> None:
     # SC-10, SC-14, SC-16: a violation says what is wrong and where.
     text = row.get("text", json.dumps(TOP | row.get("document", {})))
-    with pytest.raises(Violation) as raised:
+    with pytest.raises(InvalidDocument) as raised:
         jsonstructure.parse(text.encode(), f"jsonstructure/{row.get('name', 'draft-04')}")
     assert raised.value.text and not raised.value.text.endswith(".")
     spot = raised.value.spot
@@ -49,9 +49,9 @@ def test_what_is_a_schema(row: dict[str, Any]) -> None:
     # SC-10, SC-16, CM-14: a document of the core, in any draft and letter case.
     name = row.get("name", "draft-04")
     found = parsed(row["document"], name)
-    again = jsonstructure.parse(jsonstructure.canonical(found), f"JSONSTRUCTURE/{name}")
-    assert jsonstructure.canonical(again) == jsonstructure.canonical(found)
-    assert not jsonstructure.unreadable(found, again)
+    again = jsonstructure.parse(jsonstructure.canonical_form(found), f"JSONSTRUCTURE/{name}")
+    assert jsonstructure.canonical_form(again) == jsonstructure.canonical_form(found)
+    assert not jsonstructure.incompatibilities(found, again)
 
 
 @pytest.mark.parametrize("row", rows("changes"))
@@ -59,7 +59,7 @@ def test_changes(row: dict[str, Any]) -> None:
     # SC-37: the column of JSON Schema, in both directions, at the top and below a property.
     for wrap in (lambda document: document, _property):
         older, newer = parsed(wrap(row["older"])), parsed(wrap(row["newer"]))
-        backward, forward = jsonstructure.unreadable(newer, older), jsonstructure.unreadable(older, newer)
+        backward, forward = jsonstructure.incompatibilities(newer, older), jsonstructure.incompatibilities(older, newer)
         told = [*backward, *forward]
         assert ("B" * (not backward) + "F" * (not forward)) == row["allowed"], told
         assert row.get("rule") in {None, *(each.rule for each in told)}, told
@@ -71,8 +71,8 @@ def test_restrictions(row: dict[str, Any]) -> None:
     # SC-37: no keyword is overlooked, wherever it stands alone.
     *_, keyword = row
     narrow, wide = parsed(row), parsed({name: value for name, value in row.items() if name != keyword})
-    assert not jsonstructure.unreadable(wide, narrow)
-    assert jsonstructure.unreadable(narrow, wide)
+    assert not jsonstructure.incompatibilities(wide, narrow)
+    assert jsonstructure.incompatibilities(narrow, wide)
 
 
 def _property(document: dict[str, Any]) -> dict[str, Any]:
@@ -92,8 +92,8 @@ def test_order_and_white_space_go() -> None:
     found = jsonstructure.parse(one + other, "jsonstructure/draft-04")
     turned = {**found.document, "required": ["a", "b"]}
     again = jsonstructure.parse(json.dumps(dict(reversed(turned.items()))).encode(), "jsonstructure/draft-04")
-    assert jsonstructure.canonical(found) == jsonstructure.canonical(again)
-    assert b'["string","null"]' in jsonstructure.canonical(found)
+    assert jsonstructure.canonical_form(found) == jsonstructure.canonical_form(again)
+    assert b'["string","null"]' in jsonstructure.canonical_form(found)
 
 
 def _chain(length: int) -> dict[str, Any]:
@@ -143,10 +143,10 @@ def test_hostile_documents(document: bytes) -> None:
     start = time.process_time()
     try:
         found = jsonstructure.parse(document, "jsonstructure/draft-04")
-    except Violation as violation:
+    except InvalidDocument as violation:
         assert len(violation.text) < 1000
     else:
-        jsonstructure.canonical(found)
-        jsonstructure.unreadable(found, parsed({"type": "string"}))
-        jsonstructure.unreadable(found, jsonstructure.parse(document, "jsonstructure/draft-04"))
+        jsonstructure.canonical_form(found)
+        jsonstructure.incompatibilities(found, parsed({"type": "string"}))
+        jsonstructure.incompatibilities(found, jsonstructure.parse(document, "jsonstructure/draft-04"))
     assert time.process_time() - start < 10

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.formats import openapi
-from domain.formats.contract import Violation
+from domain.formats.contract import InvalidDocument
 from tests.domain.formats import npm
 
 TABLE: dict[str, list[Any]] = yaml.load((Path(__file__).parent / "openapi.yaml").read_text(), yaml.CSafeLoader)
@@ -77,15 +77,15 @@ def test_documents_that_are_some(row: dict[str, Any], version: str) -> None:
     finally:
         listening.clear()
     assert opened == []
-    assert openapi.canonical(parsed) == openapi.canonical(written) == openapi.canonical(inside)
-    assert openapi.parse(openapi.canonical(parsed), f"openapi/{version}") == document
+    assert openapi.canonical_form(parsed) == openapi.canonical_form(written) == openapi.canonical_form(inside)
+    assert openapi.parse(openapi.canonical_form(parsed), f"openapi/{version}") == document
 
 
 @pytest.mark.parametrize(("row", "version"), cases("refused"))
 def test_documents_that_are_not(row: dict[str, Any], version: str) -> None:
     # SC-10: what the version's own rules refuse, and where
     document = laid(row["with"], minimal(version))
-    with pytest.raises(Violation, match=row["why"] or None) as caught:
+    with pytest.raises(InvalidDocument, match=row["why"] or None) as caught:
         openapi.parse(json.dumps(document).encode(), f"openapi/{version}")
     assert caught.value.spot is not None and caught.value.spot.pointer is not None
     if "pointer" in row:
@@ -95,14 +95,14 @@ def test_documents_that_are_not(row: dict[str, Any], version: str) -> None:
 @pytest.mark.parametrize("row", TABLE["broken"], ids=lambda row: row["text"] or "empty")
 def test_texts_that_are_none(row: dict[str, str]) -> None:
     # SC-14, SC-16: empty, broken, in another language
-    with pytest.raises(Violation, match=row["why"]):
+    with pytest.raises(InvalidDocument, match=row["why"]):
         openapi.parse(row["text"].encode(), "openapi/3.0")
 
 
 @pytest.mark.parametrize("declared", ["2.0", "3.0", "3.0.1", "3.1", "3.2"])
 def test_another_version_than_declared(declared: str) -> None:
     # SC-16: the declared version counts; a name without a patch number takes all of them
-    with pytest.raises(Violation):
+    with pytest.raises(InvalidDocument):
         openapi.parse(json.dumps(minimal("3.0.3" if declared != "3.0" else "3.1.0")).encode(), f"openapi/{declared}")
 
 
@@ -139,8 +139,8 @@ def test_hostile_documents(what: str) -> None:
     openapi.parse(json.dumps(minimal("3.1")).encode(), "openapi/3.1")
     began = time.process_time()
     try:
-        openapi.canonical(openapi.parse(HOSTILE[what], "openapi/3.1"))
-    except Violation as violation:
+        openapi.canonical_form(openapi.parse(HOSTILE[what], "openapi/3.1"))
+    except InvalidDocument as violation:
         assert len(violation.text) < 1000
     assert time.process_time() - began < 10
 
@@ -151,7 +151,7 @@ def test_any_bytes(document: bytes) -> None:
     # V-14: a document is one or a Violation
     try:
         openapi.parse(document, "openapi/3.1")
-    except Violation as violation:
+    except InvalidDocument as violation:
         assert violation.text
 
 
@@ -162,7 +162,7 @@ def test_the_meta_schemas_are_no_documents() -> None:
     files = sorted(Path(found.origin).parent.rglob("schema.json"))
     assert files
     for file in files:
-        with pytest.raises(Violation):
+        with pytest.raises(InvalidDocument):
             openapi.parse(file.read_bytes(), "openapi/3.1")
 
 
@@ -190,5 +190,5 @@ def test_a_published_document() -> None:
     parsed = openapi.parse(json.dumps(whole).encode(), f"openapi/{version}")
     assert parsed["paths"]
     whole["paths"]["/emojis"]["get"]["responses"]["200"] = {"$ref": "#/components/responses/nowhere"}
-    with pytest.raises(Violation, match="nowhere"):
+    with pytest.raises(InvalidDocument, match="nowhere"):
         openapi.parse(json.dumps(whole).encode(), f"openapi/{version}")

@@ -14,7 +14,7 @@ from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from domain.formats import protobuf
-from domain.formats.contract import FRAGMENT, TOLD, Violation
+from domain.formats.contract import MAX_FRAGMENT, MAX_INCOMPATIBILITIES, InvalidDocument
 
 CASES = yaml.load(Path(__file__).with_name("protobuf.yaml").read_text(), yaml.CSafeLoader)
 HEADERS = {2: 'syntax = "proto2"; ', 3: 'syntax = "proto3"; ', 2023: 'edition = "2023"; '}
@@ -24,12 +24,12 @@ def named(rows: list[dict[str, Any]]) -> Any:
     return pytest.mark.parametrize("row", rows, ids=lambda row: row["name"])
 
 
-def parsed(body: str, language: int = 3) -> protobuf.Parsed:
+def parsed(body: str, language: int = 3) -> protobuf.ProtoDocument:
     return protobuf.parse((HEADERS[language] + body).encode(), f"Protobuf/{language}")
 
 
-def flaw(document: bytes, name: str = "protobuf/3") -> Violation:
-    with pytest.raises(Violation) as raised:
+def flaw(document: bytes, name: str = "protobuf/3") -> InvalidDocument:
+    with pytest.raises(InvalidDocument) as raised:
         protobuf.parse(document, name)
     return raised.value
 
@@ -38,14 +38,17 @@ def flaw(document: bytes, name: str = "protobuf/3") -> Violation:
 @named(CASES["documents"])
 def test_documents(row: dict[str, Any]) -> None:
     if "flaw" not in row:
-        protobuf.canonical(protobuf.parse(row["text"].encode(), row["format"]))
+        protobuf.canonical_form(protobuf.parse(row["text"].encode(), row["format"]))
         return
     found = flaw(row["text"].encode(), row["format"])
     assert row["flaw"] in found.text
     assert not found.text.endswith(".")
     assert (found.spot and found.spot.line) == row["line"]
     if found.spot and found.spot.line:
-        assert found.spot.fragment == row["text"].removeprefix("\ufeff").split("\n")[row["line"] - 1].strip()[:FRAGMENT]
+        assert (
+            found.spot.fragment
+            == row["text"].removeprefix("\ufeff").split("\n")[row["line"] - 1].strip()[:MAX_FRAGMENT]
+        )
 
 
 # SC-36, SC-38: a change, in both directions; full is both of them.
@@ -53,8 +56,8 @@ def test_documents(row: dict[str, Any]) -> None:
 def test_changes(row: dict[str, Any]) -> None:
     language = row.get("language", 3)
     older, newer = parsed(row["older"], language), parsed(row["newer"], language)
-    backward = protobuf.unreadable(reader=newer, writer=older, newer="reader")
-    forward = protobuf.unreadable(reader=older, writer=newer, newer="writer")
+    backward = protobuf.incompatibilities(reader=newer, writer=older, newer="reader")
+    forward = protobuf.incompatibilities(reader=older, writer=newer, newer="writer")
     allowed = ("" if backward else "B") + ("" if forward else "F")
     assert allowed == row["allowed"], [*backward, *forward]
     assert {one.rule for one in (*backward, *forward)} == set(row.get("rules", ()))
@@ -66,25 +69,25 @@ def test_changes(row: dict[str, Any]) -> None:
 def test_without_an_order(row: dict[str, Any]) -> None:
     older, newer = (parsed(row[side], row.get("language", 3)) for side in ("older", "newer"))
     if "B" in row["allowed"]:
-        assert not protobuf.unreadable(newer, older)
+        assert not protobuf.incompatibilities(newer, older)
     if "F" in row["allowed"]:
-        assert not protobuf.unreadable(older, newer)
+        assert not protobuf.incompatibilities(older, newer)
 
 
 def test_a_difference_names_both_places() -> None:
     older = parsed("\nmessage M {\n  int64 a = 1;\n}")
     newer = parsed("\n// wider\nmessage M {\n  int32 a = 1;\n}")
-    (found,) = protobuf.unreadable(newer, older, "reader")
+    (found,) = protobuf.incompatibilities(newer, older, "reader")
     assert found.rule == "field-type-changed"
     assert found.reader is not None and (found.reader.line, found.reader.fragment) == (4, "int32 a = 1;")
     assert found.writer is not None and (found.writer.line, found.writer.fragment) == (3, "int64 a = 1;")
-    (mirrored,) = protobuf.unreadable(older, newer, "writer")
+    (mirrored,) = protobuf.incompatibilities(older, newer, "writer")
     assert (mirrored.reader, mirrored.writer) == (found.writer, found.reader)
 
 
 def test_at_most_so_many_differences_are_told() -> None:
     older = parsed("message M {" + "".join(f"string a{number} = {number};" for number in range(1, 99)) + "}")
-    assert len(protobuf.unreadable(parsed("message M {}"), older, "reader")) == TOLD
+    assert len(protobuf.incompatibilities(parsed("message M {}"), older, "reader")) == MAX_INCOMPATIBILITIES
 
 
 @pytest.mark.parametrize(
@@ -116,16 +119,16 @@ def test_at_most_so_many_differences_are_told() -> None:
     ],
 )
 def test_documents_that_mean_the_same_have_one_normal_form(one: str, other: str, same: bool) -> None:
-    assert (protobuf.canonical(parsed(one)) == protobuf.canonical(parsed(other))) is same
+    assert (protobuf.canonical_form(parsed(one)) == protobuf.canonical_form(parsed(other))) is same
 
 
 def test_the_order_of_a_closed_enum_decides_its_default() -> None:
     one, other = (parsed(f"enum E {{ {body} }}", 2) for body in ("A = 1; B = 2;", "B = 2; A = 1;"))
-    assert protobuf.canonical(one) != protobuf.canonical(other)
+    assert protobuf.canonical_form(one) != protobuf.canonical_form(other)
 
 
 def test_the_normal_form_is_a_descriptor() -> None:
-    normal = descriptor_pb2.FileDescriptorProto.FromString(protobuf.canonical(parsed("message B {} message A {}")))
+    normal = descriptor_pb2.FileDescriptorProto.FromString(protobuf.canonical_form(parsed("message B {} message A {}")))
     assert [message.name for message in normal.message_type] == ["A", "B"]
     assert not normal.HasField("source_code_info")
 
@@ -171,9 +174,9 @@ def test_features_of_editions_are_those_that_the_library_finds() -> None:
 def test_a_zero_that_is_not_written_is_not_read_as_another_default() -> None:
     older = parsed("message M { int32 a = 1; }")
     newer = parsed("message M { optional int32 a = 1 [default = 7]; }", 2)
-    (found,) = protobuf.unreadable(newer, older, "reader")
+    (found,) = protobuf.incompatibilities(newer, older, "reader")
     assert found.rule == "default-not-zero"
-    assert not protobuf.unreadable(older, newer, "writer")
+    assert not protobuf.incompatibilities(older, newer, "writer")
 
 
 def test_languages_may_change_where_the_wire_does_not() -> None:
@@ -182,7 +185,7 @@ def test_languages_may_change_where_the_wire_does_not() -> None:
     edition = parsed(body.replace("optional ", ""), 2023)
     for one in (older, newer, edition):
         for other in (older, newer, edition):
-            assert not protobuf.unreadable(one, other, "reader")
+            assert not protobuf.incompatibilities(one, other, "reader")
 
 
 # Documents that nobody trusts: each ends in a Violation or is accepted, within a second.
@@ -235,10 +238,12 @@ def test_hostile_documents_end_soon(document: str | bytes) -> None:
     begun = time.process_time()
     content = document.encode() if isinstance(document, str) else document
     try:
-        protobuf.canonical(protobuf.parse(content, "protobuf/2" if content.startswith(b"message") else "protobuf/3"))
-    except Violation as violation:
+        protobuf.canonical_form(
+            protobuf.parse(content, "protobuf/2" if content.startswith(b"message") else "protobuf/3")
+        )
+    except InvalidDocument as violation:
         assert len(violation.text) < 1_000
-        assert violation.spot is None or len(violation.spot.fragment or "") <= FRAGMENT
+        assert violation.spot is None or len(violation.spot.fragment or "") <= MAX_FRAGMENT
     assert time.process_time() - begun < 10
 
 
@@ -255,5 +260,5 @@ def test_a_thousand_comparisons_take_about_a_second() -> None:
     older, newer = parsed(body), parsed(body + "message N {}")
     begun = time.process_time()
     for _ in range(1_000):
-        assert not protobuf.unreadable(newer, older, "reader")
+        assert not protobuf.incompatibilities(newer, older, "reader")
     assert time.process_time() - begun < 10  # 0.2 s where nothing else runs

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from domain.formats import protobuf
-from domain.formats.contract import Violation
+from domain.formats.contract import InvalidDocument
 from tests.domain.formats.buf import Rules, breaking
 from tests.domain.formats.test_protobuf_instances import changes
 
@@ -88,9 +88,9 @@ def generated() -> list[tuple[int, tuple[str, str, set[str]]]]:
         try:
             old = protobuf.parse(older.encode(), f"protobuf/{before}")
             new = protobuf.parse(newer.encode(), f"protobuf/{after}")
-        except Violation:
+        except InvalidDocument:
             return
-        told = [*protobuf.unreadable(new, old, "reader"), *protobuf.unreadable(old, new, "writer")]
+        told = [*protobuf.incompatibilities(new, old, "reader"), *protobuf.incompatibilities(old, new, "writer")]
         found[older, newer] = {each.rule for each in told}
 
     drawn()
@@ -107,5 +107,8 @@ def test_rules_of_the_table_are_ours() -> None:
             older, newer = (
                 protobuf.parse(text.encode(), f"protobuf/{row.get('language', 3)}") for text in documents(row)
             )
-            told = [*protobuf.unreadable(newer, older, "reader"), *protobuf.unreadable(older, newer, "writer")]
+            told = [
+                *protobuf.incompatibilities(newer, older, "reader"),
+                *protobuf.incompatibilities(older, newer, "writer"),
+            ]
             assert {each.rule for each in told} <= set(group["ours"]), (name, told)

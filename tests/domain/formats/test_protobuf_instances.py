@@ -115,7 +115,7 @@ def document(
 @given(changes(), st.data())
 def test_backward_keeps_what_the_older_document_writes(change: tuple[str, int, str, int], data: st.DataObject) -> None:
     older, newer = both(change)
-    allowed = not protobuf.unreadable(reader=newer, writer=older, newer="reader")
+    allowed = not protobuf.incompatibilities(reader=newer, writer=older, newer="reader")
     event(f"backward {allowed}")
     if allowed:
         keeps(written(older, data, None), message(newer))
@@ -125,13 +125,13 @@ def test_backward_keeps_what_the_older_document_writes(change: tuple[str, int, s
 @given(changes(), st.data())
 def test_forward_keeps_what_both_have_room_for(change: tuple[str, int, str, int], data: st.DataObject) -> None:
     older, newer = both(change)
-    allowed = not protobuf.unreadable(reader=older, writer=newer, newer="writer")
+    allowed = not protobuf.incompatibilities(reader=older, writer=newer, newer="writer")
     event(f"forward {allowed}")
     if allowed:
         keeps(written(newer, data, older), message(older))
 
 
-def both(change: tuple[str, int, str, int]) -> tuple[protobuf.Parsed, protobuf.Parsed]:
+def both(change: tuple[str, int, str, int]) -> tuple[protobuf.ProtoDocument, protobuf.ProtoDocument]:
     older, language, newer, other = change
     return (
         protobuf.parse(older.encode(), f"protobuf/{language}"),
@@ -139,14 +139,14 @@ def both(change: tuple[str, int, str, int]) -> tuple[protobuf.Parsed, protobuf.P
     )
 
 
-def message(document: protobuf.Parsed) -> Any:
+def message(document: protobuf.ProtoDocument) -> Any:
     """An empty M of a document."""
     pool = DescriptorPool()
     pool.Add(descriptor_pb2.FileDescriptorProto.FromString(document.descriptor))
     return GetMessageClass(pool.FindMessageTypeByName("M"))()
 
 
-def written(document: protobuf.Parsed, data: st.DataObject, room: protobuf.Parsed | None) -> Any:
+def written(document: protobuf.ProtoDocument, data: st.DataObject, room: protobuf.ProtoDocument | None) -> Any:
     """A message of a document; with `room`, holding nothing that this other document could not."""
     made = message(document)
     enum = sorted(set(document.enums["E"].values) & set((room or document).enums["E"].values))

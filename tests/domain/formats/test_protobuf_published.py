@@ -61,9 +61,11 @@ def through(documents: dict[str, str]) -> int:
 
 def evolves(text: str, format: str, name: str) -> None:
     document = protobuf.parse(text.encode(), format)
-    assert protobuf.canonical(document) == protobuf.canonical(protobuf.parse(b"//\n" + text.encode(), format)), name
-    assert not protobuf.unreadable(document, document, "reader"), name
-    assert not protobuf.unreadable(document, document, "writer"), name
+    assert protobuf.canonical_form(document) == protobuf.canonical_form(
+        protobuf.parse(b"//\n" + text.encode(), format)
+    ), name
+    assert not protobuf.incompatibilities(document, document, "reader"), name
+    assert not protobuf.incompatibilities(document, document, "writer"), name
     lines = text.split("\n")
     for message in document.messages.values():
         if not message.line or not re.fullmatch(r"\s*message \w+ \{", lines[message.line - 1]):
@@ -72,12 +74,14 @@ def evolves(text: str, format: str, name: str) -> None:
         more = [*lines]
         more[message.line - 1] += f" {label}string a_field_of_ours = 991;"
         grown = protobuf.parse("\n".join(more).encode(), format)
-        assert not protobuf.unreadable(grown, document, "reader"), name
-        assert not protobuf.unreadable(document, grown, "writer"), name
-        (back,) = protobuf.unreadable(document, grown, "reader")
+        assert not protobuf.incompatibilities(grown, document, "reader"), name
+        assert not protobuf.incompatibilities(document, grown, "writer"), name
+        (back,) = protobuf.incompatibilities(document, grown, "reader")
         assert (back.rule, back.writer and back.writer.line) == ("field-removed-not-reserved", message.line), name
         break
     if document.package and not document.imports:  # types of its package may be written without it
         moved = re.sub(rf"(?<![\w.]){re.escape(document.package)}(?=[.;])", "another.one", text)
         renamed = protobuf.parse(moved.encode(), format)
-        assert [one.rule for one in protobuf.unreadable(renamed, document, "reader")] == ["package-changed"], name
+        assert [one.rule for one in protobuf.incompatibilities(renamed, document, "reader")] == ["package-changed"], (
+            name
+        )

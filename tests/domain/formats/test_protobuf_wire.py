@@ -43,13 +43,13 @@ STRICTER = {("bool", "E"), ("bool", "F"), ("E", "F"), ("F", "E"), ("N", "O"), ("
 def test_a_type_may_become_what_holds_all_its_values(before: str) -> None:
     for label, after in product(("", "repeated "), VALUES):
         older, newer = document(before, label), document(after, label)
-        allowed = not protobuf.unreadable(newer, older, "reader")
-        assert allowed == (not protobuf.unreadable(older, newer, "writer")), (before, after)
+        allowed = not protobuf.incompatibilities(newer, older, "reader")
+        assert allowed == (not protobuf.incompatibilities(older, newer, "writer")), (before, after)
         kept = all(keeps(older, newer, value) for value in VALUES[before])
         assert allowed == (kept and (before, after) not in STRICTER), (label, before, after)
 
 
-def document(type: str, label: str) -> protobuf.Parsed:
+def document(type: str, label: str) -> protobuf.ProtoDocument:
     return protobuf.parse(
         'syntax = "proto3"; enum E { E_ZERO = 0; E_MINUS = -1; E_TWO = 2; } enum F { F_ZERO = 0; F_THREE = 3; } '
         f"message N {{ int32 x = 1; }} message O {{ bytes x = 1; }} message M {{ {label}{type} field = 1; }}".encode(),
@@ -57,13 +57,13 @@ def document(type: str, label: str) -> protobuf.Parsed:
     )
 
 
-def message(document: protobuf.Parsed) -> Any:
+def message(document: protobuf.ProtoDocument) -> Any:
     pool = DescriptorPool()
     pool.Add(descriptor_pb2.FileDescriptorProto.FromString(document.descriptor))
     return GetMessageClass(pool.FindMessageTypeByName("M"))()
 
 
-def keeps(older: protobuf.Parsed, newer: protobuf.Parsed, value: Any) -> bool:
+def keeps(older: protobuf.ProtoDocument, newer: protobuf.ProtoDocument, value: Any) -> bool:
     """Whether a reader of the newer document finds the value that a writer of the older one wrote."""
     made, read = message(older), message(newer)
     field = made.DESCRIPTOR.fields[0]

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from domain.formats import xsd
-from domain.formats.contract import TOLD, Violation
+from domain.formats.contract import MAX_INCOMPATIBILITIES, InvalidDocument
 
 TABLE: dict[str, list[Any]] = yaml.load((Path(__file__).parent / "xsd.yaml").read_text(), yaml.CSafeLoader)
 HEAD = (
@@ -32,11 +32,11 @@ SHARED = """
 """
 
 
-def schema(inside: str, version: str = "1.1") -> xsd.Schema:
+def schema(inside: str, version: str = "1.1") -> xsd.XsdDocument:
     return xsd.parse(f"{HEAD}\n{inside}\n</xs:schema>".encode(), f"xsd/{version}")
 
 
-def order(content: str, version: str = "1.1") -> xsd.Schema:
+def order(content: str, version: str = "1.1") -> xsd.XsdDocument:
     return schema(
         f'<xs:element name="order"><xs:complexType>\n{content}\n</xs:complexType></xs:element>{SHARED}', version
     )
@@ -50,8 +50,8 @@ def cases(section: str) -> list[Any]:
     ]
 
 
-def held(row: dict[str, Any], old: xsd.Schema, new: xsd.Schema) -> None:
-    backward, forward = xsd.unreadable(new, old), xsd.unreadable(old, new)
+def held(row: dict[str, Any], old: xsd.XsdDocument, new: xsd.XsdDocument) -> None:
+    backward, forward = xsd.incompatibilities(new, old), xsd.incompatibilities(old, new)
     assert ("B" * (not backward) + "F" * (not forward)) == row["allowed"], [*backward, *forward]
     told = [*backward, *forward]
     assert all(one.reader is None or one.reader.fragment for one in told)
@@ -76,7 +76,7 @@ def test_a_schema_reads_itself(row: dict[str, Any]) -> None:
     # SC-36: what does not change is compatible both ways
     for side in ("old", "new"):
         made = order if row in TABLE["changes"] else schema
-        assert xsd.unreadable(made(row[side]), made(row[side])) == []
+        assert xsd.incompatibilities(made(row[side]), made(row[side])) == []
 
 
 def test_another_target_namespace() -> None:
@@ -84,15 +84,15 @@ def test_another_target_namespace() -> None:
     inside = '<xs:element name="a" type="xs:int"/>'
     old = schema(inside)
     new = xsd.parse(f"{HEAD.replace('urn:t', 'urn:u')}{inside}</xs:schema>".encode(), "xsd/1.0")
-    assert [one.rule for one in xsd.unreadable(new, old)] == ["target-namespace-changed"]
-    assert [one.rule for one in xsd.unreadable(old, new)] == ["target-namespace-changed"]
+    assert [one.rule for one in xsd.incompatibilities(new, old)] == ["target-namespace-changed"]
+    assert [one.rule for one in xsd.incompatibilities(old, new)] == ["target-namespace-changed"]
 
 
 def test_an_incompatibility_shows_both_places() -> None:
     # V-14: the rule, the lines in both documents and what stands there
     old = order('<xs:sequence>\n<xs:element name="a" type="xs:long"/></xs:sequence>')
     new = order('<xs:sequence>\n\n<xs:element name="a"\n type="t:Small"/></xs:sequence>'.replace("t:Small", "xs:int"))
-    (found,) = xsd.unreadable(new, old)
+    (found,) = xsd.incompatibilities(new, old)
     assert found.rule == "bounds-narrowed"
     assert found.text == "order/a may be less than -2147483648, which the reader does not allow"
     assert (found.writer.line, found.reader.line) == (4, 5)  # type: ignore[union-attr]
@@ -103,7 +103,7 @@ def test_an_incompatibility_shows_both_places() -> None:
 def test_not_everything_is_told() -> None:
     # V-14: an answer has an end
     many = "".join(f'<xs:element name="e{n}" type="xs:int"/>' for n in range(100))
-    assert len(xsd.unreadable(order(""), order(f"<xs:sequence>{many}</xs:sequence>"))) == TOLD
+    assert len(xsd.incompatibilities(order(""), order(f"<xs:sequence>{many}</xs:sequence>"))) == MAX_INCOMPATIBILITIES
 
 
 @pytest.mark.parametrize("name", ["xsd/1.0", "xsd/1.1", "XMLSchema/1.0", "XMLSchema/1.1"])
@@ -111,16 +111,16 @@ def test_not_everything_is_told() -> None:
 def test_documents_that_are_schemas(document: str, name: str) -> None:
     # SC-10, SC-16: a valid document in each version, both spellings of the format
     parsed = xsd.parse(document.encode(), name)
-    again = xsd.parse(xsd.canonical(parsed), name)
-    assert xsd.canonical(again) == xsd.canonical(parsed)
-    assert xsd.unreadable(again, parsed) == xsd.unreadable(parsed, again) == []
+    again = xsd.parse(xsd.canonical_form(parsed), name)
+    assert xsd.canonical_form(again) == xsd.canonical_form(parsed)
+    assert xsd.incompatibilities(again, parsed) == xsd.incompatibilities(parsed, again) == []
 
 
 @pytest.mark.parametrize("row", TABLE["refused"], ids=lambda row: row["document"][:80] or "empty")
 def test_documents_that_are_not(row: dict[str, str]) -> None:
     # SC-14, SC-16: empty, broken, in another language, of another version
     for version in [row["version"]] if "version" in row else ["1.0", "1.1"]:
-        with pytest.raises(Violation, match=row["why"]) as caught:
+        with pytest.raises(InvalidDocument, match=row["why"]) as caught:
             xsd.parse(row["document"].encode(), f"xsd/{version}")
         assert caught.value.spot is not None and caught.value.spot.line is not None, caught.value.text
     if "version" in row:
@@ -129,7 +129,7 @@ def test_documents_that_are_not(row: dict[str, str]) -> None:
 
 def test_a_violation_names_its_line() -> None:
     # SC-10: where it is wrong
-    with pytest.raises(Violation) as caught:
+    with pytest.raises(InvalidDocument) as caught:
         schema('\n<xs:element name="a" type="xs:int"/>\n  <xs:element name="b" type="t:Nix"/>')
     assert caught.value.spot is not None
     assert (caught.value.spot.line, caught.value.spot.fragment) == (4, '<xs:element name="b" type="t:Nix"/>')
@@ -139,11 +139,11 @@ def test_a_violation_names_its_line() -> None:
 def test_canonical_forms(texts: list[str]) -> None:
     # V-14: documents that mean the same have the same canonical form
     shared = '<xs:complexType name="T"/>'
-    first, second = (xsd.canonical(schema(text + shared)) for text in texts)
+    first, second = (xsd.canonical_form(schema(text + shared)) for text in texts)
     assert first == second
     other = xsd.parse(first.replace(b"tns:", b"zz:").replace(b":tns=", b":zz="), "xsd/1.1")
-    assert xsd.canonical(other) == first
-    assert xsd.canonical(schema(shared)) != first
+    assert xsd.canonical_form(other) == first
+    assert xsd.canonical_form(schema(shared)) != first
 
 
 def inside(text: str) -> bytes:
@@ -205,9 +205,9 @@ def test_hostile_documents(what: str, version: str) -> None:
     began = time.process_time()
     try:
         parsed = xsd.parse(document, f"xsd/{version}")
-        assert xsd.unreadable(parsed, parsed) == []
-        xsd.canonical(parsed)
-    except Violation:
+        assert xsd.incompatibilities(parsed, parsed) == []
+        xsd.canonical_form(parsed)
+    except InvalidDocument:
         pass
     assert time.process_time() - began < 10
 
@@ -250,7 +250,7 @@ def test_nothing_is_opened(reaching: str) -> None:
     listening.append(True)
     try:
         xsd.parse(f"{located}{reaching}</xs:schema>".encode(), "xsd/1.1")
-    except Violation:
+    except InvalidDocument:
         pass
     finally:
         listening.clear()
@@ -261,14 +261,14 @@ def test_the_encoding_of_a_document() -> None:
     # SC-10: bytes in the encoding that they declare, and text that has been recoded since
     text = '<?xml version="1.0" encoding="ISO-8859-1"?>\n' + HEAD + '\n<xs:element name="é" type="t:Ü"/></xs:schema>'
     for document in (text.encode("iso-8859-1"), text.encode(), text.encode("utf-16"), b"\xef\xbb\xbf" + text.encode()):
-        with pytest.raises(Violation, match="Ü") as caught:
+        with pytest.raises(InvalidDocument, match="Ü") as caught:
             xsd.parse(document, "xsd/1.0")
         assert caught.value.spot is not None and caught.value.spot.line == 3
 
 
 def test_comparisons_are_quick() -> None:
     # V-14: one new document against a thousand; a second is what it should take, three are allowed here
-    def version(extra: str) -> xsd.Schema:
+    def version(extra: str) -> xsd.XsdDocument:
         elements = "".join(
             f'<xs:element name="e{n}" type="xs:{kind}" minOccurs="{n % 2}"/>\n'
             for n, kind in enumerate(["int", "string", "date", "decimal", "boolean"] * 5)
@@ -278,11 +278,11 @@ def test_comparisons_are_quick() -> None:
     old, new = version(""), version('<xs:element name="x" type="xs:int" minOccurs="0"/>')
     began = time.process_time()
     for _ in range(1000):
-        xsd.unreadable(new, old)
+        xsd.incompatibilities(new, old)
     assert time.process_time() - began < 10
 
 
-def sequence(length: int, name: str) -> xsd.Schema:
+def sequence(length: int, name: str) -> xsd.XsdDocument:
     inside = "".join(f'<xs:element name="{name}{n}" type="xs:int" minOccurs="{n % 2}"/>' for n in range(length))
     return order(f"<xs:sequence>{inside}</xs:sequence>", "1.0")
 
@@ -291,7 +291,7 @@ def test_thousands_of_elements_take_seconds() -> None:
     # V-14: a check ends in time, as what is compared are names that may clash and not all pairs of elements.
     start = time.process_time()
     older, newer = sequence(3000, "e"), sequence(3001, "e")
-    assert not xsd.unreadable(newer, older) and xsd.unreadable(older, newer)
+    assert not xsd.incompatibilities(newer, older) and xsd.incompatibilities(older, newer)
     assert time.process_time() - start < 15
 
 
@@ -315,5 +315,5 @@ GLOBAL = '<xs:element name="h" type="xs:token"/><xs:element name="s" type="xs:to
 def test_parts_that_cannot_be_told_apart(content: str) -> None:
     # SC-16: Unique Particle Attribution and Element Declarations Consistent hold, as by the library.
     inside = f'<xs:element name="r"><xs:complexType><xs:sequence>{content}</xs:sequence></xs:complexType></xs:element>'
-    with pytest.raises(Violation, match="not a valid schema"):
+    with pytest.raises(InvalidDocument, match="not a valid schema"):
         schema(inside + GLOBAL, "1.0")

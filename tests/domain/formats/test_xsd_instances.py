@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from xmlschema import XMLSchema10
 
 from domain.formats import xsd
-from domain.formats.contract import Violation
+from domain.formats.contract import InvalidDocument
 
 XS = 'xmlns:xs="http://www.w3.org/2001/XMLSchema"'
 
@@ -106,7 +106,7 @@ def valid(theirs: XMLSchema10, document: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def simple() -> dict[str, tuple[xsd.Schema, frozenset[str]]]:
+def simple() -> dict[str, tuple[xsd.XsdDocument, frozenset[str]]]:
     """Each simple type as we parse it, and the values that xmlschema accepts for it."""
     made = {}
     for name, definition in SIMPLE.items():
@@ -120,13 +120,13 @@ def simple() -> dict[str, tuple[xsd.Schema, frozenset[str]]]:
 
 
 @pytest.mark.parametrize("writer", SIMPLE)
-def test_values_that_are_read(writer: str, simple: dict[str, tuple[xsd.Schema, frozenset[str]]]) -> None:
+def test_values_that_are_read(writer: str, simple: dict[str, tuple[xsd.XsdDocument, frozenset[str]]]) -> None:
     # SC-36: what is said to be readable is valid; a wider type takes all values of a narrower one
     written, values = simple[writer]
     assert values, "no value shows anything"
-    assert xsd.unreadable(written, written) == []
+    assert xsd.incompatibilities(written, written) == []
     for reader, (reading, accepted) in simple.items():
-        if not xsd.unreadable(reading, written):
+        if not xsd.incompatibilities(reading, written):
             assert values <= accepted, f"{reader} does not read {sorted(values - accepted)} of {writer}"
 
 
@@ -137,11 +137,11 @@ NUMBERS = (
 )
 
 
-def test_values_that_are_not(simple: dict[str, tuple[xsd.Schema, frozenset[str]]]) -> None:
+def test_values_that_are_not(simple: dict[str, tuple[xsd.XsdDocument, frozenset[str]]]) -> None:
     # SC-36: what is refused is refused for a reason: there is a number that shows it
     for writer, reader in product(NUMBERS, NUMBERS):
         (written, values), (reading, accepted) = simple[writer], simple[reader]
-        assert bool(xsd.unreadable(reading, written)) == (not values <= accepted), f"{writer} > {reader}"
+        assert bool(xsd.incompatibilities(reading, written)) == (not values <= accepted), f"{writer} > {reader}"
 
 
 # -- content models ---------------------------------------------------------------------------------------------------
@@ -273,10 +273,10 @@ def document(sketch: Sketch, chance: Random) -> str:
     return f'<t:r xmlns:t="urn:t"{attributes}>{written(sketch.content)}</t:r>'
 
 
-def parsed(sketch: Sketch) -> xsd.Schema:
+def parsed(sketch: Sketch) -> xsd.XsdDocument:
     try:
         return xsd.parse(sketch.text().encode(), "xsd/1.0")
-    except Violation:  # content that cannot be told apart, mostly
+    except InvalidDocument:  # content that cannot be told apart, mostly
         assume(False)
         raise
 
@@ -291,8 +291,8 @@ def test_documents_that_are_read(data: st.DataObject, seed: int) -> None:
     writing = data.draw(sketches)
     reading = data.draw(changed(writing))
     writer, reader = parsed(writing), parsed(reading)
-    assert xsd.unreadable(writer, writer) == []
-    if xsd.unreadable(reader, writer):
+    assert xsd.incompatibilities(writer, writer) == []
+    if xsd.incompatibilities(reader, writer):
         event("incompatible")
         return
     event("the same" if writing == reading else "compatible")
@@ -308,7 +308,7 @@ def test_what_is_refused_is_not_read(data: st.DataObject, seed: int) -> None:
     # SC-36: what is refused for its elements is refused for good: some document is there that shows it
     writing = data.draw(sketches)
     reading = replace(data.draw(changed(writing)), types=writing.types, attributes=writing.attributes)
-    found = xsd.unreadable(parsed(reading), parsed(writing))
+    found = xsd.incompatibilities(parsed(reading), parsed(writing))
     if not found:
         return
     theirs, chance = XMLSchema10(reading.text()), Random(seed)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from domain.formats import xsd
-from domain.formats.contract import Violation
+from domain.formats.contract import InvalidDocument
 from tests.maven import jars
 
 #: Packages that carry schemas of others: of W3C, SOAP, WSDL, XHTML; of XPath's functions; of test reports.
@@ -38,21 +38,24 @@ def evolved(document: bytes, version: str) -> None:
     """A schema that is parsed, told in its canonical form, and changed in ways whose outcome is known."""
     name = f"xsd/{version}"
     parsed = xsd.parse(document, name)
-    canonical = xsd.canonical(parsed)
+    canonical = xsd.canonical_form(parsed)
     again = xsd.parse(canonical, name)
-    assert xsd.canonical(again) == canonical
-    assert xsd.unreadable(again, parsed) == xsd.unreadable(parsed, again) == []
+    assert xsd.canonical_form(again) == canonical
+    assert xsd.incompatibilities(again, parsed) == xsd.incompatibilities(parsed, again) == []
     more = xsd.parse(canonical.replace(b"</xs:schema>", b'<xs:element name="one-more"/></xs:schema>'), name)
-    assert xsd.unreadable(more, parsed) == []
-    assert [found.rule for found in xsd.unreadable(parsed, more)] == ["root-element-unknown"]
+    assert xsd.incompatibilities(more, parsed) == []
+    assert [found.rule for found in xsd.incompatibilities(parsed, more)] == ["root-element-unknown"]
     if (start := canonical.find(b'<xs:enumeration value="')) >= 0:
         end = canonical.index(b">", start) + 1
         try:
             less = xsd.parse(canonical[:start] + canonical[end:], name)
-        except Violation:  # the value is another one's default
+        except InvalidDocument:  # the value is another one's default
             return
-        assert xsd.unreadable(parsed, less) == []
-        assert {found.rule for found in xsd.unreadable(less, parsed)} <= {"enumeration-value-unknown", "type-changed"}
+        assert xsd.incompatibilities(parsed, less) == []
+        assert {found.rule for found in xsd.incompatibilities(less, parsed)} <= {
+            "enumeration-value-unknown",
+            "type-changed",
+        }
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
@@ -60,7 +63,7 @@ def evolved(document: bytes, version: str) -> None:
 def test_schemas_of_installed_packages(name: str, file: Path, version: str) -> None:
     # SC-10, SC-36: what is published is a schema, and its Versions are compared
     if name in REFUSED:
-        with pytest.raises(Violation, match=REFUSED[name]):
+        with pytest.raises(InvalidDocument, match=REFUSED[name]):
             xsd.parse(file.read_bytes(), f"xsd/{version}")
     else:
         evolved(file.read_bytes(), version)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.messages.matching import match
-from domain.messages.parts import taken
+from domain.messages.matching import match_message
+from domain.messages.parts import parse_message
 
 ROWS = yaml.load(Path(__file__).with_name("matching.yaml").read_text(), yaml.CSafeLoader)
 EVENT = {"specversion": "1.0", "id": "1", "source": "/"}
@@ -20,7 +20,7 @@ EVENT = {"specversion": "1.0", "id": "1", "source": "/"}
 def test_row(row: dict[str, Any]) -> None:
     # MS-50, MS-51, MS-52
     given = {**EVENT, **row["ce"], "data": {"any": None}} if "ce" in row else row["parts"]
-    found = match(row["definition"], taken(given))
+    found = match_message(row["definition"], parse_message(given))
     told = None if found is None else {**asdict(found), "parts": list(found.parts)}
     assert told == row["match"]
 
@@ -40,9 +40,9 @@ def test_row(row: dict[str, Any]) -> None:
 )
 def test_what_is_no_message_is_refused(value: Any) -> None:
     with pytest.raises(ValueError):
-        taken(value)
+        parse_message(value)
 
 
 def test_attributes_that_are_null_are_absent() -> None:
     declared = {"envelope": "CloudEvents/1.0", "envelopemetadata": {"subject": {"required": True}}}
-    assert match(declared, taken({**EVENT, "type": "x", "subject": None})) is None
+    assert match_message(declared, parse_message({**EVENT, "type": "x", "subject": None})) is None

@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 
-from domain.messages.effective import effective, references
-from domain.messages.implied import with_implied
-from domain.messages.resolving import MAX_BASES, Definition, Reason, Unresolved, resolve
+from domain.messages.effective import effective_messages, group_references
+from domain.messages.implied import add_implied_values
+from domain.messages.resolving import (
+    MAX_BASES,
+    MessageDefinition,
+    UnresolvedReason,
+    UnresolvedReference,
+    resolve_message,
+)
 
 CE = "CloudEvents/1.0"
 G = "/messagegroups/g/messages/"
@@ -19,7 +25,7 @@ class Memory:
 
     def __init__(self, **definitions: dict[str, Any]) -> None:
         self.found = {
-            id: Definition(
+            id: MessageDefinition(
                 f"{G}{id}/versions/1",
                 {name: value for name, value in given.items() if name != "marks"},
                 given.get("marks", {}),
@@ -27,7 +33,7 @@ class Memory:
             for id, given in definitions.items()
         }
 
-    def definition(self, xid: str) -> Definition | None:
+    def definition(self, xid: str) -> MessageDefinition | None:
         id = xid.removeprefix(G).removesuffix("/versions/1")
         return self.found.get(id) if xid.startswith(G) else None
 
@@ -36,7 +42,7 @@ class Memory:
 
 
 def of(memory: Memory, id: str = "m") -> Any:
-    return resolve(memory.found[id], memory)
+    return resolve_message(memory.found[id], memory)
 
 
 def base(id: str = "b") -> dict[str, str]:
@@ -123,18 +129,18 @@ def test_defaults_show_where_nobody_states_anything() -> None:
 @pytest.mark.parametrize(
     ("uri", "reason"),
     [
-        (f"{G}none", Reason.DANGLING),
-        ("/messagegroups/none/messages/m", Reason.DANGLING),
-        ("https://elsewhere/messagegroups/g/messages/b", Reason.EXTERNAL),
-        ("#/messagegroups/g/messages/m", Reason.EXTERNAL),
+        (f"{G}none", UnresolvedReason.DANGLING),
+        ("/messagegroups/none/messages/m", UnresolvedReason.DANGLING),
+        ("https://elsewhere/messagegroups/g/messages/b", UnresolvedReason.EXTERNAL),
+        ("#/messagegroups/g/messages/m", UnresolvedReason.EXTERNAL),
     ],
 )
-def test_an_end_that_cannot_be_followed_is_marked(uri: str, reason: Reason) -> None:
+def test_an_end_that_cannot_be_followed_is_marked(uri: str, reason: UnresolvedReason) -> None:
     # MS-18: what is local is merged, and the marker names the rest
     found = of(Memory(b={"basemessageuri": uri, "envelope": CE}, m=base()))
     assert found.attributes["envelope"] == CE
     assert found.bases == (f"{G}b/versions/1",)
-    assert found.unresolved == Unresolved(uri, reason)
+    assert found.unresolved == UnresolvedReference(uri, reason)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 10])
@@ -143,21 +149,21 @@ def test_cycles_end(length: int) -> None:
     ids = [f"m{number}" for number in range(length)]
     links = {id: base(following) for id, following in zip(ids, [*ids[1:], ids[0]], strict=True)}
     found = of(Memory(**links), "m0")
-    assert found.unresolved == Unresolved(f"{G}m0", Reason.CYCLE)
+    assert found.unresolved == UnresolvedReference(f"{G}m0", UnresolvedReason.CYCLE)
     assert len(found.bases) == length - 1
 
 
 def test_a_cycle_through_a_version_is_one() -> None:
     # MS-14, MS-17: a Version of the message itself is the message
     found = of(Memory(m={"basemessageuri": f"{G}m/versions/1"}))
-    assert found.unresolved == Unresolved(f"{G}m/versions/1", Reason.CYCLE)
+    assert found.unresolved == UnresolvedReference(f"{G}m/versions/1", UnresolvedReason.CYCLE)
 
 
 def test_chains_have_a_bound() -> None:
     links = {f"m{number}": base(f"m{number + 1}") for number in range(MAX_BASES + 5)}
     found = of(Memory(**links), "m0")
     assert len(found.bases) == MAX_BASES
-    assert found.unresolved == Unresolved(f"{G}m{MAX_BASES + 1}", Reason.LONG)
+    assert found.unresolved == UnresolvedReference(f"{G}m{MAX_BASES + 1}", UnresolvedReason.LONG)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +181,7 @@ def test_chains_have_a_bound() -> None:
 )
 def test_the_type_of_data_follows_from_its_schema(format: str, expected: str | None) -> None:
     # MS-37: where nobody states it
-    found, implied = with_implied({"envelope": "cloudevents/1.0", "dataschemaformat": format})
+    found, implied = add_implied_values({"envelope": "cloudevents/1.0", "dataschemaformat": format})
     declared = {"type": "string", "required": False, "value": expected}
     assert found.get("envelopemetadata") == ({"datacontenttype": declared} if expected else None)
     assert implied == (("/envelopemetadata/datacontenttype/value",) if expected else ())
@@ -184,20 +190,20 @@ def test_the_type_of_data_follows_from_its_schema(format: str, expected: str | N
 def test_the_schema_follows_from_its_uri() -> None:
     # MS-37: what is declared keeps its other members, and what is stated is left alone
     given = {"envelope": CE, "dataschemauri": "http://s", "envelopemetadata": {"dataschema": {"required": True}}}
-    found, implied = with_implied(given)
+    found, implied = add_implied_values(given)
     assert found["envelopemetadata"] == {"dataschema": {"type": "uritemplate", "required": True, "value": "http://s"}}
     assert implied == ("/envelopemetadata/dataschema/value",)
     stated = {**given, "envelopemetadata": {"dataschema": {"value": "http://other"}}}
-    assert with_implied(stated) == (stated, ())
+    assert add_implied_values(stated) == (stated, ())
 
 
 def test_nothing_follows_without_cloudevents_or_within_another_envelope() -> None:
     # MS-37, MS-38: in structured mode the content type is that of the envelope
-    assert with_implied({"dataschemaformat": "Avro/1"}) == ({"dataschemaformat": "Avro/1"}, ())
+    assert add_implied_values({"dataschemaformat": "Avro/1"}) == ({"dataschemaformat": "Avro/1"}, ())
     given = {"envelope": CE, "datacontenttype": "application/cloudevents+json"}
-    found, _ = with_implied({**given, "envelopeoptions": {"mode": "structured"}, "dataschemaformat": "Avro/1"})
+    found, _ = add_implied_values({**given, "envelopeoptions": {"mode": "structured"}, "dataschemaformat": "Avro/1"})
     assert found["envelopemetadata"]["datacontenttype"]["value"] == "application/avro"
-    found, _ = with_implied({**given, "datacontenttype": "text/plain", "dataschemaformat": "Avro/1"})
+    found, _ = add_implied_values({**given, "datacontenttype": "text/plain", "dataschemaformat": "Avro/1"})
     assert found["envelopemetadata"]["datacontenttype"]["value"] == "text/plain"
 
 
@@ -205,11 +211,11 @@ def test_references_of_an_endpoint() -> None:
     # EP-43: each group of this registry once, in order; the rest apart
     memory = Memory(m={}, n=base("m"))
     listed = ["/messagegroups/g", "http://x/y", "/messagegroups/none", "#/messagegroups/g", "/messagegroups/g", 5]
-    found = references("/endpoints/e", listed, memory)
+    found = group_references("/endpoints/e", listed, memory)
     assert found.groups == ("/endpoints/e", "/messagegroups/g")
     assert found.unresolved == (
-        Unresolved("http://x/y", Reason.EXTERNAL),
-        Unresolved("/messagegroups/none", Reason.DANGLING),
-        Unresolved("#/messagegroups/g", Reason.EXTERNAL),
+        UnresolvedReference("http://x/y", UnresolvedReason.EXTERNAL),
+        UnresolvedReference("/messagegroups/none", UnresolvedReason.DANGLING),
+        UnresolvedReference("#/messagegroups/g", UnresolvedReason.EXTERNAL),
     )
-    assert [each.xid for each in effective(["/messagegroups/g"], memory)] == [f"{G}m", f"{G}n"]
+    assert [each.xid for each in effective_messages(["/messagegroups/g"], memory)] == [f"{G}m", f"{G}n"]

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.messages.templates import MAX_PLACEHOLDERS, expand, match, match_all, names, problems
+from domain.messages.templates import (
+    MAX_PLACEHOLDERS,
+    expand,
+    match_template,
+    match_templates,
+    placeholder_names,
+    template_problems,
+)
 
 NAMES = st.sampled_from(["a", "b", "C_1"])
 WORDS = st.text("xyz-._~0", min_size=1, max_size=5)
@@ -38,35 +45,35 @@ TEMPLATES = st.lists(st.one_of(NAMES.map(lambda name: f"{{{name}}}"), WORDS, st.
 )
 def test_a_template_fits_a_text_in_one_way(template, text, bindings):
     # MS-50, CM-13
-    assert match(template, text) == bindings
+    assert match_template(template, text) == bindings
 
 
 def test_what_is_bound_already_holds():
     # CM-13: equal names stand for equal text in all templates of one message
-    assert match("{a}/{b}", "x/y", {"a": "x"}) == {"a": "x", "b": "y"}
-    assert match("{a}/{b}", "x/y", {"a": "z"}) is None
-    assert match("plain", "plain", {"a": "z"}) == {"a": "z"}
+    assert match_template("{a}/{b}", "x/y", {"a": "x"}) == {"a": "x", "b": "y"}
+    assert match_template("{a}/{b}", "x/y", {"a": "z"}) is None
+    assert match_template("plain", "plain", {"a": "z"}) == {"a": "z"}
 
 
 def test_templates_of_one_message_share_their_placeholders():
     # CM-13: what one of them leaves open, another decides
     pairs = [("{a}{b}", "xyz"), ("{b}", "z")]
-    assert match_all(pairs) == {"a": "xy", "b": "z"}
-    assert match_all([*pairs, ("{a}", "x")]) is None
-    assert match_all([]) == {}
+    assert match_templates(pairs) == {"a": "xy", "b": "z"}
+    assert match_templates([*pairs, ("{a}", "x")]) is None
+    assert match_templates([]) == {}
 
 
 @given(TEMPLATES, st.fixed_dictionaries({"a": WORDS, "b": WORDS, "C_1": WORDS}))
 def test_a_template_matches_what_it_expands_to(template, values):
     # CM-13: expanding again gives the same text, whichever way was found
     text = expand(template, values)
-    found = match(template, text)
-    assert found is not None and set(found) == set(names(template))
+    found = match_template(template, text)
+    assert found is not None and set(found) == set(placeholder_names(template))
     assert expand(template, found) == text
 
 
 def test_expansion():
-    assert names("{b}/{a}/{b}") == ("b", "a")
+    assert placeholder_names("{b}/{a}/{b}") == ("b", "a")
     assert expand("/{a}?x={a}", {"a": "ü /"}) == "/%C3%BC%20%2F?x=%C3%BC%20%2F"
     with pytest.raises(ValueError, match="no value for b"):
         expand("{a}{b}", {"a": "x"})
@@ -82,7 +89,7 @@ def test_expansion():
 )
 def test_level_1_only(template, count):
     # CM-12: names of letters, digits and underscores; no operators, lists or modifiers
-    assert len(problems(template)) == count
+    assert len(template_problems(template)) == count
 
 
 @pytest.mark.parametrize(
@@ -97,6 +104,6 @@ def test_level_1_only(template, count):
 )
 def test_no_template_takes_long(template, text):
     since = perf_counter()
-    match(template, text)
-    problems(template)
+    match_template(template, text)
+    template_problems(template)
     assert perf_counter() - since < 2

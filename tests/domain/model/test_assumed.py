@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.model.assumed import assumed, fills_in
+from domain.model.assumed import assumed_defaults, has_defaults
 from domain.model.compile import compile_model
 
 NUMBER = {"type": "integer", "required": True, "default": 3}
@@ -42,6 +42,6 @@ def test_values_that_equal_their_defaults_are_marked(values: dict[str, Any], mar
 
 
 def test_definitions_without_defaults_are_known() -> None:
-    assert fills_in(LEVEL.definitions)
-    assert not fills_in({"name": {"type": "string"}})
-    assert assumed({"name": {"type": "string"}}, {"name": "n", "other": 1}) == {}
+    assert has_defaults(LEVEL.definitions)
+    assert not has_defaults({"name": {"type": "string"}})
+    assert assumed_defaults({"name": {"type": "string"}}, {"name": "n", "other": 1}) == {}

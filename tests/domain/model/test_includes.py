@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from domain.model import compile_model
-from domain.model.imports import MOST_TYPES, imported
-from domain.model.includes import ELEMENTS, LARGEST, resolve
+from domain.model.imports import MAX_TYPES, expand_imports
+from domain.model.includes import MAX_ELEMENTS, MAX_OBJECTS, expand_includes
 from domain.problems import ModelError
 from tests.data import MODELS, SPEC, beside, read
 
@@ -29,7 +29,7 @@ def library(**documents: Any) -> Callable[[str], Any]:
 def test_what_is_there_wins_over_what_is_included() -> None:
     # MOD-73: local members first, then earlier references over later ones
     include = library(one={"a": 1, "b": 1, "c": 1}, two={"b": 2, "c": 2, "d": 2})
-    assert resolve({"a": 0, "$includes": ["one.json", "two.json"]}, include) == {"a": 0, "b": 1, "c": 1, "d": 2}
+    assert expand_includes({"a": 0, "$includes": ["one.json", "two.json"]}, include) == {"a": 0, "b": 1, "c": 1, "d": 2}
 
 
 def test_references_are_relative_to_their_document() -> None:
@@ -38,13 +38,13 @@ def test_references_are_relative_to_their_document() -> None:
         endpoint_model={"groups": {"e": {"$include": "../message/model.json#/groups/m"}}},
         message_model={"groups": {"m": {"singular": "x"}}},
     )
-    assert resolve({"$include": "endpoint/model.json#/groups"}, include) == {"e": {"singular": "x"}}
+    assert expand_includes({"$include": "endpoint/model.json#/groups"}, include) == {"e": {"singular": "x"}}
 
 
 def test_references_to_the_own_document_mean_the_included_one() -> None:
     # MOD-72: a bare fragment is relative to the document it is in
     include = library(other={"a": {"$include": "#/b"}, "b": {"found": True}})
-    assert resolve({"$include": "other.json#/a", "b": {"found": False}}, include) == {
+    assert expand_includes({"$include": "other.json#/a", "b": {"found": False}}, include) == {
         "found": True,
         "b": {"found": False},
     }
@@ -52,7 +52,7 @@ def test_references_to_the_own_document_mean_the_included_one() -> None:
 
 def test_pointers_are_unescaped() -> None:
     # MOD-72: RFC 6901 escapes and percent encoding
-    assert resolve({"x": {"$include": "#/a~1b/c%20d"}, "a/b": {"c d": {"e": 1}}})["x"] == {"e": 1}
+    assert expand_includes({"x": {"$include": "#/a~1b/c%20d"}, "a/b": {"c d": {"e": 1}}})["x"] == {"e": 1}
 
 
 @pytest.mark.parametrize("reference", ["a.json", "a.json#/x"])
@@ -60,20 +60,20 @@ def test_chains_that_return_are_refused(reference: str) -> None:
     # MOD-73: through any number of documents
     include = library(a={"x": {"$include": "b.json"}, "$include": "b.json"}, b={"$include": reference})
     with pytest.raises(ModelError, match="includes itself"):
-        resolve({"$include": reference}, include)
+        expand_includes({"$include": reference}, include)
 
 
 def test_small_documents_cannot_grow_without_bounds() -> None:
     # MOD-74: each of ten members includes the next object, so ten more objects would be ten thousand million
     source = {f"o{n}": {f"m{m}": {"$include": f"#/o{n + 1}"} for m in range(10)} for n in range(10)}
     with pytest.raises(ModelError, match="too much"):
-        resolve({**source, "o10": {}})
+        expand_includes({**source, "o10": {}})
 
 
 def test_what_cannot_be_read_is_a_model_error() -> None:
     # MOD-74: whatever the reader's reason
     with pytest.raises(ModelError, match="nope"):
-        resolve({"$include": "nope.json"}, library())
+        expand_includes({"$include": "nope.json"}, library())
 
 
 def test_the_loose_form_of_a_fragment_is_for_files_only() -> None:
@@ -99,10 +99,10 @@ def test_models_in_files_load_unchanged(folder: Path, loose: bool) -> None:
 
 def test_the_arrays_of_a_model_have_so_many_elements_at_most() -> None:
     # MOD-73: each listed value is looked at while other writers wait
-    half = {"type": "integer", "enum": [*range(ELEMENTS // 2)]}
-    resolve({"attributes": {"a": half, "b": half}})
-    with pytest.raises(ModelError, match=f"the model: its arrays have more than {ELEMENTS} elements"):
-        resolve({"attributes": {"a": half, "b": half, "c": {"type": "integer", "enum": [1]}}})
+    half = {"type": "integer", "enum": [*range(MAX_ELEMENTS // 2)]}
+    expand_includes({"attributes": {"a": half, "b": half}})
+    with pytest.raises(ModelError, match=f"the model: its arrays have more than {MAX_ELEMENTS} elements"):
+        expand_includes({"attributes": {"a": half, "b": half, "c": {"type": "integer", "enum": [1]}}})
 
 
 def own(groups: int, resources: int) -> dict[str, Any]:
@@ -119,28 +119,28 @@ def importing(groups: int, resources: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("made", [own, importing])
-@pytest.mark.parametrize(("groups", "resources"), [(MOST_TYPES, 0), (1, MOST_TYPES - 1), (10, MOST_TYPES // 10 - 1)])
+@pytest.mark.parametrize(("groups", "resources"), [(MAX_TYPES, 0), (1, MAX_TYPES - 1), (10, MAX_TYPES // 10 - 1)])
 def test_a_model_has_so_many_types_at_most(
     made: Callable[[int, int], dict[str, Any]], groups: int, resources: int
 ) -> None:
     # MOD-70, MOD-71: each has dozens of attributes that the specification defines, imported or not
     given = made(groups, resources)
-    assert sum(map(len, imported(given).values())) == groups * resources
-    with pytest.raises(ModelError, match=f"more than {MOST_TYPES} types of Groups and Resources"):
-        imported(given | {"others": {"singular": "other"}})
+    assert sum(map(len, expand_imports(given).values())) == groups * resources
+    with pytest.raises(ModelError, match=f"more than {MAX_TYPES} types of Groups and Resources"):
+        expand_imports(given | {"others": {"singular": "other"}})
 
 
 def test_a_model_at_its_bounds_is_compiled_in_seconds() -> None:
     # other writers wait for it; the bound is far more than it takes, because the machine may have other work
-    attributes = {f"a{number}": {"type": "string"} for number in range(LARGEST - 2 * MOST_TYPES)}
+    attributes = {f"a{number}": {"type": "string"} for number in range(MAX_OBJECTS - 2 * MAX_TYPES)}
     began = thread_time()
-    compile_model({"attributes": attributes, "groups": own(10, MOST_TYPES // 10 - 1)})
+    compile_model({"attributes": attributes, "groups": own(10, MAX_TYPES // 10 - 1)})
     assert thread_time() - began < 10
 
 
 def test_a_model_has_so_many_objects_at_most() -> None:
     # MOD-73: what it includes counts each time, because each is compiled
     hundred = {f"a{number}": {"type": "any"} for number in range(100)}
-    source = {"some": hundred, **{f"b{number}": {"$include": "#/some"} for number in range(LARGEST // 101)}}
-    with pytest.raises(ModelError, match=f"the model: it has more than {LARGEST} objects"):
-        resolve(source)
+    source = {"some": hundred, **{f"b{number}": {"$include": "#/some"} for number in range(MAX_OBJECTS // 101)}}
+    with pytest.raises(ModelError, match=f"the model: it has more than {MAX_OBJECTS} objects"):
+        expand_includes(source)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from domain.model import Level, Model, compile_model
-from domain.model.values import fits_throughout
+from domain.model.values import nested_size_check
 from domain.problems import InvalidAttribute
 
 
@@ -171,7 +171,7 @@ def test_large_extensions_are_measured_fast(value: list[Any]) -> None:
     began = thread_time()
     json.JSONEncoder(check_circular=False).encode(value)
     written = thread_time()
-    fits_throughout("wide")(value)
+    nested_size_check("wide")(value)
     assert thread_time() - written < 7 * (written - began)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.commands import Method, WriteTree
+from domain.commands import WriteMethod, WriteTree
 from domain.problems import InvalidAttribute, ModelComplianceError
 from tests.domain.registry import MemoryRegistry
 
@@ -50,7 +50,7 @@ def test_no_model_takes_the_name_of_a_stored_extension(
     assert f'The attribute "{name}" for "{xid}" is not valid' in str(problem.value.detail)
     patch: dict[str, Any] = {"dirs": {"d": {"name": "n", "files": {"f": {"versions": {"v1": {"name": "n"}}}}}}}
     with pytest.raises(InvalidAttribute) as invalid:
-        made.do(WriteTree("/", {**patch, "name": "n", "modelsource": model(**change)}, Method.PATCH))
+        made.do(WriteTree("/", {**patch, "name": "n", "modelsource": model(**change)}, WriteMethod.PATCH))
     assert (invalid.value.subject, invalid.value.arguments["name"]) == (xid, name)
     assert len(made.log) == before
     made.patch(xid, {name: None})

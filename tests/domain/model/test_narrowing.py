@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from domain.model import compile_model
-from domain.model.narrowing import in_force
+from domain.model.narrowing import group_constraints
 from domain.problems import InvalidAttribute
 
 GROUP = compile_model(
@@ -29,14 +29,14 @@ GROUP = compile_model(
 def test_a_group_inherits_what_it_does_not_say() -> None:
     # ENT-155: absent constraints and absent aspects are those of the type
     inherited = {("files", "a"): {"enum": ["p", "q"], "equals": "x"}}
-    assert in_force(GROUP, None, "/dirs/d") == inherited
-    assert in_force(GROUP, {"files.a": {}}, "/dirs/d") == inherited
+    assert group_constraints(GROUP, None, "/dirs/d") == inherited
+    assert group_constraints(GROUP, {"files.a": {}}, "/dirs/d") == inherited
 
 
 def test_a_group_narrows_and_adds() -> None:
     # ENT-155: a smaller enum, a default inside it, a constraint of its own
     given = {"files.a": {"enum": ["p"], "default": "p"}, "files.b": {"enum": [1]}}
-    assert in_force(GROUP, given, "/dirs/d") == {
+    assert group_constraints(GROUP, given, "/dirs/d") == {
         ("files", "a"): {"enum": ["p"], "default": "p", "equals": "x"},
         ("files", "b"): {"enum": [1]},
     }
@@ -57,5 +57,5 @@ def test_a_group_narrows_and_adds() -> None:
 def test_a_group_widens_nothing(given: dict[str, Any], name: str) -> None:
     # ENT-155: the language is that of the model (MOD-60 to 63), and the type's bounds hold
     with pytest.raises(InvalidAttribute) as caught:
-        in_force(GROUP, given, "/dirs/d")
+        group_constraints(GROUP, given, "/dirs/d")
     assert caught.value.arguments["name"] == name

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from domain import instants
 from domain.jsontext import dumps, loads
 from domain.model import compile_model
-from domain.model.timestamps import utc
+from domain.model.timestamps import to_utc
 from domain.model.values import string_form
 from domain.problems import Problem
 
@@ -77,12 +77,12 @@ def test_timestamps_are_the_same_instant_in_utc(moment: datetime, digits: str) -
     sent = moment.replace(microsecond=0).isoformat()
     if digits:
         sent = f"{sent[:19]}.{digits}{sent[19:]}"
-    kept = utc(sent)
+    kept = to_utc(sent)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", kept)
     assert kept[19:-1] == (f".{digits}" if digits else "")
     assert datetime.fromisoformat(kept[:19]).replace(tzinfo=UTC) == moment.replace(microsecond=0)
-    assert utc(kept) == kept
-    assert instants.key(kept) == instants.key(utc(kept[:-1] + "+00:00"))
+    assert to_utc(kept) == kept
+    assert instants.instant_key(kept) == instants.instant_key(to_utc(kept[:-1] + "+00:00"))
 
 
 @given(

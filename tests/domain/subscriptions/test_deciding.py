@@ -14,7 +14,7 @@ from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdat
 from domain.problems import NotFound
 from domain.refusals import InvalidSubscription, QuotaExceeded
 from domain.roles import Caller, Role
-from domain.subscriptions.properties import Offer, realised
+from domain.subscriptions.properties import SubscriptionSupport, parse_subscription
 from domain.subscriptions.sinks import PROTOCOLS
 from domain.subscriptions.subscription import Subscription
 from domain.world import Context, Decision, MemoryWorld, Secret
@@ -62,7 +62,7 @@ class Log:
 
 def command(body: dict[str, Any], new: bool, xid: str = XID, **more: Any) -> WriteSubscription:
     more.pop("role", None)
-    found = realised({**BASE, **body}, Offer(PROTOCOLS, plaintext=True))
+    found = parse_subscription({**BASE, **body}, SubscriptionSupport(PROTOCOLS, plaintext=True))
     return WriteSubscription(
         xid, new, found.attributes, found.secrets, found.needed, found.dropped, found.place, **more
     )

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.cesql import Event
-from domain.subscriptions.filters import Filter, compile
-from domain.subscriptions.matching import Interest, Matching
+from domain.cesql import ContextAttributes
+from domain.subscriptions.filters import Filter, compile_filters
+from domain.subscriptions.matching import SubscriptionIndex, SubscriptionInterest
 
 NAMES = st.sampled_from(["type", "subject", "source", "myext"])
 TEXTS = st.sampled_from(["a", "ab", "abc", "b", "true", "TRUE", "1", "01", "/x/y", "/x"])
@@ -52,7 +52,7 @@ FILTERS = st.recursive(
     max_leaves=5,
 )
 INTERESTS = st.builds(
-    lambda filters, source, types: Interest(compile(filters), source, types),
+    lambda filters, source, types: SubscriptionInterest(compile_filters(filters), source, types),
     st.lists(FILTERS, max_size=2),
     st.none() | TEXTS,
     st.lists(TEXTS, max_size=2),
@@ -60,9 +60,9 @@ INTERESTS = st.builds(
 
 
 @given(st.lists(INTERESTS, max_size=6), st.lists(EVENTS, max_size=4))
-def test_candidates_leave_nothing_out(interests: list[Interest], events: list[Event]) -> None:
+def test_candidates_leave_nothing_out(interests: list[SubscriptionInterest], events: list[ContextAttributes]) -> None:
     # the same as trying all of them, for each event
-    index = Matching[int]()
+    index = SubscriptionIndex[int]()
     for key, interest in enumerate(interests):
         index.put(key, interest)
     for event in events:
@@ -74,9 +74,9 @@ def test_candidates_leave_nothing_out(interests: list[Interest], events: list[Ev
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.none() | INTERESTS), max_size=12), EVENTS)
-def test_interests_come_and_go(steps: list[tuple[int, Interest | None]], event: Event) -> None:
+def test_interests_come_and_go(steps: list[tuple[int, SubscriptionInterest | None]], event: ContextAttributes) -> None:
     # one takes the place of another, and nothing is left of what was removed
-    index, kept = Matching[int](), dict[int, Interest]()
+    index, kept = SubscriptionIndex[int](), dict[int, SubscriptionInterest]()
     for key, interest in steps:
         if interest is None:
             index.remove(key)
@@ -87,7 +87,7 @@ def test_interests_come_and_go(steps: list[tuple[int, Interest | None]], event: 
     assert set(index.matches(event)) == {key for key, interest in kept.items() if interest.matches(event)}
     for key in range(4):
         index.remove(key)
-    assert vars(index) == vars(Matching[int]())
+    assert vars(index) == vars(SubscriptionIndex[int]())
 
 
 @pytest.mark.parametrize(
@@ -103,15 +103,15 @@ def test_interests_come_and_go(steps: list[tuple[int, Interest | None]], event: 
 def test_few_of_many_are_tried(filters: Callable[[int], Any]) -> None:
     # an event is tried against those that may want it only
     tried: list[int] = []
-    index = Matching[int]()
+    index = SubscriptionIndex[int]()
     for number in range(1000):
-        compiled = compile(filters(number))
+        compiled = compile_filters(filters(number))
 
-        def matches(event: Event, number: int = number, compiled: Filter = compiled) -> bool:
+        def matches(event: ContextAttributes, number: int = number, compiled: Filter = compiled) -> bool:
             tried.append(number)
             return compiled.matches(event)
 
-        index.put(number, Interest(Filter(matches, compiled.needs), types=["created"]))
+        index.put(number, SubscriptionInterest(Filter(matches, compiled.needs), types=["created"]))
     event = {"id": "7", "source": "/", "type": "created", "subject": "/groups/g7/schemas/s", "myext": "7"}
     index.matches(event)
     assert len(tried) <= 2
@@ -119,12 +119,12 @@ def test_few_of_many_are_tried(filters: Callable[[int], Any]) -> None:
 
 def test_source_and_types() -> None:
     # SUB-103: exact and case-sensitive, without wildcards
-    interest = Interest(compile(None), "http://x/", ["a", "b"])
+    interest = SubscriptionInterest(compile_filters(None), "http://x/", ["a", "b"])
     event = {"source": "http://x/", "type": "a"}
     assert interest.matches(event)
     for other in ({"source": "http://x"}, {"source": "HTTP://x/"}, {"type": "A"}, {"type": "ab"}, {"type": "*"}):
         assert not interest.matches({**event, **other})
-    assert Interest(compile(None)).matches({})
+    assert SubscriptionInterest(compile_filters(None)).matches({})
 
 
 class Watched(dict[str, str]):
@@ -153,5 +153,5 @@ def test_evaluation_stops_at_the_first_false(attributes: dict[str, str], read: l
     # SUB-105: source, types, then filters in their order
     filters = [{"exact": {"one": "1"}}, {"sql": "two = '2'"}, {"suffix": {"three": "3"}}]
     event = Watched(**attributes)
-    assert not Interest(compile(filters), "/", ["t"]).matches(event)
+    assert not SubscriptionInterest(compile_filters(filters), "/", ["t"]).matches(event)
     assert event.read == read

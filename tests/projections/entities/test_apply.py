@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import select
 
-from projections.database import COPY_FROM
+from projections.database import MIN_COPY_ROWS
 from projections.entities.tables import tables
 from tests.projections.registry import Registry
 
@@ -43,7 +43,7 @@ def test_history_intervals_meet(registry: Registry) -> None:
 
 
 def test_many_rows_at_once(registry: Registry) -> None:
-    many = range(COPY_FROM + 5)
+    many = range(MIN_COPY_ROWS + 5)
     registry.record(*((f"/dirs/d{n}", {"dirid": f"d{n}", "n": n, "text": "tab\t\\N\x00\n"}) for n in many))
     registry.record(*((f"/dirs/d{n}", {"dirid": f"d{n}", "n": n + 1}) for n in many))
     assert registry.tables() == registry.expected()

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from domain.filters import Scope, Sort, parse_filter
+from domain.filters import PathScope, Sort, parse_filter
 from projections import database
-from projections.connect import PLANNING
-from projections.entities.leaves import OMITTED
-from projections.entities.omitted import MARKED
-from projections.entities.pages import Members
+from projections.connect import PLANNER_SETTINGS
+from projections.entities.leaves import OMITTED_PATH
+from projections.entities.omitted import OMITTED_KEYS
+from projections.entities.pages import CollectionMembers
 from projections.entities.selection import Selection
-from projections.entities.sql import Sql
+from projections.entities.sql import SqlFragment
 from tests.projections.entities.test_filters import MODEL
 from tests.projections.registry import Registry
 from tests.stores import analyze
@@ -57,12 +57,12 @@ def explained(registry: Registry) -> Iterator[Explained]:
     with registry.store.engine.connect() as connection:
         sqlite = connection.dialect.name == "sqlite"
         if not sqlite:
-            for setting in PLANNING:
+            for setting in PLANNER_SETTINGS:
                 connection.exec_driver_sql(setting)
-        yield Explained(database.over(connection), sqlite)
+        yield Explained(database.database_of(connection), sqlite)
 
 
-def planned(db: Explained, query: Sql) -> str:
+def planned(db: Explained, query: SqlFragment) -> str:
     list(db.stream(*query))
     return db.plans[-1]
 
@@ -84,7 +84,7 @@ def reads_ranges(plan: str) -> bool:
 )
 def test_filters_read_ranges(large: Registry, asked: list[str], index: str) -> None:
     # FLAG-10 to 16: a filter never reads all entities or all leaves
-    filter = parse_filter([asked], Scope("dirs"), MODEL)
+    filter = parse_filter([asked], PathScope("dirs"), MODEL)
     with explained(large) as db:
         selection = Selection(db, "/dirs", filter)
         for type in ("dirs", "dirs.files"):
@@ -101,7 +101,7 @@ def test_pages_read_ranges(large: Registry, sort: Sort | None, size: int) -> Non
     # FLAG-50 to 52, PAG-7: neither a page of few nor one of many members reads all entities or all leaves
     with explained(large) as db:
         selection = Selection(db, "/dirs/d7/files", None)
-        list(Members(db, selection, "dirs.files", sort, size).places(limit=10))
+        list(CollectionMembers(db, selection, "dirs.files", sort, size).places(limit=10))
         assert db.plans and all(map(reads_ranges, db.plans)), db.plans
         if size > FILES and sort:
             values = [plan for plan in db.plans if "attribute_by_" in plan]
@@ -111,7 +111,7 @@ def test_pages_read_ranges(large: Registry, sort: Sort | None, size: int) -> Non
 @pytest.mark.parametrize("expression", ["meta.readonly=true", "meta.readonly=false", "name=n7"])
 def test_equal_values_come_in_the_order_of_pages(large: Registry, expression: str) -> None:
     # FLAG-10, PAG-7: a page of what has one value is read from the index as it lies there, however many have it
-    filter = parse_filter([[expression]], Scope("dirs.files"), MODEL)
+    filter = parse_filter([[expression]], PathScope("dirs.files"), MODEL)
     with explained(large) as db:
         selection = Selection(db, "/dirs/d7/files", filter)
         query = selection.keys(selection.state, "dirs.files", selection.low, selection.high)
@@ -124,6 +124,6 @@ def test_equal_values_come_in_the_order_of_pages(large: Registry, expression: st
 def test_what_the_index_omits_is_found_by_its_mark(large: Registry) -> None:
     # FLAG-10, FLAG-51: one look into an index says that there is none
     with explained(large) as db:
-        plan = planned(db, Sql(MARKED, ("dirs.files", OMITTED, "!dirs!", '!dirs"')))
+        plan = planned(db, SqlFragment(OMITTED_KEYS, ("dirs.files", OMITTED_PATH, "!dirs!", '!dirs"')))
         assert "attribute_by_number" in plan or "_pkey" in plan, plan
         assert reads_ranges(plan), plan

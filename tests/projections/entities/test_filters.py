@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from domain import problems
 from domain import xid as xids
-from domain.filters import Conjunction, Filter, Scope, Sort, depth, parse_filter, parse_sort
+from domain.filters import Conjunction, EntityFilter, PathScope, Sort, depth, parse_filter, parse_sort
 from domain.model import compile_model
 from projections.entities import pages, presence
-from projections.entities.by_document import matches, order_of
-from projections.entities.leaves import MOST
-from projections.entities.pages import Place
+from projections.entities.by_document import matches, sort_key_of
+from projections.entities.leaves import MAX_LEAVES
+from projections.entities.pages import PageKey
 from projections.entities.query import View
-from projections.entities.rows import Row
+from projections.entities.rows import EntityRow
 from tests.projections.registry import Registry
 
 MODEL = compile_model(
@@ -119,7 +119,7 @@ def expressions(draw: st.DrawFn, hops: Any = steps) -> str:
 filters = st.lists(st.lists(expressions(), min_size=1, max_size=3), min_size=1, max_size=2)
 
 
-@pytest.fixture(params=[MOST, 4], ids=["indexed", "omitted"])
+@pytest.fixture(params=[MAX_LEAVES, 4], ids=["indexed", "omitted"])
 def registry(request: pytest.FixtureRequest, store_url: str) -> Iterator[Registry]:
     """An empty registry, whose index takes every entity, or omits those with more than a few leaves."""
     with Registry(store_url, request.param) as registry:
@@ -136,22 +136,22 @@ def tree(contents: dict[Any, Any]) -> dict[str, dict[str, Any]]:
     return {xid: {"id": xids.entity_id(xid), **own} for xid, own in found.items()}
 
 
-def all_rows(view: View) -> list[Row]:
+def all_rows(view: View) -> list[EntityRow]:
     return list(view.subtree("/"))
 
 
-def picked(conjunction: Conjunction, rows: Sequence[Row]) -> set[str]:
+def picked(conjunction: Conjunction, rows: Sequence[EntityRow]) -> set[str]:
     """FLAG-16: the entities of the deepest type that meet their expressions, below owners that meet theirs."""
     by_xid = {row.xid: row for row in rows}
 
-    def meets(row: Row) -> bool:
+    def meets(row: EntityRow) -> bool:
         owner = by_xid.get(row.parent or "")
         return all(matches(each, row, BASE) for each in conjunction.of(row.type)) and (owner is None or meets(owner))
 
     return {row.xid for row in rows if row.type == conjunction.type and meets(row)}
 
 
-def expected(filter: Filter, rows: Sequence[Row]) -> list[str]:
+def expected(filter: EntityFilter, rows: Sequence[EntityRow]) -> list[str]:
     """FLAG-16: those, what is below them and what is above them; conjunctions are united."""
     chosen = set().union(*(picked(each, rows) for each in filter))
     return [
@@ -166,7 +166,7 @@ def expected(filter: Filter, rows: Sequence[Row]) -> list[str]:
 def test_by_index_equals_by_document(registry: Registry, contents: dict[Any, Any], asked: list[list[str]]) -> None:
     # FLAG-10 to 16, P-10: operators, wildcards and levels as leaf sets, the same by both compilers
     try:
-        filter = parse_filter(asked, Scope("dirs"), MODEL)
+        filter = parse_filter(asked, PathScope("dirs"), MODEL)
     except problems.BadFilter:
         return
     with emptied(registry, tree(contents)) as view:
@@ -179,7 +179,7 @@ def test_by_index_equals_by_document(registry: Registry, contents: dict[Any, Any
         _counts_are_consistent(view, filter, rows)
 
 
-def _counts_are_consistent(view: View, filter: Filter, rows: Sequence[Row]) -> None:
+def _counts_are_consistent(view: View, filter: EntityFilter, rows: Sequence[EntityRow]) -> None:
     """SER-15: a collection counts what it shows."""
     left = set(expected(filter, rows))
     selection = view.selection("/dirs", filter, BASE)
@@ -202,15 +202,15 @@ def test_pages_are_the_whole_in_order(
 ) -> None:
     # FLAG-51, PAG-7, P-11: pages put together are the sorted collection, forwards and backwards
     try:
-        filter = parse_filter(asked, Scope("dirs"), MODEL) if asked else None
+        filter = parse_filter(asked, PathScope("dirs"), MODEL) if asked else None
     except problems.BadFilter:
         return
-    sort = parse_sort(f"{key}{word}", Scope("dirs"), MODEL)
+    sort = parse_sort(f"{key}{word}", PathScope("dirs"), MODEL)
     with emptied(registry, tree(contents)) as view:
         rows = all_rows(view)
         left = [row for row in rows if filter is None or row.xid in expected(filter, rows)]
         groups = [row for row in left if row.type == "dirs"]
-        wanted = [row.xid for row in sorted(groups, key=lambda row: order_of(row, sort), reverse=sort.descending)]
+        wanted = [row.xid for row in sorted(groups, key=lambda row: sort_key_of(row, sort), reverse=sort.descending)]
         assert _pages(view, filter, sort, size, backwards=False) == wanted
         assert _pages(view, filter, sort, size, backwards=True) == wanted[::-1]
 
@@ -226,25 +226,27 @@ def test_large_collections_remember_what_lacks_a_value(
     registry: Registry, steps: list[dict[Any, Any]], key: str, most: int, far: int
 ) -> None:
     # FLAG-51: missing values are lowest, also where it is remembered which members have none and others have written
-    sort = parse_sort(key, Scope("dirs"), MODEL)
+    sort = parse_sort(key, PathScope("dirs"), MODEL)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "FEW", -1)
-        patch.setattr(presence, "MOST", most)
-        patch.setattr(pages, "MOST", most)
-        patch.setattr(presence, "FAR", far)
+        patch.setattr(pages, "MAX_SORTED", -1)
+        patch.setattr(presence, "MAX_LEAVES", most)
+        patch.setattr(pages, "MAX_LEAVES", most)
+        patch.setattr(presence, "MAX_NEW_EVENTS", far)
         for contents in steps:
             with emptied(registry, tree(contents), keep=True) as view:
                 groups = [row for row in all_rows(view) if row.type == "dirs"]
-                ordered = sorted(groups, key=lambda row: order_of(row, sort), reverse=sort.descending)
+                ordered = sorted(groups, key=lambda row: sort_key_of(row, sort), reverse=sort.descending)
                 wanted = [row.xid for row in ordered]
                 assert _pages(view, None, sort, 2, backwards=False, members=len(groups)) == wanted
                 assert _pages(view, None, sort, 2, backwards=True, members=len(groups)) == wanted[::-1]
 
 
-def _pages(view: View, filter: Filter | None, sort: Sort, size: int, backwards: bool, members: int = 0) -> list[str]:
+def _pages(
+    view: View, filter: EntityFilter | None, sort: Sort, size: int, backwards: bool, members: int = 0
+) -> list[str]:
     collection = view.members(view.selection("/dirs", filter, BASE), "dirs", sort, members)
     found: list[str] = []
-    after: Place | None = None
+    after: PageKey | None = None
     while page := list(collection.places(after, backwards, size))[:size]:
         found += [row.xid for row in collection.rows(page)]
         after = page[-1]
@@ -263,10 +265,10 @@ def test_a_moment_stays_as_it_was(
 ) -> None:
     # PAG-7: a set pinned at a position is what it was then, whatever is written after it
     try:
-        filter = parse_filter(asked, Scope("dirs"), MODEL) if asked else None
+        filter = parse_filter(asked, PathScope("dirs"), MODEL) if asked else None
     except problems.BadFilter:
         return
-    order = parse_sort(sort, Scope("dirs"), MODEL) if sort else None
+    order = parse_sort(sort, PathScope("dirs"), MODEL) if sort else None
     with emptied(registry, tree(before)) as view:
         position = view.position()
         then = _shown(view, filter, order, None)
@@ -275,7 +277,7 @@ def test_a_moment_stays_as_it_was(
         assert _shown(view, filter, order, moment) == then
 
 
-def _shown(view: View, filter: Filter | None, sort: Sort | None, moment: Any) -> list[tuple[str, str]]:
+def _shown(view: View, filter: EntityFilter | None, sort: Sort | None, moment: Any) -> list[tuple[str, str]]:
     selection = view.selection("/dirs", filter, BASE, moment)
     members = view.members(selection, "dirs", sort, 0)
     types = ("dirs.files", "dirs.notes", "dirs.files.versions", "dirs.notes.versions")

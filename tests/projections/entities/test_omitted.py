@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from domain.filters import Scope, Sort, parse_filter
-from projections.entities.leaves import MOST, OMITTED
+from domain.filters import PathScope, Sort, parse_filter
+from projections.entities.leaves import MAX_LEAVES, OMITTED_PATH
 from projections.entities.rebuild import rebuild
 from projections.entities.verify_index import verify_index
 from tests.projections.entities.test_filters import MODEL
@@ -20,13 +20,13 @@ def leaves_of(registry: Registry) -> dict[str, int]:
     """How many leaves the index has of each entity, and -1 for the one that says it has none."""
     found: dict[str, int] = {}
     for key, path, *_ in registry.tables()[2]:
-        found[key] = -1 if path == OMITTED else found.get(key, 0) + 1
+        found[key] = -1 if path == OMITTED_PATH else found.get(key, 0) + 1
     return found
 
 
 def dirs(registry: Registry, asked: str, sort: Sort | None = None) -> list[str]:
     """The ids of the Groups that an expression leaves, by the index."""
-    filter = parse_filter([[asked]], Scope("dirs"), MODEL) if asked else None
+    filter = parse_filter([[asked]], PathScope("dirs"), MODEL) if asked else None
     with registry.readers.view() as view:
         members = view.members(view.selection("/dirs", filter, "http://h"), "dirs", sort, 0)
         return [row.id for row in members.rows(members.places())]
@@ -50,10 +50,10 @@ def test_a_large_array_is_one_row_of_the_index(registry: Registry) -> None:
     assert leaves_of(registry) == {"!dirs!small": 3}
 
 
-@pytest.mark.parametrize("count", [MOST, MOST + 1])
+@pytest.mark.parametrize("count", [MAX_LEAVES, MAX_LEAVES + 1])
 def test_the_bound_is_exact(registry: Registry, count: int) -> None:
     registry.record(("/dirs/d", {f"k{number}": number for number in range(count)}))
-    assert leaves_of(registry) == {"!dirs!d": count if count <= MOST else -1}
+    assert leaves_of(registry) == {"!dirs!d": count if count <= MAX_LEAVES else -1}
 
 
 def test_entities_come_and_go_across_the_bound(store_url: str) -> None:

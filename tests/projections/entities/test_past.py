@@ -10,14 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from domain import problems
-from domain.filters import Filter, Scope, Sort, parse_filter, parse_sort
+from domain.filters import EntityFilter, PathScope, Sort, parse_filter, parse_sort
 from domain.xid import tree_key
 from projections import database
-from projections.connect import PLANNING
+from projections.connect import PLANNER_SETTINGS
 from projections.database import Values
-from projections.entities.past import Past
+from projections.entities.past import PastDatabase
 from projections.entities.query import View
-from projections.entities.scan import Scan, Scanned
+from projections.entities.scan import ScannedMembers, ScanSelection
 from tests.projections.entities.test_filters import BASE, MODEL, emptied, entities, filters, tree
 from tests.projections.registry import Registry
 from tests.stores import analyze
@@ -39,10 +39,10 @@ def test_by_reading_equals_by_index(
 ) -> None:
     # FLAG-82: what an index answered at a position is what reading its rows answers later
     try:
-        filter = parse_filter(asked, Scope("dirs"), MODEL) if asked else None
+        filter = parse_filter(asked, PathScope("dirs"), MODEL) if asked else None
     except problems.BadFilter:
         return
-    sort = parse_sort(key, Scope("dirs"), MODEL) if key else None
+    sort = parse_sort(key, PathScope("dirs"), MODEL) if key else None
     with emptied(registry, tree(before)) as view:
         position = view.position()
         then = shown(view, filter, sort, size)
@@ -50,7 +50,7 @@ def test_by_reading_equals_by_index(
         assert shown(view.as_of(position), filter, sort, size) == then
 
 
-def shown(view: View, filter: Filter | None, sort: Sort | None, size: int) -> list[Any]:
+def shown(view: View, filter: EntityFilter | None, sort: Sort | None, size: int) -> list[Any]:
     """All that a listing asks: members with what is below them, sizes, the first pages from both ends."""
     selection = view.selection("/dirs", filter, BASE)
     members = view.members(selection, "dirs", sort, 0)
@@ -113,15 +113,15 @@ def explained(registry: Registry) -> Iterator[Explained]:
     with registry.store.engine.connect() as connection:
         sqlite = connection.dialect.name == "sqlite"
         if not sqlite:
-            for setting in PLANNING:
+            for setting in PLANNER_SETTINGS:
                 connection.exec_driver_sql(setting)
-        yield Explained(database.over(connection), sqlite)
+        yield Explained(database.database_of(connection), sqlite)
 
 
 @pytest.mark.scale
 def test_an_entity_of_then_is_two_look_ups(explained: Explained) -> None:
     # FLAG-80: by primary key in both tables, of the history the last row only
-    past = Past(explained, GROUPS * FILES)
+    past = PastDatabase(explained, GROUPS * FILES)
     past.entity(tree_key("/dirs/d1"))
     past.entity_with_document(tree_key("/dirs/d1"))
     for plan in explained.plans:
@@ -132,10 +132,10 @@ def test_an_entity_of_then_is_two_look_ups(explained: Explained) -> None:
 @pytest.mark.scale
 def test_pages_and_trees_of_then_merge_two_ranges(explained: Explained) -> None:
     # FLAG-80, PAG-7: both tables in the order of keys, without sorting what they hold
-    past = Past(explained, GROUPS * FILES)
+    past = PastDatabase(explained, GROUPS * FILES)
     for xid, type in (("/dirs", "dirs"), ("/dirs/d7/files", "dirs.files")):
-        selection = Scan(past, xid, None)
-        list(Scanned(past, selection, type, None, FILES).places(limit=10))
+        selection = ScanSelection(past, xid, None)
+        list(ScannedMembers(past, selection, type, None, FILES).places(limit=10))
         # PostgreSQL sorts what is that little, as long as it is not what lies below the members.
         assert "entity_history_by_type" in explained.plans[-1] or type != "dirs", explained.plans
         list(selection.rows(selection.state, {type, "dirs.files"}, selection.low, selection.high))

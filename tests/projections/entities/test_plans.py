@@ -11,7 +11,7 @@ import pytest
 
 from domain.xid import subtree
 from projections import database
-from projections.connect import PLANNING
+from projections.connect import PLANNER_SETTINGS
 from projections.entities import query
 from tests.projections.registry import Registry
 from tests.stores import analyze
@@ -38,9 +38,9 @@ def plan(registry: Registry, sql: str) -> str:
     """The plan of a query, in one line."""
     with registry.store.engine.connect() as connection:
         sqlite = connection.dialect.name == "sqlite"
-        for setting in () if sqlite else PLANNING:
+        for setting in () if sqlite else PLANNER_SETTINGS:
             connection.exec_driver_sql(setting)
-        rows = database.over(connection).all(f"EXPLAIN {'QUERY PLAN' if sqlite else ''} {sql}")
+        rows = database.database_of(connection).all(f"EXPLAIN {'QUERY PLAN' if sqlite else ''} {sql}")
     return "; ".join(row[-1] for row in rows)
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from sqlalchemy import inspect
 
 from projections.entities import rebuild as rebuilding
-from projections.entities.rebuild import Diverged, catch_up, rebuild
+from projections.entities.rebuild import RebuildDiverged, rebuild, rebuild_if_stale
 from projections.entities.tables import tables
 from tests.projections.registry import Registry
 from tests.stores import schema_of, server_of
@@ -119,7 +119,7 @@ def test_a_read_model_of_another_shape_is_made_anew(filled: Registry, table: str
         tx.connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN meta")
     with filled.store.writing() as tx:
         filled.entities.create(tx.connection)
-    catch_up(filled.store)
+    rebuild_if_stale(filled.store)
     assert filled.tables() == filled.expected()
 
 
@@ -163,7 +163,7 @@ def test_reads_go_on_and_stay_whole(filled: Registry) -> None:
 
 
 def test_a_snapshot_outlives_a_rebuild(filled: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rebuilding, "PAUSE", 0.01)
+    monkeypatch.setattr(rebuilding, "SWAP_PAUSE", 0.01)
     view = filled.readers.view()
     rows = view.__enter__().subtree("/")
     first = next(rows)
@@ -187,7 +187,7 @@ def vacuumed(tmp_path: Path) -> Iterator[Registry]:
 
 def test_a_vacuum_of_postgresql_gives_way(vacuumed: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     # the table is vacuumed for longer than the test lasts; a swap that waits for its end is tried in vain
-    monkeypatch.setattr(rebuilding, "TRIES", 1)
+    monkeypatch.setattr(rebuilding, "SWAP_ATTEMPTS", 1)
     vacuumed.record(("/", {"registryid": "r"}), *((f"/dirs/d{n}", {"dirid": f"d{n}" * 50}) for n in range(2000)))
     with vacuumed.store.writing() as tx:
         slow = "insert_threshold = 1", "cost_delay = 100", "cost_limit = 1"
@@ -205,7 +205,7 @@ def test_a_vacuum_that_somebody_asked_for_holds_up_no_writer(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # the rebuild waits for its end, and has not the write lock meanwhile
-    monkeypatch.setattr(rebuilding, "PAUSE", 0.01)
+    monkeypatch.setattr(rebuilding, "SWAP_PAUSE", 0.01)
     with Registry(postgres_url) as registry:
         registry.record(("/", {"registryid": "r"}))
         with registry.store.engine.begin() as vacuum, registry.store.engine.connect() as onlooker:
@@ -227,7 +227,7 @@ def test_a_damaged_log_is_not_served(filled: Registry) -> None:
     before = filled.tables()
     with filled.store.writing() as tx:
         tx.connection.exec_driver_sql("DELETE FROM log WHERE stream = '/dirs/d7'")
-    with pytest.raises(Diverged):
+    with pytest.raises(RebuildDiverged):
         rebuild(filled.store)
     assert filled.tables() == before
 

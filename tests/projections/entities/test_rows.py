@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from domain.events import EntityCreated
-from projections.entities.rows import Row, row
+from projections.entities.rows import EntityRow, row
 
 IDS = {"fileid": "f1", "versionid": "1"}
 META = {"fileid": "f1", "epoch": 1}
 LIKE_IT = {"x": 1, "meta": {"é": {}}}
 
 
-def shown(xid: str, type: str, attributes: dict[str, Any]) -> Row:
+def shown(xid: str, type: str, attributes: dict[str, Any]) -> EntityRow:
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     event = EntityCreated(
         xid=xid, type=type, revision=1, epoch=1, xregcorrelationid="01j", attributes=attributes, changed=(), time=noon

@@ -10,12 +10,12 @@ from sqlalchemy import Column, Table, select
 
 from commands.handle import handle
 from commands.log import Store
-from commands.waiting import Waiting
+from commands.waiting import PendingCommand
 from domain.commands import DeleteEntities, Restore
-from projections.entities.apply import Entities
+from projections.entities.apply import EntityProjection
 from projections.entities.rebuild import rebuild
 from projections.entities.tables import tables
-from projections.entities.verify import verify_times
+from projections.entities.verify import verify_history
 from tests.commands.test_dryrun import F, create, put
 
 #: What a file went through: made, changed, deleted and brought back, with each end in the history but the last.
@@ -35,8 +35,8 @@ def told(store_url: str) -> Iterator[Store]:
     store = Store(store_url, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC))
     store.create()
     create(store)
-    handle([Waiting(command) for command in WORK], store, [Entities()])
-    assert list(verify_times(store)) == []
+    handle([PendingCommand(command) for command in WORK], store, [EntityProjection()])
+    assert list(verify_history(store)) == []
     yield store
     store.close()
 
@@ -55,7 +55,7 @@ def test_a_changed_value_is_found(told: Store, table: Table, name: str) -> None:
         key = (table.c.tree_key == last.tree_key) & (table.c.since == last.since)
         other = (old or 0) + 1 if "INT" in str(column.type) else f"{old}x"
         connection.execute(table.update().where(key).values({name: other}))
-    [found] = verify_times(told)
+    [found] = verify_history(told)
     assert found.position == last.since or name == "since"
 
 
@@ -64,10 +64,10 @@ def test_a_missing_row_is_found(told: Store, table: Table) -> None:
     # FLAG-80: what lived then is there
     with told.engine.begin() as connection:
         connection.execute(table.delete().where(table.c.tree_key.like("%versions%")))
-    assert [found.position for found in verify_times(told)] == [told.tip().position]
+    assert [found.position for found in verify_history(told)] == [told.tip().position]
 
 
 def test_rows_that_were_made_anew_are_the_same(told: Store) -> None:
     # FLAG-82: a rebuild leaves the past as it was
     rebuild(told)
-    assert list(verify_times(told)) == []
+    assert list(verify_history(told)) == []

@@ -10,10 +10,10 @@ from sqlalchemy import text
 
 from commands.handle import handle
 from commands.log import Store
-from commands.waiting import Waiting
-from projections.entities.apply import Entities
+from commands.waiting import PendingCommand
+from projections.entities.apply import EntityProjection
 from projections.entities.rebuild import rebuild
-from projections.entities.verify import verify_times
+from projections.entities.verify import verify_history
 from projections.entities.verify_index import verify_index
 from tests.commands.test_dryrun import F, create, put
 
@@ -26,7 +26,7 @@ def told(store_url: str) -> Iterator[Store]:
     store = Store(store_url, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC))
     store.create()
     create(store)
-    handle([Waiting(put(F, name="é", labels={"a": "b", "c": "d"}))], store, [Entities()])
+    handle([PendingCommand(put(F, name="é", labels={"a": "b", "c": "d"}))], store, [EntityProjection()])
     assert list(verify_index(store)) == []
     yield store
     store.close()
@@ -50,7 +50,7 @@ def test_a_changed_leaf_is_found(told: Store, change: str, found: str) -> None:
         connection.execute(text(f"{change} AND tree_key = '{key}'"))
     said = [each.what for each in verify_index(told)]
     assert said[0] == f"the index over attributes is not what {key!r} asks for at {found}"
-    assert list(verify_times(told)) == []
+    assert list(verify_history(told)) == []
     rebuild(told)
     assert list(verify_index(told)) == []
 

@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import MetaData, insert, select
 
 from commands.log import Store
-from projections.publishing.cluster import Cluster
-from projections.publishing.progress import Progress
+from projections.publishing.cluster import KafkaCluster
+from projections.publishing.progress import PublishingProgress
 from projections.publishing.publisher import Publisher
-from projections.publishing.records import EVENTS, LOG, Place, Records
+from projections.publishing.records import EVENTS, LOG, PublishedCounts, RecordBuilder
 from projections.xregistry_events import XRegistryEvents
 from tests.brokers.kafka import Kafka, consuming, taken
 from tests.projections.registry import Registry
@@ -46,17 +46,17 @@ class Rig:
     told: list[str] = field(default_factory=list)
 
     @property
-    def progress(self) -> Progress:
-        return Progress(self.store, Records(XRegistryEvents(), self.contentmode), self.prefix)
+    def progress(self) -> PublishingProgress:
+        return PublishingProgress(self.store, RecordBuilder(XRegistryEvents(), self.contentmode), self.prefix)
 
     @property
-    def cluster(self) -> Cluster:
-        return Cluster(f"kafka://{self.broker.own()}")
+    def cluster(self) -> KafkaCluster:
+        return KafkaCluster(f"kafka://{self.broker.own()}")
 
     def publisher(self) -> Publisher:
         return Publisher(self.progress, self.cluster, self.prefix, partitions=PARTITIONS, tell=self.told.append)
 
-    def publish(self) -> Place:
+    def publish(self) -> PublishedCounts:
         """Publishes all that there is."""
         return self.publisher().once(Event())
 
@@ -101,7 +101,7 @@ def reader() -> Callable[..., Iterator[tuple[int, Any]]]:
     return found
 
 
-def forgotten(rig: Rig, registry: Registry, interactions: int, more: int) -> tuple[Place, Place]:
+def forgotten(rig: Rig, registry: Registry, interactions: int, more: int) -> tuple[PublishedCounts, PublishedCounts]:
     """Publishes a log, and what came to it twice, as after a crash between acknowledgement and remembering.
 
     Gives the places of both ends.

@@ -16,10 +16,10 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from projections.publishing.agreement import Disagreement, start
-from projections.publishing.cluster import Held
-from projections.publishing.producing import Failed, Producer
-from projections.publishing.records import EVENTS, LOG, Place
+from projections.publishing.agreement import TopicsDiverged, find_start
+from projections.publishing.cluster import TopicContents
+from projections.publishing.producing import Producer, RecordFailed
+from projections.publishing.records import EVENTS, LOG, PublishedCounts
 from tests.brokers.kafka import LARGEST, Kafka
 from tests.projections.publishing.rig import PARTITIONS, Rig, backup, fill, forgotten
 from tests.projections.registry import Registry
@@ -109,13 +109,13 @@ def test_another_publisher_goes_on_while_one_starts(registry: Registry, broker: 
     rig = Rig(registry.store, broker)
     rig.publish()
 
-    def look() -> dict[str, Held]:
+    def look() -> dict[str, TopicContents]:
         held = {topic: rig.cluster.held(f"{rig.prefix}.{topic}") for topic in (LOG, EVENTS)}
         fill(registry, 3, start=3)
         rig.publish()
         return held
 
-    assert start(rig.progress, look).log == end
+    assert find_start(rig.progress, look).log == end
     rig.proven()
 
 
@@ -170,10 +170,10 @@ def test_a_record_that_is_too_large(registry: Registry, broker: Kafka) -> None:
     large = registry.record(("/dirs/large", {"name": "x" * LARGEST}))
     fill(registry, 20, start=20)
     rig = Rig(registry.store, broker)
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(RecordFailed) as failed:
         rig.publish()
     assert failed.value.record.position == large
-    assert rig.progress.place() == Place()
+    assert rig.progress.place() == PublishedCounts()
     key = b"/dirs/large"
     assert all(each.key != key for records in rig.read(LOG).values() for each in records)
     with closing(KafkaAdminClient(bootstrap_servers=broker.own())) as admin:
@@ -196,11 +196,13 @@ def test_a_database_that_was_restored_is_refused(registry: Registry, broker: Kaf
     rig.publish()
     before = {topic: rig.read(topic) for topic in (LOG, EVENTS)}
     restore()
-    with pytest.raises(Disagreement, match=rf"is at position {end}, further than the log, which ends at 15"):
+    with pytest.raises(TopicsDiverged, match=rf"is at position {end}, further than the log, which ends at 15"):
         rig.publish()
     registry.history = history
     fill(registry, 7, start=50)
-    with pytest.raises(Disagreement, match=rf"at position {end} the topic {rig.prefix}\.log holds another interaction"):
+    with pytest.raises(
+        TopicsDiverged, match=rf"at position {end} the topic {rig.prefix}\.log holds another interaction"
+    ):
         rig.publish()
     assert {topic: rig.read(topic) for topic in (LOG, EVENTS)} == before
 
@@ -225,7 +227,7 @@ def test_another_registry(registry: Registry, broker: Kafka, tmp_path: Path) -> 
     rig.publish()
     with Registry(f"sqlite:///{tmp_path / 'other.db'}") as other:
         fill(other, 9)
-        with pytest.raises(Disagreement, match="holds another interaction than the log"):
+        with pytest.raises(TopicsDiverged, match="holds another interaction than the log"):
             Rig(other.store, broker, rig.prefix).publish()
 
 
@@ -251,7 +253,7 @@ def test_topics_made_anew_by_a_publisher_that_is_killed(registry: Registry, brok
     for name in names.values():
         broker.delete(name)
     rig.cluster.make([*names.values()], PARTITIONS)
-    begun = start(rig.progress, lambda: {topic: rig.cluster.held(name) for topic, name in names.items()})
+    begun = find_start(rig.progress, lambda: {topic: rig.cluster.held(name) for topic, name in names.items()})
     with closing(Producer(rig.cluster, rig.prefix, lambda: False)) as producer:
         for record in rig.progress.window(begun).records[:3]:
             producer.send(record)
@@ -266,6 +268,6 @@ def test_records_that_were_lost(registry: Registry, broker: Kafka) -> None:
     rig = Rig(registry.store, broker)
     rig.publish()
     end = fill(registry, 5, start=5)
-    rig.progress.move(Place(end, 30))
-    with pytest.raises(Disagreement, match=rf"ends at number 15, and {end} were acknowledged"):
+    rig.progress.move(PublishedCounts(end, 30))
+    with pytest.raises(TopicsDiverged, match=rf"ends at number 15, and {end} were acknowledged"):
         rig.publish()

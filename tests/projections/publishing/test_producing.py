@@ -11,9 +11,9 @@ import pytest
 from kafka import errors
 
 from projections.publishing import producing
-from projections.publishing.cluster import Authorities, Cluster
-from projections.publishing.producing import MOST, Failed, Producer, Stopped
-from projections.publishing.records import LOG, Published
+from projections.publishing.cluster import CertificateAuthorities, KafkaCluster
+from projections.publishing.producing import MAX_IN_FLIGHT_BYTES, Producer, PublishingStopped, RecordFailed
+from projections.publishing.records import LOG, PublishedRecord
 from tests.brokers.kafka import LARGEST, Kafka, consuming, taken
 from tests.brokers.suite import GOOD, HOST, PASSWORD
 
@@ -21,12 +21,12 @@ from tests.brokers.suite import GOOD, HOST, PASSWORD
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 
 
-def record(number: int, size: int = 10, key: bytes = b"/dirs/d") -> Published:
-    return Published(LOG, number, key, b"x" * size, [("annals_number", b"%d" % number)])
+def record(number: int, size: int = 10, key: bytes = b"/dirs/d") -> PublishedRecord:
+    return PublishedRecord(LOG, number, key, b"x" * size, [("annals_number", b"%d" % number)])
 
 
 @contextmanager
-def opened(cluster: Cluster, prefix: str) -> Iterator[Producer]:
+def opened(cluster: KafkaCluster, prefix: str) -> Iterator[Producer]:
     cluster.make([f"{prefix}.log"], 1)
     with closing(Producer(cluster, prefix, lambda: False)) as producer:
         yield producer
@@ -34,10 +34,10 @@ def opened(cluster: Cluster, prefix: str) -> Iterator[Producer]:
 
 def test_what_is_under_way_is_bounded(broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     # Memory stays flat while a broker says nothing; then all that was sent arrives, once and in order.
-    with opened(Cluster(f"kafka://{broker.own()}"), "bounded") as producer:
+    with opened(KafkaCluster(f"kafka://{broker.own()}"), "bounded") as producer:
         producer.send(record(1))
         producer.settle()
-        monkeypatch.setattr(producing, "PATIENCE", 0.5)
+        monkeypatch.setattr(producing, "ACKNOWLEDGE_SECONDS", 0.5)
         broker.stop()
         sent = 1
         try:
@@ -45,10 +45,10 @@ def test_what_is_under_way_is_bounded(broker: Kafka, monkeypatch: pytest.MonkeyP
                 while sent < 1000:
                     producer.send(record(sent + 1, 90_000))
                     sent += 1
-            assert sent == 1 + MOST // record(10, 90_000).size
+            assert sent == 1 + MAX_IN_FLIGHT_BYTES // record(10, 90_000).size
         finally:
             broker.start()
-        monkeypatch.setattr(producing, "PATIENCE", 120.0)
+        monkeypatch.setattr(producing, "ACKNOWLEDGE_SECONDS", 120.0)
         producer.settle()
     with consuming(broker.own(), "bounded.log") as consumer:
         records = [*taken(consumer, sent, 60), *taken(consumer, 1, 2)]
@@ -58,10 +58,10 @@ def test_what_is_under_way_is_bounded(broker: Kafka, monkeypatch: pytest.MonkeyP
 
 def test_a_record_that_is_refused_is_not_jumped_over(broker: Kafka) -> None:
     # Whatever waits behind it: each partition ends as it began, in order, and its own has nothing behind it.
-    cluster = Cluster(f"kafka://{broker.own()}")
+    cluster = KafkaCluster(f"kafka://{broker.own()}")
     cluster.make(["jumped.log"], 3)
     with closing(Producer(cluster, "jumped", lambda: False)) as producer:
-        with pytest.raises(Failed) as failed:
+        with pytest.raises(RecordFailed) as failed:
             for number in range(1, 3001):
                 producer.send(record(number, 2 * LARGEST if number == 1500 else 300, b"%d" % (number % 30)))
             producer.settle()
@@ -78,7 +78,7 @@ def test_a_record_that_is_refused_is_not_jumped_over(broker: Kafka) -> None:
 
 
 def test_who_waits_can_be_told_to_stop(broker: Kafka) -> None:
-    cluster = Cluster(f"kafka://{broker.own()}")
+    cluster = KafkaCluster(f"kafka://{broker.own()}")
     cluster.make(["stopped.log"], 1)
     stopped = False
     with closing(Producer(cluster, "stopped", lambda: stopped)) as producer:
@@ -88,7 +88,7 @@ def test_who_waits_can_be_told_to_stop(broker: Kafka) -> None:
         try:
             producer.send(record(2))
             stopped = True
-            with pytest.raises(Stopped):
+            with pytest.raises(PublishingStopped):
                 producer.settle()
         finally:
             broker.start()
@@ -102,7 +102,7 @@ def test_a_password_that_is_no_longer_one(broker: Kafka, monkeypatch: pytest.Mon
         return ask("127.0.0.1" if host == HOST else host, *arguments, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", answer)
-    cluster = Cluster(f"SASL_SSL://{HOST}:{broker.ports['SASLTLS']}", GOOD, Authorities(str(broker.ca)))
+    cluster = KafkaCluster(f"SASL_SSL://{HOST}:{broker.ports['SASLTLS']}", GOOD, CertificateAuthorities(str(broker.ca)))
     with opened(cluster, "refused") as producer:
         producer.send(record(1))
         producer.settle()

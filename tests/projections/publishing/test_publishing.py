@@ -17,7 +17,7 @@ from api.console.kafka import KafkaSettings
 from projections import database
 from projections.log import Log
 from projections.logrows import SCHEMA_VERSION, table_rows
-from projections.publishing.records import EVENTS, LOG, Place
+from projections.publishing.records import EVENTS, LOG, PublishedCounts
 from tests.brokers.kafka import Kafka, consuming, received, taken
 from tests.projections.publishing.rig import GUIDE, PARTITIONS, Rig, fill, forgotten, merged, reader
 from tests.projections.registry import Registry
@@ -32,7 +32,7 @@ def test_what_is_published(registry: Registry, broker: Kafka) -> None:  # EV-79:
     rig = Rig(registry.store, broker)
     place = rig.publish()
     with registry.store.engine.begin() as connection:
-        log = Log(database.over(connection))
+        log = Log(database.database_of(connection))
         every = log.interactions(0, 99)
         stored = [row for each in every for row in table_rows(each, log.events(each.first, each.last))]
     values = {each.number: json.loads(each.value) for records in rig.read(LOG).values() for each in records}
@@ -40,7 +40,7 @@ def test_what_is_published(registry: Registry, broker: Kafka) -> None:  # EV-79:
     assert [values[number] for number in sorted(values)] == [
         row._asdict() | {name: b64encode(getattr(row, name)).decode() for name in hashes} for row in stored
     ]
-    assert place == Place(len(stored), sum(1 for row in stored if row.topic != "EntityRefreshed:1"))
+    assert place == PublishedCounts(len(stored), sum(1 for row in stored if row.topic != "EntityRefreshed:1"))
     assert SCHEMA_VERSION == 2  # what the guide says that the header tells
 
 
@@ -90,7 +90,7 @@ def test_everything_of_a_subject_is_in_one_partition(registry: Registry, broker:
 
 def test_it_goes_on_where_it_was(registry: Registry, broker: Kafka) -> None:
     rig = Rig(registry.store, broker)
-    assert rig.publish() == Place()
+    assert rig.publish() == PublishedCounts()
     for start in (0, 10, 20):
         end = fill(registry, 10, start)
         assert rig.publish().log == end
@@ -102,7 +102,7 @@ def test_windows_that_end_inside_of_interactions(registry: Registry, broker: Kaf
     registry.record(*((f"/dirs/d{number}", {}) for number in range(1200)))
     fill(registry, 3)
     rig = Rig(registry.store, broker)
-    assert len(rig.progress.window(Place()).records) == 1000
+    assert len(rig.progress.window(PublishedCounts()).records) == 1000
     rig.publish()
     assert rig.proven() == {LOG: 0, EVENTS: 0}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from projections.publishing.records import EVENTS, LOG, Place, Published, Records, group
+from projections.publishing.records import EVENTS, LOG, PublishedCounts, PublishedRecord, RecordBuilder, partition_key
 from projections.xregistry_events import XRegistryEvents
 from tests.projections.test_xregistry_events import CAUGHT_UP, NOON, event, row
 
@@ -20,9 +20,9 @@ GIVEN = [
 ]
 
 
-def made(*events: EntityEvent, contentmode: str = "structured") -> list[Published]:
+def made(*events: EntityEvent, contentmode: str = "structured") -> list[PublishedRecord]:
     rows = [row(position, each) for position, each in enumerate(events, CAUGHT_UP.first)]
-    return Records(XRegistryEvents(), contentmode).of(CAUGHT_UP, rows, Place(4, 7))[0]
+    return RecordBuilder(XRegistryEvents(), contentmode).of(CAUGHT_UP, rows, PublishedCounts(4, 7))[0]
 
 
 def facts(number: int, position: int) -> dict[str, bytes]:
@@ -46,7 +46,7 @@ def facts(number: int, position: int) -> dict[str, bytes]:
     ],
 )
 def test_keys(stream: str, key: bytes) -> None:  # EV-78: the Group of the subject, or the root
-    assert group(stream) == key
+    assert partition_key(stream) == key
 
 
 def test_a_record_of_the_log() -> None:  # EV-79: the row as it is, its interaction beside it
@@ -100,8 +100,8 @@ def test_documents(
 ) -> None:  # LEG-902: they travel with the Version whose they are, where they are wanted
     given = row(5, event(EntityUpdated, xid).model_copy(update={"private": private}))
     find = documents.get if documents is not None else None
-    (bare, *_), _ = Records(XRegistryEvents()).of(CAUGHT_UP, [given], Place(4, 7))
-    (found, *_), _ = Records(XRegistryEvents()).of(CAUGHT_UP, [given], Place(4, 7), find)
+    (bare, *_), _ = RecordBuilder(XRegistryEvents()).of(CAUGHT_UP, [given], PublishedCounts(4, 7))
+    (found, *_), _ = RecordBuilder(XRegistryEvents()).of(CAUGHT_UP, [given], PublishedCounts(4, 7), find)
     assert found == bare._replace(headers=[*bare.headers, *header])
 
 
@@ -114,12 +114,12 @@ def test_numbers() -> None:  # EV-47, EV-72, EV-77: none for a refresh, two for 
 
 
 def test_an_interaction_in_parts_comes_to_the_same() -> None:  # EV-79: wherever a window ends
-    whole, records = made(*GIVEN), Records(XRegistryEvents())
+    whole, records = made(*GIVEN), RecordBuilder(XRegistryEvents())
     rows = [row(position, each) for position, each in enumerate(GIVEN, CAUGHT_UP.first)]
     for cut in range(len(rows) + 1):
-        first, place = records.of(CAUGHT_UP, rows[:cut], Place(4, 7))
+        first, place = records.of(CAUGHT_UP, rows[:cut], PublishedCounts(4, 7))
         second, place = records.of(CAUGHT_UP, rows[cut:], place)
-        assert place == Place(8, 11)
+        assert place == PublishedCounts(8, 11)
         for topic in (LOG, EVENTS):
             assert [each for each in first + second if each.topic == topic] == [
                 each for each in whole if each.topic == topic

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from projections.segments.folder import Folder, open_folder
+from projections.segments.folder import SegmentFolder, open_folder
 from tests.projections.conftest import registry
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url
 
@@ -14,6 +14,6 @@ __all__ = ["postgres_server", "postgres_url", "registry", "sqlite_url", "store_u
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
+def folder(tmp_path: Path) -> SegmentFolder:
     """A folder that is not there yet."""
     return open_folder(str(tmp_path / "segments"))

@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy import Engine, select
 
 from commands import tables
-from projections.logrows import TableRow
+from projections.logrows import LogTableRow
 from tests.projections.registry import Registry
 
 #: Text that is easily spoilt on the way: beyond ASCII and the Basic Plane, quotes, a NUL, line ends.
@@ -28,7 +28,7 @@ def grow(registry: Registry, interactions: int, start: int = 0) -> None:
         registry.record((group, {"n": n, "doc": digest}), *rest, documents={digest: content})
 
 
-def recorded(engine: Engine) -> list[TableRow]:
+def recorded(engine: Engine) -> list[LogTableRow]:
     """The log as the database has it, put together by the database."""
     log, of = tables.log.c, tables.interaction.c
     facts = (
@@ -49,7 +49,8 @@ def recorded(engine: Engine) -> list[TableRow]:
     with engine.connect() as connection:
         found = connection.execute(joined.order_by(log.position)).all()
     return [
-        TableRow(*row[:4], bytes(row[4]).decode(), *row[5:-3], bytes(row[-3]), bytes(row[-2]), row[-1]) for row in found
+        LogTableRow(*row[:4], bytes(row[4]).decode(), *row[5:-3], bytes(row[-3]), bytes(row[-2]), row[-1])
+        for row in found
     ]
 
 

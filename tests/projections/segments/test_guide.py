@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from projections.segments.columns import DOCUMENTS, LOG
-from projections.segments.entries import Entry, File
+from projections.segments.columns import DOCUMENT_FILE_SCHEMA, LOG_FILE_SCHEMA
+from projections.segments.entries import DataFile, ManifestEntry
 from projections.segments.folder import open_folder
-from projections.segments.write import Size, write
+from projections.segments.write import SegmentSize, append_segments
 from tests.projections.registry import Registry
 from tests.projections.segments.logs import grow, recorded
 from tests.serving import ROOT
@@ -28,7 +28,7 @@ def test_its_programs_read_the_log(sqlite_url: str, tmp_path: Path) -> None:
     with Registry(sqlite_url) as registry:
         grow(registry, 60)
         log = recorded(registry.store.engine)
-    write(sqlite_url, open_folder(str(tmp_path / "segments")), Size(40))
+    append_segments(sqlite_url, open_folder(str(tmp_path / "segments")), SegmentSize(40))
     programs = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
     printed = [
         subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
@@ -40,8 +40,8 @@ def test_its_programs_read_the_log(sqlite_url: str, tmp_path: Path) -> None:
 
 
 def test_its_tables_name_every_column_and_member() -> None:
-    assert table("## Columns") == LOG.names
-    assert all(f"`{name}` (" in GUIDE for name in DOCUMENTS.names)
-    assert table("prints the entries:") == list(Entry.model_fields)
+    assert table("## Columns") == LOG_FILE_SCHEMA.names
+    assert all(f"`{name}` (" in GUIDE for name in DOCUMENT_FILE_SCHEMA.names)
+    assert table("prints the entries:") == list(ManifestEntry.model_fields)
     files = GUIDE.split("| the files: ")[1].partition(";")[0]
-    assert set(re.findall(r"`(\w+)`", files)) == set(File.model_fields)
+    assert set(re.findall(r"`(\w+)`", files)) == set(DataFile.model_fields)

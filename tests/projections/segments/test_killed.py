@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from projections.segments.folder import Folder, open_folder
+from projections.segments.folder import SegmentFolder, open_folder
 from projections.segments.read import documents, rows
-from projections.segments.verify import verify
-from projections.segments.write import Size, write
+from projections.segments.verify import verify_segments
+from projections.segments.write import SegmentSize, append_segments
 from tests.projections.registry import Registry
 from tests.projections.segments.logs import grow, lying, recorded, stored_documents
 from tests.serving import environment
 
-SIZE = Size(3, 2)
+SIZE = SegmentSize(3, 2)
 
 
 def started(registry: Registry, folder: Path) -> subprocess.Popen[bytes]:
@@ -33,8 +33,8 @@ def files(folder: Path, pattern: str) -> int:
     return sum(1 for _ in folder.glob(pattern))
 
 
-def whole(registry: Registry, folder: Folder) -> None:
-    assert list(verify(folder)) == []
+def whole(registry: Registry, folder: SegmentFolder) -> None:
+    assert list(verify_segments(folder)) == []
     assert list(rows(folder)) == recorded(registry.store.engine)
     assert dict(documents(folder)) == stored_documents(registry.store.engine)
 
@@ -43,7 +43,9 @@ def whole(registry: Registry, folder: Folder) -> None:
 MOMENTS = ["log/*.part", "log/*.parquet", "documents/*.parquet", "manifest/*.json"]
 
 
-def test_a_writer_killed_at_any_moment_is_gone_on_with(registry: Registry, folder: Folder, tmp_path: Path) -> None:
+def test_a_writer_killed_at_any_moment_is_gone_on_with(
+    registry: Registry, folder: SegmentFolder, tmp_path: Path
+) -> None:
     # kill -9 leaves what is complete, and the next writer neither loses nor repeats an event.
     grow(registry, 200)
     place = tmp_path / "segments"
@@ -53,10 +55,10 @@ def test_a_writer_killed_at_any_moment_is_gone_on_with(registry: Registry, folde
             time.sleep(0.0005)
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-        assert list(verify(folder)) == []
+        assert list(verify_segments(folder)) == []
         kept = list(rows(folder))
         assert kept == recorded(registry.store.engine)[: len(kept)]
-    write(registry.url, folder, SIZE)
+    append_segments(registry.url, folder, SIZE)
     whole(registry, folder)
     assert files(place, "*/*.part") == 0
 
@@ -75,10 +77,10 @@ LEFTOVERS = {
 
 @pytest.mark.parametrize(("gone", "left"), LEFTOVERS.values(), ids=LEFTOVERS)
 def test_leftovers_are_cleared_and_the_same_files_come_again(
-    registry: Registry, folder: Folder, tmp_path: Path, gone: list[str], left: list[str]
+    registry: Registry, folder: SegmentFolder, tmp_path: Path, gone: list[str], left: list[str]
 ) -> None:
     grow(registry, 40)
-    write(registry.url, folder, SIZE)
+    append_segments(registry.url, folder, SIZE)
     place, last = tmp_path / "segments", folder.ranges()[-2]
     before = lying(place)
     for pattern in gone:
@@ -86,23 +88,23 @@ def test_leftovers_are_cleared_and_the_same_files_come_again(
             path.unlink()
     for name in left:
         (place / name.format(last=last)).write_bytes(b"PAR1 half of it")
-    write(registry.url, folder, SIZE)
+    append_segments(registry.url, folder, SIZE)
     assert lying(place) == before
 
 
-def test_files_of_others_stay(registry: Registry, folder: Folder, tmp_path: Path) -> None:
+def test_files_of_others_stay(registry: Registry, folder: SegmentFolder, tmp_path: Path) -> None:
     grow(registry, 5)
-    write(registry.url, folder, SIZE)
+    append_segments(registry.url, folder, SIZE)
     place = tmp_path / "segments"
     for name in ("log/_SUCCESS", "manifest/README.json", "log/notes.part"):
         (place / name).write_text("mine")
     before = lying(place)
-    write(registry.url, folder, SIZE)
+    append_segments(registry.url, folder, SIZE)
     assert lying(place) == before
     whole(registry, folder)
 
 
-def test_writers_at_the_same_time_do_no_harm(registry: Registry, folder: Folder, tmp_path: Path) -> None:
+def test_writers_at_the_same_time_do_no_harm(registry: Registry, folder: SegmentFolder, tmp_path: Path) -> None:
     grow(registry, 60)
     place = tmp_path / "segments"
     processes = [started(registry, place) for _ in range(3)]
@@ -113,20 +115,20 @@ def test_writers_at_the_same_time_do_no_harm(registry: Registry, folder: Folder,
 
 
 def test_writers_that_cut_the_log_differently_leave_one_way_through_it(
-    registry: Registry, folder: Folder, tmp_path: Path
+    registry: Registry, folder: SegmentFolder, tmp_path: Path
 ) -> None:
     # Where two began at the same position, the way that leads farthest holds, and goes on holding.
     grow(registry, 12)
-    write(registry.url, folder, Size(5))
+    append_segments(registry.url, folder, SegmentSize(5))
     half = tmp_path / "half"
     grow(registry, 12, start=12)
-    write(registry.url, folder, Size(9))
-    write(registry.url, open_folder(str(half)), Size(4))
+    append_segments(registry.url, folder, SegmentSize(9))
+    append_segments(registry.url, open_folder(str(half)), SegmentSize(4))
     for name, content in lying(half).items():
         (tmp_path / "segments" / name).write_bytes(content)
     assert folder.listed() != folder.ranges()
     whole(registry, folder)
     grow(registry, 5, start=24)
-    write(registry.url, folder, Size(5))
+    append_segments(registry.url, folder, SegmentSize(5))
     assert list(rows(folder)) == recorded(registry.store.engine)
-    assert list(verify(folder)) == []
+    assert list(verify_segments(folder)) == []

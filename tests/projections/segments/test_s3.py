@@ -13,14 +13,14 @@ import pytest
 
 from projections.segments.folder import open_folder
 from projections.segments.read import documents, rows
-from projections.segments.verify import compare, verify
-from projections.segments.write import Size, write
+from projections.segments.verify import compare_with_store, verify_segments
+from projections.segments.write import SegmentSize, append_segments
 from tests.projections.registry import Registry
 from tests.projections.segments.logs import grow, lying, recorded, stored_documents
 from tests.projections.segments.s3 import CLIENT, S3, s3_store
 from tests.serving import environment
 
-SIZE = Size(7, 3)
+SIZE = SegmentSize(7, 3)
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +46,13 @@ def grown(sqlite_url: str) -> Iterator[Registry]:
 def test_a_bucket_holds_what_a_folder_does(grown: Registry, s3: S3, tmp_path: Path, scheme: str) -> None:
     bucket, local = open_folder(s3.uri(scheme, f"{scheme}/annals")), open_folder(str(tmp_path / "segments"))
     for start in (40, 50):
-        write(grown.url, bucket, SIZE)
-        write(grown.url, local, SIZE)
+        append_segments(grown.url, bucket, SIZE)
+        append_segments(grown.url, local, SIZE)
         assert lying(s3.bucket / scheme / "annals") == lying(tmp_path / "segments")
         grow(grown, 10, start=start)
     log = recorded(grown.store.engine)
     assert list(rows(bucket)) == log[: bucket.ranges()[-1].last]
-    assert [*verify(bucket), *compare(bucket, grown.url)] == []
+    assert [*verify_segments(bucket), *compare_with_store(bucket, grown.url)] == []
 
 
 def test_a_writer_to_a_bucket_that_is_killed_is_gone_on_with(grown: Registry, s3: S3, tmp_path: Path) -> None:
@@ -68,9 +68,9 @@ def test_a_writer_to_a_bucket_that_is_killed_is_gone_on_with(grown: Registry, s3
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
     folder = open_folder(uri)
-    assert list(verify(folder)) == []
-    write(grown.url, folder, Size(3))
-    assert list(verify(folder)) == []
+    assert list(verify_segments(folder)) == []
+    append_segments(grown.url, folder, SegmentSize(3))
+    assert list(verify_segments(folder)) == []
     assert list(rows(folder)) == recorded(grown.store.engine)
     assert dict(documents(folder)) == stored_documents(grown.store.engine)
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from projections.segments.entries import UnknownSegment
-from projections.segments.folder import Folder
-from projections.segments.verify import verify
-from projections.segments.write import Size, write
+from projections.segments.entries import UnreadableManifestEntry
+from projections.segments.folder import SegmentFolder
+from projections.segments.verify import verify_segments
+from projections.segments.write import SegmentSize, append_segments
 from tests.projections.registry import Registry
 
 CONTENT = b"a document"
@@ -24,14 +24,14 @@ DIGEST = sha256(CONTENT).hexdigest()
 
 
 @pytest.fixture
-def place(sqlite_url: str, folder: Folder, tmp_path: Path) -> Path:
+def place(sqlite_url: str, folder: SegmentFolder, tmp_path: Path) -> Path:
     """Segments of the positions 1 to 4, 5 to 8 and 9 to 12; each interaction has two events, that at 5 a document."""
     with Registry(sqlite_url) as registry:
         for n in range(6):
             doc: dict[str, Any] = {"doc": DIGEST} if n == 2 else {}
             registry.record((f"/dirs/d{n}", doc), (f"/dirs/d{n}/files/f", {}), documents={DIGEST: CONTENT})
-        write(sqlite_url, folder, Size(4))
-    assert list(verify(folder)) == []
+        append_segments(sqlite_url, folder, SegmentSize(4))
+    assert list(verify_segments(folder)) == []
     return tmp_path / "segments"
 
 
@@ -107,13 +107,13 @@ FORGERIES: dict[str, tuple[str, Callable[[list[dict[str, Any]]], object], list[t
 @pytest.mark.parametrize(("kind", "change", "findings"), FORGERIES.values(), ids=FORGERIES)
 def test_forged_rows_are_found(
     place: Path,
-    folder: Folder,
+    folder: SegmentFolder,
     kind: str,
     change: Callable[[list[dict[str, Any]]], object],
     findings: list[tuple[int, str]],
 ) -> None:
     forged(place, kind, change)
-    assert [tuple(finding) for finding in verify(folder)] == findings
+    assert [tuple(finding) for finding in verify_segments(folder)] == findings
 
 
 #: What is done to the files, and of all that is found then the position and how it begins; `{1}` is the second range.
@@ -158,11 +158,11 @@ FILES: dict[str, tuple[Callable[[Path], object], list[tuple[int, str]]]] = {
 
 @pytest.mark.parametrize(("change", "findings"), FILES.values(), ids=FILES)
 def test_damaged_files_are_found(
-    place: Path, folder: Folder, change: Callable[[Path], object], findings: list[tuple[int, str]]
+    place: Path, folder: SegmentFolder, change: Callable[[Path], object], findings: list[tuple[int, str]]
 ) -> None:
     names = {f"{{{n}}}": str(range) for n, range in enumerate(folder.ranges())}
     change(place)
-    found = [tuple(finding) for finding in verify(folder)]
+    found = [tuple(finding) for finding in verify_segments(folder)]
     assert [position for position, _ in found] == [position for position, _ in findings]
     for (_, said), (_, expected) in zip(found, findings, strict=True):
         for mark, name in names.items():
@@ -170,17 +170,17 @@ def test_damaged_files_are_found(
         assert re.match(expected, said)
 
 
-def test_an_entry_of_a_newer_form_is_refused(place: Path, folder: Folder) -> None:
+def test_an_entry_of_a_newer_form_is_refused(place: Path, folder: SegmentFolder) -> None:
     told(place, 1, schemaversion=99)
-    with pytest.raises(UnknownSegment, match="has schema version 99, this program knows 1 and 2"):
+    with pytest.raises(UnreadableManifestEntry, match="has schema version 99, this program knows 1 and 2"):
         list(folder.entries(folder.ranges()))
 
 
-def test_what_was_damaged_can_be_written_anew(place: Path, folder: Folder, sqlite_url: str) -> None:
+def test_what_was_damaged_can_be_written_anew(place: Path, folder: SegmentFolder, sqlite_url: str) -> None:
     # The damaged file and its entry are removed; all later segments stay as they are.
     before = {path: path.read_bytes() for path in place.rglob("*.*")}
     file(place, "log", 1).unlink()
     entry(place, 1).unlink()
-    assert write(sqlite_url, folder, Size(4)).segments == 1
+    assert append_segments(sqlite_url, folder, SegmentSize(4)).segments == 1
     assert {path: path.read_bytes() for path in place.rglob("*.*")} == before
-    assert list(verify(folder)) == []
+    assert list(verify_segments(folder)) == []

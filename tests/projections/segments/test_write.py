@@ -11,27 +11,27 @@ import pytest
 from sqlalchemy import text
 
 from projections.logrows import SCHEMA_VERSION
-from projections.segments.agreement import Foreign
-from projections.segments.entries import Entry, Range
-from projections.segments.folder import Folder
+from projections.segments.agreement import SegmentsMismatch
+from projections.segments.entries import ManifestEntry, SegmentRange
+from projections.segments.folder import SegmentFolder
 from projections.segments.read import documents, rows
-from projections.segments.verify import compare, verify
-from projections.segments.write import DamagedLog, Size, Written, write
+from projections.segments.verify import compare_with_store, verify_segments
+from projections.segments.write import DamagedLog, SegmentSize, WriteSummary, append_segments
 from tests.projections.registry import Registry
 from tests.projections.segments.logs import grow, lying, recorded, stored_documents
 
-SIZES = [Size(1, 1), Size(7, 3), Size(7, 3, full=True), Size(10_000, 10_000)]
+SIZES = [SegmentSize(1, 1), SegmentSize(7, 3), SegmentSize(7, 3, full=True), SegmentSize(10_000, 10_000)]
 
 
-def entries(folder: Folder) -> list[Entry]:
+def entries(folder: SegmentFolder) -> list[ManifestEntry]:
     return list(folder.entries(folder.ranges()))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_what_is_read_back_is_the_log(registry: Registry, folder: Folder, size: Size) -> None:
+def test_what_is_read_back_is_the_log(registry: Registry, folder: SegmentFolder, size: SegmentSize) -> None:
     # Bytes of states, facts and hashes alike: whoever reads the files can prove the log from them.
     grow(registry, 40)
-    write(registry.url, folder, size)
+    append_segments(registry.url, folder, size)
     end = entries(folder)[-1].last
     expected = recorded(registry.store.engine)
     assert list(rows(folder)) == expected[:end]
@@ -40,18 +40,18 @@ def test_what_is_read_back_is_the_log(registry: Registry, folder: Folder, size: 
         found = [tuple(document) for document in documents(folder)]
         assert len(found) == len(dict(found))  # each once
         assert dict(found) == stored_documents(registry.store.engine)
-    assert [*verify(folder), *compare(folder, registry.url)] == []
+    assert [*verify_segments(folder), *compare_with_store(folder, registry.url)] == []
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_segments_are_whole_interactions_that_follow_each_other(
-    registry: Registry, folder: Folder, tmp_path: Path, size: Size
+    registry: Registry, folder: SegmentFolder, tmp_path: Path, size: SegmentSize
 ) -> None:
     grow(registry, 40)
-    done = write(registry.url, folder, size)
+    done = append_segments(registry.url, folder, size)
     found, log = entries(folder), recorded(registry.store.engine)
     assert [one.first for one in found] == [1, *(one.last + 1 for one in found[:-1])]
-    assert done == Written(len(found), found[-1].last, found[-1].last)
+    assert done == WriteSummary(len(found), found[-1].last, found[-1].last)
     ends = {row.last: row for row in log}
     for before, one in pairwise([None, *found]):
         assert one is not None
@@ -71,23 +71,25 @@ def test_segments_are_whole_interactions_that_follow_each_other(
     assert names == [Path(one.log.path).name for one in found]  # names sort by position
 
 
-def test_the_end_of_the_log_may_wait_until_it_fills_a_segment(registry: Registry, folder: Folder) -> None:
-    size = Size(5, full=True)
+def test_the_end_of_the_log_may_wait_until_it_fills_a_segment(registry: Registry, folder: SegmentFolder) -> None:
+    size = SegmentSize(5, full=True)
     registry.record(*((f"/dirs/a{n}", {}) for n in range(4)))
-    assert write(registry.url, folder, size) == Written(0, 0, 0)
+    assert append_segments(registry.url, folder, size) == WriteSummary(0, 0, 0)
     registry.record(("/dirs/b", {}))
-    assert write(registry.url, folder, size) == Written(1, 5, 5)
+    assert append_segments(registry.url, folder, size) == WriteSummary(1, 5, 5)
 
 
-def test_a_log_that_grows_adds_files_and_changes_none(registry: Registry, folder: Folder, tmp_path: Path) -> None:
+def test_a_log_that_grows_adds_files_and_changes_none(
+    registry: Registry, folder: SegmentFolder, tmp_path: Path
+) -> None:
     # Documents that an earlier run has packed are not packed again.
     grow(registry, 15)
-    write(registry.url, folder, Size(7))
+    append_segments(registry.url, folder, SegmentSize(7))
     before = lying(tmp_path / "segments")
-    assert write(registry.url, folder, Size(7)).segments == 0
+    assert append_segments(registry.url, folder, SegmentSize(7)).segments == 0
     assert lying(tmp_path / "segments") == before
     grow(registry, 15, start=15)
-    write(registry.url, folder, Size(11))
+    append_segments(registry.url, folder, SegmentSize(11))
     after = lying(tmp_path / "segments")
     assert before.items() < after.items()
     assert list(rows(folder)) == recorded(registry.store.engine)
@@ -96,26 +98,26 @@ def test_a_log_that_grows_adds_files_and_changes_none(registry: Registry, folder
 
 
 def test_an_interaction_larger_than_a_segment_goes_through_in_small_groups(
-    registry: Registry, folder: Folder, tmp_path: Path
+    registry: Registry, folder: SegmentFolder, tmp_path: Path
 ) -> None:
     # An import of any size is one interaction; only a row group of it lies in memory.
     registry.record(("/dirs/before", {}))
     registry.record(*((f"/dirs/d{n}", {"n": n}) for n in range(3000)))
     registry.record(("/dirs/after", {}))
-    write(registry.url, folder, Size(100, 128))
-    assert folder.ranges() == [Range(1, 3001), Range(3002, 3002)]
+    append_segments(registry.url, folder, SegmentSize(100, 128))
+    assert folder.ranges() == [SegmentRange(1, 3001), SegmentRange(3002, 3002)]
     first = pq.ParquetFile(tmp_path / "segments" / entries(folder)[0].log.path).metadata
     groups = [first.row_group(n) for n in range(first.num_row_groups)]
     assert [group.num_rows for group in groups] == [*[128] * 23, 3001 - 23 * 128]
     assert {group.column(n).compression for group in groups for n in range(first.num_columns)} == {"ZSTD"}
     assert list(rows(folder)) == recorded(registry.store.engine)
-    assert list(verify(folder)) == []
+    assert list(verify_segments(folder)) == []
 
 
-def test_an_empty_log_makes_no_folder(registry: Registry, folder: Folder, tmp_path: Path) -> None:
-    assert write(registry.url, folder) == Written(0, 0, 0)
+def test_an_empty_log_makes_no_folder(registry: Registry, folder: SegmentFolder, tmp_path: Path) -> None:
+    assert append_segments(registry.url, folder) == WriteSummary(0, 0, 0)
     assert not (tmp_path / "segments").exists()
-    assert [*verify(folder), *compare(folder, registry.url)] == []
+    assert [*verify_segments(folder), *compare_with_store(folder, registry.url)] == []
 
 
 def alike(url: str, registry: Registry, interactions: int) -> None:
@@ -140,12 +142,12 @@ FOREIGN = {
 
 @pytest.mark.parametrize(("common", "goes_on", "position", "said"), FOREIGN.values(), ids=FOREIGN)
 def test_a_folder_with_another_log_is_refused_and_left_as_it_is(
-    registry: Registry, folder: Folder, tmp_path: Path, common: int, goes_on: bool, position: int, said: str
+    registry: Registry, folder: SegmentFolder, tmp_path: Path, common: int, goes_on: bool, position: int, said: str
 ) -> None:
     # Each registry has its own chain of hashes; what came after a fork never stands behind what was before it.
     for n in range(8):
         registry.record((f"/dirs/d{n}", {}))
-    write(registry.url, folder, Size(3))
+    append_segments(registry.url, folder, SegmentSize(3))
     url = f"sqlite:///{tmp_path / 'other.db'}"
     if common:
         alike(url, registry, common)
@@ -155,10 +157,10 @@ def test_a_folder_with_another_log_is_refused_and_left_as_it_is(
             for n in range(9):
                 second.record((f"/dirs/other{n}", {}))
     before = lying(tmp_path / "segments")
-    with pytest.raises(Foreign, match=said):
-        write(url, folder, Size(3))
+    with pytest.raises(SegmentsMismatch, match=said):
+        append_segments(url, folder, SegmentSize(3))
     assert lying(tmp_path / "segments") == before
-    assert [finding.position for finding in compare(folder, url)] == [position]
+    assert [finding.position for finding in compare_with_store(folder, url)] == [position]
 
 
 #: What happens to the log behind the registry's back, and the position that is named.
@@ -171,7 +173,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize(("damage", "position"), DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_log_is_not_passed_on(registry: Registry, folder: Folder, damage: str, position: int) -> None:
+def test_a_damaged_log_is_not_passed_on(registry: Registry, folder: SegmentFolder, damage: str, position: int) -> None:
     for n in range(10):
         registry.record((f"/dirs/d{n}", {}))
     content = b"document"
@@ -181,11 +183,11 @@ def test_a_damaged_log_is_not_passed_on(registry: Registry, folder: Folder, dama
     with registry.store.engine.begin() as connection:
         connection.execute(text(damage))
     with pytest.raises(DamagedLog, match=f"position {position}: "):
-        write(registry.url, folder, Size(10))
-    assert folder.ranges() == [Range(1, 10)]
+        append_segments(registry.url, folder, SegmentSize(10))
+    assert folder.ranges() == [SegmentRange(1, 10)]
 
 
-def test_entries_say_the_form_of_the_rows(registry: Registry, folder: Folder) -> None:
+def test_entries_say_the_form_of_the_rows(registry: Registry, folder: SegmentFolder) -> None:
     grow(registry, 3)
-    write(registry.url, folder)
+    append_segments(registry.url, folder)
     assert [entry.schemaversion for entry in entries(folder)] == [SCHEMA_VERSION]

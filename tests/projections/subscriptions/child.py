@@ -5,15 +5,19 @@ from __future__ import annotations
 import sys
 import threading
 
-from projections.subscriptions.guard import Guard
-from projections.subscriptions.ports import Ports
-from projections.subscriptions.service import Service
+from projections.subscriptions.guard import DestinationGuard
+from projections.subscriptions.ports import DeliveryPorts
+from projections.subscriptions.service import DeliveryService
 from projections.subscriptions.sinks import http as _http
 
 
 def main(url: str, lease: str) -> None:
     assert _http
-    service = Service(url, Ports(resolver=Guard(allow="127.0.0.1", plaintext=True), policy="off"), lease=float(lease))
+    service = DeliveryService(
+        url,
+        DeliveryPorts(resolver=DestinationGuard(allow="127.0.0.1", plaintext=True), policy="off"),
+        lease=float(lease),
+    )
     service.start()
     print("started", flush=True)
     threading.Event().wait()

@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 import uvloop
 from cloudevents.core.v1.event import CloudEvent
 
-from projections.subscriptions.contract import Credential, Outcome, Resolver, Target
-from projections.subscriptions.guard import Guard
+from projections.subscriptions.contract import Credential, Outcome, Resolver, SinkTarget
+from projections.subscriptions.guard import DestinationGuard
 from projections.subscriptions.sinks.http import open_http
 
 T = TypeVar("T")
 
 #: Lets tests reach their receivers.
-LOCAL = Guard("127.0.0.1,[::1]", plaintext=True)
+LOCAL = DestinationGuard("127.0.0.1,[::1]", plaintext=True)
 TIME = datetime(2026, 11, 21, 20, 30, 15, 120000, UTC)
 
 
@@ -44,8 +44,8 @@ def target(
     origin: str = "",
     key: bytes | None = None,
     **settings: Any,
-) -> Target:
-    return Target("s1", uri, {"method": "POST"} | settings, contentmode, credential, seconds, origin, key)
+) -> SinkTarget:
+    return SinkTarget("s1", uri, {"method": "POST"} | settings, contentmode, credential, seconds, origin, key)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -54,7 +54,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         return runner.run(work)
 
 
-def sent(to: Target, *batches: Sequence[CloudEvent], resolver: Resolver = LOCAL) -> list[Outcome]:
+def sent(to: SinkTarget, *batches: Sequence[CloudEvent], resolver: Resolver = LOCAL) -> list[Outcome]:
     """What became of events, sent by one sink, one batch after the other."""
 
     async def work() -> list[Outcome]:

@@ -20,16 +20,16 @@ from domain.commands import DeleteEntities
 from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.subscriptions.subscription import Subscription
 from domain.world import Decision
-from projections.families import XRegistry
-from projections.subscriptions.contract import DELIVERED, Outcome, Resolver, Sink, Target
+from projections.families import XRegistryFamily
+from projections.subscriptions.contract import DELIVERED, Outcome, Resolver, Sink, SinkTarget
 from projections.subscriptions.deliver import Deliverer
-from projections.subscriptions.deliveries import Deliveries
-from projections.subscriptions.ports import Anywhere, Ports, Time
-from projections.subscriptions.service import Service
+from projections.subscriptions.deliveries import StoredDeliveries
+from projections.subscriptions.ports import DeliveryClock, DeliveryPorts, UncheckedResolver
+from projections.subscriptions.service import DeliveryService
 from projections.xregistry_events import XRegistryEvents
 
 COMMAND = DeleteEntities("/dirs")
-FAMILIES = (XRegistry(XRegistryEvents()),)
+FAMILIES = (XRegistryFamily(XRegistryEvents()),)
 SETTINGS = (
     *("retry", "ordering", "deadletter", "contentmode", "maxbatchsize", "maxbatchwait", "requestrate"),
     *("subject", "timeout"),
@@ -48,8 +48,8 @@ class Clock:
         self._count = itertools.count()
 
     @property
-    def time(self) -> Time:
-        return Time(lambda: self.now, self.sleep, lambda: self.chance)
+    def time(self) -> DeliveryClock:
+        return DeliveryClock(lambda: self.now, self.sleep, lambda: self.chance)
 
     async def sleep(self, seconds: float) -> None:
         waiter = asyncio.get_running_loop().create_future()
@@ -78,10 +78,10 @@ class Receiver:
     concurrency: int = 4
     attempts: dict[str, list[list[CloudEvent]]] = field(default_factory=lambda: defaultdict(list))
     arrived: dict[str, list[CloudEvent]] = field(default_factory=lambda: defaultdict(list))
-    targets: list[Target] = field(default_factory=list)
+    targets: list[SinkTarget] = field(default_factory=list)
     closed: int = 0
 
-    def open(self, target: Target, resolver: Resolver) -> Sink:
+    def open(self, target: SinkTarget, resolver: Resolver) -> Sink:
         self.targets.append(target)
         return _Sink(self, target)
 
@@ -94,7 +94,7 @@ class Receiver:
 
 
 class _Sink:
-    def __init__(self, receiver: Receiver, target: Target) -> None:
+    def __init__(self, receiver: Receiver, target: SinkTarget) -> None:
         self._receiver = receiver
         self._target = target
         self.concurrency = receiver.concurrency
@@ -121,8 +121,8 @@ class Rig:
         self.store.create()
         self.clock = clock or Clock()
         self.receiver = Receiver()
-        self.ports = Ports(
-            resolver=ports.pop("resolver", Anywhere()),
+        self.ports = DeliveryPorts(
+            resolver=ports.pop("resolver", UncheckedResolver()),
             time=self.clock.time,
             sinks=dict.fromkeys(("HTTP", "KAFKA", "MQTT5", "NATS", "AMQP"), self.receiver.open),
             **{"policy": "off", **ports},
@@ -131,11 +131,11 @@ class Rig:
         self.write = 0.1
         #: References of the secrets that a subscription is written with.
         self.secrets: dict[str, str] = {}
-        self.deliveries = Deliveries(url, self.ports, FAMILIES)
+        self.deliveries = StoredDeliveries(url, self.ports, FAMILIES)
         self._events: dict[str, EntityEvent] = {}
         self._running: list[Deliverer] = []
         #: Who is told of commits, as by the road.
-        self.told: list[Service] = []
+        self.told: list[DeliveryService] = []
         self.position = 0
 
     def close(self) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 from cloudevents.core.v1.event import CloudEvent
 
 from domain.subscriptions.subscription import Subscription
-from projections.subscriptions.contract import DELIVERED, Outcome, Result, Target
-from projections.subscriptions.ports import Tokens
+from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome, SinkTarget
+from projections.subscriptions.ports import RenewedTokens
 from tests.projections.subscriptions.rig import Clock, Rig, quiet, until
 
-UNAUTHORIZED = Outcome(Result.UNAUTHORIZED, "401", "who is pass-marker")
+UNAUTHORIZED = Outcome(DeliveryResult.UNAUTHORIZED, "401", "who is pass-marker")
 START = Clock().now
 
 
@@ -58,9 +58,9 @@ def test_a_token_is_renewed_before_it_ends(sqlite_url: str) -> None:
     # SUB-307, 913: a minute before; the new one, and the new refresh token, take the places of the stored ones
     asked: list[tuple[str, str]] = []
 
-    async def renew(endpoint: str, refreshtoken: str) -> Tokens | None:
+    async def renew(endpoint: str, refreshtoken: str) -> RenewedTokens | None:
         asked.append((endpoint, refreshtoken))
-        return Tokens(f"token{len(asked)}", START + 1000 * (len(asked) + 1), f"refresh{len(asked)}")
+        return RenewedTokens(f"token{len(asked)}", START + 1000 * (len(asked) + 1), f"refresh{len(asked)}")
 
     secrets = Kept(accesstoken="token0", refreshtoken="refresh0")
     rig = Rig(sqlite_url, secrets=secrets, renew=renew)
@@ -89,9 +89,9 @@ def test_a_token_is_renewed_once_after_a_refusal(sqlite_url: str) -> None:
     # SUB-307, 8.3: then the same event is sent again at once; one that is refused again waits, `unauthorized`
     renewed: list[str] = []
 
-    async def renew(endpoint: str, refreshtoken: str) -> Tokens | None:
+    async def renew(endpoint: str, refreshtoken: str) -> RenewedTokens | None:
         renewed.append(refreshtoken)
-        return Tokens(f"new{len(renewed)}", START + 5000)
+        return RenewedTokens(f"new{len(renewed)}", START + 5000)
 
     rig = Rig(sqlite_url, secrets=Kept(accesstoken="pass-marker", refreshtoken="r"), renew=renew)
     good = {"new1"}
@@ -121,9 +121,9 @@ def test_a_token_is_renewed_once_after_a_refusal(sqlite_url: str) -> None:
 
 def test_what_cannot_be_renewed_waits(sqlite_url: str) -> None:
     # SUB-307, 308, 303: `credentialexpired`, nothing is attempted and nothing lost; a renewal is tried again later
-    works: list[Tokens] = []
+    works: list[RenewedTokens] = []
 
-    async def renew(endpoint: str, refreshtoken: str) -> Tokens | None:
+    async def renew(endpoint: str, refreshtoken: str) -> RenewedTokens | None:
         return works[0] if works else None
 
     rig = Rig(sqlite_url, secrets=Kept(accesstoken="t", refreshtoken="r"), renew=renew)
@@ -135,7 +135,7 @@ def test_what_cannot_be_renewed_waits(sqlite_url: str) -> None:
             rig.groups("a", "b")
             await until(lambda: rig.status()["state"] == "credentialexpired")
             assert not rig.receiver.attempts["s"]
-            works.append(Tokens("new", rig.clock.now + 5000))
+            works.append(RenewedTokens("new", rig.clock.now + 5000))
             await quiet(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 2)
             await until(lambda: rig.status()["state"] == "active")
 
@@ -169,7 +169,7 @@ def test_an_access_token_that_has_ended_waits_for_an_update(sqlite_url: str) -> 
 def test_what_sinks_say_is_kept_without_secrets(sqlite_url: str) -> None:
     # SUB-303, 823: at most a kilobyte, in the status and in dead letters
     rig = Rig(sqlite_url, secrets=Kept(secret="pass-marker"))
-    rig.receiver.answer = lambda id, events: Outcome(Result.REJECTED, "400", "no pass-marker here " * 100)
+    rig.receiver.answer = lambda id, events: Outcome(DeliveryResult.REJECTED, "400", "no pass-marker here " * 100)
 
     async def deliver() -> None:
         subscribe(rig, {"credentialtype": "PLAIN", "identifier": "me"}, "secret")
@@ -198,9 +198,9 @@ class Handshakes:
 
     def __init__(self, *answers: Said) -> None:
         self.answers = list(answers)
-        self.asked: list[tuple[Target, int | None, str | None]] = []
+        self.asked: list[tuple[SinkTarget, int | None, str | None]] = []
 
-    async def validate(self, target: Target, rate: int | None, callback: str | None) -> Said:
+    async def validate(self, target: SinkTarget, rate: int | None, callback: str | None) -> Said:
         self.asked.append((target, rate, callback))
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 

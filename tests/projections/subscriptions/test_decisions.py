@@ -8,14 +8,20 @@ from typing import Any
 import pytest
 
 from domain.subscriptions.subscription import Subscription
-from projections.subscriptions.contract import Outcome, Result
+from projections.subscriptions.contract import DeliveryResult, Outcome
 from projections.subscriptions.control_actions import Effect, apply_change
-from projections.subscriptions.delivery_state import LETTERS, LIVE, REPLAY, DeliveryState
-from projections.subscriptions.facts import Facts
-from projections.subscriptions.known import Change
-from projections.subscriptions.ports import Policy
-from projections.subscriptions.sequence import sequence, text
-from projections.subscriptions.sink_status import FAILING, MOST_DEAD, REFUSALS, note_consent, note_dead_letter
+from projections.subscriptions.delivery_state import DEAD_LETTERS, LIVE, REPLAY, DeliveryState
+from projections.subscriptions.facts import DeliveryRecord
+from projections.subscriptions.known import SubscriptionChange
+from projections.subscriptions.ports import ValidationPolicy
+from projections.subscriptions.sequence import sequence_of, sequence_text
+from projections.subscriptions.sink_status import (
+    MAX_DEAD_LETTERS,
+    MAX_FAILING_SECONDS,
+    MAX_REFUSALS,
+    note_consent,
+    note_dead_letter,
+)
 from projections.subscriptions.sink_status import note_outcome as note
 
 NOW = 1_800_000_000.0
@@ -28,39 +34,44 @@ def subscription(**more: Any) -> Subscription:
     return Subscription(**{**facts, "attributes": attributes, **more})
 
 
-def state(policy: Policy = "off", **facts: Any) -> DeliveryState:
+def state(policy: ValidationPolicy = "off", **facts: Any) -> DeliveryState:
     found = DeliveryState(subscription(), (), None, policy)
-    apply_change(found, Change("s", 1, 1, subscription()))
+    apply_change(found, SubscriptionChange("s", 1, 1, subscription()))
     for name, value in facts.items():
         setattr(found.facts, name, value)
     return found
 
 
-def action(name: str, **more: Any) -> Change:
-    return Change("s", 2, 9, subscription(position=9, action={"name": name, **more}))
+def action(name: str, **more: Any) -> SubscriptionChange:
+    return SubscriptionChange("s", 2, 9, subscription(position=9, action={"name": name, **more}))
 
 
 #: Rule, facts before, outcome, and facts that differ then (8.3; SUB-815, 821, 822).
 OUTCOMES = [
-    ("success ends what failed", {"failing": 1.0, "dead": 3}, Outcome(Result.DELIVERED), {"failing": 0.0, "dead": 0}),
-    ("success ends a refusal", {"state": "unauthorized"}, Outcome(Result.DELIVERED), {"state": ""}),
-    ("success ends no suspension", {"state": "suspended"}, Outcome(Result.DELIVERED), {}),
-    ("failing since", {}, Outcome(Result.RETRY), {"failing": NOW}),
-    ("a sink says when", {}, Outcome(Result.RETRY, until=UNTIL), {"failing": NOW, "hold": NOW + 60}),
-    ("gone", {}, Outcome(Result.GONE), {"failing": NOW, "state": "gone"}),
-    ("unauthorized", {}, Outcome(Result.UNAUTHORIZED), {"failing": NOW, "state": "unauthorized"}),
-    ("still gone", {"state": "gone"}, Outcome(Result.UNAUTHORIZED), {"failing": NOW}),
-    ("72 hours", {"failing": NOW - FAILING}, Outcome(Result.RETRY), {"state": "suspended"}),
-    ("not yet 72 hours", {"failing": NOW - FAILING + 1}, Outcome(Result.RETRY), {}),
+    (
+        "success ends what failed",
+        {"failing": 1.0, "dead": 3},
+        Outcome(DeliveryResult.DELIVERED),
+        {"failing": 0.0, "dead": 0},
+    ),
+    ("success ends a refusal", {"state": "unauthorized"}, Outcome(DeliveryResult.DELIVERED), {"state": ""}),
+    ("success ends no suspension", {"state": "suspended"}, Outcome(DeliveryResult.DELIVERED), {}),
+    ("failing since", {}, Outcome(DeliveryResult.RETRY), {"failing": NOW}),
+    ("a sink says when", {}, Outcome(DeliveryResult.RETRY, until=UNTIL), {"failing": NOW, "hold": NOW + 60}),
+    ("gone", {}, Outcome(DeliveryResult.GONE), {"failing": NOW, "state": "gone"}),
+    ("unauthorized", {}, Outcome(DeliveryResult.UNAUTHORIZED), {"failing": NOW, "state": "unauthorized"}),
+    ("still gone", {"state": "gone"}, Outcome(DeliveryResult.UNAUTHORIZED), {"failing": NOW}),
+    ("72 hours", {"failing": NOW - MAX_FAILING_SECONDS}, Outcome(DeliveryResult.RETRY), {"state": "suspended"}),
+    ("not yet 72 hours", {"failing": NOW - MAX_FAILING_SECONDS + 1}, Outcome(DeliveryResult.RETRY), {}),
 ]
 
 
 @pytest.mark.parametrize(("before", "outcome", "differs"), [row[1:] for row in OUTCOMES], ids=[r[0] for r in OUTCOMES])
 def test_an_outcome_says_how_a_sink_is(before: dict[str, Any], outcome: Outcome, differs: dict[str, Any]) -> None:
-    facts = Facts(**before)
+    facts = DeliveryRecord(**before)
     note(facts, outcome, "words", NOW)
-    noted = {"lastsuccess": NOW} if outcome.result is Result.DELIVERED else {"lasterror": error(outcome)}
-    assert facts == Facts(**{**before, **noted, **differs})
+    noted = {"lastsuccess": NOW} if outcome.result is DeliveryResult.DELIVERED else {"lasterror": error(outcome)}
+    assert facts == DeliveryRecord(**{**before, **noted, **differs})
 
 
 def error(outcome: Outcome) -> dict[str, Any]:
@@ -69,8 +80,8 @@ def error(outcome: Outcome) -> dict[str, Any]:
 
 def test_many_dead_letters_in_a_row_suspend() -> None:
     # SUB-822: fifty in a row
-    facts = Facts()
-    for _ in range(MOST_DEAD - 1):
+    facts = DeliveryRecord()
+    for _ in range(MAX_DEAD_LETTERS - 1):
         note_dead_letter(facts)
     assert facts.state == ""
     note_dead_letter(facts)
@@ -79,9 +90,9 @@ def test_many_dead_letters_in_a_row_suspend() -> None:
 
 def test_consent_is_withdrawn_by_several_refusals_only() -> None:
     # SUB-712: one that has consented keeps its deliveries until it has refused three times
-    facts = Facts()
+    facts = DeliveryRecord()
     assert note_consent(facts, True, 60) and (facts.consent, facts.rate) == ("validated", 60)
-    assert [note_consent(facts, False, None) for _ in range(REFUSALS)] == [False, False, True]
+    assert [note_consent(facts, False, None) for _ in range(MAX_REFUSALS)] == [False, False, True]
     assert (facts.consent, facts.rate) == ("unvalidated", 0)
     assert note_consent(facts, True, None) and facts.refusals == 0
 
@@ -89,9 +100,9 @@ def test_consent_is_withdrawn_by_several_refusals_only() -> None:
 def test_a_change_is_applied_once() -> None:
     # SUB-804: an event of the stream that was applied before changes nothing
     found = state()
-    assert apply_change(found, Change("s", 1, 1, subscription(paused=True))) is None
+    assert apply_change(found, SubscriptionChange("s", 1, 1, subscription(paused=True))) is None
     assert found.stopped == ""
-    assert apply_change(found, Change("s", 2, 5, subscription(paused=True))) == Effect.NONE
+    assert apply_change(found, SubscriptionChange("s", 2, 5, subscription(paused=True))) == Effect.NONE
     assert (found.stopped, found.position) == ("paused", 5)
 
 
@@ -99,7 +110,7 @@ def test_an_update_resumes_and_reads_again() -> None:
     # SUB-822: an update by the owner lifts a suspension; another sink is not bound by what the old one said
     found = state(state="suspended", dead=7, failing=1.0, hold=NOW)
     elsewhere = {**found.subscription.attributes, "sink": "http://other.example/"}
-    effect = apply_change(found, Change("s", 2, 9, subscription(epoch=2, attributes=elsewhere)))
+    effect = apply_change(found, SubscriptionChange("s", 2, 9, subscription(epoch=2, attributes=elsewhere)))
     assert effect == Effect.REOPEN_SINK | Effect.READ_LOG
     facts = found.facts
     assert (facts.state, facts.dead, facts.failing, facts.hold, facts.epoch) == ("", 0, 0.0, 0.0, 2)
@@ -116,8 +127,8 @@ def test_actions() -> None:
     assert found.facts.replay == {"from": 3, "to": 9, "parallel": False}
     assert (found.lanes[REPLAY].cursor, found.lanes[REPLAY].end, found.is_parallel) == (2, 9, False)
     found = state()
-    assert apply_change(found, action("redeliver", sequence=text(sequence(7, 0)))) == Effect.NONE
-    assert len(found.lanes[LETTERS]) == found.pending == 1 and len(found.lanes[LIVE]) == 0
+    assert apply_change(found, action("redeliver", sequence=sequence_text(sequence_of(7, 0)))) == Effect.NONE
+    assert len(found.lanes[DEAD_LETTERS]) == found.pending == 1 and len(found.lanes[LIVE]) == 0
 
 
 @pytest.mark.parametrize(
@@ -130,7 +141,7 @@ def test_actions() -> None:
         ("required", "validated", True, False),
     ],
 )
-def test_consent_holds_deliveries_back(policy: Policy, consent: str, asks: bool, awaits: bool) -> None:
+def test_consent_holds_deliveries_back(policy: ValidationPolicy, consent: str, asks: bool, awaits: bool) -> None:
     # SUB-711 to 714: whether a sink is asked, and whether deliveries wait for its answer
     found = state(policy, consent=consent)
     assert (found.asks_consent, found.awaits_consent) == (asks, awaits)

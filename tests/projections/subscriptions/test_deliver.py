@@ -14,14 +14,14 @@ from cloudevents.core.v1.event import CloudEvent
 
 from commands import sql
 from commands.damage import report_once
-from projections.subscriptions.contract import DELIVERED, Outcome, Result
-from projections.subscriptions.lane import MOST_KEYS, MOST_READY
-from projections.subscriptions.match import Told
-from projections.subscriptions.sequence import sequence
+from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
+from projections.subscriptions.lane import MAX_READY_KEYS, MAX_RETRYING_KEYS
+from projections.subscriptions.match import EventMessage
+from projections.subscriptions.sequence import sequence_of
 from tests.projections.subscriptions.rig import Rig, quiet, until
 
-RETRY = Outcome(Result.RETRY, "503", "busy")
-REJECTED = Outcome(Result.REJECTED, "400", "what is this")
+RETRY = Outcome(DeliveryResult.RETRY, "503", "busy")
+REJECTED = Outcome(DeliveryResult.REJECTED, "400", "what is this")
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_retries_go_on_while_new_events_wait(both: Rig) -> None:
         return RETRY if first else DELIVERED
 
     both.receiver.answer = answer
-    ids = [f"/dirs/k{number}" for number in range(MOST_KEYS + 50)]
+    ids = [f"/dirs/k{number}" for number in range(MAX_RETRYING_KEYS + 50)]
 
     async def deliver() -> None:
         both.subscribe()
@@ -164,10 +164,10 @@ def test_retries_go_on_while_new_events_wait(both: Rig) -> None:
             await until(lambda: len(both.receiver.attempts["s"]) == 1)
             both.clock.move(0.5)
             both.record(*((xid, {"n": 1}) for xid in ids))
-            await until(lambda: len(both.receiver.attempts["s"]) > MOST_KEYS + 2)
+            await until(lambda: len(both.receiver.attempts["s"]) > MAX_RETRYING_KEYS + 2)
             await asyncio.sleep(0.1)
             attempts = len(both.receiver.attempts["s"])
-            assert attempts < MOST_KEYS + 10
+            assert attempts < MAX_RETRYING_KEYS + 10
             both.clock.move(0.5)
             await until(lambda: both.receiver.subjects() == ["/dirs/a"])
             await asyncio.sleep(0.1)
@@ -377,16 +377,16 @@ def test_filters_are_compiled_once(rig: Rig) -> None:
         rig.subscribe(filters=[{"sql": "subject LIKE '/dirs/%'"}])
         async with rig.delivering() as deliverer:
             await until(lambda: "s" in deliverer.lines)
-            compiled = deliverer.lines["s"].plan.wants
+            compiled = deliverer.lines["s"].state.plan.wants
             rig.groups("a", "b")
             await until(lambda: len(rig.receiver.arrived["s"]) == 2)
             rig.act("pause")
             rig.act("resume")
             rig.groups("c")
             await until(lambda: len(rig.receiver.arrived["s"]) == 3)
-            assert deliverer.lines["s"].plan.wants is compiled
+            assert deliverer.lines["s"].state.plan.wants is compiled
             rig.subscribe()
-            await until(lambda: deliverer.lines["s"].plan.wants is not compiled)
+            await until(lambda: deliverer.lines["s"].state.plan.wants is not compiled)
 
     run(deliver)
 
@@ -471,7 +471,7 @@ def test_a_parallel_replay_does_not_hold_up_what_happens(rig: Rig) -> None:
 
 def test_a_sink_that_is_gone(rig: Rig) -> None:
     # 8.3: no attempt until `resume` or an update; nothing is lost
-    rig.receiver.answer = lambda id, events: Outcome(Result.GONE, "410")
+    rig.receiver.answer = lambda id, events: Outcome(DeliveryResult.GONE, "410")
 
     async def whole() -> None:
         rig.subscribe()
@@ -496,7 +496,7 @@ def test_a_sink_that_is_gone(rig: Rig) -> None:
 def test_no_request_before_the_sink_wants_one(rig: Rig) -> None:
     # 8.3: `Retry-After` holds for the whole subscription, uses up no attempt and survives a restart
     at = datetime.fromtimestamp(rig.clock.now + 50, UTC)
-    rig.receiver.answer = failing("/dirs/a", Outcome(Result.RETRY, "429", until=at), DELIVERED)
+    rig.receiver.answer = failing("/dirs/a", Outcome(DeliveryResult.RETRY, "429", until=at), DELIVERED)
     rig.receiver.concurrency = 1
 
     async def whole() -> None:
@@ -594,7 +594,7 @@ def test_a_hot_subject_holds_up_nobody(rig: Rig) -> None:
             await until(lambda: len(rig.receiver.arrived["swift"]) == hot + 2)
             await until(lambda: rig.status("slow")["pending"] == hot)
             assert (rig.status("slow")["position"], rig.status("slow")["lag"]) == (2, hot + 2)
-            assert sum(isinstance(each, Told) for each in gc.get_objects()) < 2 * MOST_READY
+            assert sum(isinstance(each, EventMessage) for each in gc.get_objects()) < 2 * MAX_READY_KEYS
             gate.set()
             await until(lambda: rig.status("slow")["lag"] == 0)
 
@@ -704,7 +704,7 @@ def test_a_state_of_another_log_counts_as_none(
     head = both.position
     state, to = "cursor = ?", head + ahead
     if beyond == "reach":
-        facts = json.dumps({"epoch": 1, "since": 1, "reach": sequence(min(to, 2**54), 0)})
+        facts = json.dumps({"epoch": 1, "since": 1, "reach": sequence_of(min(to, 2**54), 0)})
         state, to = f"facts = '{facts}', cursor = ?", head
     with both.store.writing() as tx:
         sql.run(tx.connection, f"UPDATE delivery_state SET {state}", (to,))

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from projections.subscriptions.contract import Unreachable
-from projections.subscriptions.guard import Guard, Refused
+from projections.subscriptions.contract import ForbiddenAddress
+from projections.subscriptions.guard import DestinationGuard, DestinationRefused
 from projections.subscriptions.names import LookUp
 
 CASES: list[dict[str, Any]] = yaml.load(Path(__file__).with_name("guard.yaml").read_text(), yaml.CSafeLoader)
@@ -31,11 +31,11 @@ def having(*answers: Sequence[str]) -> LookUp:
 @pytest.mark.parametrize("row", CASES, ids=lambda row: row["case"])
 def test_whom_it_lets_through(row: dict[str, Any]) -> None:
     # SUB-901, SUB-902, SUB-903: all addresses are checked, numbers like dotted forms, low ports only where permitted
-    guard = Guard(row.get("allow", ""), look_up=having(row.get("has", [])))
+    guard = DestinationGuard(row.get("allow", ""), look_up=having(row.get("has", [])))
     if not row["is"].isalpha():
         assert asyncio.run(guard.resolve(*row["ask"])) == row["is"]
         return
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(DestinationRefused) as refused:
         asyncio.run(guard.resolve(*row["ask"]))
     assert refused.value.code == row["is"]
     # SUB-904: what is said of it has no address
@@ -44,20 +44,20 @@ def test_whom_it_lets_through(row: dict[str, Any]) -> None:
 
 def test_real_names() -> None:
     # SUB-901: a name of the machine's own is looked up and refused like its address
-    with pytest.raises(Unreachable):
-        asyncio.run(Guard().resolve("localhost", 8080))
-    with pytest.raises(Unreachable):
-        asyncio.run(Guard().resolve(socket.gethostname(), 8080))
-    assert asyncio.run(Guard("localhost").resolve("LOCALHOST.", 8080)) in ("127.0.0.1", "::1")
+    with pytest.raises(ForbiddenAddress):
+        asyncio.run(DestinationGuard().resolve("localhost", 8080))
+    with pytest.raises(ForbiddenAddress):
+        asyncio.run(DestinationGuard().resolve(socket.gethostname(), 8080))
+    assert asyncio.run(DestinationGuard("localhost").resolve("LOCALHOST.", 8080)) in ("127.0.0.1", "::1")
     with pytest.raises(OSError):
-        asyncio.run(Guard().resolve(f"{'a' * 64}.invalid", 443))
+        asyncio.run(DestinationGuard().resolve(f"{'a' * 64}.invalid", 443))
 
 
 def test_a_name_is_looked_up_each_time() -> None:
     # SUB-901: what was a good address once is none the next time
-    guard = Guard(look_up=having(["93.184.216.34"], ["10.0.0.1"]))
+    guard = DestinationGuard(look_up=having(["93.184.216.34"], ["10.0.0.1"]))
     assert asyncio.run(guard.resolve("sink.test", 443)) == "93.184.216.34"
-    with pytest.raises(Unreachable):
+    with pytest.raises(ForbiddenAddress):
         asyncio.run(guard.resolve("sink.test", 443))
 
 
@@ -68,7 +68,7 @@ def test_names_are_looked_up_beside_each_other() -> None:
         return ["93.184.216.34"]
 
     async def both() -> str:
-        guard = Guard(look_up=slow)
+        guard = DestinationGuard(look_up=slow)
         waiting = asyncio.create_task(guard.resolve("slow.test", 443))
         found = await asyncio.wait_for(guard.resolve("quick.test", 443), 5)
         waiting.cancel()
@@ -114,11 +114,11 @@ def test_what_may_be_stored(uri: str, protocol: str, code: str) -> None:
             raise OSError("nobody")
         return ["93.184.216.34"]
 
-    check = Guard(look_up=look_up).check(uri, protocol)
+    check = DestinationGuard(look_up=look_up).check(uri, protocol)
     if not code:
         asyncio.run(check)
         return
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(DestinationRefused) as refused:
         asyncio.run(check)
     assert refused.value.code == code
     assert "10.0.0.1" not in str(refused.value)
@@ -126,10 +126,10 @@ def test_what_may_be_stored(uri: str, protocol: str, code: str) -> None:
 
 def test_channels_without_tls_where_they_are_allowed() -> None:
     # SUB-905: by setting only
-    asyncio.run(Guard(plaintext=True, look_up=having(["93.184.216.34"])).check("http://sink.test/", "HTTP"))
+    asyncio.run(DestinationGuard(plaintext=True, look_up=having(["93.184.216.34"])).check("http://sink.test/", "HTTP"))
 
 
 @pytest.mark.parametrize("text", ["10.0.0.1/8", "sink test", "sink.test:0", "sink.test:70000", "sink.test:x", "::1::"])
 def test_lists_that_are_none(text: str) -> None:
     with pytest.raises(ValueError):
-        Guard(text)
+        DestinationGuard(text)

@@ -15,7 +15,7 @@ from cloudevents.core.v1.event import CloudEvent
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from projections.subscriptions.contract import DELIVERED, Outcome, Result
+from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
 from tests.projections.subscriptions.rig import Rig, quiet
 
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -77,9 +77,9 @@ class Sinks:
                 await asyncio.sleep(0.02)
             case "later":
                 at = datetime.fromtimestamp(self._rig.clock.now + 10, UTC)
-                return Outcome(Result.RETRY, "429", until=at)
+                return Outcome(DeliveryResult.RETRY, "429", until=at)
             case "retry" | "rejected" | "unauthorized" | "gone":
-                return Outcome(Result(what), what)
+                return Outcome(DeliveryResult(what), what)
         return DELIVERED
 
 
@@ -148,12 +148,12 @@ def _told(rig: Rig) -> list[dict[str, Any]]:
     """What the log comes to from the start of the subscription on."""
     from projections.connect import connect
     from projections.log import Log
-    from projections.subscriptions.match import Feed
+    from projections.subscriptions.match import EventMessageReader
     from tests.projections.subscriptions.rig import FAMILIES
 
     reader = connect(rig.url)
     try:
-        feed, after, found = Feed(lambda: Log(reader), FAMILIES), 1, []
+        feed, after, found = EventMessageReader(lambda: Log(reader), FAMILIES), 1, []
         while after < rig.position:
             after, told = feed.chunk(after, rig.position)
             found += [dict(each.attributes) for each in told]

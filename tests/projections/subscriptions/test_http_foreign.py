@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from projections.subscriptions.contract import Result
+from projections.subscriptions.contract import DeliveryResult
 from tests.domain.formats.npm import packages
 from tests.projections.subscriptions.events import event, sent, target
 
@@ -94,7 +94,7 @@ DATA = {"changed": ["name", "Grüße"]}
 def test_they_read_the_same(foreign: Foreign, mode: str) -> None:
     # SUB-701, SUB-703, SUB-706, SUB-710: attributes, data and signature come through, in every mode
     made = event(data=DATA, **ATTRIBUTES)
-    assert sent(target(foreign.url, mode, key=KEY), [made])[0].result is Result.DELIVERED
+    assert sent(target(foreign.url, mode, key=KEY), [made])[0].result is DeliveryResult.DELIVERED
     found = foreign.got()
     assert found["verified"]
     (one,) = found["events"] if isinstance(found["events"], list) else [found["events"]]
@@ -107,7 +107,7 @@ def test_they_read_the_same(foreign: Foreign, mode: str) -> None:
 
 def test_they_read_events_without_data(foreign: Foreign) -> None:
     # SUB-702: which are structured in binary mode too
-    assert sent(target(foreign.url, "binary"), [event(**ATTRIBUTES)])[0].result is Result.DELIVERED
+    assert sent(target(foreign.url, "binary"), [event(**ATTRIBUTES)])[0].result is DeliveryResult.DELIVERED
     found = foreign.got()
     assert not found["verified"]  # there is no signature
     assert found["events"]["subject"] == ATTRIBUTES["subject"]

@@ -13,7 +13,7 @@ from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 from starlette.responses import Response
 
-from projections.subscriptions.contract import Credential, Result
+from projections.subscriptions.contract import Credential, DeliveryResult
 from tests.projections.subscriptions.events import event, sent, target
 from tests.projections.subscriptions.receivers import Got, Receiver, receiving
 
@@ -46,7 +46,7 @@ def receiver() -> Iterator[Receiver]:
 def got(receiver: Receiver, to: Any, *events: CloudEvent) -> Got:
     receiver.got.clear()
     (outcome,) = sent(to, events)
-    assert outcome.result is Result.DELIVERED
+    assert outcome.result is DeliveryResult.DELIVERED
     (request,) = receiver.got
     return request
 
@@ -125,7 +125,7 @@ def test_batches_that_are_too_large(receiver: Receiver) -> None:
     large = event(data={"text": "x" * 300_000})
     small = target(receiver.url, "batched", maxbatchsize=2)
     results = [outcome.result for outcome in sent(small, [event()] * 3, [], [large] * 2)]
-    assert results == [Result.REJECTED, Result.DELIVERED, Result.DELIVERED]
+    assert results == [DeliveryResult.REJECTED, DeliveryResult.DELIVERED, DeliveryResult.DELIVERED]
     four = target(receiver.url, "batched", maxbatchsize=100)
     assert [outcome.code for outcome in sent(four, [large] * 4)] == ["batch"]
     assert [outcome.code for outcome in sent(target(receiver.url), [event()] * 2)] == ["batch"]
@@ -198,4 +198,4 @@ def test_events_that_cannot_be_written(receiver: Receiver) -> None:
         deep = [deep]
     made = [event(data={"a": bad}) for bad in (deep, "\ud800", object())]
     for outcome in sent(target(receiver.url), *([each] for each in made)):
-        assert (outcome.result, outcome.code) == (Result.REJECTED, "unwritable")
+        assert (outcome.result, outcome.code) == (DeliveryResult.REJECTED, "unwritable")

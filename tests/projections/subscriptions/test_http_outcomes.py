@@ -16,20 +16,20 @@ import pytest
 from starlette.responses import Response
 
 from projections.subscriptions import outgoing
-from projections.subscriptions.contract import Credential, Result
-from projections.subscriptions.guard import Guard
+from projections.subscriptions.contract import Credential, DeliveryResult
+from projections.subscriptions.guard import DestinationGuard
 from projections.subscriptions.sinks.http import open_http
-from projections.subscriptions.sinks.http_outcomes import LONGEST, retry_after
+from projections.subscriptions.sinks.http_outcomes import MAX_RETRY_AFTER, parse_retry_after
 from tests.brokers.certificates import Files, issue
 from tests.projections.subscriptions.events import LOCAL, event, run, sent, target
 from tests.projections.subscriptions.receivers import Handle, Receiver, listening, receiving, saying
 
 STATUSES = {
-    Result.DELIVERED: (200, 201, 202, 204, 206, 299),
-    Result.REJECTED: (300, 301, 302, 303, 304, 307, 308, 400, 413, 415, 422),
-    Result.UNAUTHORIZED: (401, 403),
-    Result.RETRY: (404, 405, 408, 409, 425, 429, 451, 500, 501, 502, 503, 504, 599),
-    Result.GONE: (410,),
+    DeliveryResult.DELIVERED: (200, 201, 202, 204, 206, 299),
+    DeliveryResult.REJECTED: (300, 301, 302, 303, 304, 307, 308, 400, 413, 415, 422),
+    DeliveryResult.UNAUTHORIZED: (401, 403),
+    DeliveryResult.RETRY: (404, 405, 408, 409, 425, 429, 451, 500, 501, 502, 503, 504, 599),
+    DeliveryResult.GONE: (410,),
 }
 
 
@@ -40,11 +40,11 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.mark.parametrize("result", STATUSES)
-def test_statuses(receiver: Receiver, result: Result) -> None:
+def test_statuses(receiver: Receiver, result: DeliveryResult) -> None:
     # SUB-821, 8.3: each status has its outcome, and its code is kept
     receiver.answers = [Response(status_code=status) for status in STATUSES[result]]
     outcomes = sent(target(receiver.url), *([event()] for _ in STATUSES[result]))
-    codes = ["" if result is Result.DELIVERED else str(status) for status in STATUSES[result]]
+    codes = ["" if result is DeliveryResult.DELIVERED else str(status) for status in STATUSES[result]]
     assert [(outcome.result, outcome.code) for outcome in outcomes] == [(result, code) for code in codes]
     assert not any(outcome.until for outcome in outcomes)
 
@@ -55,7 +55,7 @@ def test_redirects_are_not_followed(receiver: Receiver) -> None:
     places = (f"{receiver.url}other", "http://169.254.169.254/", "/other")
     receiver.answers = [Response(status_code=307, headers={"Location": place}) for place in places]
     outcomes = sent(target(receiver.url), *([event()] for _ in places))
-    assert {outcome.result for outcome in outcomes} == {Result.REJECTED}
+    assert {outcome.result for outcome in outcomes} == {DeliveryResult.REJECTED}
     assert [request.target for request in receiver.got] == ["/"] * 3
 
 
@@ -66,7 +66,7 @@ def test_proxies_and_cookies_are_nobodys(receiver: Receiver, monkeypatch: pytest
     receiver.got.clear()
     receiver.answers = [Response(status_code=204, headers={"Set-Cookie": "a=b; Path=/"})]
     first, second = sent(target(receiver.url), [event()], [event()])
-    assert first.result is second.result is Result.DELIVERED
+    assert first.result is second.result is DeliveryResult.DELIVERED
     assert receiver.got[1].header("cookie") is None
 
 
@@ -85,19 +85,19 @@ def test_when_to_come_back(receiver: Receiver) -> None:
     assert abs(outcomes[0].until - datetime.now(UTC) - timedelta(seconds=120)) < timedelta(seconds=10)
     assert outcomes[1].until == later
     assert [outcome.until for outcome in outcomes[2:]] == [None] * 3
-    assert outcomes[4].result is Result.RETRY
+    assert outcomes[4].result is DeliveryResult.RETRY
 
 
 NOW = datetime(2026, 11, 21, 20, 0, 0, tzinfo=UTC)
 AFTER = {
     "1": NOW + timedelta(seconds=1),
     " 90 ": NOW + timedelta(seconds=90),
-    "9" * 400: NOW + LONGEST,
+    "9" * 400: NOW + MAX_RETRY_AFTER,
     "Sat, 21 Nov 2026 20:00:30 GMT": NOW + timedelta(seconds=30),
     "Saturday, 21-Nov-26 20:00:30 GMT": NOW + timedelta(seconds=30),
     "Sat Nov 21 20:00:30 2026": NOW + timedelta(seconds=30),
     "Sat, 21 Nov 2026 21:00:30 +0100": NOW + timedelta(seconds=30),
-    "Fri, 31 Dec 9999 23:59:59 GMT": NOW + LONGEST,
+    "Fri, 31 Dec 9999 23:59:59 GMT": NOW + MAX_RETRY_AFTER,
     # What is now or over would be a storm of attempts that do not count.
     "0": None,
     "Sat, 21 Nov 2026 19:59:59 GMT": None,
@@ -112,7 +112,7 @@ AFTER = {
 
 @pytest.mark.parametrize("text", AFTER)
 def test_forms_of_times(text: str) -> None:
-    assert retry_after(text, NOW) == AFTER[text]
+    assert parse_retry_after(text, NOW) == AFTER[text]
 
 
 def test_what_a_sink_says_is_kept_short_and_without_secrets(receiver: Receiver) -> None:
@@ -160,7 +160,7 @@ def test_a_secret_where_reading_ends_is_not_kept_in_part() -> None:
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
-def attempt(handle: Handle, seconds: float = 5.0) -> tuple[Result, str, float]:
+def attempt(handle: Handle, seconds: float = 5.0) -> tuple[DeliveryResult, str, float]:
     """Outcome and duration of an attempt at a listener."""
     with listening(handle) as port:
         began = time.monotonic()
@@ -177,17 +177,17 @@ def test_sinks_that_hang() -> None:
     drip = saying(*[bytes([each]) for each in b"HTTP/1.1 200 OK and so on for a long time"], pause=0.1)
     for handle in (mute, saying(stay=True), drip):
         result, code, seconds = attempt(handle, seconds=0.5)
-        assert (result, code) == (Result.RETRY, "timeout")
+        assert (result, code) == (DeliveryResult.RETRY, "timeout")
         assert seconds < 3
 
 
 def test_a_body_that_hangs_takes_nothing_back() -> None:
     # A status is an answer; the rest of it is waited for, but not for long
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
-    assert attempt(saying(head, b"some", stay=True), seconds=0.5)[:2] == (Result.DELIVERED, "")
-    assert attempt(saying(head, b"some"))[:2] == (Result.DELIVERED, "")
+    assert attempt(saying(head, b"some", stay=True), seconds=0.5)[:2] == (DeliveryResult.DELIVERED, "")
+    assert attempt(saying(head, b"some"))[:2] == (DeliveryResult.DELIVERED, "")
     head = b"HTTP/1.1 400 No\r\nContent-Length: 100\r\n\r\n"
-    assert attempt(saying(head, b"some", stay=True), seconds=0.5)[:2] == (Result.REJECTED, "400")
+    assert attempt(saying(head, b"some", stay=True), seconds=0.5)[:2] == (DeliveryResult.REJECTED, "400")
 
 
 def test_sinks_that_break_off() -> None:
@@ -195,11 +195,11 @@ def test_sinks_that_break_off() -> None:
         await reader.read(10)
         writer.transport.abort()
 
-    assert attempt(reset)[0] is Result.RETRY
-    assert attempt(saying())[:2] == (Result.RETRY, "protocol")
-    assert attempt(saying(b"HTTP/1.1 2"))[:2] == (Result.RETRY, "protocol")
-    assert attempt(saying(b"SSH-2.0-OpenSSH_9.2 on 10.0.0.1\r\n"))[:2] == (Result.RETRY, "protocol")
-    assert attempt(saying(b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 100_000))[:2] == (Result.RETRY, "protocol")
+    assert attempt(reset)[0] is DeliveryResult.RETRY
+    assert attempt(saying())[:2] == (DeliveryResult.RETRY, "protocol")
+    assert attempt(saying(b"HTTP/1.1 2"))[:2] == (DeliveryResult.RETRY, "protocol")
+    assert attempt(saying(b"SSH-2.0-OpenSSH_9.2 on 10.0.0.1\r\n"))[:2] == (DeliveryResult.RETRY, "protocol")
+    assert attempt(saying(b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 100_000))[:2] == (DeliveryResult.RETRY, "protocol")
 
 
 def test_answers_without_end() -> None:
@@ -218,7 +218,7 @@ def test_answers_without_end() -> None:
             return
 
     result, code, seconds = attempt(flood)
-    assert (result, code) == (Result.DELIVERED, "")
+    assert (result, code) == (DeliveryResult.DELIVERED, "")
     assert seconds < 5 and sum(written) < 50_000_000
 
 
@@ -227,7 +227,7 @@ def test_nobody_there() -> None:
         pass
     (outcome,) = sent(target(f"http://127.0.0.1:{port}/"), [event()])
     assert (outcome.result, outcome.code, outcome.message) == (
-        Result.RETRY,
+        DeliveryResult.RETRY,
         "connection",
         "the connection was refused",
     )
@@ -235,22 +235,24 @@ def test_nobody_there() -> None:
     async def look_up(host: str, port: int) -> Sequence[str]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    (outcome,) = sent(target("http://sink.test/"), [event()], resolver=Guard(plaintext=True, look_up=look_up))
-    assert (outcome.result, outcome.code) == (Result.RETRY, "name")
+    (outcome,) = sent(
+        target("http://sink.test/"), [event()], resolver=DestinationGuard(plaintext=True, look_up=look_up)
+    )
+    assert (outcome.result, outcome.code) == (DeliveryResult.RETRY, "name")
 
 
 def test_headers_that_cannot_be_sent(receiver: Receiver) -> None:
     # SUB-907: refused before they are stored; should one be there, it is no way into a request
     to = target(receiver.url, headers={"X-A": "a\r\nX-B: b"})
-    assert [(outcome.result, outcome.code) for outcome in sent(to, [event()])] == [(Result.REJECTED, "request")]
+    assert [(outcome.result, outcome.code) for outcome in sent(to, [event()])] == [(DeliveryResult.REJECTED, "request")]
     bad = event(data={}, datacontenttype="application/json\r\nX-B: b")
     receiver.got.clear()
     outcomes = sent(target(receiver.url, "binary"), [bad])
-    assert outcomes[0].result is Result.REJECTED or receiver.got[0].header("x-b") is None
+    assert outcomes[0].result is DeliveryResult.REJECTED or receiver.got[0].header("x-b") is None
 
 
 def test_many_at_a_time(receiver: Receiver) -> None:
-    async def work() -> list[Result]:
+    async def work() -> list[DeliveryResult]:
         sink = open_http(target(receiver.url), LOCAL)
         outcomes = await asyncio.gather(*(sink.send([event(str(number))]) for number in range(200)))
         await sink.close()
@@ -258,7 +260,7 @@ def test_many_at_a_time(receiver: Receiver) -> None:
 
     receiver.got.clear()
     before = threading.active_count()
-    assert run(work()) == [Result.DELIVERED] * 200
+    assert run(work()) == [DeliveryResult.DELIVERED] * 200
     assert len({request.connection for request in receiver.got}) <= 32
     assert threading.active_count() <= before
 
@@ -278,11 +280,11 @@ def test_connections_that_nobody_needs_are_let_go(monkeypatch: pytest.MonkeyPatc
     async def work() -> None:
         sink = open_http(target(url), LOCAL)
         for _ in range(2):
-            assert (await sink.send([event()])).result is Result.DELIVERED
+            assert (await sink.send([event()])).result is DeliveryResult.DELIVERED
             assert not ended
         await asyncio.sleep(1)
         assert len(ended) == 1
-        assert (await sink.send([event()])).result is Result.DELIVERED
+        assert (await sink.send([event()])).result is DeliveryResult.DELIVERED
         await sink.close()
 
     with listening(patient) as port:
@@ -319,12 +321,12 @@ def test_a_name_that_moves_is_never_followed(receiver: Receiver) -> None:
         asked.append(host)
         return answers.pop(0) if len(answers) > 1 else answers[0]
 
-    guard = Guard("127.0.0.1", plaintext=True, look_up=look_up)
+    guard = DestinationGuard("127.0.0.1", plaintext=True, look_up=look_up)
     to = target(f"http://sink.test:{port}/")
     receiver.answers = [Response(status_code=204, headers={"Connection": "close"})]
     first, second = sent(to, [event()], [event()], resolver=guard)
-    assert first.result is Result.DELIVERED
-    assert (second.result, second.code) == (Result.RETRY, "address")
+    assert first.result is DeliveryResult.DELIVERED
+    assert (second.result, second.code) == (DeliveryResult.RETRY, "address")
     assert "169.254" not in second.message  # SUB-904
     assert asked == ["sink.test"] * 2  # once for each connection
     assert [request.header("host") for request in receiver.got] == [f"sink.test:{port}"]
@@ -337,8 +339,8 @@ def test_addresses_are_tried_in_turn(receiver: Receiver) -> None:
     async def look_up(host: str, port: int) -> Sequence[str]:
         return ["::1", "127.0.0.1"]
 
-    guard = Guard("127.0.0.1,[::1]", plaintext=True, look_up=look_up)
-    assert sent(target(f"http://sink.test:{port}/"), [event()], resolver=guard)[0].result is Result.DELIVERED
+    guard = DestinationGuard("127.0.0.1,[::1]", plaintext=True, look_up=look_up)
+    assert sent(target(f"http://sink.test:{port}/"), [event()], resolver=guard)[0].result is DeliveryResult.DELIVERED
 
 
 def test_credentials_stay_on_the_machine_without_tls() -> None:
@@ -346,7 +348,7 @@ def test_credentials_stay_on_the_machine_without_tls() -> None:
     async def look_up(host: str, port: int) -> Sequence[str]:
         return ["192.0.2.1"]
 
-    guard = Guard("192.0.2.1", plaintext=True, look_up=look_up)
+    guard = DestinationGuard("192.0.2.1", plaintext=True, look_up=look_up)
     to = target("http://sink.test:9999/", credential=Credential("ACCESSTOKEN", token="t"), seconds=0.3)
     assert sent(to, [event()], resolver=guard)[0].code == "address"
     assert sent(target("http://sink.test:9999/", seconds=0.3), [event()], resolver=guard)[0].code != "address"
@@ -360,11 +362,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Files:
     return issue(tmp_path_factory.mktemp("tls"), "sink.test", "127.0.0.1")
 
 
-def secured(made: Files, ca: Path | None, host: str) -> tuple[Result, str, str]:
+def secured(made: Files, ca: Path | None, host: str) -> tuple[DeliveryResult, str, str]:
     async def look_up(host: str, port: int) -> Sequence[str]:
         return ["127.0.0.1"]
 
-    guard = Guard("127.0.0.1", ca=str(ca or ""), look_up=look_up)
+    guard = DestinationGuard("127.0.0.1", ca=str(ca or ""), look_up=look_up)
     with receiving(Receiver(), made.certificate, made.key) as served:
         url = served.url.replace("127.0.0.1", host)
         outcomes = sent(target(url), [event()], [event()], resolver=guard)
@@ -373,25 +375,25 @@ def secured(made: Files, ca: Path | None, host: str) -> tuple[Result, str, str]:
 
 def test_certificates(made: Files) -> None:
     # SUB-906: verified, under the name in the URI, by the machine's authorities and the operator's
-    assert secured(made, made.ca, "sink.test")[:2] == (Result.DELIVERED, "")
-    assert secured(made, made.ca, "127.0.0.1")[:2] == (Result.DELIVERED, "")
+    assert secured(made, made.ca, "sink.test")[:2] == (DeliveryResult.DELIVERED, "")
+    assert secured(made, made.ca, "127.0.0.1")[:2] == (DeliveryResult.DELIVERED, "")
     result, code, message = secured(made, made.ca, "other.test")
-    assert (result, code) == (Result.RETRY, "tls") and "other.test" in message
-    assert secured(made, None, "sink.test")[:2] == (Result.RETRY, "tls")
+    assert (result, code) == (DeliveryResult.RETRY, "tls") and "other.test" in message
+    assert secured(made, None, "sink.test")[:2] == (DeliveryResult.RETRY, "tls")
 
 
 def test_a_sink_that_does_not_speak_tls() -> None:
     with listening(saying(OK)) as port:
-        guard = Guard("127.0.0.1")
+        guard = DestinationGuard("127.0.0.1")
         (outcome,) = sent(target(f"https://127.0.0.1:{port}/", seconds=3), [event()], resolver=guard)
-    assert outcome.result is Result.RETRY and outcome.code in ("tls", "timeout")
+    assert outcome.result is DeliveryResult.RETRY and outcome.code in ("tls", "timeout")
 
 
 def test_an_authority_that_is_not_there() -> None:
     # Whatever goes wrong is an outcome
-    guard = Guard("127.0.0.1", ca="/no/such/file.pem")
+    guard = DestinationGuard("127.0.0.1", ca="/no/such/file.pem")
     (outcome,) = sent(target("https://127.0.0.1:9999/"), [event()], resolver=guard)
-    assert (outcome.result, outcome.code) == (Result.RETRY, "tls")
+    assert (outcome.result, outcome.code) == (DeliveryResult.RETRY, "tls")
     assert "file.pem" not in outcome.message
     (outcome,) = sent(target("ftp://127.0.0.1/"), [event()])
-    assert (outcome.result, outcome.code) == (Result.REJECTED, "request")
+    assert (outcome.result, outcome.code) == (DeliveryResult.REJECTED, "request")

@@ -12,11 +12,11 @@ from cloudevents.core.formats.json import JSONFormat
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from projections.subscriptions.addresses import public
-from projections.subscriptions.contract import Unreachable
-from projections.subscriptions.guard import Guard
-from projections.subscriptions.scrub import KEPT, scrubbed
-from projections.subscriptions.sinks.http_messages import header_value, message
+from projections.subscriptions.addresses import is_public
+from projections.subscriptions.contract import ForbiddenAddress
+from projections.subscriptions.guard import DestinationGuard
+from projections.subscriptions.scrub import MAX_TEXT_BYTES, scrub_secrets
+from projections.subscriptions.sinks.http_messages import encode_message, header_value
 from tests.projections.subscriptions.events import event
 
 IPV4 = st.ip_addresses(v=4) | st.sampled_from(["10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "100.64.0.0/10"]).flatmap(
@@ -36,7 +36,7 @@ INSIDE = {
 @given(IPV4, st.sampled_from(sorted(INSIDE)))
 def test_an_address_inside_another_is_not_better_than_by_itself(inner: IPv4Address, form: str) -> None:
     # SUB-901: forms in IPv6 of what is refused are refused
-    assert public(IPv6Address(INSIDE[form](int(inner)))) == public(inner)
+    assert is_public(IPv6Address(INSIDE[form](int(inner)))) == is_public(inner)
 
 
 @given(IPV4, st.sampled_from(["{:d}", "{:#x}", "0{:o}"]))
@@ -44,8 +44,8 @@ def test_numbers_are_the_addresses_that_they_mean(address: IPv4Address, form: st
     # SUB-902: a host in one number is let through, or refused, like its dotted form
     def outcome(host: str) -> str:
         try:
-            return asyncio.run(Guard().resolve(host, 443))
-        except Unreachable as refused:
+            return asyncio.run(DestinationGuard().resolve(host, 443))
+        except ForbiddenAddress as refused:
             return str(refused)
 
     assert outcome(form.format(int(address))) == outcome(str(address))
@@ -56,8 +56,8 @@ def test_numbers_are_the_addresses_that_they_mean(address: IPv4Address, form: st
 def test_no_secret_is_kept(secret: str, around: str, repeated: int) -> None:
     # SUB-823, SUB-303: nothing of an answer but a short line, without what was sent as a secret
     text = (around + secret) * repeated + around
-    found = scrubbed(text.encode(errors="surrogatepass"), [secret])
-    assert len(found.encode()) <= KEPT
+    found = scrub_secrets(text.encode(errors="surrogatepass"), [secret])
+    assert len(found.encode()) <= MAX_TEXT_BYTES
     assert "\n" not in found
     # A secret of asterisks is all that may be left, as those are what is put in its place.
     if set(secret) - set("* "):
@@ -87,6 +87,6 @@ JSON = st.recursive(
 def test_any_event_is_read_again(mode: str, subject: str, extension: str, data: dict[str, object]) -> None:
     # SUB-710: by the library, in both modes
     made = event(subject=subject, extension=extension, data=data)
-    headers, body = message([made], mode)
+    headers, body = encode_message([made], mode)
     found = http.from_http(http.HTTPMessage({name.lower(): value for name, value in headers}, body), JSONFormat())
     assert (found.get_attributes(), found.get_data()) == (made.get_attributes(), data)

@@ -7,19 +7,26 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from projections.subscriptions.lane import MOST, MOST_KEYS, MOST_READY, Entry, Lane, Tail
-from projections.subscriptions.match import Told
-from projections.subscriptions.sequence import end_of, sequence
+from projections.subscriptions.lane import (
+    MAX_OPEN_EVENTS,
+    MAX_READY_KEYS,
+    MAX_RETRYING_KEYS,
+    DeliveryQueue,
+    LogTail,
+    QueuedEvent,
+)
+from projections.subscriptions.match import EventMessage
+from projections.subscriptions.sequence import last_sequence, sequence_of
 
 
-def told(position: int) -> Told:
+def told(position: int) -> EventMessage:
     whole: Any = None
-    return Told(sequence(position, 0), "xregistry", whole, {}, "")
+    return EventMessage(sequence_of(position, 0), "xregistry", whole, {}, "")
 
 
 def test_order_and_cursor() -> None:
     # SUB-802, 811: keys overtake each other; the cursor stays below what is pending
-    lane = Lane(0)
+    lane = DeliveryQueue(0)
     for position, key in enumerate("aabc", 1):
         lane.offer(told(position), key, 1)
     lane.passed(9)
@@ -42,7 +49,7 @@ def test_order_and_cursor() -> None:
 
 def test_a_batch_has_several_of_a_key_in_order() -> None:
     # SUB-706, 811
-    lane = Lane(0)
+    lane = DeliveryQueue(0)
     for position, key in enumerate("abacab", 1):
         lane.offer(told(position), key, 1)
     batch = lane.take(4)
@@ -55,10 +62,10 @@ def test_a_batch_has_several_of_a_key_in_order() -> None:
 
 def test_more_than_a_thousand_waiting_keys_stop_the_rest() -> None:
     # SUB-812: retries go on, others wait until there are fewer
-    lane = Lane(0)
-    for position in range(1, MOST_KEYS + 10):
+    lane = DeliveryQueue(0)
+    for position in range(1, MAX_RETRYING_KEYS + 10):
         lane.offer(told(position), f"k{position}", 1)
-    taken = lane.take(MOST_KEYS + 1)
+    taken = lane.take(MAX_RETRYING_KEYS + 1)
     for each in taken:
         lane.again(each, 10.0 if each.sequence == 100 else 20.0)
     assert not lane.ready and not lane.has_room()
@@ -69,10 +76,10 @@ def test_more_than_a_thousand_waiting_keys_stop_the_rest() -> None:
 
 def test_retries_go_on_where_new_events_wait() -> None:
     # SUB-812: beyond a thousand waiting keys only what was attempted before is handed out, whatever it waited for
-    lane = Lane(0)
-    for position in range(1, MOST_KEYS + 10):
+    lane = DeliveryQueue(0)
+    for position in range(1, MAX_RETRYING_KEYS + 10):
         lane.offer(told(position), f"k{position}", 1)
-    [put_off, *taken] = lane.take(MOST_KEYS + 4)
+    [put_off, *taken] = lane.take(MAX_RETRYING_KEYS + 4)
     put_off.first = 5.0
     for each in taken:
         lane.again(each, 10.0 if each is taken[1] else 20.0)
@@ -80,13 +87,13 @@ def test_retries_go_on_where_new_events_wait() -> None:
     lane.back(put_off)
     assert lane.ready and lane.take(5) == [put_off]
     lane.due(10.0)
-    assert lane.retrying > MOST_KEYS and lane.take(5) == [taken[1]]
+    assert lane.retrying > MAX_RETRYING_KEYS and lane.take(5) == [taken[1]]
     assert not lane.ready and lane.take(5) == []
 
 
 def test_what_is_attempted_again_comes_before_what_happened_later() -> None:
     # SUB-803, 811: in the order of the log, whether it is a retry or new
-    lane = Lane(0)
+    lane = DeliveryQueue(0)
     for position, key in enumerate("abcd", 1):
         lane.offer(told(position), key, 1)
     [first], [second] = lane.take(1), lane.take(1)
@@ -100,33 +107,33 @@ def test_what_is_attempted_again_comes_before_what_happened_later() -> None:
 
 def test_reading_stops_and_goes_on() -> None:
     # A lane that is full wants more when half of it is gone; what waits behind a retry is no reason to stop at once
-    lane = Lane(0)
-    for position in range(1, MOST_READY + 1):
+    lane = DeliveryQueue(0)
+    for position in range(1, MAX_READY_KEYS + 1):
         assert lane.has_room()
         lane.offer(told(position), f"k{position}", 1)
     assert not lane.has_room()
-    for _ in range(MOST_READY // 2):
+    for _ in range(MAX_READY_KEYS // 2):
         lane.settle(lane.take(1)[0])
     assert not lane.has_room()
     lane.settle(lane.take(1)[0])
     assert lane.has_room()
-    behind = Lane(0)
-    hot = Lane(0)
-    for position in range(1, MOST_READY + 500):
+    behind = DeliveryQueue(0)
+    hot = DeliveryQueue(0)
+    for position in range(1, MAX_READY_KEYS + 500):
         behind.offer(told(position), "k", 1)
         if position == 1:
             behind.again(behind.take(1)[0], 99.0)
     assert behind.has_room()
-    for position in range(1, MOST):
+    for position in range(1, MAX_OPEN_EVENTS):
         hot.offer(told(position), "hot", 1)
     assert hot.has_room()  # SUB-811: for other subjects
-    hot.offer(told(MOST), "hot", 1)
+    hot.offer(told(MAX_OPEN_EVENTS), "hot", 1)
     assert not hot.has_room()
 
 
 def test_rewinding_keeps_what_was_handed_out() -> None:
     # SUB-804
-    lane = Lane(0)
+    lane = DeliveryQueue(0)
     for position, key in enumerate("abab", 1):
         lane.offer(told(position), key, 1)
     lane.passed(9)
@@ -143,12 +150,12 @@ def test_rewinding_keeps_what_was_handed_out() -> None:
 
 def test_a_shared_place() -> None:
     # What all those share who are at the end moves their cursors, until they part
-    tail, lane = Tail(end_of(4)), Lane(4)
+    tail, lane = LogTail(last_sequence(4)), DeliveryQueue(4)
     lane.join(tail)
-    tail.sequence = end_of(7)
+    tail.sequence = last_sequence(7)
     assert lane.cursor == 7
     lane.part()
-    tail.sequence = end_of(9)
+    tail.sequence = last_sequence(9)
     assert lane.cursor == 7
 
 
@@ -162,13 +169,13 @@ ACTS = st.lists(
 def test_what_is_stored_is_enough(acts: list[tuple[str, int]]) -> None:
     # SUB-801, 802, 811: whatever is done, and however often all but the stored is lost: each event is settled once,
     # those of a key in order, and nothing is pending below the cursor
-    lane, position, now, busy, settled = Lane(0), 0, 0.0, list[Entry](), list[int]()
+    lane, position, now, busy, settled = DeliveryQueue(0), 0, 0.0, list[QueuedEvent](), list[int]()
     keys: dict[int, str] = {}
     for act, number in acts:
         match act:
             case "offer":
                 position += 1
-                keys[sequence(position, 0)] = f"k{number}"
+                keys[sequence_of(position, 0)] = f"k{number}"
                 lane.offer(told(position), f"k{number}", 1)
             case "take":
                 busy += lane.take(1 + number)
@@ -191,7 +198,7 @@ def test_what_is_stored_is_enough(acts: list[tuple[str, int]]) -> None:
                 lane.due(now)
             case "crash":
                 lane, busy = _restored(lane, position, keys), []
-        assert all(sequence(below, 0) in settled for below in range(1, lane.cursor + 1))
+        assert all(sequence_of(below, 0) in settled for below in range(1, lane.cursor + 1))
         assert len({entry.key for entry in busy}) <= len(busy)
     for entry in busy:
         lane.back(entry)
@@ -205,11 +212,11 @@ def test_what_is_stored_is_enough(acts: list[tuple[str, int]]) -> None:
         assert own == sorted(own)
 
 
-def _restored(lane: Lane, position: int, keys: dict[int, str]) -> Lane:
+def _restored(lane: DeliveryQueue, position: int, keys: dict[int, str]) -> DeliveryQueue:
     """What another process makes of what is stored: it reads the log again behind that."""
-    fresh = Lane(lane.cursor, lane.reach)
+    fresh = DeliveryQueue(lane.cursor, lane.reach)
     fresh.restore(list(lane.pending()))
     for number in range(1, position + 1):
-        if sequence(number, 0) > fresh.read:
-            fresh.offer(told(number), keys[sequence(number, 0)], 1)
+        if sequence_of(number, 0) > fresh.read:
+            fresh.offer(told(number), keys[sequence_of(number, 0)], 1)
     return fresh

@@ -22,7 +22,7 @@ def url(store_url: str) -> Iterator[str]:
     made = Store(store_url)
     made.create()
     made.close()
-    store.create(store_url)
+    store.create_tables(store_url)
     yield store_url
 
 
@@ -37,7 +37,7 @@ def rows(url: str, pair: LeaseTables) -> tuple[int, list[str]]:
     made = Store(url)
     try:
         with made.engine.connect() as connection:
-            db = database.over(connection)
+            db = database.database_of(connection)
             count = db.one(f"SELECT count(*) FROM {pair.process}")[0]
             return count, sorted(row[0] for row in db.all(f"SELECT {pair.id} FROM {pair.lease}"))
     finally:

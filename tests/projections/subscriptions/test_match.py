@@ -13,8 +13,8 @@ from commands.proof import Interaction, LogRow
 from domain.subscriptions.subscription import Subscription
 from projections.connect import connect
 from projections.log import Log
-from projections.subscriptions.match import LARGEST, Feed, Told, Wants
-from projections.xregistry_events import Message
+from projections.subscriptions.match import MAX_EVENT_BYTES, EventMessage, EventMessageReader, SubscriptionFilter
+from projections.xregistry_events import ChangeEvent
 from tests.projections.subscriptions.rig import FAMILIES, Rig, attributes
 
 
@@ -31,17 +31,19 @@ class Legacy:
     name = "schemaregistry"
     prefix = "io.cloudevents.schemaregistry."
 
-    def messages(self, interaction: Interaction, rows: Sequence[LogRow]) -> Iterator[Message]:
+    def messages(self, interaction: Interaction, rows: Sequence[LogRow]) -> Iterator[ChangeEvent]:
         for row in rows:
             if row.stream.startswith("/dirs/"):
                 type, source = f"{self.prefix}updated.v1", "https://h/compat"
-                yield Message(row.position, f"l{row.position}", type, source, row.stream, interaction.time, "c", None)
+                yield ChangeEvent(
+                    row.position, f"l{row.position}", type, source, row.stream, interaction.time, "c", None
+                )
 
 
-def told_by(rig: Rig, *families: Any) -> list[Told]:
+def told_by(rig: Rig, *families: Any) -> list[EventMessage]:
     reader = connect(rig.url)
     try:
-        feed, after, found = Feed(lambda: Log(reader), families or FAMILIES), 0, []
+        feed, after, found = EventMessageReader(lambda: Log(reader), families or FAMILIES), 0, []
         while after < rig.position:
             after, some = feed.chunk(after, rig.position)
             found += some
@@ -54,9 +56,9 @@ def told_by(rig: Rig, *families: Any) -> list[Told]:
         reader.close()
 
 
-def wants(told: Told, **members: Any) -> bool:
+def wants(told: EventMessage, **members: Any) -> bool:
     subscription = Subscription("s", "o", 1, 1, 1, 1, False, attributes(**members))
-    return Wants(subscription, (*FAMILIES, Legacy())).matches(told)
+    return SubscriptionFilter(subscription, (*FAMILIES, Legacy())).matches(told)
 
 
 def test_messages_are_numbered_over_all_families(rig: Rig) -> None:
@@ -96,7 +98,7 @@ def test_what_is_too_large_goes_without_data(sqlite_url: str, count: int, has_da
     )
     found = told_by(rig)[-1]
     written = JSONFormat().write(found.cloudevent())
-    assert len(written) <= LARGEST
+    assert len(written) <= MAX_EVENT_BYTES
     assert ("data" in json.loads(written)) is has_data
     assert ("datacontenttype" in json.loads(written)) is has_data
     rig.close()
@@ -148,6 +150,6 @@ def test_families_that_nobody_names(sqlite_url: str, members: dict[str, Any], fa
     found = told_by(rig, *FAMILIES, Legacy())
     config = {"startposition": "latest"}
     subscription = Subscription("s", "o", 1, 1, 1, 1, False, attributes(**members) | {"config": config})
-    wanted = Wants(subscription, (*FAMILIES, Legacy()))
+    wanted = SubscriptionFilter(subscription, (*FAMILIES, Legacy()))
     assert {each.family for each in found if wanted.matches(each)} == families
     rig.close()

@@ -11,10 +11,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.subscriptions.bucket import UNVALIDATED, Bucket
-from projections.subscriptions.contract import Outcome, Result
-from projections.subscriptions.retry import Next, Retries, verdict
-from projections.subscriptions.sequence import end_of, parsed, position_of, sequence, text
+from projections.subscriptions.bucket import UNVALIDATED_LIMIT, TokenBucket
+from projections.subscriptions.contract import DeliveryResult, Outcome
+from projections.subscriptions.retry import NextStep, RetryPolicy, decide_retry
+from projections.subscriptions.sequence import last_sequence, parse_sequence, position_of, sequence_of, sequence_text
 
 NOW = 1_800_000_000.0
 ROWS = yaml.load((Path(__file__).parent / "retries.yaml").read_text(), yaml.CSafeLoader)
@@ -24,24 +24,24 @@ ROWS = yaml.load((Path(__file__).parent / "retries.yaml").read_text(), yaml.CSaf
 def test_what_follows(row: dict[str, Any]) -> None:
     # SUB-821, 8.3: see the table
     until = datetime.fromtimestamp(NOW + row["until"], UTC) if "until" in row else None
-    outcome = Outcome(Result(row["outcome"]), until=until)
-    retries = Retries.of({"retry": row.get("retry")})
-    found = verdict(outcome, row.get("attempts", 1), NOW - row.get("age", 0), retries, NOW, row.get("chance", 1.0))
-    assert found.next is Next(row["next"])
+    outcome = Outcome(DeliveryResult(row["outcome"]), until=until)
+    retries = RetryPolicy.of({"retry": row.get("retry")})
+    found = decide_retry(outcome, row.get("attempts", 1), NOW - row.get("age", 0), retries, NOW, row.get("chance", 1.0))
+    assert found.next is NextStep(row["next"])
     assert found.counts is row.get("counts", True)
     assert found.reason == row.get("reason", "")
-    if found.next is Next.AGAIN:
+    if found.next is NextStep.AGAIN:
         assert found.at - NOW == pytest.approx(row["after"])
 
 
 @given(st.lists(st.floats(0, 120), min_size=1, max_size=200), st.integers(1, 600))
 def test_no_minute_has_more_than_its_rate(pauses: list[float], rate: int) -> None:
     # SUB-713: whatever the pauses between requests, no more of them than the rate, and a second's worth at once
-    bucket, now, taken = Bucket.of(rate, NOW), NOW, []
+    bucket, now, taken = TokenBucket.of(rate, NOW), NOW, []
     for pause in pauses:
         now += pause
         while bucket.wait(now) == 0:
-            bucket = Bucket(*list(bucket.taken(now)))  # as after a restart
+            bucket = TokenBucket(*list(bucket.taken(now)))  # as after a restart
             taken.append(now)
     for first in taken:
         assert sum(first <= each < first + 60 for each in taken) <= rate + max(1.0, rate / 60) + 1
@@ -49,8 +49,8 @@ def test_no_minute_has_more_than_its_rate(pauses: list[float], rate: int) -> Non
 
 def test_a_bucket_under_another_rate() -> None:
     # SUB-711, 713: what was used up stays used up
-    rate, most = UNVALIDATED
-    bucket = Bucket.of(rate, NOW, most)
+    rate, most = UNVALIDATED_LIMIT
+    bucket = TokenBucket.of(rate, NOW, most)
     for _ in range(20):
         assert bucket.wait(NOW) == 0
         bucket = bucket.taken(NOW)
@@ -62,11 +62,11 @@ def test_a_bucket_under_another_rate() -> None:
 @given(st.integers(1, 1 << 50), st.integers(0, 99), st.integers(1, 1 << 50), st.integers(0, 99))
 def test_sequences_sort_as_the_log(position: int, index: int, other: int, another: int) -> None:
     # SUB-113: 20 digits, a dot, two digits; texts sort as positions do
-    one, two = sequence(position, index), sequence(other, another)
-    assert (text(one) < text(two)) == ((position, index) < (other, another))
-    assert parsed(text(one)) == one
+    one, two = sequence_of(position, index), sequence_of(other, another)
+    assert (sequence_text(one) < sequence_text(two)) == ((position, index) < (other, another))
+    assert parse_sequence(sequence_text(one)) == one
     assert position_of(one) == position
-    assert one <= end_of(position) < sequence(position + 1, 0)
+    assert one <= last_sequence(position) < sequence_of(position + 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -74,4 +74,4 @@ def test_sequences_sort_as_the_log(position: int, index: int, other: int, anothe
 )
 def test_what_is_no_sequence(given: str) -> None:
     # SUB-113
-    assert parsed(given) is None
+    assert parse_sequence(given) is None

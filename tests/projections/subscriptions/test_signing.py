@@ -12,7 +12,7 @@ import svix
 from cloudevents.core.v1.event import CloudEvent
 from starlette.responses import Response
 
-from projections.subscriptions.contract import Target
+from projections.subscriptions.contract import SinkTarget
 from tests.projections.subscriptions.events import event, sent, target
 from tests.projections.subscriptions.receivers import Got, Receiver, receiving
 
@@ -30,7 +30,7 @@ def receiver() -> Iterator[Receiver]:
         yield served
 
 
-def got(receiver: Receiver, to: Target, *events: CloudEvent) -> Got:
+def got(receiver: Receiver, to: SinkTarget, *events: CloudEvent) -> Got:
     receiver.got.clear()
     sent(to, events)
     return receiver.got[0]

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from prometheus_client import generate_latest
 
-from projections.entities.apply import Entities
+from projections.entities.apply import EntityProjection
 from projections.entities.rebuild import rebuild
-from projections.subscriptions.contract import Outcome, Result
-from projections.subscriptions.deliveries import Deliveries
-from projections.subscriptions.service import Service
+from projections.subscriptions.contract import DeliveryResult, Outcome
+from projections.subscriptions.deliveries import StoredDeliveries
+from projections.subscriptions.service import DeliveryService
 from tests.projections.subscriptions.rig import FAMILIES, Rig, until
 
 
@@ -56,8 +56,8 @@ def test_a_rebuild_sends_nothing_again(store_url: str) -> None:
     # SUB-802, walk-through 8: cursors and dead letters are no projection
     rig = Rig(store_url)
     with rig.store.writing() as tx:
-        Entities().create(tx.connection)
-    rig.receiver.answer = lambda id, events: Outcome(Result.REJECTED, "400")
+        EntityProjection().create(tx.connection)
+    rig.receiver.answer = lambda id, events: Outcome(DeliveryResult.REJECTED, "400")
 
     async def deliver() -> None:
         rig.subscribe()
@@ -83,7 +83,7 @@ def test_a_service_in_a_thread(store_url: str) -> None:
     # SUB-833, SUB-842, SUB-803: beside a server, told of commits or not; metrics say nothing of a sink
     rig = Rig(store_url)
     rig.clock.now = 0.0
-    service = Service(rig.url, rig.ports, FAMILIES)
+    service = DeliveryService(rig.url, rig.ports, FAMILIES)
     service.start()
 
     async def deliver() -> None:
@@ -94,7 +94,7 @@ def test_a_service_in_a_thread(store_url: str) -> None:
         rig.told.clear()  # as though another process had committed
         rig.groups("c")
         await until(lambda: len(rig.receiver.arrived["s"]) == 3)
-        other = Deliveries(rig.url, rig.ports, FAMILIES)
+        other = StoredDeliveries(rig.url, rig.ports, FAMILIES)
         rig.act("pause")
         assert await asyncio.to_thread(other.heard, rig.subscription())
         rig.groups("d")
@@ -118,7 +118,7 @@ def test_a_service_that_never_began(sqlite_url: str) -> None:
     # Stopping before the loop runs ends it all the same
     rig = Rig(sqlite_url)
     for _ in range(5):
-        service = Service(rig.url, rig.ports, FAMILIES)
+        service = DeliveryService(rig.url, rig.ports, FAMILIES)
         service.start()
         service.stop()
     rig.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from projections.subscriptions.store import Books
+from projections.subscriptions.store import DeliveryStore
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def busy(path: Path) -> Iterator[list[int]]:
 def test_imports_keep_nobody_from_writing(tmp_path: Path) -> None:
     # SUB-802: one import after the other, and cursors are written in between
     path = tmp_path / "annals.db"
-    books = Books(f"sqlite:///{path}")
+    books = DeliveryStore(f"sqlite:///{path}")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("CREATE TABLE cursor (position)")
@@ -57,7 +57,7 @@ def test_imports_keep_nobody_from_writing(tmp_path: Path) -> None:
 def test_patience_has_an_end(tmp_path: Path) -> None:
     # SUB-805: a sign of life that cannot be given now is told from one that was
     path = tmp_path / "annals.db"
-    books = Books(f"sqlite:///{path}", patience=0.2)
+    books = DeliveryStore(f"sqlite:///{path}", patience=0.2)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         began = time.monotonic()

@@ -9,9 +9,9 @@ from urllib.parse import parse_qs
 import pytest
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from projections.subscriptions.guard import Guard
-from projections.subscriptions.ports import Tokens
-from projections.subscriptions.tokens import LIFE, Failure, Renewal
+from projections.subscriptions.guard import DestinationGuard
+from projections.subscriptions.ports import RenewedTokens
+from projections.subscriptions.tokens import MAX_LIFETIME_SECONDS, RenewalFailure, TokenRenewal
 from tests.projections.subscriptions.events import LOCAL, run
 from tests.projections.subscriptions.receivers import Receiver, receiving
 
@@ -25,9 +25,9 @@ def receiver() -> Iterator[Receiver]:
         yield served
 
 
-def renewed(receiver: Receiver, answer: Response, resolver: Guard = LOCAL) -> Tokens | Failure:
+def renewed(receiver: Receiver, answer: Response, resolver: DestinationGuard = LOCAL) -> RenewedTokens | RenewalFailure:
     receiver.answers = [answer]
-    return run(Renewal(resolver, lambda: NOW).renew(f"{receiver.url}token?tenant=1", REFRESH))
+    return run(TokenRenewal(resolver, lambda: NOW).renew(f"{receiver.url}token?tenant=1", REFRESH))
 
 
 def test_what_is_asked(receiver: Receiver) -> None:
@@ -40,18 +40,21 @@ def test_what_is_asked(receiver: Receiver) -> None:
     assert parse_qs(request.body.decode()) == {"grant_type": ["refresh_token"], "refresh_token": [REFRESH]}
 
 
-ANSWERS: dict[str, tuple[dict[str, Any], Tokens]] = {
+ANSWERS: dict[str, tuple[dict[str, Any], RenewedTokens]] = {
     "all of it": (
         {"access_token": "a", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "r"},
-        Tokens("a", NOW + 3600, "r"),
+        RenewedTokens("a", NOW + 3600, "r"),
     ),
-    "the refresh token stays": ({"access_token": "a", "expires_in": "60"}, Tokens("a", NOW + 60)),
-    "no refresh token": ({"access_token": "a", "expires_in": 60.5, "refresh_token": None}, Tokens("a", NOW + 60.5)),
-    "no end": ({"access_token": "a"}, Tokens("a")),
-    "an end that is none": ({"access_token": "a", "expires_in": "soon"}, Tokens("a")),
-    "an end that is over": ({"access_token": "a", "expires_in": -5}, Tokens("a")),
-    "an end beyond all": ({"access_token": "a", "expires_in": 1e300}, Tokens("a", NOW + LIFE)),
-    "an end in a list": ({"access_token": "a", "expires_in": [60]}, Tokens("a")),
+    "the refresh token stays": ({"access_token": "a", "expires_in": "60"}, RenewedTokens("a", NOW + 60)),
+    "no refresh token": (
+        {"access_token": "a", "expires_in": 60.5, "refresh_token": None},
+        RenewedTokens("a", NOW + 60.5),
+    ),
+    "no end": ({"access_token": "a"}, RenewedTokens("a")),
+    "an end that is none": ({"access_token": "a", "expires_in": "soon"}, RenewedTokens("a")),
+    "an end that is over": ({"access_token": "a", "expires_in": -5}, RenewedTokens("a")),
+    "an end beyond all": ({"access_token": "a", "expires_in": 1e300}, RenewedTokens("a", NOW + MAX_LIFETIME_SECONDS)),
+    "an end in a list": ({"access_token": "a", "expires_in": [60]}, RenewedTokens("a")),
 }
 
 
@@ -86,36 +89,36 @@ def test_failures(receiver: Receiver, name: str) -> None:
     # SUB-307, SUB-303: no tokens, and nothing of the old ones in what is said about it
     answer, code = FAILURES[name]
     found = renewed(receiver, answer)
-    assert isinstance(found, Failure)
+    assert isinstance(found, RenewalFailure)
     assert found.code == code
     assert REFRESH not in found.message
 
 
 def test_what_deliveries_are_told(receiver: Receiver) -> None:
     receiver.answers = [JSONResponse({"access_token": "a"}), Response(status_code=500)]
-    renewal = Renewal(LOCAL)
-    assert run(renewal(receiver.url, REFRESH)) == Tokens("a")
+    renewal = TokenRenewal(LOCAL)
+    assert run(renewal(receiver.url, REFRESH)) == RenewedTokens("a")
     assert run(renewal(receiver.url, REFRESH)) is None
 
 
 def test_where_nobody_is_asked(receiver: Receiver) -> None:
     # SUB-901: the guard holds for endpoints too; SUB-306: without TLS a token stays on the machine
     receiver.got.clear()
-    assert renewed(receiver, Response(), Guard()) == Failure("address", str(_refusal()))
-    assert isinstance(run(Renewal(LOCAL).renew("ftp://sink.test/", REFRESH)), Failure)
+    assert renewed(receiver, Response(), DestinationGuard()) == RenewalFailure("address", str(_refusal()))
+    assert isinstance(run(TokenRenewal(LOCAL).renew("ftp://sink.test/", REFRESH)), RenewalFailure)
 
     async def look_up(host: str, port: int) -> Sequence[str]:
         return ["192.0.2.1"]
 
-    elsewhere = Renewal(Guard("192.0.2.1", plaintext=True, look_up=look_up))
+    elsewhere = TokenRenewal(DestinationGuard("192.0.2.1", plaintext=True, look_up=look_up))
     found = run(elsewhere.renew("http://sink.test/token", REFRESH))
-    assert isinstance(found, Failure) and found.code == "address"
+    assert isinstance(found, RenewalFailure) and found.code == "address"
     assert receiver.got == []
 
 
 def _refusal() -> Exception:
     try:
-        run(Guard().resolve("127.0.0.1", 8080))
+        run(DestinationGuard().resolve("127.0.0.1", 8080))
     except Exception as error:
         return error
     raise AssertionError

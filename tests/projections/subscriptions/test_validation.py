@@ -8,8 +8,8 @@ import pytest
 from starlette.responses import Response
 
 from projections.subscriptions.contract import Credential
-from projections.subscriptions.guard import Guard
-from projections.subscriptions.validation import Consent, Handshake, callback_url, rate_of
+from projections.subscriptions.guard import DestinationGuard
+from projections.subscriptions.validation import HandshakeResult, WebhookHandshake, callback_url, parse_rate
 from tests.projections.subscriptions.events import LOCAL, run, target
 from tests.projections.subscriptions.receivers import Receiver, listening, receiving, saying
 
@@ -22,9 +22,9 @@ def receiver() -> Iterator[Receiver]:
         yield served
 
 
-def asked(uri: str, rate: int | None = None, callback: str | None = None, seconds: float = 5) -> Consent:
+def asked(uri: str, rate: int | None = None, callback: str | None = None, seconds: float = 5) -> HandshakeResult:
     to = target(uri, origin=ORIGIN, seconds=seconds, credential=Credential("ACCESSTOKEN", token="t"))
-    return run(Handshake(LOCAL).validate(to, rate, callback))
+    return run(WebhookHandshake(LOCAL).validate(to, rate, callback))
 
 
 def test_what_is_asked(receiver: Receiver) -> None:
@@ -43,13 +43,13 @@ def test_what_is_asked(receiver: Receiver) -> None:
 
 ALLOWED, RATE = "WebHook-Allowed-Origin", "WebHook-Allowed-Rate"
 #: The answer's status and headers, the rate that was asked for, and what that comes to: a rate, or nothing.
-ANSWERS: dict[str, tuple[int, dict[str, str], int | None, Consent | None]] = {
-    "the origin": (200, {ALLOWED: ORIGIN, RATE: "100"}, None, Consent(True, 100)),
-    "the origin in other letters": (200, {ALLOWED: ORIGIN.upper(), RATE: "100"}, None, Consent(True, 100)),
-    "any origin": (200, {ALLOWED: "*", RATE: "*"}, None, Consent(True)),
-    "no rate where none was asked for": (200, {ALLOWED: "*"}, None, Consent(True)),
-    "less than was asked for": (200, {ALLOWED: "*", RATE: "10"}, 120, Consent(True, 10)),
-    "a status proves nothing against it": (500, {ALLOWED: "*", RATE: "10"}, None, Consent(True, 10)),
+ANSWERS: dict[str, tuple[int, dict[str, str], int | None, HandshakeResult | None]] = {
+    "the origin": (200, {ALLOWED: ORIGIN, RATE: "100"}, None, HandshakeResult(True, 100)),
+    "the origin in other letters": (200, {ALLOWED: ORIGIN.upper(), RATE: "100"}, None, HandshakeResult(True, 100)),
+    "any origin": (200, {ALLOWED: "*", RATE: "*"}, None, HandshakeResult(True)),
+    "no rate where none was asked for": (200, {ALLOWED: "*"}, None, HandshakeResult(True)),
+    "less than was asked for": (200, {ALLOWED: "*", RATE: "10"}, 120, HandshakeResult(True, 10)),
+    "a status proves nothing against it": (500, {ALLOWED: "*", RATE: "10"}, None, HandshakeResult(True, 10)),
     "nor for it": (200, {}, None, None),
     "no rate where one was asked for": (200, {ALLOWED: "*"}, 120, None),
     "another origin": (200, {ALLOWED: "other.example.com", RATE: "*"}, None, None),
@@ -79,19 +79,19 @@ def test_no_answer() -> None:
     with listening(saying(stay=True)) as port:
         assert not asked(f"http://127.0.0.1:{port}/", seconds=0.3).allowed
     assert not asked(f"http://127.0.0.1:{port}/").allowed
-    refused = run(Handshake(Guard()).validate(target("https://169.254.169.254/"), None, None))
+    refused = run(WebhookHandshake(DestinationGuard()).validate(target("https://169.254.169.254/"), None, None))
     assert not refused.allowed and "169" not in refused.reason
 
 
 @pytest.mark.parametrize("text", ["", "0", "00", "1.5", "-1", "+1", "1e3", "ten", "9" * 12, "\u0661", "* *"])
 def test_rates_that_are_none(text: str) -> None:
     with pytest.raises(ValueError):
-        rate_of(text)
+        parse_rate(text)
 
 
 def test_rates() -> None:
     # SUB-714: a callback may say one as well
-    assert (rate_of("*"), rate_of(" 120 "), rate_of("007")) == (None, 120, 7)
+    assert (parse_rate("*"), parse_rate(" 120 "), parse_rate("007")) == (None, 120, 7)
 
 
 def test_the_url_of_a_callback() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.cesql import ParseError, compile
+from domain.cesql import ParseError, compile_expression
 
 FOLDER = Path(__file__).parent
 VALUES = ("literals", "precedence", "attributes", "casts", "operators", "like", "functions", "errors")
@@ -44,7 +44,7 @@ def test_values(expression: str, wanted: Any, event: dict[str, Any]) -> None:
     # SUB-641: a value and the errors, whatever happens
     assert isinstance(expression, str), "expressions are text, not what YAML makes of it"
     value, *errors = wanted if isinstance(wanted, list) else [wanted]
-    compiled = compile(expression)
+    compiled = compile_expression(expression)
     found = compiled.evaluate(event)
     assert (found.value, type(found.value), list(found.errors)) == (value, type(value), errors)
     assert found.error == (errors[0] if errors else None)
@@ -56,7 +56,7 @@ def test_values(expression: str, wanted: Any, event: dict[str, Any]) -> None:
 @pytest.mark.parametrize("row", table("refused"), ids=lambda row: f"{row['rule']} {row['says']}: {row['expression']!a}")
 def test_refused(row: dict[str, Any]) -> None:
     with pytest.raises(ParseError, match=re.escape(row["reason"])) as caught:
-        compile(row["expression"])
+        compile_expression(row["expression"])
     line, column = row["at"]
     assert [caught.value.line, caught.value.column] == [line, column]
     assert str(caught.value) == f"line {line}, column {column}: {caught.value.reason}"

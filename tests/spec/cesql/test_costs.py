@@ -8,37 +8,37 @@ from typing import Any, Final
 
 import pytest
 
-from domain.cesql import DEEPEST, LONGEST, Error, Event, ParseError, compile
-from domain.cesql.expression import STEPS, TEXT
-from domain.cesql.values import integer
+from domain.cesql import MAX_BYTES, MAX_PARENTHESES, ContextAttributes, ErrorKind, ParseError, compile_expression
+from domain.cesql.expression import MAX_STEPS, MAX_TEXT
+from domain.cesql.values import parse_integer
 
 #: Calls of functions that one evaluation may make: a few for each step.
-CALLS: Final = 30 * STEPS
-EVENT: Final[Event] = {"a": "x" * 65536, "n": 7, "z": "0" * 65536, "b": "true"}
+CALLS: Final = 30 * MAX_STEPS
+EVENT: Final[ContextAttributes] = {"a": "x" * 65536, "n": 7, "z": "0" * 65536, "b": "true"}
 
 
 def _nested(function: str, inner: str) -> str:
-    depth = min(DEEPEST - 1, (LONGEST - len(inner)) // (len(function) + 2))
+    depth = min(MAX_PARENTHESES - 1, (MAX_BYTES - len(inner)) // (len(function) + 2))
     return f"{function}(" * depth + inner + ")" * depth
 
 
-def _joined(start: str, again: str, count: int = STEPS) -> str:
-    return start + again * min(count, (LONGEST - len(start)) // len(again))
+def _joined(start: str, again: str, count: int = MAX_STEPS) -> str:
+    return start + again * min(count, (MAX_BYTES - len(start)) // len(again))
 
 
 _COPIES: Final = f"CONCAT({', '.join(['a'] * 16)})"
 #: Shapes that are as long as they may be, each of which would cost more than in proportion without a bound.
 SHAPES: Final = {
-    "minus": "-" * (LONGEST - 1) + "a",
+    "minus": "-" * (MAX_BYTES - 1) + "a",
     "not": "NOT " * 2000 + "a",
-    "both": _joined("", "NOT - ", STEPS // 2) + "a",
+    "both": _joined("", "NOT - ", MAX_STEPS // 2) + "a",
     "missing": _joined("c", " + c"),
     "failing casts": _joined("a", " + a"),
     "casts of long zeros": _joined("z", " + z"),
     "Booleans of long texts": _joined("a", " OR a"),
     "logic": _joined("a", " XOR b"),
-    "a set whose casts fail": f"n IN ({', '.join(['a'] * (STEPS - 1))})",
-    "a set of errors": f"n IN ({', '.join(['c'] * (STEPS - 1))})",
+    "a set whose casts fail": f"n IN ({', '.join(['a'] * (MAX_STEPS - 1))})",
+    "a set of errors": f"n IN ({', '.join(['c'] * (MAX_STEPS - 1))})",
     "patterns": _joined("a", " LIKE '%x%x%'", 500),
     "one pattern": f"a LIKE '{'%x' * 4000}'",
     "a pattern of any characters": f"a LIKE '%{'_' * 4000}y%'",
@@ -53,26 +53,26 @@ SHAPES: Final = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_an_evaluation_takes_a_bounded_number_of_calls(shape: str) -> None:
     # SUB-423: what is accepted is cheap
-    expression = compile(SHAPES[shape])
+    expression = compile_expression(SHAPES[shape])
     assert _calls(lambda: expression.evaluate(EVENT)) < CALLS
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        _joined("1", "+1", STEPS + 1),
-        _joined("a", " OR a", STEPS + 1),
-        _joined("1", "=1", STEPS + 1),
-        f"1 IN ({','.join(['1'] * (STEPS + 1))})",
-        f"CONCAT({','.join(['1'] * STEPS)})",
-        _joined("", "-NOT ", STEPS + 1) + "a",
+        _joined("1", "+1", MAX_STEPS + 1),
+        _joined("a", " OR a", MAX_STEPS + 1),
+        _joined("1", "=1", MAX_STEPS + 1),
+        f"1 IN ({','.join(['1'] * (MAX_STEPS + 1))})",
+        f"CONCAT({','.join(['1'] * MAX_STEPS)})",
+        _joined("", "-NOT ", MAX_STEPS + 1) + "a",
     ],
 )
 def test_an_expression_has_a_bounded_number_of_steps(text: str) -> None:
     # SUB-423: its length alone does not bound what it costs
-    assert len(text) <= LONGEST
-    with pytest.raises(ParseError, match=f"at most {STEPS} operators, calls, arguments and elements"):
-        compile(text)
+    assert len(text) <= MAX_BYTES
+    with pytest.raises(ParseError, match=f"at most {MAX_STEPS} operators, calls, arguments and elements"):
+        compile_expression(text)
 
 
 def test_signs_in_a_row_do_what_one_or_two_do() -> None:
@@ -80,17 +80,17 @@ def test_signs_in_a_row_do_what_one_or_two_do() -> None:
     for sign in ("-", "NOT "):
         for operand in ("n", "least", "a", "c", "b", "TRUE", "0"):
             event = {**EVENT, "least": -(2**31)}
-            found = [compile(sign * count + operand).evaluate(event) for count in range(1, 8)]
+            found = [compile_expression(sign * count + operand).evaluate(event) for count in range(1, 8)]
             assert found[0::2] == [found[0]] * 4 and found[1::2] == [found[1]] * 3
 
 
 def test_an_evaluation_goes_through_a_bounded_amount_of_text() -> None:
     event = {"a": "x" * (1 << 16)}
-    most = TEXT // (1 << 16)
-    within = compile(" AND ".join(["LENGTH(a) > 0"] * most))
+    most = MAX_TEXT // (1 << 16)
+    within = compile_expression(" AND ".join(["LENGTH(a) > 0"] * most))
     assert within.evaluate(event).value is True
-    beyond = compile(" AND ".join(["LENGTH(a) > 0"] * (most + 1)))
-    assert (beyond.evaluate(event).value, beyond.evaluate(event).errors) == (False, (Error.GENERIC,))
+    beyond = compile_expression(" AND ".join(["LENGTH(a) > 0"] * (most + 1)))
+    assert (beyond.evaluate(event).value, beyond.evaluate(event).errors) == (False, (ErrorKind.GENERIC,))
     assert not beyond.matches(event)
 
 
@@ -100,12 +100,12 @@ def test_an_evaluation_goes_through_a_bounded_amount_of_text() -> None:
 )
 def test_texts_that_are_integers(text: str, number: int) -> None:
     # SUB-602: leading zeros in any number
-    assert integer(text) == number
+    assert parse_integer(text) == number
 
 
 @pytest.mark.parametrize("text", ["", "+", "-", "00x", "2147483648", "12345678901", "0" * 65536 + "x", "1 ", "\u0661"])
 def test_texts_that_are_none(text: str) -> None:
-    assert integer(text) is None
+    assert parse_integer(text) is None
 
 
 def _calls(work: Callable[[], Any]) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.cesql import compile
+from domain.cesql import compile_expression
 from domain.cesql.functions import FUNCTIONS
 
 GUIDE = Path(__file__).resolve().parents[3].joinpath("docs", "cesql.md").read_text()
@@ -20,7 +20,7 @@ EXAMPLES = [
 @pytest.mark.parametrize(("expression", "printed"), EXAMPLES)
 def test_examples(expression: str, printed: str) -> None:
     # SUB-641: value and error, as the guide prints them
-    found = compile(expression.strip()).evaluate({})
+    found = compile_expression(expression.strip()).evaluate({})
     assert ", ".join([json.dumps(found.value), *found.errors]) == printed.strip()
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from domain.cesql import ParseError, compile
+from domain.cesql import ParseError, compile_expression
 
 FOLDER: Final = "ANNALS_TEST_CESQL_KIT"
 MODULE: Final = "github.com/cloudevents/sdk-go/sql/v2@v2.16.2"
@@ -77,7 +77,7 @@ def expected(row: dict[str, Any], texts: dict[str, Any]) -> tuple[Any, str | Non
 
 def outcome(expression: str, event: dict[str, Any]) -> tuple[Any, str | None]:
     try:
-        result = compile(expression).evaluate(event)
+        result = compile_expression(expression).evaluate(event)
     except ParseError:
         return False, "parse"
     return result.value, result.error

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.subscriptions.conditions import Condition
-from domain.subscriptions.filters import DEEPEST, MOST, FilterError, compile, conditions
-from domain.subscriptions.matching import Interest, Matching
+from domain.subscriptions.conditions import IndexCondition
+from domain.subscriptions.filters import MAX_DEPTH, MAX_FILTERS, FilterError, compile_filters, filter_conditions
+from domain.subscriptions.matching import SubscriptionIndex, SubscriptionInterest
 
 ROWS = yaml.load(Path(__file__).with_name("filters.yaml").read_text(), yaml.CSafeLoader)
 EVENT = {"specversion": "1.0", "id": "i", "source": "/s", "type": "t.one"}
@@ -22,9 +22,9 @@ def called(row: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "refused" not in row], ids=called)
 def test_filters(row: dict[str, Any]) -> None:
-    compiled = compile(row["filters"])
-    index = Matching[str]()
-    index.put("it", Interest(compiled))
+    compiled = compile_filters(row["filters"])
+    index = SubscriptionIndex[str]()
+    index.put("it", SubscriptionInterest(compiled))
     for passes, events in ((True, row.get("passes", [])), (False, row.get("stops", []))):
         for event in events:
             whole = {**EVENT, **event}
@@ -36,7 +36,7 @@ def test_filters(row: dict[str, Any]) -> None:
 def test_refused(row: dict[str, Any]) -> None:
     pointer, reason = row["refused"]
     with pytest.raises(FilterError) as caught:
-        compile(row["filters"])
+        compile_filters(row["filters"])
     assert caught.value.pointer == pointer
     assert reason in caught.value.reason
     assert str(caught.value) == f"{pointer}: {caught.value.reason}"
@@ -52,24 +52,24 @@ def test_how_deep_and_how_many() -> None:
     # SUB-408: 32 deep and 500 in all, also with the deepest expression inside
     worst = "NOT 1 OR 1 = 1 + 1 * - 1 IN (" * 100 + "1" + ")" * 100
     for inner in ({"exact": {"type": "t.one"}}, {"sql": worst}):
-        assert compile([nested(DEEPEST - 1, inner)]).matches(EVENT) in (True, False)
+        assert compile_filters([nested(MAX_DEPTH - 1, inner)]).matches(EVENT) in (True, False)
         with pytest.raises(FilterError, match="at most 32 deep") as caught:
-            compile([nested(DEEPEST, inner)])
-        assert caught.value.pointer.count("/") > DEEPEST
+            compile_filters([nested(MAX_DEPTH, inner)])
+        assert caught.value.pointer.count("/") > MAX_DEPTH
     with pytest.raises(FilterError, match="at most 32 deep"):
-        compile([nested(5000, {"exact": {"type": "x"}})])
-    many = [{"exact": {"type": "t.one"}}] * (MOST - 1)
-    assert compile([{"all": many}]).matches(EVENT)
-    assert compile([*many, many[0]]).matches(EVENT)
+        compile_filters([nested(5000, {"exact": {"type": "x"}})])
+    many = [{"exact": {"type": "t.one"}}] * (MAX_FILTERS - 1)
+    assert compile_filters([{"all": many}]).matches(EVENT)
+    assert compile_filters([*many, many[0]]).matches(EVENT)
     for filters in ([{"all": [*many, many[0]]}], [*many, many[0], many[0]]):
         with pytest.raises(FilterError, match="at most 500 filters"):
-            compile(filters)
+            compile_filters(filters)
 
 
 def test_the_pointer_begins_where_the_filters_stand() -> None:
     # a pointer is of use in the document that was sent
     with pytest.raises(FilterError) as caught:
-        compile([{"exact": {}}], "/subscription/filters")
+        compile_filters([{"exact": {}}], "/subscription/filters")
     assert caught.value.pointer == "/subscription/filters/0/exact"
 
 
@@ -114,5 +114,5 @@ def test_the_pointer_begins_where_the_filters_stand() -> None:
     ],
 )
 def test_conditions(filters: Any, needs: list[tuple[str, str, bool]] | None) -> None:
-    found = conditions(filters)
-    assert (None if found is None else sorted(found)) == (needs and [Condition(*each) for each in needs])
+    found = filter_conditions(filters)
+    assert (None if found is None else sorted(found)) == (needs and [IndexCondition(*each) for each in needs])

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from domain.refusals import InvalidSubscription, QuotaExceeded
-from domain.subscriptions.properties import Offer, Realised, realised
+from domain.subscriptions.properties import SubscriptionDocument, SubscriptionSupport, parse_subscription
 from domain.subscriptions.sinks import PROTOCOLS
 
 ROWS = yaml.load(Path(__file__).with_name("properties.yaml").read_text(), yaml.CSafeLoader)
@@ -25,9 +25,9 @@ def called(row: dict[str, Any]) -> str:
     return f"{row['rule']} {row['says']}"
 
 
-def of(row: dict[str, Any]) -> Realised:
-    offer = Offer(tuple(row.get("protocols", PROTOCOLS)), SOURCES, row.get("plaintext", False))
-    return realised({**BASE, **row["given"]}, offer)
+def of(row: dict[str, Any]) -> SubscriptionDocument:
+    offer = SubscriptionSupport(tuple(row.get("protocols", PROTOCOLS)), SOURCES, row.get("plaintext", False))
+    return parse_subscription({**BASE, **row["given"]}, offer)
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "becomes" in row], ids=called)
@@ -51,7 +51,7 @@ def test_a_document_is_an_object() -> None:
     # SUB-102: anything else has the wrong JSON type
     for document in ([], "a", 5, None):
         with pytest.raises(InvalidSubscription) as caught:
-            realised(document, Offer(PROTOCOLS))
+            parse_subscription(document, SubscriptionSupport(PROTOCOLS))
         assert caught.value.extensions == {"code": "type", "pointer": ""}
 
 
@@ -59,15 +59,18 @@ def test_only_so_many_filters() -> None:
     # SUB-912: a quota, for which there is another status
     many = [{"prefix": {"subject": "/a"}}] * 21
     with pytest.raises(QuotaExceeded):
-        realised({**BASE, "filters": many}, Offer(PROTOCOLS))
-    assert len(realised({**BASE, "filters": many[1:]}, Offer(PROTOCOLS)).attributes["filters"]) == 20
+        parse_subscription({**BASE, "filters": many}, SubscriptionSupport(PROTOCOLS))
+    assert (
+        len(parse_subscription({**BASE, "filters": many[1:]}, SubscriptionSupport(PROTOCOLS)).attributes["filters"])
+        == 20
+    )
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "becomes" in row and not row.get("secrets")], ids=called)
 def test_the_realised_form_is_a_document(row: dict[str, Any]) -> None:
     # SUB-841: what a GET gives can be sent back, and comes to the same
     found = of(row)
-    offer = Offer(PROTOCOLS, SOURCES, row.get("plaintext", False))
-    again = realised({**found.attributes, "id": "x", "status": {"state": "active"}}, offer)
+    offer = SubscriptionSupport(PROTOCOLS, SOURCES, row.get("plaintext", False))
+    again = parse_subscription({**found.attributes, "id": "x", "status": {"state": "active"}}, offer)
     assert again.attributes == found.attributes
     assert list(again.attributes) == list(found.attributes)

@@ -9,18 +9,18 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.subscriptions.shown import public
+from api.subscriptions.shown import subscription_document
 from domain.commands import WriteSubscription
 from domain.decide import decide
 from domain.roles import Caller, Role
-from domain.subscriptions.properties import Offer, realised
+from domain.subscriptions.properties import SubscriptionSupport, parse_subscription
 from domain.subscriptions.sinks import PROTOCOLS
 from domain.subscriptions.subscription import Subscription
 from domain.world import Context, MemoryWorld
 
 XID = "/subscriptions/s1"
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
-OFFER = Offer(PROTOCOLS, {"xregistry": "https://r.example"})
+OFFER = SubscriptionSupport(PROTOCOLS, {"xregistry": "https://r.example"})
 
 words = st.text("abcxyz019", min_size=1, max_size=6)
 texts = st.text(st.characters(min_codepoint=32, max_codepoint=0x24F, exclude_categories=["Cc"]), min_size=1, max_size=9)
@@ -97,7 +97,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 
 def write(world: MemoryWorld, body: Mapping[str, Any], new: bool, position: int) -> int:
     """How many events a write comes to."""
-    found = realised(dict(body), OFFER)
+    found = parse_subscription(dict(body), OFFER)
     start = 3 if "starttime" in found.attributes["config"] else None
     command = WriteSubscription(
         XID, new, found.attributes, found.secrets, found.needed, found.dropped, found.place, start
@@ -116,7 +116,9 @@ def test_what_was_read_can_be_written(body: dict[str, Any]) -> None:
     entity = world.get(XID)
     assert entity is not None
     subscription = Subscription.of(entity, 5)
-    shown = public(subscription, Caller("ann", Role.WRITER), world.secret) | {"status": {"state": "active"}}
+    shown = subscription_document(subscription, Caller("ann", Role.WRITER), world.secret) | {
+        "status": {"state": "active"}
+    }
     assert write(world, {name: value for name, value in shown.items() if name != "id"}, False, 5) == 0
     assert write(world, body, False, 5) == 0
     assert world.get(XID) == entity
