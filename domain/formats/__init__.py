@@ -1,7 +1,8 @@
 """Schema formats: what a document of one has to be, and which changes between Versions it allows.
 
-A format is a module of this package that implements `contract.SchemaFormat`; `FORMAT_MODULES` lists them by name. A module and its libraries are imported when a document is first checked, in the process that checks
-it, so that a server which only reads never loads them.
+A format is a module of this package that implements `contract.SchemaFormat`; `FORMAT_MODULES` lists them by name. A
+module and its libraries are imported when a document is first checked, in the process that checks it, so that a server
+which only reads never loads them.
 Spec: core 1.0-rc4, "format Attribute"; schema 1.0-rc4, "Schema Formats".
 """
 
