@@ -63,7 +63,7 @@ from commands.address import UNCONFIGURED_URL
 from commands.appending import NewSalt
 from commands.clock import Clock
 from commands.correlation import NewId
-from domain.roles import Caller
+from domain.access.roles import Caller
 from projections.families import EventFamily
 from projections.replication.states import LinkStates
 from projections.subscriptions.contract import Resolver

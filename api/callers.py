@@ -14,9 +14,9 @@ from typing import Any, Final, Protocol
 from api import jsonfiles
 from api.caller_names import check_name
 from api.request import Request
-from domain import xid as xids
-from domain.refusals import Unauthorized
-from domain.roles import ANONYMOUS, Caller, Role
+from domain.access.roles import ANONYMOUS, Caller, Role
+from domain.errors.http_errors import Unauthorized
+from domain.values import xid as xids
 
 BEARER_CHALLENGE: Final = (b"www-authenticate", b'Bearer realm="annals"')
 INVALID_TOKEN_CHALLENGE: Final = (b"www-authenticate", b'Bearer realm="annals", error="invalid_token"')

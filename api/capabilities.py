@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from domain.roles import Role
+from domain.access.roles import Role
 
 #: What there is when the capabilities do not list it (core 1.0-rc4, "available Capability").
 AVAILABLE: Final = {"capabilities": False, "entities": True, "model": False}

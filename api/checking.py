@@ -11,16 +11,16 @@ from typing import Any, Final
 
 from api.feeds.asked import invalid_param
 from api.paths import RequestTarget
-from domain import xid as xids
-from domain.capabilities import INITIAL, EnabledFormats
-from domain.checks import CheckResult, CheckResults, CompatibilityCheck, DocumentCheck, FormatCheck
-from domain.documents import digest
-from domain.jsontext import loads
-from domain.problems import NotFound
-from domain.rules import ancestry
-from domain.rules.ancestry import VersionLineage
-from domain.rules.formats import NO_RULE
-from domain.rules.violations import incompatibility_entry, spot_members
+from domain.decisions.documents import digest
+from domain.decisions.rules import ancestry
+from domain.decisions.rules.ancestry import VersionLineage
+from domain.decisions.rules.document_errors import incompatibility_entry, spot_members
+from domain.decisions.rules.formats import NO_RULE
+from domain.errors.problems import NotFound
+from domain.model.capabilities import INITIAL, EnabledFormats
+from domain.registry.document_checks import CheckResult, CheckResults, CompatibilityCheck, DocumentCheck, FormatCheck
+from domain.values import xid as xids
+from domain.values.json_text import loads
 from projections.entities.query import View
 from projections.entities.xref import xref_of
 

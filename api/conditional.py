@@ -22,7 +22,7 @@ from api.compression import VARY
 from api.problem import root_link
 from api.request import Request
 from commands.log import WriteTransaction
-from domain.refusals import PreconditionFailed
+from domain.errors.http_errors import PreconditionFailed
 from projections.entities.rows import EntityRow
 
 #: A cache may keep an answer, and has to ask each time whether it is still good.

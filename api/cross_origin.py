@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from api.cors import Cors
 from api.request import Request
-from domain.refusals import CrossOrigin, UnsupportedMediaType
+from domain.errors.http_errors import CrossOrigin, UnsupportedMediaType
 
 #: What `Sec-Fetch-Site` says of a page of this server, and of a person who typed the address.
 _OWN: Final = frozenset(("same-origin", "none"))

@@ -13,7 +13,7 @@ from binascii import crc32
 from dataclasses import dataclass
 from typing import Any
 
-from domain.problems import BadRequest, Problem
+from domain.errors.problems import BadRequest, Problem
 from projections.entities.pages import PageKey
 
 

@@ -8,9 +8,9 @@ from threading import Lock
 
 from api.capabilities import Capabilities
 from api.headers import HeaderCodec
-from domain import xid as xids
-from domain.jsontext import loads
 from domain.model import Model, ResourceType, compile_model
+from domain.values import xid as xids
+from domain.values.json_text import loads
 from projections.entities.query import View
 from projections.entities.rows import EntityRow
 

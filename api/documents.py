@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Final
 
 from api.members import json_string
-from domain.jsontext import InvalidJson, loads
 from domain.model import ResourceType
+from domain.values.json_text import InvalidJson, loads
 
 #: Gives the bytes of a document by its SHA-256.
 ReadDocument = Callable[[str], bytes]

@@ -19,8 +19,8 @@ from commands.handle import CommandBus
 from commands.log import Recorded, WriteTransaction
 from commands.waiting import BuildAnswer as Built
 from commands.waiting import Precondition
-from domain.commands import Command
-from domain.roles import Caller
+from domain.access.roles import Caller
+from domain.decisions.commands import Command
 from projections.entities.query import View
 
 #: How many things rules beyond the model find in what a request wrote.

@@ -14,8 +14,8 @@ from urllib.parse import unquote_plus
 from api.capabilities import Capabilities
 from api.paths import COLLECTION_KINDS, PathKind, RequestTarget
 from api.request import READ_METHODS
-from domain import problems
-from domain.capabilities import SPECVERSION
+from domain.errors import problems
+from domain.model.capabilities import SPECVERSION
 
 #: Flags that this registry understands; the others are unknown parameters, and those are ignored.
 KNOWN_FLAGS: Final = frozenset(

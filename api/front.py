@@ -30,9 +30,9 @@ from api.rules import MethodNotAllowed
 from api.stored_content import check_destination
 from commands.damage import DamageMonitor
 from commands.outages import describe_outage
-from domain import problems
-from domain.problems import Problem
-from domain.refusals import StoreUnavailable, Unauthorized
+from domain.errors import problems
+from domain.errors.http_errors import StoreUnavailable, Unauthorized
+from domain.errors.problems import Problem
 from projections.entities.query import MissingDocument
 
 _STOPPING: Final = "the server is being stopped; the log says whether a write was carried out"

@@ -12,10 +12,10 @@ from functools import lru_cache
 from typing import Any, Final
 
 from api.answer import Headers
-from domain import problems
-from domain.headervalues import InvalidHeaderValue, decode, encode, encode_text
-from domain.jsontext import InvalidJson, Json, dumps, loads
+from domain.errors import problems
 from domain.model import ResourceType
+from domain.values.header_values import InvalidHeaderValue, decode, encode, encode_text
+from domain.values.json_text import InvalidJson, Json, dumps, loads
 
 HEADER_PREFIX: Final = "xregistry-"
 CORRELATION_HEADER: Final = b"xregistry-xregcorrelationid"

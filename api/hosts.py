@@ -14,8 +14,8 @@ from typing import Final
 from starlette.types import Scope
 
 from api.compat.mounts import host_name
-from domain.problems import BadRequest
-from domain.refusals import MisdirectedRequest
+from domain.errors.http_errors import MisdirectedRequest
+from domain.errors.problems import BadRequest
 
 ANY_HOST: Final = "*"
 _LOOPBACK: Final = frozenset(("localhost", "*.localhost"))

@@ -22,8 +22,8 @@ from api.answer import Response
 from api.connection_limits import ConnectionLimits
 from api.gathered_writes import GatheredWrites
 from api.request_head import RequestHead, find_block_end
-from domain.problems import BadRequest, Problem
-from domain.refusals import RequestTimeout, TooManyConnections
+from domain.errors.http_errors import RequestTimeout, TooManyConnections
+from domain.errors.problems import BadRequest, Problem
 
 #: Bytes of a chunked body that the parser is given at once.
 _PIECE: Final = 16 << 10

@@ -11,7 +11,7 @@ from typing import Final
 
 from api.capabilities import Capabilities
 from api.paths import PathKind, RequestTarget
-from domain import problems
+from domain.errors import problems
 from domain.model import GroupType, Model, ResourceType
 
 #: What is inlined, by name, and within each what is inlined below it.

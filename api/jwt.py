@@ -16,8 +16,8 @@ from jwt.utils import base64url_decode
 
 from api.jwt_claims import ClaimSettings, InvalidToken, caller_of_claims, parse_json_object
 from api.jwt_keys import ALGORITHMS, IssuerKeys
-from domain.refusals import Unauthorized
-from domain.roles import Caller
+from domain.access.roles import Caller
+from domain.errors.http_errors import Unauthorized
 
 _LOG: Final = logging.getLogger("annals.callers")
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from api.caller_names import check_name
 from api.callers import parse_group_roles
-from domain.jsontext import InvalidJson, loads
-from domain.roles import Caller, Role, highest_role
+from domain.access.roles import Caller, Role, highest_role
+from domain.values.json_text import InvalidJson, loads
 
 #: Seconds by which clocks may differ, and the last one of the year 9999.
 LEEWAY: Final = 30

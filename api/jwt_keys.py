@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import jwt
 
-from domain.jsontext import loads
+from domain.values.json_text import loads
 from projections.subscriptions.contract import Resolver
 from projections.subscriptions.outgoing import USER_AGENT, HttpClient
 

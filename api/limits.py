@@ -10,8 +10,8 @@ from urllib.parse import unquote_to_bytes
 from starlette.types import Receive
 
 from api.request import ClientDisconnected, Request
-from domain.problems import BadRequest, TooLarge
-from domain.refusals import BodyTooLarge
+from domain.errors.http_errors import BodyTooLarge
+from domain.errors.problems import BadRequest, TooLarge
 
 T = TypeVar("T")
 MAX_BODY: Final = 256 << 20

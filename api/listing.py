@@ -17,9 +17,9 @@ from api.members import split_members
 from api.narrowing import FilterEffects
 from api.paths import PathKind, RequestTarget
 from api.request import Request
-from domain import xid as xids
 from domain.filters import EntityFilter, PathScope, Sort, parse_filter, parse_sort
 from domain.model import Model
+from domain.values import xid as xids
 from projections.entities.pages import BY_ID, CollectionMembers, PageKey
 from projections.entities.query import View
 from projections.entities.rows import EntityRow

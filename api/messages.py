@@ -6,10 +6,8 @@ from typing import Any
 
 from api.definitions import RegistryDefinitions
 from api.paths import PathKind, RequestTarget, resolve_path
-from domain import problems
-from domain import xid as xids
-from domain.jsontext import loads
-from domain.messages.effective import (
+from domain.errors import problems
+from domain.messaging.effective_messages import (
     MESSAGEGROUPS,
     MESSAGES,
     EffectiveMessage,
@@ -17,9 +15,11 @@ from domain.messages.effective import (
     effective_messages,
     group_references,
 )
-from domain.messages.implied import add_implied_values
-from domain.messages.resolving import ResolvedMessage, UnresolvedReference, resolve_message
+from domain.messaging.implied_values import add_implied_values
+from domain.messaging.resolve import ResolvedMessage, UnresolvedReference, resolve_message
 from domain.model import ResourceType
+from domain.values import xid as xids
+from domain.values.json_text import loads
 from projections.entities.query import View
 from projections.messages import MessageDefinitions
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 from urllib.parse import quote
 
-from domain import xid as xids
 from domain.filters import EXCLUDE_ALL, depth, remaining_filters
+from domain.values import xid as xids
 from projections.entities.rows import EntityRow
 from projections.entities.selection import FilterState, Selection
 

@@ -13,9 +13,9 @@ from api.flags import Flags
 from api.headers import HEADER_PREFIX, xregistry_headers
 from api.paths import COLLECTION_KINDS, PathKind, RequestTarget
 from api.request import Request
-from domain import problems
-from domain.commands import Command, DeleteEntities, ReplaceModel, WriteCapabilities, WriteMethod, WriteTree
-from domain.jsontext import InvalidJson, Json, loads
+from domain.decisions.commands import Command, DeleteEntities, ReplaceModel, WriteCapabilities, WriteMethod, WriteTree
+from domain.errors import problems
+from domain.values.json_text import InvalidJson, Json, loads
 
 #: Kinds whose metadata in a body leaves no room for metadata in headers.
 _VERSIONED: Final = frozenset(

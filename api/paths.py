@@ -11,10 +11,10 @@ from enum import Enum
 from typing import Final
 
 from api.capabilities import Capabilities
-from domain import problems
-from domain import xid as xids
+from domain.decisions.rules.ids import check_id
+from domain.errors import problems
 from domain.model import GroupType, Model, ResourceType
-from domain.rules.ids import check_id
+from domain.values import xid as xids
 
 
 class PathKind(Enum):

@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 from api.answer import JSON, Response
 from api.request import Request
-from domain import problems
-from domain.jsontext import Json, dumps
-from domain.problems import Problem, ServerBusy
+from domain.errors import problems
+from domain.errors.problems import Problem, ServerBusy
+from domain.values.json_text import Json, dumps
 
 PROBLEM_JSON: Final = (b"content-type", b"application/problem+json")
 #: What waits for the write lock is done within moments.

@@ -27,10 +27,10 @@ from api.rules import check_method
 from api.shown import ResponseContent, document_response, json_headers, json_response, render_json
 from api.statements import without_defaults
 from api.streaming import StreamingPool
-from domain import problems
-from domain import xid as xids
-from domain.capabilities import offered_capabilities
-from domain.jsontext import dumps
+from domain.errors import problems
+from domain.model.capabilities import offered_capabilities
+from domain.values import xid as xids
+from domain.values.json_text import dumps
 from projections.entities.query import ListSubtree, View, ViewPool
 from projections.entities.rows import EntityRow
 from projections.entities.xref import without_resolved, xref_of

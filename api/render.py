@@ -21,8 +21,8 @@ from api.members import MemberTexts, join_members, parse_string, split_members
 from api.narrowing import FilterEffects
 from api.shortself import shortself_url
 from api.splices import Splice, StoredTexts
-from domain import xid as xids
 from domain.model import GroupType, ResourceType
+from domain.values import xid as xids
 from projections.entities.rows import EntityRow
 
 #: What the document view leaves out of a Version.

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 from starlette.types import Scope
 
 from api.proxies import HOST_PATTERN, TrustedProxies
-from domain.roles import ANONYMOUS, Caller
+from domain.access.roles import ANONYMOUS, Caller
 
 DETAILS_SUFFIX: Final = "$details"
 READ_METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS"))

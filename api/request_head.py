@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from api.connection_limits import HeadLimits
-from domain.problems import Problem
-from domain.refusals import HeadersTooLarge, UriTooLong
+from domain.errors.http_errors import HeadersTooLarge, UriTooLong
+from domain.errors.problems import Problem
 
 #: What ends a head, and a body in chunks.
 _END: Final = b"\r\n\r\n"

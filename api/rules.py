@@ -10,11 +10,11 @@ from api.capabilities import Capabilities
 from api.paths import METHODS, RequestTarget, allow_header, availability_name
 from api.problem import root_link
 from api.request import READ_METHODS, Request
-from domain import problems
-from domain import xid as xids
-from domain.problems import Problem
-from domain.refusals import Forbidden
-from domain.roles import Role
+from domain.access.roles import Role
+from domain.errors import problems
+from domain.errors.http_errors import Forbidden
+from domain.errors.problems import Problem
+from domain.values import xid as xids
 
 #: What a caller may know who may see single Groups only: which Groups and attributes there can be.
 _DEFINITIONS: Final = frozenset(("capabilities", "capabilitiesoffered", "model", "modelsource"))

@@ -21,9 +21,9 @@ from api.jwt_keys import is_url
 from api.limits import MAX_BODY
 from api.links.declared import parse_configured_links
 from commands.secrets import parse_keys
-from domain import xid as xids
-from domain.compat.family import LegacyApi
-from domain.world import DomainValidation
+from domain.compat.legacy_apis import LegacyApi
+from domain.registry.world import DomainValidation
+from domain.values import xid as xids
 from projections.entities.leaves import MAX_LEAVES
 from projections.subscriptions.addresses import parse_allow_list
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from api.base36 import base36
-from domain import xid as xids
+from domain.values import xid as xids
 from projections.entities.rows import EntityRow
 
 #: Name of the surface below `/-/`, and how many segments of a path come before a token.

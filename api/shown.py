@@ -25,10 +25,10 @@ from api.render import PeekableRows, RenderEntity, Renderer, RenderOptions
 from api.shortself import shortself_url
 from api.splices import StoredTexts, splice_versions
 from api.stored_content import SANDBOX_POLICY, location_headers
-from domain import xid as xids
-from domain.headervalues import encode
-from domain.jsontext import Json, loads_trusted
 from domain.model import ResourceType
+from domain.values import xid as xids
+from domain.values.header_values import encode
+from domain.values.json_text import Json, loads_trusted
 from projections.entities.rows import EntityRow
 
 

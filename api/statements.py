@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from domain.jsontext import dumps, loads
-from domain.stated import DEFAULT_MARKS, explicit_values
+from domain.registry.explicit_values import DEFAULT_MARKS, explicit_values
+from domain.values.json_text import dumps, loads
 from projections.entities.rows import EntityRow
 
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from api.answer import Headers
 from api.request import Request
-from domain.headervalues import encode_text
-from domain.refusals import ForbiddenDestination
+from domain.errors.http_errors import ForbiddenDestination
+from domain.values.header_values import encode_text
 
 #: Every stored document has it: no script of it runs, and it is of no origin.
 SANDBOX_POLICY: Final = (b"content-security-policy", b"sandbox; default-src 'none'")

@@ -15,9 +15,9 @@ from commands.correlation import NewId
 from commands.handle import CommandBus, CommitListener
 from commands.log import Recorded, Store, WriteTransaction
 from commands.secrets import Vault
-from domain.commands import CreateRegistry
+from domain.decisions.commands import CreateRegistry
 from domain.model.builtin import default_source
-from domain.world import DomainValidation
+from domain.registry.world import DomainValidation
 from projections.entities.apply import EntityProjection
 from projections.entities.published import SqlPublications
 from projections.entities.query import ViewPool

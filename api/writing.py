@@ -29,8 +29,8 @@ from api.shown import ResponseContent, document_response, json_response
 from commands.handle import CommandBus
 from commands.log import Recorded
 from commands.log import WriteTransaction as Transaction
-from domain.events import EntityCreated
 from domain.filters import Sort
+from domain.registry.events import EntityCreated
 from projections.entities.by_document import sort_key_of
 from projections.entities.pages import BY_ID
 from projections.entities.query import ListSubtree, View, ViewPool

@@ -13,7 +13,7 @@ from bench.figures import Figure, Want
 from bench.places import Place
 from domain.cesql import ContextAttributes, compile_expression
 from domain.subscriptions import filters
-from domain.subscriptions.matching import SubscriptionIndex, SubscriptionInterest
+from domain.subscriptions.subscription_index import SubscriptionIndex, SubscriptionInterest
 
 #: The fastest of so many readings counts.
 TURNS: Final = 5

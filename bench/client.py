@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httptools
 
 from bench import samples
-from domain.jsontext import dumps
+from domain.values.json_text import dumps
 
 #: Resources of the group that lists and filters are asked of, and entities of one import.
 LISTED: Final = 1000

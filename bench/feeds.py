@@ -24,7 +24,7 @@ from bench.places import Place, serving
 from bench.rebuilding import append
 from commands import sql
 from commands.log import Store
-from domain.jsontext import dumps, loads
+from domain.values.json_text import dumps, loads
 from projections.entities.query import ViewPool
 
 #: The fastest of so many readings.

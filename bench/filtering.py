@@ -15,7 +15,7 @@ import orjson
 from bench import samples
 from bench.figures import Figure, Want
 from bench.places import Place, serving
-from domain.jsontext import dumps
+from domain.values.json_text import dumps
 
 #: Set to measure a million Resources too, which takes an hour to fill.
 MILLION: Final = "ANNALS_BENCH_MILLION"

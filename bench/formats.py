@@ -27,9 +27,9 @@ from bench.places import Place
 from commands.checks import DocumentChecker
 from commands.handle import CommandBus
 from domain import formats
-from domain.checks import CompatibilityCheck, DocumentCheck, FormatCheck
-from domain.commands import WriteMethod, WriteTree
-from domain.documents import digest
+from domain.decisions.commands import WriteMethod, WriteTree
+from domain.decisions.documents import digest
+from domain.registry.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
 
 SIZES: Final = {"2 kB": 2_000, "200 kB": 200_000}
 SCHEMA: Final = "/schemagroups/g/schemas/s"

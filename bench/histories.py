@@ -31,11 +31,11 @@ from commands.clock import format_time
 from commands.log import Store
 from commands.mapper import after_image, stored_state
 from commands.proof import NO_INTERACTION, ChainHasher, Interaction, LogRow
-from domain.commands import Command, CreateRegistry, describe
-from domain.decide import decide
-from domain.events import EntityDeleted, EntityEvent
+from domain.decisions.commands import Command, CreateRegistry, describe
+from domain.decisions.decide import decide
 from domain.model.builtin import default_source
-from domain.world import Context, Decision
+from domain.registry.events import EntityDeleted, EntityEvent
+from domain.registry.world import Context, Decision
 from projections.logrows import SCHEMA_VERSION, LogTableRow, table_rows
 from projections.publishing.cluster import KafkaCluster
 from projections.publishing.producing import Producer

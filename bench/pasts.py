@@ -14,11 +14,11 @@ from bench.figures import Figure, Want
 from bench.load import rate
 from bench.places import Place, serving
 from commands.log import Store
-from domain import xid as xids
-from domain.commands import WriteMethod, WriteTree
-from domain.events import EntityCreated, EntityEvent, EntityUpdated
-from domain.jsontext import Json
-from domain.world import Context, Decision
+from domain.decisions.commands import WriteMethod, WriteTree
+from domain.registry.events import EntityCreated, EntityEvent, EntityUpdated
+from domain.registry.world import Context, Decision
+from domain.values import xid as xids
+from domain.values.json_text import Json
 from projections.entities.apply import EntityProjection
 
 COMMAND: Final = WriteTree("/schemagroups", {}, WriteMethod.POST)

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from domain import xid as xids
-from domain.checks import CheckResults, DocumentCheck
-from domain.compat.published import Publications
-from domain.compat.remembered import MemoryPublications
-from domain.entities import Entity
-from domain.events import EntityEvent
-from domain.evolve import evolve
-from domain.links.link import Link
+from domain.compat.memory_publications import MemoryPublications
+from domain.compat.publications import Publications
 from domain.model import Model
-from domain.world import CurrentModel, Secret, StreamDifference
+from domain.registry.document_checks import CheckResults, DocumentCheck
+from domain.registry.entities import Entity
+from domain.registry.events import EntityEvent
+from domain.registry.evolve import evolve
+from domain.registry.world import CurrentModel, Secret, StreamDifference
+from domain.replication.link import Link
+from domain.values import xid as xids
 
 #: What the state hash has of an entity that does not live.
 _NONE: Final = b""

@@ -20,7 +20,7 @@ from bench.figures import Figure, Want
 from bench.places import Place
 from bench.rebuilding import append
 from commands.log import Store
-from domain.links.link import EVENTS, KAFKA, LOG, PULL, PUSH
+from domain.replication.link import EVENTS, KAFKA, LOG, PULL, PUSH
 from projections.entities.rebuild import rebuild
 from projections.replication.runners import LINK_WORKERS
 from tests.brokers.kafka import Kafka, kafka

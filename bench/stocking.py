@@ -10,8 +10,8 @@ import orjson
 
 from commands import proof, sql, tables
 from commands.log import Store
-from domain import xid as xids
-from domain.events import EntityDeleted
+from domain.registry.events import EntityDeleted
+from domain.values import xid as xids
 from projections.logrows import LogTableRow, interaction_of, log_row
 from projections.segments import read
 from projections.segments.folder import SegmentFolder

@@ -18,7 +18,7 @@ from bench.figures import Figure, Want
 from bench.places import Place
 from commands.handle import CommandBus
 from commands.log import Store
-from domain.commands import WriteMethod, WriteTree
+from domain.decisions.commands import WriteMethod, WriteTree
 from projections.entities.apply import EntityProjection
 from projections.entities.query import ViewPool
 

@@ -14,8 +14,8 @@ from commands import proof, sql, tables
 from commands.mapper import after_image, stored_state
 from commands.proof import Interaction, LogRow
 from commands.world import SqlWorld, xref_target
-from domain import xid as xids
-from domain.events import SALT, EntityDeleted, EntityEvent
+from domain.registry.events import SALT, EntityDeleted, EntityEvent
+from domain.values import xid as xids
 
 #: Gives random text that nobody can guess.
 NewSalt = Callable[[], str]

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from commands.checking import CheckRequest, documents_of
 from commands.workers import CheckClient, CheckProcessPool, CheckResponse, LoadDocument
 from domain import formats
-from domain.checks import (
+from domain.registry.document_checks import (
     CRASHED,
     OUT_OF_MEMORY,
     TIMED_OUT,

@@ -10,14 +10,14 @@ from commands.appending import InteractionBatch
 from commands.clock import format_time
 from commands.log import LogEnd, Recorded, WriteTransaction, storable_text
 from commands.proof import Interaction
-from domain.commands import Follow, ReplaceModel
-from domain.compat.family import document_hash
-from domain.events import EntityEvent
-from domain.links.following import local_events, required_model_change
-from domain.links.foreign import ForeignInteraction
-from domain.links.link import Link
-from domain.problems import NotFound
-from domain.refusals import Diverged, NotReceiving
+from domain.compat.legacy_apis import document_hash
+from domain.decisions.commands import Follow, ReplaceModel
+from domain.errors.http_errors import Diverged, NotReceiving
+from domain.errors.problems import NotFound
+from domain.registry.events import EntityEvent
+from domain.replication.append_foreign import local_events, required_model_change
+from domain.replication.foreign_interaction import ForeignInteraction
+from domain.replication.link import Link
 
 #: Records a change of this registry's model.
 RecordModel = Callable[[ReplaceModel], Recorded]

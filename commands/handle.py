@@ -23,13 +23,13 @@ from commands.inquiry import CheckScheduler
 from commands.log import Recorded, Store, WriteTransaction
 from commands.waiting import BuildAnswer, PendingCommand, Precondition, RebuildCommand
 from commands.world import xref_target
-from domain.checks import ChecksRequired
-from domain.commands import Command, Follow, Restore, WriteTree
-from domain.events import EntityEvent
-from domain.problems import ServerBusy
-from domain.refusals import Forbidden
-from domain.roles import ANONYMOUS, Caller, Role
-from domain.world import Context, Decision, World
+from domain.access.roles import ANONYMOUS, Caller, Role
+from domain.decisions.commands import Command, Follow, Restore, WriteTree
+from domain.errors.http_errors import Forbidden
+from domain.errors.problems import ServerBusy
+from domain.registry.document_checks import ChecksRequired
+from domain.registry.events import EntityEvent
+from domain.registry.world import Context, Decision, World
 
 Decide = Callable[[Command, World, Context], Decision]
 CommandOutcome = Recorded | Exception
@@ -284,6 +284,6 @@ def _copy_for_rebuild(command: Command) -> RebuildCommand:
 
 
 def _default_decide() -> Decide:
-    from domain.decide import decide
+    from domain.decisions.decide import decide
 
     return decide

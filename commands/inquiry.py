@@ -14,9 +14,9 @@ from commands.lines import ResourceQueues
 from commands.log import Store
 from commands.mapper import blob
 from commands.waiting import PendingCommand
-from domain.checks import CheckResults, ChecksRequired
-from domain.commands import WriteTree
-from domain.foreseen import expected_checks
+from domain.decisions.commands import WriteTree
+from domain.decisions.expected_checks import expected_checks
+from domain.registry.document_checks import CheckResults, ChecksRequired
 
 #: How often a command is decided at most: each time its questions are answered, unless what it asks about has changed.
 MAX_ATTEMPTS: Final = 20

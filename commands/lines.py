@@ -7,8 +7,8 @@ from collections.abc import Callable
 from threading import Lock
 
 from commands.waiting import PendingCommand
-from domain import xid as xids
-from domain.commands import Command
+from domain.decisions.commands import Command
+from domain.values import xid as xids
 
 
 class ResourceQueues:

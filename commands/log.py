@@ -23,12 +23,12 @@ from commands.recorder import LogRecorder
 from commands.secrets import Vault
 from commands.upgrade import upgrade
 from commands.world import START_COLUMNS, LinkCache, ModelCache, SqlWorld
-from domain.commands import Command, describe
-from domain.compat.published import Publications
-from domain.events import EntityEvent
+from domain.access.roles import Role
+from domain.compat.publications import Publications
+from domain.decisions.commands import Command, describe
 from domain.model import Model
-from domain.roles import Role
-from domain.world import Context, Decision, DomainValidation, can_read_everything
+from domain.registry.events import EntityEvent
+from domain.registry.world import Context, Decision, DomainValidation, can_read_everything
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from eventsourcing.persistence import JSONTranscoder, Mapper, StoredEvent
 
 from commands.clock import format_time, parse_time
 from commands.proof import LogRow
-from domain.events import TOPICS, EntityDeleted, EntityEvent
-from domain.jsontext import dumps, loads_trusted
+from domain.registry.events import TOPICS, EntityDeleted, EntityEvent
+from domain.values.json_text import dumps, loads_trusted
 
 State = dict[str, Any]
 #: A newer topic, and how a state of the older one reads under it.

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from domain.jsontext import dumps
+from domain.values.json_text import dumps
 
 #: Chain hash and state hash of an empty log.
 EMPTY_HASH: Final = bytes(32)

@@ -14,7 +14,7 @@ import psycopg
 from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql
 
-from domain.jsontext import dumps
+from domain.values.json_text import dumps
 
 #: How many rows or keys travel in one statement: enough to make round trips cheap, few enough to bound memory.
 CHUNK: Final = 1000

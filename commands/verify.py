@@ -15,10 +15,10 @@ from commands.log import Store
 from commands.mapper import EventMapper, assemble_after_image
 from commands.proof import Interaction, LogRow, image_in
 from commands.world import xref_target
-from domain import xid as xids
-from domain.compat.family import document_hash
-from domain.events import EntityDeleted, EntityEvent
-from domain.links.link import COLLECTION
+from domain.compat.legacy_apis import document_hash
+from domain.registry.events import EntityDeleted, EntityEvent
+from domain.replication.link import COLLECTION
+from domain.values import xid as xids
 
 #: Called with the position reached and the last one.
 ProgressCallback = Callable[[int, int], None]

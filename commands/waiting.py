@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from commands.log import Recorded, WriteTransaction
-from domain.checks import CheckResults
-from domain.commands import Command
-from domain.roles import ANONYMOUS, Caller, Role
+from domain.access.roles import ANONYMOUS, Caller, Role
+from domain.decisions.commands import Command
+from domain.registry.document_checks import CheckResults
 
 #: Builds the response to the caller, inside the savepoint: when it fails, the command is undone (ENT-4).
 BuildAnswer = Callable[[WriteTransaction, Recorded], Any]

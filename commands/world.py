@@ -10,16 +10,16 @@ from sqlalchemy import Connection
 from commands import sql
 from commands.mapper import EventMapper, blob
 from commands.secrets import Vault
-from domain import xid as xids
-from domain.checks import CheckResults, ChecksRequired, DocumentCheck
-from domain.compat.published import NoPublications, Publications
-from domain.entities import Entity
-from domain.events import EntityEvent
-from domain.evolve import evolve
-from domain.links import link as links
-from domain.links.link import Link
+from domain.compat.publications import NoPublications, Publications
 from domain.model import Model, compile_model
-from domain.world import Secret, StreamDifference
+from domain.registry.document_checks import CheckResults, ChecksRequired, DocumentCheck
+from domain.registry.entities import Entity
+from domain.registry.events import EntityEvent
+from domain.registry.evolve import evolve
+from domain.registry.world import Secret, StreamDifference
+from domain.replication import link as links
+from domain.replication.link import Link
+from domain.values import xid as xids
 
 READ: Final = (
     "SELECT h.tree_key, h.revision, h.hash, l.position, l.topic, l.state"
@@ -119,7 +119,7 @@ class LinkCache:
 
 
 class SqlWorld:
-    """A `domain.world.World` for one write transaction; each stream is read at most once."""
+    """A `domain.registry.world.World` for one write transaction; each stream is read at most once."""
 
     def __init__(
         self,

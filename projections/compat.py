@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from commands.address import UNCONFIGURED_URL
-from domain import xid as xids
-from domain.compat.family import FACADE, LegacyApi, legacy_api_of, version_number
+from domain.compat.legacy_apis import FACADE, LegacyApi, legacy_api_of, version_number
 from domain.compat.uris import VersionLocation, entity_path, locate_version, normalize_uri, uri_candidates
-from domain.jsontext import Json, dumps, loads, loads_trusted
+from domain.values import xid as xids
+from domain.values.json_text import Json, dumps, loads, loads_trusted
 from projections.entities import xref
 from projections.entities.query import View
 from projections.entities.rows import EntityRow

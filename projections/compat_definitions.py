@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 
-from domain import xid as xids
-from domain.compat import formats, kinds
+from domain.compat import formats, group_formats
 from domain.compat.catalog import attributes as catalog
-from domain.compat.catalog import groups, versions
-from domain.compat.family import FACADE, SCHEMAREGISTRY, LegacyApi
+from domain.compat.catalog import groups, version_formats
 from domain.compat.ids import encode_segment, to_legacy_id
-from domain.jsontext import dumps, loads_trusted
+from domain.compat.legacy_apis import FACADE, SCHEMAREGISTRY, LegacyApi
+from domain.values import xid as xids
+from domain.values.json_text import dumps, loads_trusted
 from projections.compat import CompatVersion, CompatVersions
 from projections.entities.query import View
 from projections.entities.rows import EntityRow
@@ -77,7 +77,7 @@ def group_object(row: EntityRow, family: LegacyApi) -> dict[str, Any]:
 
 def group_format(row: EntityRow, family: LegacyApi) -> str | None:
     """The format of a Group as its clients spell it, None for none."""
-    return kinds.displayed_group_format(family, loads_trusted(row.attributes), facade_of(row))
+    return group_formats.displayed_group_format(family, loads_trusted(row.attributes), facade_of(row))
 
 
 def facade_of(row: EntityRow) -> Mapping[str, Any]:
@@ -158,7 +158,7 @@ def _format(
     """The format that is in force, as a client spelled it where one did (LEG-701, LEG-703)."""
     of_group, actual = group_format(group, family), version.get("format")
     if family is not SCHEMAREGISTRY:
-        return versions.version_format(version, shown.facade, of_group or groups.XREGISTRY_FORMAT)
+        return version_formats.version_format(version, shown.facade, of_group or groups.XREGISTRY_FORMAT)
     if not actual:
         return of_group
     return formats.displayed_format(actual, facade.get("format"), of_group)

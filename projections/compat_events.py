@@ -15,10 +15,10 @@ import orjson
 from commands.address import UNCONFIGURED_URL
 from commands.mapper import EventMapper
 from commands.proof import Interaction, LogRow
-from domain.compat.family import LegacyApi, legacy_api_of, version_number
+from domain.compat.legacy_apis import LegacyApi, legacy_api_of, version_number
 from domain.compat.uris import entity_path
-from domain.events import TOPICS, EntityDeleted, EntityEvent, EntityRefreshed
-from domain.jsontext import loads
+from domain.registry.events import TOPICS, EntityDeleted, EntityEvent, EntityRefreshed
+from domain.values.json_text import loads
 from projections.xregistry_events import ChangeEvent
 
 UPDATED: Final = "updated.v1"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from domain import xid as xids
+from domain.values import xid as xids
 
 #: Values by parameter of `/-/hash`.
 HashQuery = dict[str, list[str]]

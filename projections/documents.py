@@ -6,8 +6,8 @@ from typing import Final
 
 from commands.mapper import EventMapper, blob
 from commands.proof import LogRow
-from domain import xid as xids
-from domain.compat.family import document_hash
+from domain.compat.legacy_apis import document_hash
+from domain.values import xid as xids
 from projections.database import Database
 
 _BYTES: Final = "SELECT bytes FROM document WHERE sha256 = ?"

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from domain import xid as xids
-from domain.findings import MESSAGES, BaseChains, Finding, SchemaCheck, ValidatedEntity, entity_findings, kinds_by_type
-from domain.jsontext import loads
+from domain.messaging.findings import (
+    MESSAGES,
+    BaseChains,
+    Finding,
+    SchemaCheck,
+    ValidatedEntity,
+    entity_findings,
+    kinds_by_type,
+)
 from domain.model import Model
+from domain.values import xid as xids
+from domain.values.json_text import loads
 from projections.entities.query import View
 from projections.entities.rows import EntityRow
 from projections.entities.xref import RESOLVED_XREF, resource_types

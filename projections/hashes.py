@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from commands import proof
 from commands.mapper import assemble_after_image, blob
-from domain import xid as xids
+from domain.values import xid as xids
 from projections.audit.trail import batches
 from projections.database import Database
 from projections.log import Log

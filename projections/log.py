@@ -10,10 +10,10 @@ from typing import Any, Final
 from commands.clock import format_time
 from commands.mapper import UnreadableEvent, blob
 from commands.proof import NO_INTERACTION, Interaction, LogRow
-from domain import xid as xids
-from domain.links.link import COLLECTION
-from domain.model.timestamps import to_utc
-from domain.problems import BadRequest, Problem
+from domain.errors.problems import BadRequest, Problem
+from domain.model.rfc3339 import to_utc
+from domain.replication.link import COLLECTION
+from domain.values import xid as xids
 from projections.database import Database
 from projections.documents import document_bytes
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from commands.proof import Interaction, LogRow
-from domain.jsontext import dumps
+from domain.values.json_text import dumps
 from projections.documents import referenced_document
 
 #: The line before the events of an interaction.

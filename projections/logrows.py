@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from commands.mapper import UPCASTS, EventMapper, Upcast, after_image
 from commands.mapper import stored_state as stored
 from commands.proof import Interaction, LogRow
-from domain.events import EntityEvent
+from domain.registry.events import EntityEvent
 
 #: Of this table. It changes with the columns, and readers refuse one that they do not know.
 SCHEMA_VERSION: Final = 2

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from domain import xid as xids
-from domain.jsontext import loads
-from domain.messages.effective import MESSAGES
-from domain.messages.resolving import MessageDefinition
-from domain.stated import DEFAULT_MARKS
+from domain.messaging.effective_messages import MESSAGES
+from domain.messaging.resolve import MessageDefinition
+from domain.registry.explicit_values import DEFAULT_MARKS
+from domain.values import xid as xids
+from domain.values.json_text import loads
 from projections.entities.query import View
 from projections.entities.rows import EntityRow
 from projections.entities.xref import xref_of

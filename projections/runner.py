@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from commands.engine import WRITING
 from commands.log import Store
-from domain.events import EntityEvent
+from domain.registry.events import EntityEvent
 from projections import database, positions
 
 #: Interactions of one step: enough to make a commit cheap.

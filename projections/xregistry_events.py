@@ -17,8 +17,8 @@ from cloudevents.core.v1.event import CloudEvent
 from commands.address import UNCONFIGURED_URL
 from commands.mapper import EventMapper
 from commands.proof import Interaction, LogRow, image_in
-from domain import xid as xids
-from domain.events import TOPICS, EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.registry.events import TOPICS, EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.values import xid as xids
 
 #: Before every type.
 PREFIX: Final = "io.xregistry."

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from domain.compat.family import FACADE, LEGACY_APIS
-from domain.compat.published import fold_publications
-from domain.events import EntityDeleted, EntityEvent
+from domain.compat.legacy_apis import FACADE, LEGACY_APIS
+from domain.compat.publications import fold_publications
+from domain.registry.events import EntityDeleted, EntityEvent
 from projections.entities.rows import PUBLICATION_COLUMNS, publication_row
 from projections.logrows import event_of
 from spark_projections.current import upcast_log

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from domain import xid as xids
-from domain.events import EntityDeleted
-from domain.jsontext import loads_trusted
+from domain.registry.events import EntityDeleted
+from domain.values import xid as xids
+from domain.values.json_text import loads_trusted
 from projections.entities.leaves import UNINDEXED_TYPES, leaves
 from projections.entities.rows import EntityRow, row
 from projections.logrows import event_of

@@ -18,9 +18,9 @@ from api.problem import root_link
 from api.request import Request
 from api.rules import check_caller
 from api.wiring import Registry
-from domain import problems
-from domain import xid as xids
-from domain.roles import Caller, Role
+from domain.access.roles import Caller, Role
+from domain.errors import problems
+from domain.values import xid as xids
 from projections.entities.query import View
 
 #: Segments before the path of an entity.

@@ -11,7 +11,7 @@ from urllib.parse import unquote_plus
 
 from api.audit.forms import TableFormat
 from api.audit.shapes import IMAGES
-from domain.problems import BadRequest
+from domain.errors.problems import BadRequest
 from projections.audit.trail import LogRange
 from projections.log import Log
 

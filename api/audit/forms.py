@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from api.answer import JSON
 from api.request import Request
-from domain.jsontext import Json, dumps
+from domain.values.json_text import Json, dumps
 
 T = TypeVar("T")
 JsonMembers = dict[str, Json]

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from api.audit.forms import JsonMembers, TableLayout
 from api.audit.shapes import moment_members
 from api.feeds.asked import QueryParams, invalid_param, single_value
-from domain import xid as xids
+from domain.values import xid as xids
 from projections.entities.query import View
 from projections.hashes import KeyRange, TreePart, key_range_of, merge_parts, part_members
 

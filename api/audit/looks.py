@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 from api.audit.asked import AuditParams, requested_span
 from commands.proof import Interaction
-from domain import problems
-from domain import xid as xids
-from domain.problems import BadRequest
+from domain.errors import problems
+from domain.errors.problems import BadRequest
+from domain.values import xid as xids
 from projections.audit.images import EntityDiff
 from projections.audit.trail import Revision
 from projections.entities.query import View

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from api.audit.forms import JsonMembers, TableLayout
 from commands.proof import Interaction
-from domain.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from domain.jsontext import dumps
+from domain.registry.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.values.json_text import dumps
 from projections.audit.images import ABSENT, EntityDiff, unless_deleted
 from projections.audit.trail import Revision
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from api.compat.paths import CompatPathKind, CompatTarget
-from domain import problems
-from domain.compat.family import LegacyApi
-from domain.refusals import Forbidden
-from domain.roles import Caller, Role
+from domain.access.roles import Caller, Role
+from domain.compat.legacy_apis import LegacyApi
+from domain.errors import problems
+from domain.errors.http_errors import Forbidden
 
 _WRITERS: Final = frozenset((Role.WRITER, Role.ADMIN))
 #: Paths that are no Group's.

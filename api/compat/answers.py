@@ -15,8 +15,8 @@ from api.problem import root_link
 from api.request import Request
 from api.stored_content import SANDBOX_POLICY, attachment_headers, location_headers
 from domain.compat.ids import encode_segment
-from domain.headervalues import encode, encode_text
-from domain.jsontext import dumps
+from domain.values.header_values import encode, encode_text
+from domain.values.json_text import dumps
 from projections.compat_definitions import CompatDefinition
 
 #: What a header can hold, a character for each byte.

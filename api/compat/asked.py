@@ -14,15 +14,15 @@ from starlette.types import Receive
 
 from api.limits import read_body
 from api.request import Request
-from domain import problems
 from domain.compat import formats
-from domain.compat.attributes import DocumentAttributes, request_names
-from domain.compat.family import LegacyApi
-from domain.compat.refusals import invalid_definition
-from domain.headervalues import InvalidHeaderValue, decode
-from domain.jsontext import InvalidJson, loads
-from domain.problems import BadRequest
-from domain.refusals import BodyTooLarge, UnsupportedCoding, UnsupportedMediaType
+from domain.compat.document_attributes import DocumentAttributes, request_names
+from domain.compat.errors import invalid_definition
+from domain.compat.legacy_apis import LegacyApi
+from domain.errors import problems
+from domain.errors.http_errors import BodyTooLarge, UnsupportedCoding, UnsupportedMediaType
+from domain.errors.problems import BadRequest
+from domain.values.header_values import InvalidHeaderValue, decode
+from domain.values.json_text import InvalidJson, loads
 
 #: What may be asked of a read and of a write, besides what belongs to a path.
 ASOF: Final = "asof"

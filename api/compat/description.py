@@ -11,8 +11,8 @@ from api.compat.answers import json_response
 from api.openapi.compat import compat_openapi_document
 from api.request import Request
 from api.rules import read_only_options
-from domain import problems
-from domain.compat.family import LEGACY_APIS, LegacyApi
+from domain.compat.legacy_apis import LEGACY_APIS, LegacyApi
+from domain.errors import problems
 
 #: The name below `/-/` that both have as well, each as `<name>.json`.
 COMPAT_OPENAPI: Final = "openapi"

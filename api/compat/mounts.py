@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from api.request import Request
-from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
+from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 
 #: First segments at the root that lead to a façade as long as the model leaves them free (LEG-102, LEG-103).
 ALIASES: Final[Mapping[str, LegacyApi]] = {

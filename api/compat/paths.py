@@ -10,10 +10,10 @@ from enum import Enum
 from typing import Final
 from urllib.parse import unquote
 
-from domain import problems
-from domain import xid as xids
 from domain.compat import ids
-from domain.compat.family import LEGACY_APIS, MESSAGECATALOG, LegacyApi, is_number
+from domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, LegacyApi, is_number
+from domain.errors import problems
+from domain.values import xid as xids
 
 OPENAPI: Final = "openapi.json"
 

@@ -19,9 +19,9 @@ from api.compat.tags import check_conditions, group_entity_tag
 from api.moments import Snapshot, Snapshots
 from api.request import Request
 from api.wiring import Registry
-from domain import problems
-from domain import xid as xids
-from domain.compat.refusals import invalid_definition
+from domain.compat.errors import invalid_definition
+from domain.errors import problems
+from domain.values import xid as xids
 from projections.compat import CompatVersion, CompatVersions
 from projections.compat_definitions import group_object, member_ids, read_definition, version_by_uri
 from projections.entities.query import View

@@ -30,18 +30,18 @@ from api.wiring import Registry
 from commands.log import Recorded
 from commands.log import WriteTransaction as Transaction
 from commands.waiting import BuildAnswer as Built
-from domain import problems
-from domain.commands import Command, DeleteEntities
-from domain.compat.attributes import request_names
-from domain.compat.bodies import group_command, message_command, schema_command
 from domain.compat.catalog.attributes import FindSchema
-from domain.compat.facade import LegacyDeletion
-from domain.compat.family import SCHEMAREGISTRY
-from domain.compat.refusals import Conflict, invalid_definition, to_legacy_problem
+from domain.compat.document_attributes import request_names
+from domain.compat.errors import Conflict, invalid_definition, to_legacy_problem
+from domain.compat.legacy_apis import SCHEMAREGISTRY
+from domain.compat.request_commands import group_command, message_command, schema_command
+from domain.compat.request_extras import LegacyDeletion
 from domain.compat.uris import normalize_uri
-from domain.events import EntityCreated
-from domain.problems import CompatibilityUnknown, FormatUnknown, Problem
-from domain.refusals import Forbidden
+from domain.decisions.commands import Command, DeleteEntities
+from domain.errors import problems
+from domain.errors.http_errors import Forbidden
+from domain.errors.problems import CompatibilityUnknown, FormatUnknown, Problem
+from domain.registry.events import EntityCreated
 from projections.compat import CompatVersion, CompatVersions
 from projections.compat_definitions import CompatDefinition, group_format, group_object, read_definition, schema_by_uri
 from projections.entities.query import View

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Scope
 from api.app import create_app
 from api.console.outcome import StoreError
 from api.settings import Settings
-from domain.roles import CONSOLE
+from domain.access.roles import CONSOLE
 
 
 async def get_body(settings: Settings, path: str) -> AsyncIterator[bytes]:

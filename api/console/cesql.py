@@ -13,7 +13,7 @@ import typer
 from api.console.outcome import InvalidInput, UsageError
 from domain.cesql import CesqlExpression, ContextAttributes, ErrorKind, EvaluationResult, ParseError, compile_expression
 from domain.cesql.values import DATA_MEMBER
-from domain.jsontext import InvalidJson, dumps, loads
+from domain.values.json_text import InvalidJson, dumps, loads
 
 Text = Annotated[str | None, typer.Argument(metavar="EXPRESSION", help="The expression.")]
 EventFile = Annotated[

@@ -14,12 +14,12 @@ from api.console.papers import DocumentFile, DocumentKind, import_command, read_
 from api.console.progress import progress_bar
 from api.wiring import Registry
 from commands.log import Store
-from domain import xid as xids
-from domain.dialects import DIALECTS, DialectMismatch
-from domain.entities import Attributes
-from domain.jsontext import InvalidJson, loads
-from domain.problems import Problem
-from domain.roles import CONSOLE
+from domain.access.roles import CONSOLE
+from domain.errors.problems import Problem
+from domain.messaging.rc2 import DIALECTS, DialectMismatch
+from domain.registry.entities import Attributes
+from domain.values import xid as xids
+from domain.values.json_text import InvalidJson, loads
 
 Files = Annotated[
     list[Path], typer.Argument(metavar="FILE...", exists=True, dir_okay=False, readable=True, help="JSON documents.")

@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from api.console.outcome import UsageError
 from api.settings import ENV_PREFIX
-from domain.refusals import InvalidSubscription
+from domain.errors.http_errors import InvalidSubscription
 from projections.publishing.cluster import CertificateAuthorities, InsecureCredential, KafkaCluster
 from projections.subscriptions import trust
 from projections.subscriptions.contract import Credential

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from api.console.surfaces import SurfaceClient
-from domain.links.link import COLLECTION
-from domain.refusals import InvalidLink, RemoteUnavailable
+from domain.errors.http_errors import InvalidLink, RemoteUnavailable
+from domain.replication.link import COLLECTION
 from projections.replication.watching import EQUAL, UNKNOWN
 
 

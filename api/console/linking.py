@@ -14,10 +14,10 @@ from api.links.parts import LinkApiContext
 from api.links.wiring import PassiveReplication, build_link_context
 from api.routes.links import LinksRoutes
 from api.settings import Settings
-from domain.links.link import COLLECTION
-from domain.problems import NotFound
-from domain.refusals import InvalidLink
-from domain.roles import CONSOLE
+from domain.access.roles import CONSOLE
+from domain.errors.http_errors import InvalidLink
+from domain.errors.problems import NotFound
+from domain.replication.link import COLLECTION
 from projections.replication.states import LinkStates
 
 

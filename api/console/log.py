@@ -19,8 +19,8 @@ from api.console.progress import progress_bar
 from commands.log import Store
 from commands.verify import verify_log as walk
 from commands.verify import verify_row_hashes
-from domain.events import EntityEvent
-from domain.jsontext import dumps
+from domain.registry.events import EntityEvent
+from domain.values.json_text import dumps
 from projections.entities.verify import verify_history
 from projections.entities.verify_index import verify_index
 

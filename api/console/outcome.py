@@ -14,8 +14,8 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 from api.settings import ENV_PREFIX
 from commands.damage import describe_damage
 from commands.mapper import UnreadableEvent
-from domain.jsontext import InvalidJson
-from domain.problems import Problem
+from domain.errors.problems import Problem
+from domain.values.json_text import InvalidJson
 
 
 class ExitCode(IntEnum):

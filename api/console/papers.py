@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from api.console.outcome import InvalidInput
-from domain.commands import Command, ReplaceModel, WriteMethod, WriteTree
-from domain.jsontext import InvalidJson, loads
+from domain.decisions.commands import Command, ReplaceModel, WriteMethod, WriteTree
 from domain.model.includes import expand_includes
+from domain.values.json_text import InvalidJson, loads
 
 #: Members of a modelsource document besides `groups`.
 _MODEL_MEMBERS: Final = {"$schema", "attributes", "description", "documentation", "groups", "labels"}

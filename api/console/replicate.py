@@ -23,8 +23,8 @@ from api.console.linking import open_link_client
 from api.console.options import Database, load_settings, require_store
 from api.console.outcome import InvalidInput, UsageError
 from api.console.surfaces import SurfaceClient
-from domain.jsontext import InvalidJson, dumps, loads
-from domain.links.link import COLLECTION
+from domain.replication.link import COLLECTION
+from domain.values.json_text import InvalidJson, dumps, loads
 
 replicate: Final = typer.Typer(no_args_is_help=True, help="Copy from other registries, and to them.")
 

@@ -23,8 +23,8 @@ from api.console.surfaces import SurfaceClient
 from api.routes.subscriptions import SubscriptionsRoutes
 from api.settings import Settings
 from api.subscriptions.wiring import build_subscription_context, open_deliveries
-from domain.jsontext import dumps
-from domain.roles import ANONYMOUS, CONSOLE, Caller, Role
+from domain.access.roles import ANONYMOUS, CONSOLE, Caller, Role
+from domain.values.json_text import dumps
 
 subscriptions: Final = typer.Typer(no_args_is_help=True, help="Look at subscriptions and steer their deliveries.")
 

@@ -10,8 +10,8 @@ from starlette.types import Message
 
 from api.front import Surface
 from api.request import Request
-from domain.jsontext import dumps
-from domain.roles import CONSOLE, Caller
+from domain.access.roles import CONSOLE, Caller
+from domain.values.json_text import dumps
 
 
 class SurfaceClient:

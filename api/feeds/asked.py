@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import unquote_plus
 
 from api.request import Request
-from domain.problems import BadRequest, Problem
+from domain.errors.problems import BadRequest, Problem
 
 #: Events of an answer at most that is made as a whole before it is sent.
 MAX_LIMIT: Final = 10_000

@@ -10,7 +10,7 @@ from typing import Final
 
 from api.feeds.asked import QueryParams, invalid_param, single_value
 from commands.clock import format_time
-from domain.model.timestamps import to_utc
+from domain.model.rfc3339 import to_utc
 from domain.subscriptions.filters import FilterError, parse_expression
 from projections.families import EventFamily, XRegistryFamily
 from projections.log import Log

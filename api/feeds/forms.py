@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from api.answer import JSON
-from domain.refusals import NotAcceptable
+from domain.errors.http_errors import NotAcceptable
 from projections.loglines import LogLine
 
 NDJSON: Final = "application/x-ndjson"

@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 from api.answer import Response
 from api.request import Request
-from domain import xid as xids
-from domain.jsontext import loads
-from domain.links.copies import authority_url, link_of_copy
-from domain.links.link import Link
+from domain.replication.copy_rights import authority_url, link_of_copy
+from domain.replication.link import Link
+from domain.values import xid as xids
+from domain.values.json_text import loads
 from projections.entities.query import ViewPool
 
 #: Seconds after which the links are looked up again, because other processes may have changed them.

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from api import jsonfiles
-from domain.jsontext import InvalidJson, loads
-from domain.links.properties import ID, parse_link
-from domain.refusals import InvalidLink
+from domain.errors.http_errors import InvalidLink
+from domain.replication.link_document import ID, parse_link
+from domain.values.json_text import InvalidJson, loads
 
 
 def parse_configured_links(setting: str) -> Mapping[str, Mapping[str, Any]]:

@@ -8,11 +8,11 @@ from typing import Any, Final, Protocol
 
 from api.wiring import Registry
 from commands.clock import parse_time
-from domain import problems
-from domain.links.link import COLLECTION, Link
-from domain.links.properties import PROPERTIES
-from domain.refusals import Forbidden
-from domain.roles import Caller, Role
+from domain.access.roles import Caller, Role
+from domain.errors import problems
+from domain.errors.http_errors import Forbidden
+from domain.replication.link import COLLECTION, Link
+from domain.replication.link_document import PROPERTIES
 from projections.entities.query import View
 from projections.replication.rings import UPSTREAM_FACT
 from projections.replication.standard.push import SENT_SCOPE_FACT

@@ -16,9 +16,9 @@ from api.limits import MAX_BODY, check_unencoded
 from api.links.parts import LinkApiContext, find_link
 from api.problem import root_link
 from api.request import ClientDisconnected, Request
-from domain.jsontext import dumps
-from domain.problems import BadRequest
-from domain.refusals import BodyTooLarge, UnsupportedMediaType
+from domain.errors.http_errors import BodyTooLarge, UnsupportedMediaType
+from domain.errors.problems import BadRequest
+from domain.values.json_text import dumps
 from projections.replication.lines import BrokenFeed
 
 #: Pushes that are taken in at a time; others wait.

@@ -24,11 +24,11 @@ from api.links.parts import LinkApiContext
 from api.problem import root_link
 from api.request import ClientDisconnected, Request
 from api.rules import MethodNotAllowed
-from domain import problems
-from domain.jsontext import InvalidJson, loads
-from domain.links.link import EVENTS, Link
-from domain.links.properties import ID
-from domain.refusals import UnsupportedMediaType
+from domain.errors import problems
+from domain.errors.http_errors import UnsupportedMediaType
+from domain.replication.link import EVENTS, Link
+from domain.replication.link_document import ID
+from domain.values.json_text import InvalidJson, loads
 
 #: Bytes of a request: as much as a batch may have, and more than any event.
 MAX_NOTIFICATION_BODY: Final = 1 << 20

@@ -14,9 +14,9 @@ from api.subscriptions.wiring import build_guard
 from api.wiring import Registry
 from commands.address import UNCONFIGURED_URL
 from commands.log import Recorded
-from domain.commands import Command
-from domain.links.link import Link
-from domain.roles import Caller
+from domain.access.roles import Caller
+from domain.decisions.commands import Command
+from domain.replication.link import Link
 from projections.replication.outbound import outbound_progress
 from projections.replication.receive import receive
 from projections.replication.repair import repair

@@ -22,7 +22,7 @@ from api.openapi.parts import (
 )
 from api.openapi.problems import OWN_PROBLEM_NAME, problem_schemas
 from api.openapi.restoring import DRY_RUN, DRY_RUN_SCHEMA, or_dry_run
-from domain.compat.family import SCHEMAREGISTRY, LegacyApi
+from domain.compat.legacy_apis import SCHEMAREGISTRY, LegacyApi
 
 _READ: Final = (400, 401, 403, 404, 405, 412, 500, 503)
 _WRITTEN: Final = (*_READ, 406, 409, 413, 415)

@@ -26,9 +26,9 @@ from api.openapi.schemas import (
     object_schema,
 )
 from api.paths import allow_header, availability_name
-from domain.capabilities import AVAILABLE, OFFERED
 from domain.model import Model
-from domain.model.specified import SPECVERSION
+from domain.model.capabilities import AVAILABLE, OFFERED
+from domain.model.spec_attributes import SPECVERSION
 
 DESCRIPTION: Final = (
     "Made from the model and the capabilities in force; a change of either changes this document. "

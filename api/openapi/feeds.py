@@ -9,7 +9,7 @@ from api.feeds.asked import MAX_LIMIT, MAX_WAIT
 from api.feeds.forms import CLOUDEVENTS_BATCH, EVENT_STREAM, NDJSON, PAGE_SIZE
 from api.openapi.parts import STRING_SCHEMA, UINTEGER_SCHEMA, Schema, own_operation, parameter, response_headers
 from api.openapi.problems import error_responses
-from domain.subscriptions.families import FAMILIES, XREGISTRY
+from domain.subscriptions.event_families import FAMILIES, XREGISTRY
 
 _TIME: Final[Schema] = {"type": "string", "format": "date-time"}
 _HASH: Final[Schema] = {"type": "string", "pattern": "^[0-9a-f]{64}$"}

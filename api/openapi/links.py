@@ -19,7 +19,7 @@ from api.openapi.parts import (
 )
 from api.openapi.problems import error_responses
 from api.openapi.restoring import or_dry_run
-from domain.links.link import MODES
+from domain.replication.link import MODES
 from projections.replication.watching import DIFFERS, EQUAL, UNKNOWN
 
 _ANY: Final[Schema] = {"type": "object"}

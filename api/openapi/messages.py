@@ -16,8 +16,8 @@ from api.openapi.parts import (
 )
 from api.openapi.problems import error_responses
 from api.openapi.restoring import or_dry_run
-from domain.dialects import DIALECTS
-from domain.messages.resolving import UnresolvedReason
+from domain.messaging.rc2 import DIALECTS
+from domain.messaging.resolve import UnresolvedReason
 
 _OBJECT: Final[Schema] = {"type": "object"}
 _READ: Final = (400, 401, 403, 404, 405, 412, 500)

@@ -8,7 +8,7 @@ from api.openapi import audit, checking, feeds, findings, hashing, links, messag
 from api.openapi.parts import Schema, response_headers
 from api.openapi.parts import own_operation as operation
 from api.openapi.problems import error_responses
-from domain.compat.family import LEGACY_APIS
+from domain.compat.legacy_apis import LEGACY_APIS
 
 #: Statuses with which these paths refuse a request.
 _REFUSED: Final = (401, 403, 404, 405, 500)

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from api.openapi.html import Html, element, join_html
 from api.openapi.problems import ALL_PROBLEM_TYPES
-from domain.jsontext import dumps
-from domain.problems import Problem
+from domain.errors.problems import Problem
+from domain.values.json_text import dumps
 
 STYLE: Final = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8882; --link: #0b57d0; --quiet: #5f6368 }

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from typing import Any, Final
 
-from domain.compat.refusals import Conflict, InvalidDefinition, NoSuchVersion
-from domain.problems import NO_SUBJECT, PROBLEM_TYPES, Problem
-from domain.refusals import HttpProblem
+from domain.compat.errors import Conflict, InvalidDefinition, NoSuchVersion
+from domain.errors.http_errors import HttpProblem
+from domain.errors.problems import NO_SUBJECT, PROBLEM_TYPES, Problem
 
 Schema = dict[str, Any]
 

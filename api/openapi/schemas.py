@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from domain.jsontext import InvalidJson, loads
 from domain.model import GroupType, Model, ResourceType
-from domain.model.specified import Definition, Definitions
+from domain.model.spec_attributes import Definition, Definitions
+from domain.values.json_text import InvalidJson, loads
 
 Schema = dict[str, Any]
 

@@ -13,7 +13,7 @@ from api.subscriptions.offer import MEDIA_TYPES
 from api.subscriptions.previews import MAX_MATCHES as MOST_MATCHES
 from api.subscriptions.reading import MAX_LIMIT
 from domain.subscriptions.filters import DIALECTS
-from domain.subscriptions.sinks import PROTOCOLS
+from domain.subscriptions.sink_uris import PROTOCOLS
 
 _ANY: Final[Schema] = {"type": "object"}
 _READ: Final = (400, 401, 403, 404, 405, 500)

@@ -18,9 +18,9 @@ from api.problem import root_link
 from api.request import Request
 from api.rules import check_caller, post_only_options
 from api.wiring import Registry
-from domain import problems
-from domain.checks import CheckResults
-from domain.jsontext import dumps
+from domain.errors import problems
+from domain.registry.document_checks import CheckResults
+from domain.values.json_text import dumps
 
 CHECK: Final = "check"
 

@@ -19,7 +19,7 @@ from api.request import Request
 from api.rules import MethodNotAllowed
 from api.wiring import Registry
 from commands.address import UNCONFIGURED_URL
-from domain import problems
+from domain.errors import problems
 
 __all__ = ["COMPAT", "CompatRoutes"]
 

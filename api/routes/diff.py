@@ -15,7 +15,7 @@ from api.audit.shapes import DIFFERENCE_TABLE, moment_members
 from api.request import Request
 from api.rules import read_only_options
 from api.wiring import Registry
-from domain import xid as xids
+from domain.values import xid as xids
 from projections.entities.query import View
 
 DIFF: Final = "diff"

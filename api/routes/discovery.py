@@ -14,7 +14,7 @@ from api.answer import JSON, Response
 from api.problem import root_link
 from api.request import Request
 from api.rules import read_only_options
-from domain.jsontext import dumps
+from domain.values.json_text import dumps
 
 #: Of the registry, and of its host, which is the same where the registry has no path of its own.
 DISCOVERY_PATHS: Final[tuple[tuple[str, ...], ...]] = ((".xregistry",), (".well-known", "xregistry"))

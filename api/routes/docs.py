@@ -15,7 +15,7 @@ from api.problem import root_link
 from api.request import Request
 from api.rules import read_only_options
 from api.wiring import Registry
-from domain.jsontext import dumps
+from domain.values.json_text import dumps
 
 OPENAPI: Final = "openapi.json"
 DOCS: Final = "docs"

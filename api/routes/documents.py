@@ -15,8 +15,8 @@ from api.request import Request
 from api.rules import read_only_options
 from api.stored_content import ATTACHMENT, SANDBOX_POLICY
 from api.wiring import Registry
-from domain import problems
-from domain.roles import Caller
+from domain.access.roles import Caller
+from domain.errors import problems
 from projections import database
 from projections.documents import document_bytes, is_document_below
 

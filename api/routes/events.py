@@ -19,7 +19,7 @@ from api.feeds.rights import visible_subjects
 from api.feeds.sources import EventFeedSource
 from api.request import Request
 from api.rules import read_only_options
-from domain import problems
+from domain.errors import problems
 from projections.families import EventFamily
 
 EVENTS: Final = "events"

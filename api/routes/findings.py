@@ -28,12 +28,12 @@ from api.request import Request
 from api.rules import read_only_options
 from api.wiring import Registry
 from commands.checks import DocumentChecker
-from domain import problems
-from domain import xid as xids
-from domain.checks import FormatCheck
-from domain.documents import digest
-from domain.findings import L2, L3, Finding, SchemaCheck
+from domain.decisions.documents import digest
+from domain.errors import problems
+from domain.messaging.findings import L2, L3, Finding, SchemaCheck
 from domain.model import Model
+from domain.registry.document_checks import FormatCheck
+from domain.values import xid as xids
 from projections.entities.query import View
 from projections.findings import FindingCursor, LocatedFinding, read_findings
 

@@ -15,8 +15,8 @@ from api.feeds.asked import query_params
 from api.request import Request
 from api.rules import read_only_options
 from api.wiring import Registry
-from domain import problems
-from domain import xid as xids
+from domain.errors import problems
+from domain.values import xid as xids
 from projections.entities.query import View
 
 HASH: Final = "hash"

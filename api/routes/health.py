@@ -12,7 +12,7 @@ from api.problem import root_link
 from api.request import Request
 from api.rules import read_only_options
 from api.wiring import Registry
-from domain.jsontext import Json, dumps
+from domain.values.json_text import Json, dumps
 
 LIVEZ: Final = "livez"
 READYZ: Final = "readyz"

@@ -18,9 +18,9 @@ from api.request import Request
 from api.rules import check_caller, post_only_options
 from api.wiring import Registry
 from api.writing import XRegistryWriteHandler
-from domain import problems
-from domain.dialects import DIALECTS, DialectMismatch, TranslatedDocument
-from domain.jsontext import InvalidJson, dumps, loads
+from domain.errors import problems
+from domain.messaging.rc2 import DIALECTS, DialectMismatch, TranslatedDocument
+from domain.values.json_text import InvalidJson, dumps, loads
 
 IMPORT: Final = "import"
 

@@ -22,10 +22,10 @@ from api.audit.shapes import interaction_members, revision_table
 from api.request import Request
 from api.rules import read_only_options
 from api.wiring import Registry
-from domain import problems
-from domain import xid as xids
-from domain.refusals import Forbidden
-from domain.roles import Caller
+from domain.access.roles import Caller
+from domain.errors import problems
+from domain.errors.http_errors import Forbidden
+from domain.values import xid as xids
 from projections.audit.trail import Revision
 from projections.entities.query import View
 

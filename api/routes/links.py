@@ -24,13 +24,13 @@ from api.request import Request
 from api.rules import MethodNotAllowed
 from api.wiring import Registry
 from commands.log import Recorded
-from domain import problems
-from domain.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
-from domain.entities import Entity
-from domain.jsontext import InvalidJson, dumps, loads
-from domain.links.link import COLLECTION, TYPE, Link
-from domain.links.properties import CREDENTIAL, ID, parse_link
-from domain.refusals import InvalidLink, RemoteUnavailable
+from domain.decisions.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
+from domain.errors import problems
+from domain.errors.http_errors import InvalidLink, RemoteUnavailable
+from domain.registry.entities import Entity
+from domain.replication.link import COLLECTION, TYPE, Link
+from domain.replication.link_document import CREDENTIAL, ID, parse_link
+from domain.values.json_text import InvalidJson, dumps, loads
 from projections.replication.lines import BrokenFeed
 from projections.replication.remote import RemoteError
 

@@ -18,8 +18,8 @@ from api.problem import root_link
 from api.request import Request
 from api.rules import read_only_options
 from commands.proof import NO_INTERACTION, Interaction
-from domain import problems
-from domain.jsontext import dumps
+from domain.errors import problems
+from domain.values.json_text import dumps
 
 LOG: Final = "log"
 HEAD: Final = "head"

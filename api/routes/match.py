@@ -20,11 +20,11 @@ from api.problem import root_link
 from api.request import Request
 from api.rules import check_caller, post_only_options
 from api.wiring import Registry
-from domain import problems
-from domain.jsontext import InvalidJson, Json, dumps, loads
-from domain.messages.effective import EffectiveMessage
-from domain.messages.matching import match_message
-from domain.messages.parts import MessageParts, parse_message
+from domain.errors import problems
+from domain.messaging.effective_messages import EffectiveMessage
+from domain.messaging.match import match_message
+from domain.messaging.message_parts import MessageParts, parse_message
+from domain.values.json_text import InvalidJson, Json, dumps, loads
 from projections.messages import MessageDefinitions
 
 MATCH: Final = "match"

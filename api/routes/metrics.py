@@ -12,7 +12,7 @@ from api.metrics import CONTENT_TYPE, ServerMetrics
 from api.problem import root_link
 from api.request import Request
 from api.rules import read_only_options
-from domain.refusals import Forbidden
+from domain.errors.http_errors import Forbidden
 
 METRICS: Final = "metrics"
 

@@ -24,9 +24,9 @@ from api.rules import MethodNotAllowed
 from api.subscriptions.asked import read_json
 from api.subscriptions.parts import SubscriptionApiContext, check_caller
 from api.subscriptions.previews import PreviewParams, parse_preview_params, preview_result
-from domain import problems
-from domain.jsontext import dumps
-from domain.problems import Problem
+from domain.errors import problems
+from domain.errors.problems import Problem
+from domain.values.json_text import dumps
 from projections.families import EventFamily
 from projections.subscriptions.preview import Preview
 

@@ -20,8 +20,8 @@ from api.problem import root_link
 from api.request import Request
 from api.rules import check_caller, read_only_options
 from api.wiring import Registry
-from domain import problems
-from domain.jsontext import dumps
+from domain.errors import problems
+from domain.values.json_text import dumps
 from projections.messages import MessageDefinitions
 
 RESOLVED: Final = "resolved"

@@ -22,12 +22,12 @@ from api.rules import POST_METHODS, MethodNotAllowed, check_caller, post_only_op
 from api.wiring import Registry
 from commands.log import Recorded
 from commands.proof import Interaction
-from domain import problems
-from domain import xid as xids
-from domain.commands import Restore as Command
-from domain.events import EntityCreated, EntityDeleted, EntityUpdated
-from domain.jsontext import dumps
-from domain.problems import Problem
+from domain.decisions.commands import Restore as Command
+from domain.errors import problems
+from domain.errors.problems import Problem
+from domain.registry.events import EntityCreated, EntityDeleted, EntityUpdated
+from domain.values import xid as xids
+from domain.values.json_text import dumps
 
 RESTORE: Final = "restore"
 

@@ -19,9 +19,9 @@ from api.problem import root_link
 from api.request import DETAILS_SUFFIX, Request
 from api.shortself import TOKEN_SEGMENT
 from api.wiring import Registry
-from domain import problems
-from domain import xid as xids
-from domain.events import EntityCreated
+from domain.errors import problems
+from domain.registry.events import EntityCreated
+from domain.values import xid as xids
 
 _TOKEN: Final = re.compile(r"[0-9a-z]{1,12}\Z")
 

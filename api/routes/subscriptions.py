@@ -22,8 +22,8 @@ from api.subscriptions.parts import SubscriptionApiContext, check_caller, find_s
 from api.subscriptions.reading import SubscriptionReadHandler
 from api.subscriptions.shown import json_response
 from api.subscriptions.writing import SubscriptionWriteHandler
-from domain import problems
-from domain.problems import Problem
+from domain.errors import problems
+from domain.errors.problems import Problem
 
 __all__ = ["SUBSCRIPTIONS", "SubscriptionsRoutes", "add_problem_code"]
 

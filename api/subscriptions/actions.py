@@ -22,13 +22,13 @@ from api.subscriptions.parts import (
 )
 from api.subscriptions.shown import json_response
 from commands.log import WriteTransaction as Transaction
-from domain import problems
-from domain.commands import ControlSubscription
-from domain.jsontext import Json
-from domain.model.timestamps import to_utc
-from domain.refusals import ReplayRunning
-from domain.subscriptions.places import ErrorPlace
+from domain.decisions.commands import ControlSubscription
+from domain.errors import problems
+from domain.errors.http_errors import ReplayRunning
+from domain.model.rfc3339 import to_utc
+from domain.subscriptions.error_places import ErrorPlace
 from domain.subscriptions.subscription import Subscription
+from domain.values.json_text import Json
 
 _NAMES: Final = frozenset(("pause", "resume", "verify", "replay"))
 _REPLAY: Final = ("fromposition", "fromtime", "toposition", "parallel")

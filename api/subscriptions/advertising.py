@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from api.subscriptions.offer import subscription_config_types
 from api.wiring import Registry
-from domain.commands import WriteMethod, WriteTree
-from domain.jsontext import loads
-from domain.problems import Problem
-from domain.roles import CONSOLE, Caller
+from domain.access.roles import CONSOLE, Caller
+from domain.decisions.commands import WriteMethod, WriteTree
+from domain.errors.problems import Problem
+from domain.values.json_text import loads
 
 ENDPOINTS: Final = "endpoints"
 _LOG: Final = logging.getLogger("annals.subscriptions")

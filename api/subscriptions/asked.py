@@ -12,14 +12,14 @@ from api.limits import read_body
 from api.request import Request
 from api.subscriptions.offer import MEDIA_TYPES
 from commands.log import WriteTransaction
-from domain import problems
-from domain.jsontext import InvalidJson, loads
-from domain.refusals import PreconditionFailed, UnsupportedMediaType
-from domain.roles import Caller
-from domain.subscriptions import sinks
-from domain.subscriptions.deciding import may_see
-from domain.subscriptions.places import ErrorPlace, invalid_subscription
-from domain.subscriptions.sinks import HTTP
+from domain.access.roles import Caller
+from domain.errors import problems
+from domain.errors.http_errors import PreconditionFailed, UnsupportedMediaType
+from domain.subscriptions import sink_uris
+from domain.subscriptions.decide_subscriptions import may_see
+from domain.subscriptions.error_places import ErrorPlace, invalid_subscription
+from domain.subscriptions.sink_uris import HTTP
+from domain.values.json_text import InvalidJson, loads
 from projections.subscriptions.contract import ForbiddenAddress, Resolver
 
 _TAG: Final = re.compile(r'(W/)?"([^"]*)"')
@@ -103,7 +103,7 @@ async def check_addresses(attributes: Mapping[str, Any], resolver: Resolver) -> 
         (settings["deadletter"].get("uri"), HTTP, "/protocolsettings/deadletter/uri"),
     ):
         if uri is not None:
-            for host, port in sinks.parse_sink(uri, protocol, ErrorPlace(pointer)).servers:
+            for host, port in sink_uris.parse_sink(uri, protocol, ErrorPlace(pointer)).servers:
                 await _check_server(host, port, resolver, pointer)
 
 

@@ -14,8 +14,8 @@ from api.request import Request
 from api.subscriptions.parts import SubscriptionApiContext, check_writer, find_subscription, subscription_xid
 from api.subscriptions.ports import JsonObject
 from api.subscriptions.shown import json_response
-from domain import problems
-from domain.commands import ControlSubscription
+from domain.decisions.commands import ControlSubscription
+from domain.errors import problems
 from domain.subscriptions.subscription import Subscription
 from projections.subscriptions.sequence import parse_sequence, position_of
 

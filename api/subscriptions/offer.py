@@ -7,19 +7,19 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from commands.address import UNCONFIGURED_URL
-from domain.compat import family as compat
-from domain.subscriptions import credentials, families, filters
-from domain.subscriptions.kinds import describe_members
-from domain.subscriptions.properties import CONFIG_MEMBERS, SubscriptionSupport
-from domain.subscriptions.settings import SETTINGS_BY_PROTOCOL
-from domain.subscriptions.sinks import AMQP, HTTP, KAFKA, MQTT3, MQTT5, NATS, PROTOCOLS, SCHEMES
+from domain.compat import legacy_apis as compat
+from domain.subscriptions import credentials, event_families, filters
+from domain.subscriptions.member_types import describe_members
+from domain.subscriptions.protocol_settings import SETTINGS_BY_PROTOCOL
+from domain.subscriptions.sink_uris import AMQP, HTTP, KAFKA, MQTT3, MQTT5, NATS, PROTOCOLS, SCHEMES
+from domain.subscriptions.subscription_document import CONFIG_MEMBERS, SubscriptionSupport
 from projections.subscriptions.sinks import load_sinks
 
 #: Media types of a subscription in requests; the first is that of answers.
 MEDIA_TYPES: Final = ("application/json", "application/cloudevents-subscription+json")
 #: What the `source` of a family's events has behind the root of the registry.
 _BASES: Final = {
-    families.XREGISTRY: "",
+    event_families.XREGISTRY: "",
     **{family.name: family.base for family in compat.LEGACY_APIS},
 }
 #: Protocols that need no more than what is always installed, and the libraries of the others.

@@ -10,13 +10,13 @@ from typing import Final
 from api.subscriptions.ports import Deliveries, NoDeliveries
 from api.wiring import Registry
 from commands.clock import format_time
-from domain import problems
-from domain.model.timestamps import to_utc
-from domain.refusals import Forbidden
-from domain.roles import Caller, Role
-from domain.subscriptions.deciding import COLLECTION, may_see
-from domain.subscriptions.properties import SubscriptionSupport
+from domain.access.roles import Caller, Role
+from domain.errors import problems
+from domain.errors.http_errors import Forbidden
+from domain.model.rfc3339 import to_utc
+from domain.subscriptions.decide_subscriptions import COLLECTION, may_see
 from domain.subscriptions.subscription import Subscription
+from domain.subscriptions.subscription_document import SubscriptionSupport
 from projections.entities.query import View
 from projections.log import Log
 from projections.subscriptions.contract import Resolver

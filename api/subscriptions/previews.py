@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple
 
 from api.subscriptions.actions import parse_replay_range
 from api.subscriptions.parts import position_of_time
-from domain.jsontext import Json
-from domain.subscriptions.kinds import integer_type
-from domain.subscriptions.places import ErrorPlace
-from domain.subscriptions.properties import SubscriptionSupport, parse_preview
+from domain.subscriptions.error_places import ErrorPlace
+from domain.subscriptions.member_types import integer_type
+from domain.subscriptions.subscription_document import SubscriptionSupport, parse_preview
+from domain.values.json_text import Json
 from projections.log import Log
 from projections.subscriptions.match import EventMessage
 from projections.subscriptions.preview import ExpressionErrors, PreviewCounts

@@ -21,9 +21,9 @@ from api.subscriptions.parts import SubscriptionApiContext, can_see, find_subscr
 from api.subscriptions.shown import entity_tag, json_response, subscription_document, subscription_headers
 from commands.clock import parse_time
 from commands.proof import NO_INTERACTION
-from domain.roles import Caller
+from domain.access.roles import Caller
+from domain.registry.world import Secret
 from domain.subscriptions.subscription import Subscription
-from domain.world import Secret
 from projections.entities.query import View
 from projections.subscriptions.stored import CreatedSubscription
 

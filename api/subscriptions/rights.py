@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from domain.roles import CONSOLE, Caller, Role
+from domain.access.roles import CONSOLE, Caller, Role
 from projections.subscriptions.stored import StoredSubscriptions
 
 #: Seconds for which what is known of an owner is taken to be so.

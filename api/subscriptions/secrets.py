@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from api.subscriptions.parts import subscription_xid
 from commands.engine import WRITING
 from commands.log import Store
+from domain.registry.world import Secret
 from domain.subscriptions.subscription import Subscription
-from domain.world import Secret
 
 
 class StoredSecrets:

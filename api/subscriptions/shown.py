@@ -12,12 +12,12 @@ from api.headers import CORRELATION_HEADER
 from api.problem import root_link
 from api.request import Request
 from api.subscriptions.parts import subscription_xid
-from domain.jsontext import dumps
-from domain.roles import Caller
-from domain.subscriptions.properties import QUERY_SUFFIX
-from domain.subscriptions.settings import HEADERS_PREFIX
+from domain.access.roles import Caller
+from domain.registry.world import Secret
+from domain.subscriptions.protocol_settings import HEADERS_PREFIX
 from domain.subscriptions.subscription import Subscription
-from domain.world import Secret
+from domain.subscriptions.subscription_document import QUERY_SUFFIX
+from domain.values.json_text import dumps
 
 #: Gives a secret value; None where it is destroyed or cannot be opened.
 Reveal = Callable[[Secret], str | None]

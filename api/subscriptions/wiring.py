@@ -13,7 +13,7 @@ from api.subscriptions.parts import SubscriptionApiContext
 from api.subscriptions.ports import Deliveries, NoDeliveries
 from api.subscriptions.rights import OwnerRights
 from api.wiring import Registry
-from domain.compat.family import LEGACY_APIS
+from domain.compat.legacy_apis import LEGACY_APIS
 from projections.compat_events import CompatEvents
 from projections.families import EventFamily, XRegistryFamily
 from projections.subscriptions.contract import Resolver

@@ -27,12 +27,12 @@ from api.subscriptions.shown import json_response, subscription_document, subscr
 from commands.log import Recorded
 from commands.log import WriteTransaction as Transaction
 from commands.waiting import BuildAnswer as Built
-from domain.commands import DeleteSubscription, WriteSubscription
-from domain.roles import Caller
-from domain.subscriptions.deciding import secret_pointer
-from domain.subscriptions.places import ErrorPlace, invalid_subscription
-from domain.subscriptions.properties import SubscriptionDocument, parse_subscription
+from domain.access.roles import Caller
+from domain.decisions.commands import DeleteSubscription, WriteSubscription
+from domain.subscriptions.decide_subscriptions import secret_pointer
+from domain.subscriptions.error_places import ErrorPlace, invalid_subscription
 from domain.subscriptions.subscription import Subscription
+from domain.subscriptions.subscription_document import SubscriptionDocument, parse_subscription
 from projections.entities.query import View
 
 _DRYRUN = "dryrun"

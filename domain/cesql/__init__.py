@@ -4,8 +4,8 @@ An expression is parsed and compiled once; evaluating it gives a value and the e
 Spec: CloudEvents SQL Expression Language 1.0.0.
 """
 
-from domain.cesql.expression import CesqlExpression, EvaluationResult, compile_expression
-from domain.cesql.tokens import MAX_BYTES, MAX_PARENTHESES, ParseError
+from domain.cesql.evaluation import CesqlExpression, EvaluationResult, compile_expression
+from domain.cesql.tokenizer import MAX_BYTES, MAX_PARENTHESES, ParseError
 from domain.cesql.values import CesqlValue, ContextAttributes, ErrorKind
 
 __all__ = [

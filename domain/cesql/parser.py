@@ -24,7 +24,7 @@ from domain.cesql.syntax import (
     SyntaxNode,
     UnaryOperation,
 )
-from domain.cesql.tokens import MAX_BYTES, MAX_PARENTHESES, CesqlToken, ParseError, TokenKind, tokenize
+from domain.cesql.tokenizer import MAX_BYTES, MAX_PARENTHESES, CesqlToken, ParseError, TokenKind, tokenize
 from domain.cesql.values import parse_integer
 
 _LEVELS: Final = {operator: level for level, operators in enumerate(PRECEDENCE) for operator in operators}

@@ -12,7 +12,7 @@ import re
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
-from domain import xid as xids
+from domain.values import xid as xids
 
 #: What the registry's name of an id begins with that it cannot have as it is.
 _MADE: Final = "_~"

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from domain import xid as xids
-from domain.changes import ChangeSet
-from domain.compat.facade import LegacyWrite
-from domain.compat.family import FACADE, legacy_api_of
+from domain.access.roles import ANONYMOUS, Role
+from domain.compat.legacy_apis import FACADE, legacy_api_of
+from domain.compat.request_extras import LegacyWrite
 from domain.compat.uris import is_absolute, normalize_uri
-from domain.drafts import ResourceDraft
-from domain.events import EntityEvent, EntityRefreshed
-from domain.problems import Problem, Readonly
-from domain.roles import ANONYMOUS, Role
-from domain.world import Context, World
+from domain.errors.problems import Problem, Readonly
+from domain.registry.change_set import ChangeSet
+from domain.registry.drafts import ResourceDraft
+from domain.registry.events import EntityEvent, EntityRefreshed
+from domain.registry.world import Context, World
+from domain.values import xid as xids
 
 #: What only the older APIs know of an imported definition: the name of the caller who imported it.
 IMPORTER: Final = "importer"

@@ -5,8 +5,8 @@ its path (plural names, `versions`) lead there, the rest is the path of an attri
 Spec: core 1.0-rc4, "Filter Flag", "Sort Flag", "Dot-Notation in Filters".
 """
 
-from domain.filters.parse import EXCLUDE_ALL, parse_filter, parse_sort
-from domain.filters.tree import (
+from domain.filters.parser import EXCLUDE_ALL, parse_filter, parse_sort
+from domain.filters.syntax import (
     Conjunction,
     DerivedAttribute,
     EntityFilter,

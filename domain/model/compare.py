@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from domain import xid as xids
 from domain.model.constraints import parse_constraint_key
 from domain.model.types import Model
+from domain.values import xid as xids
 
 #: Aspects that describe and never bind.
 _DESCRIPTIVE: Final = frozenset(

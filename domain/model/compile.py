@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from domain import xid as xids
-from domain.model import constraints, imports, includes, language, overlay, specified, typemap
+from domain.model import attribute_definitions, constraints, imports, includes, overlay, spec_attributes, typemap
 from domain.model.includes import Include
-from domain.model.refusals import ModelPath, checked_aspects, model_error, object_members
-from domain.model.specified import RESOURCE_DEFAULTS, Definitions, SpecAttributes
+from domain.model.model_errors import ModelPath, checked_aspects, model_error, object_members
+from domain.model.spec_attributes import RESOURCE_DEFAULTS, Definitions, SpecAttributes
 from domain.model.targets import Types
 from domain.model.types import Model
+from domain.values import xid as xids
 
 _ABOUT: Final = {"description": "string", "documentation": "url", "icon": "url", "labels": "labels"}
 _ORIGINAL: Final = {"modelversion": "string", "modelcompatiblewith": "uri"}
@@ -77,8 +77,8 @@ def compile_model(source: Any, include: Include | None = None, loose: bool = Fal
     types: Types = {plural: tuple(rows) for plural, rows in resources.items()}
     checked = {plural: _group(plural, groups[plural], resources[plural], types) for plural in groups}
     _check_names([(("groups", plural), row) for plural, row in checked.items()], _LONG)
-    _check_collections(checked, specified.registry(()), ("groups",))
-    registry = _level(specified.registry(checked), given.get("attributes"), ("attributes",), types)
+    _check_collections(checked, spec_attributes.registry(()), ("groups",))
+    registry = _level(spec_attributes.registry(checked), given.get("attributes"), ("attributes",), types)
     full: dict[str, Any] = {name: given[name] for name in ("description", "documentation", "labels") if name in given}
     full |= {"attributes": registry, "groups": checked}
     origins = {
@@ -93,19 +93,19 @@ def compile_model(source: Any, include: Include | None = None, loose: bool = Fal
 def _group(plural: str, given: Any, resources: imports.Resources, types: Types) -> dict[str, Any]:
     place: ModelPath = ("groups", plural)
     row = _named(plural, checked_aspects(given, _GROUP, place), place)
-    if plural in specified.RESERVED_PATHS:
+    if plural in spec_attributes.RESERVED_PATHS:
         raise model_error(place, "the name is taken, so no Group type can have it")
     checked = {
         name: _resource(name, definition, (*place, "resources", name), types)
         for name, (definition, _) in resources.items()
     }
     _check_names([((*place, "resources", name), each) for name, each in checked.items()], _SHORT)
-    level = specified.group(row["singular"], checked)
-    if f"{row['singular']}id" in specified.group("", ()).attributes:
+    level = spec_attributes.group(row["singular"], checked)
+    if f"{row['singular']}id" in spec_attributes.group("", ()).attributes:
         raise model_error(
             (*place, "singular"), f"its id attribute would be {row['singular']}id, which is something else"
         )
-    _check_collections(checked, specified.group(row["singular"], ()), (*place, "resources"))
+    _check_collections(checked, spec_attributes.group(row["singular"], ()), (*place, "resources"))
     attributes = _level(level, row.get("attributes"), (*place, "attributes"), types)
     versions = {name: each["attributes"] for name, each in checked.items()}
     bounds = constraints.check_constraints(
@@ -122,13 +122,13 @@ def _resource(plural: str, given: Any, place: ModelPath, types: Types) -> dict[s
     row |= _validation(row, place) | _versionmode(row, object_members(given, place), place)
     if "typemap" in row:
         row["typemap"] = typemap.check_typemap(object_members(row["typemap"], place), (*place, "typemap"))
-    clash = specified.singular_names(row["singular"], row["hasdocument"]) & specified.fixed_names()
+    clash = spec_attributes.singular_names(row["singular"], row["hasdocument"]) & spec_attributes.fixed_names()
     if clash:
         raise model_error((*place, "singular"), f"it would make an attribute {min(clash)}, which is something else")
     levels = {
-        "attributes": specified.version(row["singular"], row["hasdocument"]),
-        "resourceattributes": specified.resource(row["singular"]),
-        "metaattributes": specified.meta(row["singular"]),
+        "attributes": spec_attributes.version(row["singular"], row["hasdocument"]),
+        "resourceattributes": spec_attributes.resource(row["singular"]),
+        "metaattributes": spec_attributes.meta(row["singular"]),
     }
     for name, level in levels.items():
         row[name] = _level(level, row.get(name), (*place, name), types, versions=name == "attributes")
@@ -158,9 +158,9 @@ def _validation(row: dict[str, Any], place: ModelPath) -> dict[str, Any]:
 
 def _versionmode(row: dict[str, Any], given: Mapping[str, Any], place: ModelPath) -> dict[str, Any]:
     mode = row["versionmode"].lower()
-    if mode not in specified.VERSIONMODES:
-        raise model_error((*place, "versionmode"), f"{mode!r} is not one of: {', '.join(specified.VERSIONMODES)}")
-    if mode not in specified.COMPUTED_MODES:
+    if mode not in spec_attributes.VERSIONMODES:
+        raise model_error((*place, "versionmode"), f"{mode!r} is not one of: {', '.join(spec_attributes.VERSIONMODES)}")
+    if mode not in spec_attributes.COMPUTED_MODES:
         return {"versionmode": mode}
     if given.get("singleversionroot") is False:
         raise model_error((*place, "singleversionroot"), f"versionmode {mode} needs it to be true")
@@ -169,8 +169,8 @@ def _versionmode(row: dict[str, Any], given: Mapping[str, Any], place: ModelPath
 
 def _level(level: SpecAttributes, given: Any, place: ModelPath, types: Types, versions: bool = False) -> Definitions:
     joined = overlay.overlay_level(level, given or {}, place)
-    scope = language.DefinitionContext(types, level.attributes, versions=versions, taken=level.reserved)
-    return language.full_definitions(joined, place, scope)
+    scope = attribute_definitions.DefinitionContext(types, level.attributes, versions=versions, taken=level.reserved)
+    return attribute_definitions.full_definitions(joined, place, scope)
 
 
 def _check_names(rows: Iterable[tuple[ModelPath, Mapping[str, Any]]], singular: int) -> None:
@@ -190,7 +190,7 @@ def _check_collections(plurals: Iterable[str], level: SpecAttributes, place: Mod
     """Refuses collections whose attributes hide each other or those of the level."""
     seen = set(level.attributes)
     for plural in plurals:
-        names = specified.collection(plural).keys()
+        names = spec_attributes.collection(plural).keys()
         if names & seen:
             raise model_error((*place, plural), f"its attribute {min(names & seen)} is something else already")
         seen |= names

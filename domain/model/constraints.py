@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain import dotpath
 from domain.model import values
-from domain.model.language import check_enum, check_value
-from domain.model.refusals import ModelPath, checked_aspects, model_error, object_members
-from domain.model.specified import Definition, Definitions
+from domain.model.attribute_definitions import check_enum, check_value
+from domain.model.model_errors import ModelPath, checked_aspects, model_error, object_members
+from domain.model.spec_attributes import Definition, Definitions
 from domain.model.targets import Types
+from domain.values import dot_path
 
 ASPECTS: Final = {"default": "any", "enum": "array", "equals": "string"}
 
@@ -37,7 +37,7 @@ def parse_constraint_key(key: str) -> tuple[str, tuple[str, ...]]:
 
     Raises: ValueError for a key that is no path of names.
     """
-    plural, *path = dotpath.parse(key)
+    plural, *path = dot_path.parse(key)
     if not isinstance(plural, str) or not path:
         raise ValueError(f"{key!r} does not name an attribute of a Resource type")
     return plural, _names(path, key)
@@ -91,7 +91,7 @@ def _attribute(key: str, versions: Mapping[str, Definitions], place: ModelPath) 
 
 def _check_equals(path: str, attribute: Definition, group: Definitions, place: ModelPath) -> None:
     try:
-        names = _names(dotpath.parse(path), path)
+        names = _names(dot_path.parse(path), path)
     except ValueError as error:
         raise model_error(place, str(error)) from None
     found = _scalar(definition_at(group, names), place)

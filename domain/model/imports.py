@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain import xid as xids
-from domain.model.refusals import ModelPath, model_error, object_members
+from domain.model.model_errors import ModelPath, model_error, object_members
+from domain.values import xid as xids
 
 #: Types of Groups and Resources of one model, a Resource type once for each Group type that has it: each brings dozens
 #: of attributes of its own, which are compiled while other writers wait.

@@ -6,17 +6,17 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain import dotpath, instants
-from domain.entities import Attributes
+from domain.errors.problems import InvalidAttribute
 from domain.model import targets
-from domain.model.assumed import assumed_defaults, has_defaults
-from domain.model.flaws import InvalidValue, MissingValues
-from domain.model.shape import AttributeRules, CompiledAttributes
-from domain.model.specified import Definitions, SpecAttributes
+from domain.model.compiled_attributes import AttributeRules, CompiledAttributes
+from domain.model.defaults import assumed_defaults, has_defaults
+from domain.model.spec_attributes import Definitions, SpecAttributes
 from domain.model.targets import Types
+from domain.model.value_errors import InvalidValue, MissingValues
 from domain.model.values import ValueCheck
-from domain.problems import InvalidAttribute
-from domain.stated import DefaultMarks
+from domain.registry.entities import Attributes
+from domain.registry.explicit_values import DefaultMarks
+from domain.values import dot_path, timestamps
 
 _MEDIA_TYPE: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*(?:;.*)?\Z")
 
@@ -86,7 +86,7 @@ class Level:
             if deleted is None:
                 raise flaw.problem(xid) from None
             detail = "it is required, so it cannot be deleted"
-            raise InvalidAttribute(xid, name=dotpath.text(deleted), error_detail=detail) from None
+            raise InvalidAttribute(xid, name=dot_path.text(deleted), error_detail=detail) from None
         except InvalidValue as flaw:
             raise flaw.problem(xid) from None
 
@@ -135,7 +135,7 @@ def _media_type(value: Any) -> Any:
 
 def _removed_after_effective(value: Any) -> Any:
     effective, removal = value.get("effective"), value.get("removal")
-    if effective and removal and instants.instant_key(removal) < instants.instant_key(effective):
+    if effective and removal and timestamps.instant_key(removal) < timestamps.instant_key(effective):
         raise InvalidValue("it is before effective", ("removal",))
     return value
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from domain import xid as xids
-from domain.model.flaws import InvalidValue, InvalidXid, InvalidXref
+from domain.model.value_errors import InvalidValue, InvalidXid, InvalidXref
+from domain.values import xid as xids
 
 #: Plural names of the Resource types by plural name of their Group type.
 Types = Mapping[str, Collection[str]]

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from domain import xid as xids
-from domain.model import constraints, specified, typemap
+from domain.model import constraints, spec_attributes, typemap
 from domain.model.level import Level
-from domain.model.specified import RESOURCE_DEFAULTS, Definitions
+from domain.model.spec_attributes import RESOURCE_DEFAULTS, Definitions
 from domain.model.targets import Types
+from domain.values import xid as xids
 
 __all__ = ["GroupType", "Level", "Model", "ResourceType"]
 
@@ -78,7 +78,7 @@ class Model:
             source=source,
             full=full,
             origins=dict(origins),
-            registry=Level(full["attributes"], specified.registry(groups), types),
+            registry=Level(full["attributes"], spec_attributes.registry(groups), types),
             groups={plural: _group_type(row, origins, types) for plural, row in groups.items()},
         )
 
@@ -97,7 +97,7 @@ def _group_type(row: Mapping[str, Any], origins: Mapping[str, str], types: Types
     return GroupType(
         plural=plural,
         singular=row["singular"],
-        level=Level(row["attributes"], specified.group(row["singular"], resources), types),
+        level=Level(row["attributes"], spec_attributes.group(row["singular"], resources), types),
         resources={
             name: _resource_type(each, origins.get(f"{plural}.{name}", xids.join(plural, name)), bounds, types)
             for name, each in resources.items()
@@ -116,8 +116,8 @@ def _resource_type(row: Mapping[str, Any], origin: str, bounds: Mapping[str, Any
         **{name: row[name] for name in RESOURCE_DEFAULTS},
         typemap=row.get("typemap", {}),
         matchversions=tuple(_matching(row["attributes"])),
-        version=Level(attributes, specified.version(singular, row["hasdocument"]), types),
-        meta=Level(row["metaattributes"], specified.meta(singular), types),
+        version=Level(attributes, spec_attributes.version(singular, row["hasdocument"]), types),
+        meta=Level(row["metaattributes"], spec_attributes.meta(singular), types),
     )
 
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from domain.jsontext import number_text
-from domain.model import targets, timestamps, uris
-from domain.model.flaws import InvalidValue
+from domain.model import rfc3339, targets, uris
 from domain.model.targets import Types
+from domain.model.value_errors import InvalidValue
+from domain.values.json_text import number_text
 
 #: Gives back the value as it is kept. Raises: Flaw.
 ValueCheck = Callable[[Any], Any]
@@ -217,7 +217,7 @@ _NUMBERS: Final[dict[str, ValueCheck]] = {"decimal": _decimal, "integer": _integ
 #: Parsers of the data types that are strings in JSON and need no model.
 _STRINGS: Final[dict[str, Callable[[str], str]]] = {
     "string": _string,
-    "timestamp": timestamps.to_utc,
+    "timestamp": rfc3339.to_utc,
     "uri": uris.reference,
     "uriabsolute": uris.absolute,
     "urirelative": uris.relative,

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from domain.jsontext import Json
-from domain.model.timestamps import to_utc
-from domain.subscriptions import sinks
-from domain.subscriptions.kinds import (
+from domain.model.rfc3339 import to_utc
+from domain.subscriptions import sink_uris
+from domain.subscriptions.error_places import ErrorPlace
+from domain.subscriptions.member_types import (
     Member,
     MemberTable,
     MemberType,
@@ -19,9 +19,9 @@ from domain.subscriptions.kinds import (
     parse_object,
     pattern_type,
 )
-from domain.subscriptions.places import ErrorPlace
-from domain.subscriptions.settings import rename_aliases
-from domain.subscriptions.sinks import HTTP
+from domain.subscriptions.protocol_settings import rename_aliases
+from domain.subscriptions.sink_uris import HTTP
+from domain.values.json_text import Json
 
 #: What stands before the names of secret values.
 PREFIX: Final = "sinkcredential."
@@ -43,7 +43,7 @@ def _time(given: Any, place: ErrorPlace) -> str:
 
 
 def _endpoint(given: Any, place: ErrorPlace) -> str:
-    found = sinks.parse_sink(given, HTTP, place)
+    found = sink_uris.parse_sink(given, HTTP, place)
     if not found.tls:
         raise place.refused("value", "an https URL is needed")
     return str(given)

@@ -13,8 +13,8 @@ from typing import Any, Final
 from domain import cesql
 from domain.cesql import ContextAttributes
 from domain.cesql.values import DATA_MEMBER, canonical_string
-from domain.subscriptions import conditions as needed
-from domain.subscriptions.conditions import IndexConditions
+from domain.subscriptions import index_conditions as needed
+from domain.subscriptions.index_conditions import IndexConditions
 
 #: How deep filters nest, and how many there are in one subscription (SUB-408).
 MAX_DEPTH: Final = 32

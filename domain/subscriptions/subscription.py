@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from domain.entities import Entity
+from domain.registry.entities import Entity
 
 TYPE: Final = "subscriptions"
 

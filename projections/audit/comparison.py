@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from domain import xid as xids
+from domain.values import xid as xids
 from projections.audit.images import EntityDiff, diff_entity, unless_deleted
 from projections.audit.trail import AuditTrail, batches
 from projections.database import Database

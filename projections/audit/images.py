@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Literal
 
-from domain import dotpath
-from domain.events import EntityDeleted, EntityEvent
-from domain.jsontext import dumps
+from domain.registry.events import EntityDeleted, EntityEvent
+from domain.values import dot_path
+from domain.values.json_text import dumps
 
 #: What became of an entity between two moments.
 ChangeKind = Literal["created", "deleted", "changed"]
@@ -68,7 +68,7 @@ def diff_values(before: Any, after: Any, steps: tuple[str, ...] = ()) -> Iterato
     """
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         if not _same(before, after):
-            yield AttributeDiff(dotpath.text(steps), before, after)
+            yield AttributeDiff(dot_path.text(steps), before, after)
         return
     for name in sorted(before.keys() | after.keys()):
         yield from diff_values(before.get(name, ABSENT), after.get(name, ABSENT), (*steps, name))

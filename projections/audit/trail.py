@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from commands.mapper import EventMapper
 from commands.proof import Interaction, LogRow
-from domain import xid as xids
-from domain.events import EntityEvent
+from domain.registry.events import EntityEvent
+from domain.values import xid as xids
 from projections.database import Database
 from projections.log import stored_event, stored_interaction
 

@@ -11,10 +11,10 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from domain import jsontext
-from domain import xid as xids
-from domain.compat.published import LiveVersion, Publication, affects_publications, fold_publications
-from domain.events import EntityCreated, EntityDeleted, EntityEvent
+from domain.compat.publications import LiveVersion, Publication, affects_publications, fold_publications
+from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent
+from domain.values import json_text
+from domain.values import xid as xids
 from projections import database
 from projections.database import Database, Values
 from projections.entities.leaves import MAX_LEAVES, OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, Leaf, leaves
@@ -144,7 +144,7 @@ class RowChanges:
 
     def publish(self, before: EntityRow | None, kept: Publication | None, events: PositionedEvents) -> None:
         """Adds what the events of a Version's stream come to for the older APIs. kept: what is kept of it."""
-        living = LiveVersion(before.since, jsontext.loads_trusted(before.private), before.born) if before else None
+        living = LiveVersion(before.since, json_text.loads_trusted(before.private), before.born) if before else None
         self.published += map(publication_row, fold_publications(events, living, kept))
 
     def _add_changes(self, after: EntityRow, old: dict[str, Leaf], new: dict[str, Leaf]) -> None:
@@ -157,7 +157,7 @@ class RowChanges:
     def _stored_leaves(self, old: EntityRow) -> dict[str, Leaf]:
         if old.tree_key in self._omitted:
             return {OMITTED_PATH: PRESENT_LEAF}
-        return {} if old.type in UNINDEXED_TYPES else leaves(jsontext.loads_trusted(old.attributes))
+        return {} if old.type in UNINDEXED_TYPES else leaves(json_text.loads_trusted(old.attributes))
 
 
 def _by_stream(recorded: PositionedEvents) -> dict[str, list[tuple[int, EntityEvent]]]:

@@ -11,10 +11,10 @@ from typing import Any
 
 import orjson
 
-from domain import jsontext
-from domain.comparison import compare_numbers, sort_key, text_sort_key
-from domain.dotpath import PathWildcard, Step, find
 from domain.filters import FilterExpression, FilterValue, Operator, Sort
+from domain.filters.comparison import compare_numbers, sort_key, text_sort_key
+from domain.values import json_text
+from domain.values.dot_path import PathWildcard, Step, find
 from projections.entities.leaves import TEXT_LIMIT
 from projections.entities.rows import EntityRow
 
@@ -31,7 +31,7 @@ def sort_key_of(row: EntityRow, sort: Sort) -> tuple[tuple[int, float, str], str
         return (0, 0.0, ""), row.tree_key
     value = find(parse_attributes(row), sort.path)
     if isinstance(value, float):
-        value = find(jsontext.loads_trusted(row.attributes), sort.path)
+        value = find(json_text.loads_trusted(row.attributes), sort.path)
     return sort_key(value, TEXT_LIMIT), row.tree_key
 
 
@@ -40,7 +40,7 @@ def parse_attributes(row: EntityRow) -> Any:
     try:
         found = orjson.loads(row.attributes)
     except orjson.JSONDecodeError:
-        return jsontext.loads(row.attributes)
+        return json_text.loads(row.attributes)
     return found
 
 
@@ -49,7 +49,7 @@ def _values(expression: FilterExpression, row: EntityRow, base: str) -> Iterator
         start = base if expression.derived.absolute else ""
         return iter((f"{start}{row.xid}{expression.derived.suffix}",))
     exact = expression.sought.number is not None
-    return _reached(jsontext.loads_trusted(row.attributes) if exact else parse_attributes(row), expression.path)
+    return _reached(json_text.loads_trusted(row.attributes) if exact else parse_attributes(row), expression.path)
 
 
 def _reached(value: Any, path: Sequence[Step]) -> Iterator[Any]:

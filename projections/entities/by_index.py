@@ -19,9 +19,9 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Final
 
-from domain.comparison import NO_REMAINDER, compare_numbers
-from domain.dotpath import PathWildcard, Step
 from domain.filters import Conjunction, FilterExpression, FilterValue, Operator, depth, is_above
+from domain.filters.comparison import NO_REMAINDER, compare_numbers
+from domain.values.dot_path import PathWildcard, Step
 from projections.database import Database
 from projections.entities.by_document import matches
 from projections.entities.leaves import TEXT_LIMIT, path_key, path_step, path_text

@@ -26,9 +26,9 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
-from domain import xid as xids
-from domain.comparison import number_remainder, text_sort_key
-from domain.dotpath import Step
+from domain.filters.comparison import number_remainder, text_sort_key
+from domain.values import xid as xids
+from domain.values.dot_path import Step
 
 #: Types of which there are no leaves, because no filter reaches them.
 UNINDEXED_TYPES: Final = frozenset((xids.MODEL, xids.CAPABILITIES))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from commands.damage import UnreadableRow
-from domain import xid as xids
+from domain.values import xid as xids
 from projections.connect import ReadConnection
 from projections.positions import checked_position
 

@@ -8,11 +8,11 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from commands.mapper import EventMapper
-from domain import xid as xids
-from domain.compat.family import LegacyApi
-from domain.compat.published import Publication
-from domain.entities import Entity
-from domain.jsontext import loads_trusted
+from domain.compat.legacy_apis import LegacyApi
+from domain.compat.publications import Publication
+from domain.registry.entities import Entity
+from domain.values import xid as xids
+from domain.values.json_text import loads_trusted
 from projections import database
 from projections.database import Database, Values
 from projections.entities.rows import EntityRow, index_key, stored_row
@@ -98,7 +98,7 @@ _LEFT: Final = "(p.gone IS NULL OR p.gone > ?)"
 
 
 class SqlPublications:
-    """`domain.compat.published.Publications` through the connection of a transaction that writes."""
+    """`domain.compat.publications.Publications` through the connection of a transaction that writes."""
 
     def __init__(self, connection: Connection, mapper: EventMapper) -> None:
         self._db = database.database_of(connection)

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from commands.mapper import blob
 from domain.filters import EntityFilter, Sort
-from domain.xid import CAPABILITIES, MODEL, REGISTRY, join, segments, subtree, tree_key, type_of
+from domain.values.xid import CAPABILITIES, MODEL, REGISTRY, join, segments, subtree, tree_key, type_of
 from projections import database
 from projections.audit.comparison import RegistryDiff
 from projections.audit.trail import AuditTrail

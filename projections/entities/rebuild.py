@@ -24,7 +24,7 @@ from commands import proof
 from commands.engine import WRITING
 from commands.log import LogEnd, Store
 from commands.mapper import assemble_after_image
-from domain import xid as xids
+from domain.values import xid as xids
 from projections import database, positions
 from projections.database import Values
 from projections.entities.apply import EntityProjection

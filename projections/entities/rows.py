@@ -8,10 +8,10 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from commands.damage import UnreadableRow
-from domain import xid as xids
-from domain.compat.published import Publication
-from domain.events import EntityEvent
-from domain.jsontext import dumps
+from domain.compat.publications import Publication
+from domain.registry.events import EntityEvent
+from domain.values import xid as xids
+from domain.values.json_text import dumps
 
 
 class EntityRow(NamedTuple):

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from domain import xid as xids
 from domain.filters import EntityFilter, depth
+from domain.values import xid as xids
 from projections.entities import xref
 from projections.entities.by_document import sort_key_of
 from projections.entities.by_index import COLUMNS

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeVar
 
-from domain import xid as xids
 from domain.filters import Conjunction, EntityFilter, depth, is_above
+from domain.values import xid as xids
 from projections.database import Database
 from projections.entities.by_document import matches
 from projections.entities.by_index import COLUMNS, FilterCompiler, RowOverrides

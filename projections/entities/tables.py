@@ -29,7 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import CreateTable
 
 from commands.tables import TEXT
-from domain.comparison import NO_REMAINDER
+from domain.filters.comparison import NO_REMAINDER
 from projections.positions import POSITIONS
 
 

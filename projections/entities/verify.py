@@ -13,8 +13,8 @@ from commands.log import Store
 from commands.mapper import EventMapper
 from commands.proof import LogRow
 from commands.verify import VerificationFinding
-from domain import xid as xids
-from domain.events import EntityDeleted
+from domain.registry.events import EntityDeleted
+from domain.values import xid as xids
 from projections.entities.rows import EntityRow, row
 from projections.entities.tables import tables
 from projections.entities.verify_published import verify_publications

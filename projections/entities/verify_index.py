@@ -11,7 +11,7 @@ from commands import sql
 from commands.damaged import catch_unreadable, open_snapshot
 from commands.log import Store
 from commands.verify import VerificationFinding
-from domain.jsontext import loads
+from domain.values.json_text import loads
 from projections.entities.leaves import OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, leaves
 from projections.entities.tables import tables
 

@@ -13,10 +13,10 @@ from commands.damaged import unchecked_row
 from commands.mapper import EventMapper
 from commands.proof import LogRow
 from commands.verify import VerificationFinding
-from domain import xid as xids
-from domain.compat.family import FACADE, LEGACY_APIS
-from domain.compat.published import fold_publications
-from domain.events import EntityDeleted
+from domain.compat.legacy_apis import FACADE, LEGACY_APIS
+from domain.compat.publications import fold_publications
+from domain.registry.events import EntityDeleted
+from domain.values import xid as xids
 from projections.entities.rows import PUBLICATION_COLUMNS, publication_row
 
 _EVENT: Final = ", ".join(LogRow._fields)

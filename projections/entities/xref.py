@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from domain import xid as xids
-from domain.jsontext import Json, dumps, loads
+from domain.values import xid as xids
+from domain.values.json_text import Json, dumps, loads
 from projections.database import Database
 from projections.entities.rows import EntityRow, stored_row
 from projections.entities.sql import SqlFragment, and_, between

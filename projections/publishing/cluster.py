@@ -13,7 +13,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition, errors
 from kafka.net.compat import KafkaNetClient
 from kafka.net.selector import NetworkSelector
 
-from domain.subscriptions.sinks import KAFKA
+from domain.subscriptions.sink_uris import KAFKA
 from projections.publishing.records import RecordPosition, record_position
 from projections.subscriptions import trust
 from projections.subscriptions.contract import Credential, Resolver, SinkTarget

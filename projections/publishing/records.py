@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from commands.proof import Interaction, LogRow
-from domain import xid as xids
+from domain.values import xid as xids
 from projections.documents import referenced_document
 from projections.logrows import SCHEMA_VERSION, LogTableRow, table_rows
 from projections.subscriptions.sinks import kafka_records

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from domain import xid as xids
-from domain.jsontext import loads
-from domain.links.link import Link
+from domain.replication.link import Link
+from domain.values import xid as xids
+from domain.values.json_text import loads
 from projections.differing import HashDifference, HashQuery, HashSource, differences
 from projections.entities.query import View
 from projections.hashes import KeyRange, TreeHashes, key_range_of, part_members

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from contextlib import closing
 
-from domain.links.link import Link
+from domain.replication.link import Link
 from projections.replication.intake import LogIngester
 from projections.replication.pull import fetch_interactions
 from projections.replication.remote import RemoteClient

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from domain.commands import Follow
-from domain.links.following import model_events
-from domain.links.foreign import ForeignInteraction
-from domain.links.link import Link
-from domain.refusals import Diverged
+from domain.decisions.commands import Follow
+from domain.errors.http_errors import Diverged
+from domain.replication.append_foreign import model_events
+from domain.replication.foreign_interaction import ForeignInteraction
+from domain.replication.link import Link
 from projections.replication.remote import RemoteClient, RemoteError
 from projections.replication.runner import LinkWorkerContext
 

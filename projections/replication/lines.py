@@ -9,9 +9,9 @@ from typing import Any
 
 from commands.clock import parse_time
 from commands.mapper import EventMapper, UnreadableEvent
-from domain.events import EntityEvent
-from domain.jsontext import InvalidJson, loads_trusted
-from domain.links.foreign import ForeignInteraction
+from domain.registry.events import EntityEvent
+from domain.replication.foreign_interaction import ForeignInteraction
+from domain.values.json_text import InvalidJson, loads_trusted
 
 _MAPPER = EventMapper()
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Final, TypeVar
 
-from domain.links.foreign import ForeignInteraction
-from domain.links.link import Link
+from domain.replication.foreign_interaction import ForeignInteraction
+from domain.replication.link import Link
 from projections.replication.intake import LogIngester
 from projections.replication.lines import LogLineParser, parse_interactions
 from projections.replication.remote import RemoteClient

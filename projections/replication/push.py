@@ -13,9 +13,9 @@ from contextlib import closing
 from itertools import chain
 from typing import Any, Final
 
-from domain import xid as xids
-from domain.links.link import COLLECTION, Link
-from domain.refusals import Diverged
+from domain.errors.http_errors import Diverged
+from domain.replication.link import COLLECTION, Link
+from domain.values import xid as xids
 from projections.feed import PAGE_SIZE, interactions
 from projections.log import Log
 from projections.loglines import log_lines

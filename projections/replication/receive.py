@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from domain.links.link import RECEIVE, Link
-from domain.problems import Problem
-from domain.refusals import Diverged, LogGap, NotReceiving, RemoteUnavailable
+from domain.errors.http_errors import Diverged, LogGap, NotReceiving, RemoteUnavailable
+from domain.errors.problems import Problem
+from domain.replication.link import RECEIVE, Link
 from projections.replication.intake import LogIngester
 from projections.replication.lines import BrokenFeed, parse_interactions
 from projections.replication.remote import RemoteError

@@ -8,9 +8,9 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from commands.mapper import UnreadableEvent
-from domain.events import EntityEvent
-from domain.jsontext import InvalidJson, loads_trusted
-from domain.links.foreign import ForeignInteraction
+from domain.registry.events import EntityEvent
+from domain.replication.foreign_interaction import ForeignInteraction
+from domain.values.json_text import InvalidJson, loads_trusted
 from projections.logrows import KNOWN_VERSIONS, event_of
 from projections.publishing.records import DOCUMENT, SCHEMA
 from projections.replication.lines import BrokenFeed, foreign_interaction

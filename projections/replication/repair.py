@@ -7,11 +7,11 @@ from contextlib import closing
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from domain import xid as xids
-from domain.commands import ControlLink, Repair
-from domain.events import EntityEvent
-from domain.links.link import Link
-from domain.refusals import Diverged
+from domain.decisions.commands import ControlLink, Repair
+from domain.errors.http_errors import Diverged
+from domain.registry.events import EntityEvent
+from domain.replication.link import Link
+from domain.values import xid as xids
 from projections.differing import HashDifference
 from projections.entities.query import View
 from projections.replication.comparing import RemoteSnapshot, find_differences, remote_snapshot

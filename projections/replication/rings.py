@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from domain.links.link import LOG, PUSH, Link
-from domain.links.rings import cycle_text, describe_link, find_path, parse_hops
-from domain.refusals import InvalidLink
+from domain.errors.http_errors import InvalidLink
+from domain.replication.cycles import cycle_text, describe_link, find_path, parse_hops
+from domain.replication.link import LOG, PUSH, Link
 from projections.entities.query import View
 from projections.replication.remote import RemoteClient, RemoteError
 from projections.replication.runner import LinkWorkerContext

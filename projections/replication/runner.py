@@ -11,10 +11,10 @@ from weakref import WeakSet
 
 from commands.address import UNCONFIGURED_URL
 from commands.log import Recorded
-from domain.commands import Command
-from domain.links.link import Link
-from domain.links.properties import CREDENTIAL
-from domain.roles import Caller, Role
+from domain.access.roles import Caller, Role
+from domain.decisions.commands import Command
+from domain.replication.link import Link
+from domain.replication.link_document import CREDENTIAL
 from projections.entities.query import ViewPool
 from projections.replication.remote import RemoteClient
 from projections.replication.states import LinkStates

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from threading import Event, Lock, Thread
 from typing import Final
 
-from domain.links.link import EVENTS, Link
-from domain.problems import Problem
-from domain.refusals import Diverged
+from domain.errors.http_errors import Diverged
+from domain.errors.problems import Problem
+from domain.replication.link import EVENTS, Link
 from projections.replication import tables
 from projections.replication.outage import DATABASE_ERRORS, StoreOutage, error_text
 from projections.replication.runner import LinkWorkerContext

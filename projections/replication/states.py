@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any, Final
 
 from commands.damage import report_once
-from domain.jsontext import InvalidJson, dumps, loads
+from domain.values.json_text import InvalidJson, dumps, loads
 from projections.database import Database
 from projections.replication import tables
 from projections.subscriptions import store

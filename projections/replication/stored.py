@@ -9,10 +9,10 @@ from commands.damage import report_once
 from commands.mapper import EventMapper, UnreadableEvent, blob
 from commands.proof import LogRow
 from commands.secrets import Vault
-from domain import xid as xids
-from domain.evolve import evolve
-from domain.links.link import COLLECTION, Link
-from domain.world import Secret
+from domain.registry.evolve import evolve
+from domain.registry.world import Secret
+from domain.replication.link import COLLECTION, Link
+from domain.values import xid as xids
 from projections.database import Database
 from projections.subscriptions.stored import reveal_secret
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from domain import xid as xids
-from domain.links.link import COLLECTION, Link
+from domain.replication.link import COLLECTION, Link
+from domain.values import xid as xids
 from projections.replication.remote import RemoteClient, RemoteError
 from projections.replication.runner import LinkWorkerContext
 from projections.subscriptions import store

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from kafka import KafkaConsumer, TopicPartition, errors
 
-from domain.compat.family import document_hash
-from domain.links.foreign import ForeignInteraction
-from domain.links.link import Link
+from domain.compat.legacy_apis import document_hash
+from domain.replication.foreign_interaction import ForeignInteraction
+from domain.replication.link import Link
 from projections.publishing.cluster import CertificateAuthorities, InsecureCredential, KafkaCluster
 from projections.publishing.records import record_position as numbered
 from projections.replication.intake import BATCH_EVENTS, LogIngester

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Any, Final
 
-from domain.links.link import LOG, Link
-from domain.refusals import Diverged, InvalidLink
+from domain.errors.http_errors import Diverged, InvalidLink
+from domain.replication.link import LOG, Link
 from projections.replication.comparing import RemoteSnapshot, find_differences, remote_snapshot
 from projections.replication.intake import LogIngester
 from projections.replication.remote import RemoteClient, RemoteError

@@ -10,14 +10,14 @@ from functools import partial
 from typing import Any, Final
 
 from commands.mapper import EventMapper
-from domain import xid as xids
-from domain.commands import ReplaceModel
-from domain.events import EntityDeleted
-from domain.jsontext import loads
-from domain.links.link import Link
-from domain.links.models import merge_models
-from domain.links.scope import LinkScope
-from domain.refusals import Diverged
+from domain.decisions.commands import ReplaceModel
+from domain.errors.http_errors import Diverged
+from domain.registry.events import EntityDeleted
+from domain.replication.link import Link
+from domain.replication.merged_models import merge_models
+from domain.replication.scope import LinkScope
+from domain.values import xid as xids
+from domain.values.json_text import loads
 from projections.differing import HashDifference
 from projections.entities.query import View
 from projections.log import Log

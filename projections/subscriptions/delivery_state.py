@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from typing import Final
 
-from domain.roles import group_of
+from domain.access.roles import group_of
 from domain.subscriptions.subscription import Subscription
 from projections.families import EventFamily
 from projections.subscriptions.facts import DeadLetter, DeliveryRecord, SavedDelivery

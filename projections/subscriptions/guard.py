@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import Final
 
-from domain.refusals import InvalidSubscription
-from domain.subscriptions.places import ErrorPlace
-from domain.subscriptions.sinks import parse_sink
+from domain.errors.http_errors import InvalidSubscription
+from domain.subscriptions.error_places import ErrorPlace
+from domain.subscriptions.sink_uris import parse_sink
 from projections.subscriptions import names
 from projections.subscriptions.addresses import (
     IpAddress,

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from commands.damage import report_once
 from commands.mapper import EventMapper, UnreadableEvent, blob
 from commands.proof import LogRow
-from domain.evolve import evolve
+from domain.registry.evolve import evolve
 from domain.subscriptions.subscription import TYPE, Subscription
 from projections.database import Database
 from projections.log import Log

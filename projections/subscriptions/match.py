@@ -15,10 +15,10 @@ from typing import Any, Final
 from cloudevents.core.v1.event import CloudEvent
 
 from commands.proof import Interaction, LogRow
-from domain.model.timestamps import to_utc
+from domain.model.rfc3339 import to_utc
 from domain.subscriptions import filters
-from domain.subscriptions.matching import SubscriptionInterest
 from domain.subscriptions.subscription import Subscription
+from domain.subscriptions.subscription_index import SubscriptionInterest
 from projections.families import EventFamily, XRegistryFamily, published_events
 from projections.feed import OpenLog, interactions
 from projections.subscriptions.sequence import position_of, sequence_of, sequence_text

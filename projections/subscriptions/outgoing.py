@@ -16,9 +16,9 @@ from typing import Final, Protocol, runtime_checkable
 
 import httpcore
 
-from domain.refusals import InvalidSubscription
-from domain.subscriptions.places import ErrorPlace
-from domain.subscriptions.sinks import HTTP, SinkAddress, parse_sink
+from domain.errors.http_errors import InvalidSubscription
+from domain.subscriptions.error_places import ErrorPlace
+from domain.subscriptions.sink_uris import HTTP, SinkAddress, parse_sink
 from projections.subscriptions import trust
 from projections.subscriptions.contract import ForbiddenAddress, Resolver
 

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from domain import cesql
-from domain.subscriptions.places import ErrorPlace
+from domain.subscriptions.error_places import ErrorPlace
 from domain.subscriptions.subscription import Subscription
 from projections.families import EventFamily
 from projections.feed import OpenLog

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from domain.subscriptions.matching import SubscriptionIndex
+from domain.subscriptions.subscription_index import SubscriptionIndex
 from projections.subscriptions.delivery_state import LIVE, REPLAY
 from projections.subscriptions.lane import DeliveryQueue, LogTail
 from projections.subscriptions.line import SubscriptionWorker

@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 from commands.mapper import EventMapper, blob
 from commands.proof import LogRow
 from commands.secrets import Vault
-from domain.evolve import evolve
+from domain.registry.evolve import evolve
+from domain.registry.world import Secret
 from domain.subscriptions.subscription import TYPE, Subscription
-from domain.world import Secret
 from projections.database import Database
 
 COLLECTION: Final = f"/{TYPE}"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from domain.events import EntityEvent
-from domain.jsontext import dumps
+from domain.registry.events import EntityEvent
+from domain.values.json_text import dumps
 from projections.audit.images import ABSENT, diff_entity, unless_deleted
 from projections.logrows import event_of
 from spark_projections.analysis.facts import events_with_state

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
-from domain import xid as xids
-from domain.events import TOPICS
+from domain.registry.events import TOPICS
+from domain.values import xid as xids
 from spark_projections.current import upcast_log
 
 if TYPE_CHECKING:

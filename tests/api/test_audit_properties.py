@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commands.log import Store
-from domain import dotpath
-from domain import xid as xids
-from domain.events import EntityDeleted, EntityEvent
+from domain.registry.events import EntityDeleted, EntityEvent
+from domain.values import dot_path
+from domain.values import xid as xids
 from tests.spec.harness import Registry, Request, serving
 from tests.spec.histories import Step, histories
 from tests.spec.test_properties_http import asked, database, postgres_server
@@ -95,7 +95,7 @@ def folded(state: State, differences: list[Json]) -> State:
         attributes, document = found.pop(each["xid"], ({}, None))
         assert (each["change"] == "created") == (each["xid"] not in state)
         for value in each["attributes"]:
-            put(attributes, dotpath.parse(value["path"]), value)
+            put(attributes, dot_path.parse(value["path"]), value)
         if "document" in each:
             assert each["document"]["before"] == document
             document = each["document"]["after"]

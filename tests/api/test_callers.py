@@ -18,10 +18,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import ValidationError
 from sqlalchemy import text
 
-from api.jwt import Claims, JwtVerifier, Keys
+from api.jwt import JwtVerifier
+from api.jwt_claims import ClaimSettings
+from api.jwt_keys import IssuerKeys
 from api.settings import Settings, list_settings
 from commands.log import Store
-from domain.refusals import Unauthorized
+from domain.errors.http_errors import Unauthorized
 from projections.subscriptions.guard import DestinationGuard
 from tests.api.conftest import Api, create, serving
 
@@ -285,7 +287,7 @@ def test_the_keys_of_an_issuer_are_followed(monkeypatch: pytest.MonkeyPatch) -> 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Issuer)
     Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/jwks"
-    tokens = JwtVerifier(Keys(url, DestinationGuard("127.0.0.1")), Claims("https://issuer", "annals"))
+    tokens = JwtVerifier(IssuerKeys(url, DestinationGuard("127.0.0.1")), ClaimSettings("https://issuer", "annals"))
     Issuer.keys = key_set(k1=KEY)
     assert asyncio.run(names(tokens, issued(), issued(OTHER, kid="k2"), issued(kid="k3"))) == ["jo", None, None]
     assert Issuer.looks == 1
@@ -306,5 +308,5 @@ def test_keys_that_cannot_be_read(content: str | None, tmp_path: Path, caplog: p
     if content is not None:
         file.write_text(content)
     with pytest.raises(Unauthorized):
-        asyncio.run(JwtVerifier(Keys(str(file)), Claims()).caller(issued()))
+        asyncio.run(JwtVerifier(IssuerKeys(str(file)), ClaimSettings()).caller(issued()))
     assert len([record for record in caplog.records if str(file) in record.getMessage()]) == 1

@@ -19,8 +19,8 @@ import httpx
 import pytest
 
 from commands.checks import CheckLimits, DocumentChecker
-from domain.checks import FormatCheck
-from domain.documents import digest
+from domain.decisions.documents import digest
+from domain.registry.document_checks import FormatCheck
 from tests.serving import Served, annals, environment, serving
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are found where Linux tells")

@@ -11,7 +11,7 @@ import pytest
 
 from commands.log import Store
 from commands.verify import verify_log, verify_row_hashes
-from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY
+from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
 from domain.model.builtin import default_source
 from tests.api.conftest import Api, create, postgres_server, postgres_url, serving, sqlite_url, store_url
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
+from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 from domain.model.builtin import default_source
 from tests.api.conftest import Api, create, serving
 

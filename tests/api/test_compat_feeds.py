@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from domain.compat.family import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
+from domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
 from domain.model.builtin import default_source
 from tests.api.conftest import BASE, Api, create, serving
 from tests.api.subscribing import KEY, SINK

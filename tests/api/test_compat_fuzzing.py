@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from commands.log import Store
 from commands.verify import verify_log, verify_row_hashes
-from domain.compat.family import LEGACY_APIS, LegacyApi
+from domain.compat.legacy_apis import LEGACY_APIS, LegacyApi
 from tests.conformance.made_up import cases, repeatable
 from tests.conformance.test_fuzzing import CHECKS, end_of_log
 from tests.serving import serving

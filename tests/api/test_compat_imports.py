@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
+from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 from domain.model.builtin import default_source
 from tests.api.conftest import Api, create, serving
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from api.compat.paths import METHODS, CompatPathKind, resolve_path
-from domain.compat.family import LEGACY_APIS, SCHEMAREGISTRY, LegacyApi
+from domain.compat.legacy_apis import LEGACY_APIS, SCHEMAREGISTRY, LegacyApi
 from domain.model.builtin import default_source
 from tests.api.conftest import BASE, Api, create, serving
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY
 from domain.compat.ids import encode_segment
+from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
 from domain.model.builtin import default_source
 from tests.api.conftest import Api, create, serving
 from tests.data import SCENARIOS, read

@@ -13,9 +13,9 @@ import pytest
 
 from api.feeds import reader
 from commands.log import Store
-from domain.commands import WriteMethod, WriteTree
-from domain.events import EntityCreated
-from domain.world import Decision
+from domain.decisions.commands import WriteMethod, WriteTree
+from domain.registry.events import EntityCreated
+from domain.registry.world import Decision
 from projections import loglines
 from tests.api.conftest import BASE, Api, create, serving
 from tests.api.streams import Stream, reading, scope

@@ -13,10 +13,10 @@ import pytest
 
 from commands.log import Store
 from commands.proof import EMPTY_HASH, ChainHasher, Interaction, LogRow, entity_hash, image_in, update_state_hash
-from domain.commands import WriteMethod, WriteTree
-from domain.events import EntityCreated, EntityDeleted
-from domain.jsontext import dumps
-from domain.world import Context, Decision
+from domain.decisions.commands import WriteMethod, WriteTree
+from domain.registry.events import EntityCreated, EntityDeleted
+from domain.registry.world import Context, Decision
+from domain.values.json_text import dumps
 from tests.api.conftest import BASE, NOW, Api, create, serving
 
 NDJSON = "application/x-ndjson"

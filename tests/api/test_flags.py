@@ -8,8 +8,8 @@ from api.capabilities import Capabilities
 from api.flags import INLINE_OF_EXPORT, Flags, parse_flags
 from api.inline import InlineTree, parse_inline
 from api.paths import resolve_path
-from domain import problems
-from domain.commands import IGNORES
+from domain.decisions.commands import IGNORES
+from domain.errors import problems
 from domain.model import compile_model
 from tests.api.conftest import MODEL
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from commands.log import Store
 from commands.mapper import after_image
-from domain.events import EntityEvent
+from domain.registry.events import EntityEvent
 from projections.differing import HashDifference, HashQuery, differences, first_difference
 from tests.api.conftest import NOW, Api, create, serving
 

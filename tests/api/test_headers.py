@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.headers import HeaderCodec
-from domain import problems
-from domain.headervalues import InvalidHeaderValue, decode, encode, encode_text
-from domain.jsontext import loads_trusted
+from domain.errors import problems
 from domain.model import compile_model
+from domain.values.header_values import InvalidHeaderValue, decode, encode, encode_text
+from domain.values.json_text import loads_trusted
 from tests.api.conftest import MODEL
 
 TYPES = HeaderCodec(compile_model(MODEL).groups["dirs"].resources["files"])

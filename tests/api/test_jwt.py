@@ -21,18 +21,20 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from api.caller_names import check_name
-from api.jwt import MAX_TOKEN_LENGTH, Claims, JwtVerifier, Keys
+from api.jwt import MAX_TOKEN_LENGTH, JwtVerifier
+from api.jwt_claims import ClaimSettings
 from api.jwt_keys import (
     MAX_KEY_SET_BYTES,
     MAX_KEYS,
     MAX_REFRESH_SECONDS,
     MAX_STALE_SECONDS,
     MIN_REFRESH_SECONDS,
+    IssuerKeys,
     parse_key_set,
 )
 from api.settings import Settings
-from domain.refusals import Unauthorized
-from domain.roles import Caller, Role
+from domain.access.roles import Caller, Role
+from domain.errors.http_errors import Unauthorized
 from projections.subscriptions.guard import DestinationGuard
 from tests.api.conftest import create, serving
 
@@ -64,7 +66,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tokens(file: Path) -> JwtVerifier:
-    return JwtVerifier(Keys(str(file)), Claims("i", "a"))
+    return JwtVerifier(IssuerKeys(str(file)), ClaimSettings("i", "a"))
 
 
 def signed(payload: bytes, key: Any = KEY, algorithm: str = "ES256", **header: Any) -> str:
@@ -294,7 +296,7 @@ def test_what_keys_may_be_used_with(key: dict[str, Any], usable: set[str]) -> No
 def test_each_kind_of_key(tmp_path: Path, algorithm: str, key: Any) -> None:
     """ACC-20, ACC-21: with an id, and without where there is one key only."""
     (tmp_path / "jwks").write_text(json.dumps({"keys": [jwk(key)]}))
-    tokens = JwtVerifier(Keys(str(tmp_path / "jwks")), Claims("i", "a"))
+    tokens = JwtVerifier(IssuerKeys(str(tmp_path / "jwks")), ClaimSettings("i", "a"))
     payload = json.dumps({**CLAIMS, "exp": NOW + DAY}).encode()
     assert named(tokens, signed(payload, key, algorithm)) is not None
     assert named(tokens, _JWS.encode(payload, key, algorithm)) is not None
@@ -351,7 +353,9 @@ def test_keys_come_in_bounded_time_and_size(broken: str, caplog: pytest.LogCaptu
     """ACC-27: 5 s in all, 256 KiB, 100 keys, no redirect; then nobody is known, and the log says why."""
     with issuer(*_BROKEN[broken]) as (url, asked):
         began = time.monotonic()
-        assert named(JwtVerifier(Keys(url, DestinationGuard("127.0.0.1")), Claims("i", "a")), token()) is None
+        assert (
+            named(JwtVerifier(IssuerKeys(url, DestinationGuard("127.0.0.1")), ClaimSettings("i", "a")), token()) is None
+        )
         assert time.monotonic() - began < 8 and len(asked) == 1
     assert len([record for record in caplog.records if url in record.getMessage()]) == 1
 
@@ -359,7 +363,7 @@ def test_keys_come_in_bounded_time_and_size(broken: str, caplog: pytest.LogCaptu
 def test_one_look_at_a_time_and_none_in_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """ACC-27, ACC-28: requests wait for one look together, and only those whose key is missing."""
     with issuer(_answer(_SET), pause=0.002) as (url, asked):
-        tokens = JwtVerifier(Keys(url, DestinationGuard("127.0.0.1")), Claims("i", "a"))
+        tokens = JwtVerifier(IssuerKeys(url, DestinationGuard("127.0.0.1")), ClaimSettings("i", "a"))
 
         async def several() -> None:
             first = [tokens.caller(token(jti=number)) for number in range(9)]
@@ -380,7 +384,7 @@ def test_keys_that_cannot_be_read_again_are_good_for_a_day(tmp_path: Path) -> No
     """ACC-28: a failed fetch keeps the old keys for 24 h."""
     file = tmp_path / "jwks"
     file.write_bytes(_SET)
-    keys = Keys(str(file))
+    keys = IssuerKeys(str(file))
 
     async def known_after(seconds: float) -> bool:
         for name in ("_looked", "_good"):

@@ -11,7 +11,7 @@ import pytest
 
 from api.limits import read_body
 from api.request import Request
-from domain.refusals import BodyTooLarge
+from domain.errors.http_errors import BodyTooLarge
 from tests.api.conftest import Api, create, serving
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY
+from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
 from domain.model.builtin import default_source
 from tests.api.conftest import create, serving
 

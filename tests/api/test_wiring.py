@@ -12,7 +12,7 @@ import pytest
 from api.settings import Settings
 from api.wiring import Registry, open_registry
 from commands.log import Store
-from domain.commands import WriteMethod, WriteTree
+from domain.decisions.commands import WriteMethod, WriteTree
 from tests.serving import serving
 
 

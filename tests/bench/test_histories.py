@@ -18,8 +18,8 @@ from bench.stocking import stock
 from commands.log import Store
 from commands.verify import verify_log as walk
 from commands.verify import verify_row_hashes
-from domain.commands import Command
-from domain.world import Context
+from domain.decisions.commands import Command
+from domain.registry.world import Context
 from projections.entities.rebuild import rebuild
 from projections.entities.tables import tables
 from projections.entities.verify import verify_history

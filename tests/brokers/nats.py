@@ -26,7 +26,7 @@ from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 from dateutil.parser import isoparse
 
-from domain.subscriptions.sinks import NATS
+from domain.subscriptions.sink_uris import NATS
 from projections.subscriptions.contract import Credential, SinkTarget
 from tests.brokers.certificates import issue
 from tests.brokers.suite import GOOD, HOST, PASSWORD, USER, Received, Station, free_port, taken, wait_for_port

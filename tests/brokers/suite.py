@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 import pytest
 from cloudevents.core.v1.event import CloudEvent
 
-from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY
+from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
 from projections.subscriptions.contract import Credential, DeliveryResult, ForbiddenAddress, Outcome, Sink, SinkTarget
 from projections.subscriptions.sinks import load_sinks
 

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("proton", reason="no python-qpid-proton: pip install annals[amqp], with a C compiler and CMake")
 
-from domain.subscriptions.properties import SubscriptionSupport, parse_subscription
+from domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
 from projections.subscriptions.contract import Credential, DeliveryResult, SinkTarget
 from tests.brokers.rabbitmq import RabbitMQ
 from tests.brokers.suite import Names, deliver, event, opened

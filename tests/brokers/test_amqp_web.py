@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.subscriptions.places import ErrorPlace
-from domain.subscriptions.sinks import AMQP, parse_sink
+from domain.subscriptions.error_places import ErrorPlace
+from domain.subscriptions.sink_uris import AMQP, parse_sink
 from projections.subscriptions.sinks.amqp_web import AmqpWebSocket
 
 _GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from cloudevents.core.v1.event import CloudEvent
 
-from domain.compat.family import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
+from domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
 from domain.model.builtin import default_source
 from projections.subscriptions.guard import DestinationGuard
 from tests.api.conftest import BASE, Api, create, serving

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.subscriptions.properties import SubscriptionSupport, parse_subscription
+from domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
 from projections.subscriptions.contract import DeliveryResult, SinkTarget
 from tests.brokers.kafka import Kafka, kafka
 from tests.brokers.suite import Names, deliver, event, opened

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import pytest
 
-from domain.subscriptions.sinks import MQTT3, MQTT5
+from domain.subscriptions.sink_uris import MQTT3, MQTT5
 from projections.subscriptions.contract import Credential, DeliveryResult, Outcome, SinkTarget
 from projections.subscriptions.sinks import mqtt_link
 from tests.brokers.mosquitto import FORBIDDEN, TOPIC, Mosquitto, Raw, mosquitto

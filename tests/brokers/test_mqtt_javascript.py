@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.subscriptions.sinks import MQTT5
+from domain.subscriptions.sink_uris import MQTT5
 from projections.subscriptions.contract import DeliveryResult
 from tests.brokers.mosquitto import TOPIC, mosquitto
 from tests.brokers.suite import PASSWORD, TEXTS, USER, deliver, event, opened

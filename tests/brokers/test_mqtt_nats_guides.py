@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from domain.subscriptions.properties import SubscriptionSupport, parse_subscription
-from domain.subscriptions.sinks import MQTT5, NATS
+from domain.subscriptions.sink_uris import MQTT5, NATS
+from domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
 from projections.subscriptions.contract import DeliveryResult, SinkTarget
 from tests.brokers import mosquitto, nats
 from tests.brokers.suite import deliver, event, free_port, opened, wait_for_port

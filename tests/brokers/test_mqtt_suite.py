@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from domain.subscriptions.sinks import MQTT3, MQTT5
+from domain.subscriptions.sink_uris import MQTT3, MQTT5
 from tests.brokers.mosquitto import mosquitto
 from tests.brokers.suite import Contract, Station
 

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import pytest
 
-from domain.subscriptions.sinks import NATS
+from domain.subscriptions.sink_uris import NATS
 from projections.subscriptions.contract import DELIVERED, STORED, Credential, DeliveryResult, Outcome, SinkTarget
 from projections.subscriptions.guard import DestinationGuard
 from projections.subscriptions.ports import DeliveryPorts

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
-from domain import xid as xids
-from domain.commands import Command, DeleteEntities, WriteMethod, WriteTree
-from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
-from domain.world import Context, Decision, World
+from domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
+from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+from domain.registry.world import Context, Decision, World
+from domain.values import xid as xids
 
 
 class Refused(Exception):

@@ -10,7 +10,7 @@ from commands.address import UNCONFIGURED_URL
 from commands.handle import handle
 from commands.log import Store
 from commands.waiting import PendingCommand
-from domain.commands import CreateRegistry
+from domain.decisions.commands import CreateRegistry
 from projections.entities.apply import EntityProjection
 from projections.entities.rebuild import rebuild
 

@@ -12,7 +12,7 @@ from commands.handle import handle
 from commands.log import Store
 from commands.verify import verify_log, verify_row_hashes
 from commands.waiting import PendingCommand
-from domain.commands import DeleteEntities, Restore, WriteMethod, WriteTree
+from domain.decisions.commands import DeleteEntities, Restore, WriteMethod, WriteTree
 from projections.entities.apply import EntityProjection
 from projections.entities.rebuild import RebuildDiverged, rebuild
 from tests.commands.test_dryrun import F, create, put

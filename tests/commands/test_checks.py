@@ -14,11 +14,11 @@ from commands.checks import CheckLimits, DocumentChecker
 from commands.handle import CommandBus
 from commands.log import Recorded, Store
 from commands.verify import verify_log
-from domain.checks import CheckResult, CompatibilityCheck, DocumentCheck, FormatCheck
-from domain.commands import CreateRegistry, WriteMethod, WriteTree
-from domain.documents import digest
+from domain.decisions.commands import CreateRegistry, WriteMethod, WriteTree
+from domain.decisions.documents import digest
+from domain.errors.problems import Problem, ServerBusy
 from domain.model.builtin import default_source
-from domain.problems import Problem, ServerBusy
+from domain.registry.document_checks import CheckResult, CompatibilityCheck, DocumentCheck, FormatCheck
 
 SCHEMA = "/schemagroups/g1/schemas/s1"
 

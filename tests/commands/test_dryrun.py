@@ -15,8 +15,16 @@ from commands.handle import CommandBus, handle
 from commands.log import Recorded, Store
 from commands.verify import verify_log, verify_row_hashes
 from commands.waiting import PendingCommand
-from domain.commands import Command, CreateRegistry, DeleteEntities, ReplaceModel, Restore, WriteMethod, WriteTree
-from domain.problems import Problem
+from domain.decisions.commands import (
+    Command,
+    CreateRegistry,
+    DeleteEntities,
+    ReplaceModel,
+    Restore,
+    WriteMethod,
+    WriteTree,
+)
+from domain.errors.problems import Problem
 from projections.entities.apply import EntityProjection
 
 FILES = {"singular": "file", "attributes": {"*": {"type": "any"}}}

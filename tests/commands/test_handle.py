@@ -13,10 +13,10 @@ from commands.handle import CommandBus, handle
 from commands.log import Recorded, Store, WriteTransaction
 from commands.verify import verify_log
 from commands.waiting import PendingCommand
-from domain.commands import Command
-from domain.events import EntityEvent
-from domain.problems import ServerBusy
-from domain.world import Context, Decision, World
+from domain.decisions.commands import Command
+from domain.errors.problems import ServerBusy
+from domain.registry.events import EntityEvent
+from domain.registry.world import Context, Decision, World
 from tests.commands.facts import Refused, decide, refuse, write
 
 

@@ -18,8 +18,8 @@ import httpx
 import pytest
 
 from commands.checks import CheckLimits, DocumentChecker
-from domain.checks import CompatibilityCheck, DocumentCheck, FormatCheck
-from domain.documents import digest
+from domain.decisions.documents import digest
+from domain.registry.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
 from tests.commands.hostile import ANY, BOMB, FUSE, LARGE, LATE, XSD, Hostile, Trap, hostile, names
 from tests.serving import Served, serving
 

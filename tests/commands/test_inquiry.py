@@ -16,13 +16,13 @@ from commands.handle import CommandBus
 from commands.inquiry import MAX_ATTEMPTS
 from commands.log import Store
 from commands.verify import verify_log
-from domain.checks import CheckResult, ChecksRequired, DocumentCheck, FormatCheck
-from domain.commands import Command, CreateRegistry, WriteMethod, WriteTree
-from domain.decide import decide
-from domain.documents import digest
+from domain.decisions.commands import Command, CreateRegistry, WriteMethod, WriteTree
+from domain.decisions.decide import decide
+from domain.decisions.documents import digest
+from domain.errors.problems import ServerBusy
 from domain.model.builtin import default_source
-from domain.problems import ServerBusy
-from domain.world import Context, Decision, World
+from domain.registry.document_checks import CheckResult, ChecksRequired, DocumentCheck, FormatCheck
+from domain.registry.world import Context, Decision, World
 
 SCHEMA = "/schemagroups/g/schemas/s"
 WRITERS = 30

@@ -14,8 +14,8 @@ from commands.handle import handle
 from commands.log import Recorded, Store
 from commands.verify import verify_log
 from commands.waiting import PendingCommand
-from domain.commands import Command
-from domain.world import Context
+from domain.decisions.commands import Command
+from domain.registry.world import Context
 from tests.commands.facts import Refused, decide, delete, refuse, write
 
 

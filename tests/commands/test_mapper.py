@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from commands.mapper import EventMapper, UnknownTopic, after_image, assemble_after_image, stored_state
 from commands.proof import image_in
-from domain.events import TOPICS, EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
-from domain.jsontext import dumps, loads
+from domain.registry.events import TOPICS, EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+from domain.values.json_text import dumps, loads
 from projections.entities.rows import row
 
 FACTS = {"xid": "/dirs/D1", "type": "dirs", "revision": 3, "epoch": 2, "xregcorrelationid": "01j"}

@@ -7,8 +7,8 @@ from typing import Any
 from commands.handle import handle
 from commands.log import Recorded, Store, WriteTransaction
 from commands.waiting import PendingCommand
-from domain.commands import Command, CreateRegistry, ReplaceModel
-from domain.decide import decide
+from domain.decisions.commands import Command, CreateRegistry, ReplaceModel
+from domain.decisions.decide import decide
 from tests.commands.facts import Refused
 
 

@@ -17,8 +17,8 @@ from commands.log import Store
 from commands.proof import NO_INTERACTION, ChainHasher, Interaction, LogRow, caller_hash, entity_hash, image_in
 from commands.verify import verify_log
 from commands.waiting import PendingCommand
-from domain.commands import DeleteEntities
-from domain.jsontext import dumps
+from domain.decisions.commands import DeleteEntities
+from domain.values.json_text import dumps
 from projections.entities.apply import EntityProjection
 from tests.commands.test_dryrun import F, create, put
 from tests.serving import ROOT

@@ -8,7 +8,7 @@ from eventsourcing.persistence import ProgrammingError
 from commands.handle import handle
 from commands.log import Store
 from commands.waiting import PendingCommand
-from domain.events import EntityUpdated
+from domain.registry.events import EntityUpdated
 from tests.commands.facts import decide, write
 
 

@@ -9,7 +9,7 @@ import pytest
 from commands import sql
 from commands.log import Store
 from commands.secrets import KEY_BYTES, NoMasterKey, Vault, destroy_secret, parse_keys
-from domain.world import Secret
+from domain.registry.world import Secret
 
 FIRST, SECOND = bytes(range(KEY_BYTES)), bytes(KEY_BYTES)
 MARKER = "swordfish-7f3a"

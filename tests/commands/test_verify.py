@@ -11,7 +11,7 @@ from commands.handle import handle
 from commands.log import Store
 from commands.verify import verify_log, verify_row_hashes
 from commands.waiting import PendingCommand
-from domain.events import EntityDeleted, EntityEvent
+from domain.registry.events import EntityDeleted, EntityEvent
 from projections.entities.rows import row
 from tests.commands.facts import decide, delete, write
 

@@ -19,7 +19,7 @@ from commands.handle import handle
 from commands.log import Store
 from commands.verify import verify_log
 from commands.waiting import PendingCommand
-from domain.commands import Command
+from domain.decisions.commands import Command
 from tests.commands.facts import decide, delete, write
 
 TABLES = (tables.log, tables.interaction, tables.document, tables.head)

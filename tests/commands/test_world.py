@@ -8,10 +8,10 @@ import pytest
 
 from commands.log import Store, WriteTransaction
 from commands.world import MEMBERS, OF_TYPE, SOURCES, SUBTREE
-from domain import xid as xids
-from domain.commands import DeleteEntities, WriteTree
-from domain.entities import Entity
-from domain.world import MemoryWorld
+from domain.decisions.commands import DeleteEntities, WriteTree
+from domain.registry.entities import Entity
+from domain.registry.world import MemoryWorld
+from domain.values import xid as xids
 from tests.commands.facts import decide, delete, write
 
 NAMES = [f"/dirs/{d}" for d in ("a", "a-b", "B")]

@@ -19,7 +19,7 @@ import pytest
 
 from commands.log import Store
 from commands.verify import verify_log, verify_row_hashes
-from domain.events import EntityEvent
+from domain.registry.events import EntityEvent
 from tests.serving import serving
 from tests.stores import postgres_server, postgres_url, sqlite_url
 

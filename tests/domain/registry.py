@@ -7,11 +7,11 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from domain.commands import Command, CreateRegistry, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
-from domain.decide import decide
-from domain.entities import Entity
-from domain.events import EntityEvent
-from domain.world import Context, Decision, MemoryWorld
+from domain.decisions.commands import Command, CreateRegistry, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
+from domain.decisions.decide import decide
+from domain.registry.entities import Entity
+from domain.registry.events import EntityEvent
+from domain.registry.world import Context, Decision, MemoryWorld
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from domain import capabilities, formats
+from domain import formats
+from domain.errors.problems import Problem
 from domain.formats import DocumentLocation, FormatModule, Incompatibility, InvalidDocument
-from domain.problems import Problem
+from domain.model import capabilities
 from tests.domain.registry import MemoryRegistry, said
 
 BOX = {

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.commands import Command, DeleteEntities, ReplaceModel, Restore, WriteMethod, WriteTree
-from domain.decide import decide
-from domain.problems import ConstraintFailure, Problem
-from domain.world import Context, can_read_everything
+from domain.decisions.commands import Command, DeleteEntities, ReplaceModel, Restore, WriteMethod, WriteTree
+from domain.decisions.decide import decide
+from domain.errors.problems import ConstraintFailure, Problem
+from domain.registry.world import Context, can_read_everything
 from tests.domain.registry import START, MemoryRegistry
 
 BOX = {

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import dotpath
-from domain.dotpath import PathWildcard
+from domain.values import dot_path
+from domain.values.dot_path import PathWildcard
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from domain.dotpath import PathWildcard
 )
 def test_parse(text: str, steps: tuple[str | int, ...]) -> None:
     # FLAG-70: quoted brackets are names, unquoted ones are indexes
-    assert dotpath.parse(text) == steps
+    assert dot_path.parse(text) == steps
 
 
 @pytest.mark.parametrize(
@@ -36,26 +36,26 @@ def test_parse(text: str, steps: tuple[str | int, ...]) -> None:
 def test_other_text_is_refused(text: str) -> None:
     # FLAG-71: the editing forms belong to clients, wildcards to filters
     with pytest.raises(ValueError):
-        dotpath.parse(text)
+        dot_path.parse(text)
 
 
 def test_wildcards_are_for_those_who_ask() -> None:
     # FLAG-70: `['*']` is a name even there
-    steps = dotpath.parse("a.*.b[*]['*']", wildcards=True)
+    steps = dot_path.parse("a.*.b[*]['*']", wildcards=True)
     assert steps == ("a", PathWildcard.MEMBER, "b", PathWildcard.ITEM, "*")
-    assert dotpath.text(steps) == "a.*.b[*]['*']"
+    assert dot_path.text(steps) == "a.*.b[*]['*']"
 
 
 @given(st.lists(st.text(min_size=1) | st.integers(min_value=0), min_size=1))
 def test_text_is_parsed_back(steps: list[str | int]) -> None:
     # FLAG-71: what errors name can be used as a path again, whatever the names
-    assert dotpath.parse(dotpath.text(steps)) == tuple(steps)
+    assert dot_path.parse(dot_path.text(steps)) == tuple(steps)
 
 
 def test_find() -> None:
     # FLAG-71: a path ends at a value or nowhere
     value = {"a": [{"b.c": 5}]}
-    assert dotpath.find(value, ("a", 0, "b.c")) == 5
-    assert dotpath.find(value, ("a", 1)) is None
-    assert dotpath.find(value, ("a", "b")) is None
-    assert dotpath.find(5, ("a",)) is None
+    assert dot_path.find(value, ("a", 0, "b.c")) == 5
+    assert dot_path.find(value, ("a", 1)) is None
+    assert dot_path.find(value, ("a", "b")) is None
+    assert dot_path.find(5, ("a",)) is None

@@ -12,8 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.findings import L2, L3, VALIDATORS, ValidatedEntity, change_findings, entity_findings, membership_findings
-from domain.findings.names import DEFINED_PROTOCOLS
+from domain.messaging.findings import (
+    L2,
+    L3,
+    VALIDATORS,
+    ValidatedEntity,
+    change_findings,
+    entity_findings,
+    membership_findings,
+)
+from domain.messaging.findings.names import DEFINED_PROTOCOLS
 
 NAMES: Final = (
     *("usage", "channel", "envelope", "envelopeoptions", "envelopemetadata", "protocol", "protocoloptions"),

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from domain import xid as xids
-from domain.commands import ControlLink, LinkCommand, Repair, WriteLink
-from domain.decide import decide
-from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from domain.links.properties import parse_link
-from domain.problems import NotFound, Problem
-from domain.refusals import Diverged
-from domain.roles import Role
-from domain.world import Context, Decision
+from domain.access.roles import Role
+from domain.decisions.commands import ControlLink, LinkCommand, Repair, WriteLink
+from domain.decisions.decide import decide
+from domain.errors.http_errors import Diverged
+from domain.errors.problems import NotFound, Problem
+from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.registry.world import Context, Decision
+from domain.replication.link_document import parse_link
+from domain.values import xid as xids
 from tests.domain.registry import START, MemoryRegistry
 
 SOURCE: dict[str, Any] = {

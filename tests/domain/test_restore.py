@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from domain.commands import Restore, WriteCapabilities, WriteMethod, WriteTree
-from domain.decide import decide
-from domain.problems import Problem
-from domain.roles import Role
-from domain.world import Context, Decision, MemoryWorld
+from domain.access.roles import Role
+from domain.decisions.commands import Restore, WriteCapabilities, WriteMethod, WriteTree
+from domain.decisions.decide import decide
+from domain.errors.problems import Problem
+from domain.registry.world import Context, Decision, MemoryWorld
 from tests.domain.registry import START, MemoryRegistry, changed, said
 
 D = "/dirs/d"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from domain.commands import (
+from domain.access.roles import ANONYMOUS, Caller, Role
+from domain.decisions.commands import (
     Command,
     CreateRegistry,
     DeleteEntities,
@@ -13,7 +14,6 @@ from domain.commands import (
     WriteMethod,
     WriteTree,
 )
-from domain.roles import ANONYMOUS, Caller, Role
 
 WRITER = Caller("w", groups={"/dirs/d1": Role.WRITER})
 READING = Caller("r", Role.READER, {"/dirs/d1": Role.WRITER})

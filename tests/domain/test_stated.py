@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from domain.commands import Restore
+from domain.decisions.commands import Restore
 from domain.model.builtin import default_source
-from domain.stated import DEFAULT_MARKS, explicit_values
+from domain.registry.explicit_values import DEFAULT_MARKS, explicit_values
 from tests.domain.registry import MemoryRegistry
 
 M = "/messagegroups/g/messages/m"

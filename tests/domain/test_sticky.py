@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from domain.commands import Command, DeleteEntities, WriteMethod, WriteTree
-from domain.problems import InvalidAttribute
+from domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
+from domain.errors.problems import InvalidAttribute
 from tests.domain.registry import MemoryRegistry
 
 FILE = "/dirs/d/files/f"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from domain.errors.problems import Problem
 from domain.model import compile_model
 from domain.model.builtin import default_source
-from domain.problems import Problem
-from domain.xid import ID
+from domain.values.xid import ID
 from tests.domain.registry import MemoryRegistry
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from domain.commands import DeleteEntities, WriteMethod, WriteTree
-from domain.decide import decide
-from domain.problems import ModelComplianceError, Problem
-from domain.roles import Role
-from domain.world import Context
+from domain.access.roles import Role
+from domain.decisions.commands import DeleteEntities, WriteMethod, WriteTree
+from domain.decisions.decide import decide
+from domain.errors.problems import ModelComplianceError, Problem
+from domain.registry.world import Context
 from tests.domain.registry import START, MemoryRegistry, changed, said
 
 MODEL = {

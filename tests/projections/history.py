@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from domain import xid as xids
-from domain.events import SALT, EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from domain.evolve import evolve
+from domain.registry.events import SALT, EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.registry.evolve import evolve
+from domain.values import xid as xids
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,8 +8,8 @@ from typing import Any, Self
 from sqlalchemy import select
 
 from commands.log import Store
-from domain.commands import DeleteEntities
-from domain.world import Decision
+from domain.decisions.commands import DeleteEntities
+from domain.registry.world import Decision
 from projections.entities.apply import EntityProjection
 from projections.entities.leaves import MAX_LEAVES, leaves
 from projections.entities.query import ViewPool

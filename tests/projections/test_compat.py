@@ -12,8 +12,8 @@ import pytest
 from commands.handle import handle
 from commands.log import Recorded, Store
 from commands.waiting import PendingCommand
-from domain.commands import Command, CreateRegistry, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
-from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY
+from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
+from domain.decisions.commands import Command, CreateRegistry, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
 from projections.compat import CompatVersion, CompatVersions
 from projections.entities.apply import EntityProjection
 from projections.entities.published import SqlPublications

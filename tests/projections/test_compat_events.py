@@ -13,8 +13,8 @@ from cloudevents.core.formats.json import JSONFormat
 from commands.address import UNCONFIGURED_URL
 from commands.mapper import UnknownTopic
 from commands.proof import Interaction
-from domain.compat.family import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
-from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
+from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from projections.compat_events import CompatEvents
 from projections.families import EventFamily as Kind
 from projections.families import XRegistryFamily, published_events

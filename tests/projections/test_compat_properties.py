@@ -21,12 +21,20 @@ from commands.handle import handle
 from commands.log import Recorded, Store
 from commands.verify import verify_log, verify_row_hashes
 from commands.waiting import PendingCommand
-from domain import xid as xids
-from domain.commands import Command, CreateRegistry, DeleteEntities, ReplaceModel, Restore, WriteMethod, WriteTree
-from domain.compat.family import legacy_api_of, version_number
-from domain.compat.remembered import MemoryPublications
-from domain.events import SALT, EntityDeleted, EntityEvent
-from domain.problems import Problem
+from domain.compat.legacy_apis import legacy_api_of, version_number
+from domain.compat.memory_publications import MemoryPublications
+from domain.decisions.commands import (
+    Command,
+    CreateRegistry,
+    DeleteEntities,
+    ReplaceModel,
+    Restore,
+    WriteMethod,
+    WriteTree,
+)
+from domain.errors.problems import Problem
+from domain.registry.events import SALT, EntityDeleted, EntityEvent
+from domain.values import xid as xids
 from projections.compat import CompatVersions
 from projections.entities.apply import EntityProjection
 from projections.entities.published import SqlPublications

@@ -9,10 +9,10 @@ import pytest
 
 from commands.log import Store
 from commands.verify import verify_log
-from domain import xid as xids
-from domain.commands import Command, WriteMethod, WriteTree
-from domain.events import EntityCreated, EntityUpdated
-from domain.world import Context, Decision
+from domain.decisions.commands import Command, WriteMethod, WriteTree
+from domain.registry.events import EntityCreated, EntityUpdated
+from domain.registry.world import Context, Decision
+from domain.values import xid as xids
 from projections import database, log
 from projections.feed import interactions
 from projections.log import Log

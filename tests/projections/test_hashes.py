@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commands.mapper import after_image
-from domain import xid as xids
-from domain.events import EntityEvent
+from domain.registry.events import EntityEvent
+from domain.values import xid as xids
 from projections import hashes
 from projections.entities.query import View
 from projections.hashes import EMPTY_PART, KeyRange, TreePart, key_range_of, merge_parts

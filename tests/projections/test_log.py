@@ -8,7 +8,7 @@ import pytest
 
 from commands.log import Store
 from commands.proof import NO_INTERACTION
-from domain.problems import BadRequest
+from domain.errors.problems import BadRequest
 from projections import database
 from projections.log import Log
 from tests.commands.facts import decide, write

@@ -9,7 +9,7 @@ from threading import Event, Thread
 import pytest
 from sqlalchemy import Connection
 
-from domain.events import EntityEvent
+from domain.registry.events import EntityEvent
 from projections.runner import LogFollower
 from tests.projections.registry import Registry
 

@@ -16,10 +16,10 @@ from commands.address import UNCONFIGURED_URL
 from commands.log import Store
 from commands.mapper import EventMapper, UnknownTopic
 from commands.proof import NO_INTERACTION, Interaction, LogRow
-from domain import xid as xids
-from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from domain.problems import Problem
-from domain.world import Decision
+from domain.errors.problems import Problem
+from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.registry.world import Decision
+from domain.values import xid as xids
 from projections.xregistry_events import ChangeEvent, XRegistryEvents
 from tests.domain.registry import MemoryRegistry
 from tests.projections.registry import COMMAND

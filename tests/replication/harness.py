@@ -30,12 +30,12 @@ from commands.log import Recorded, Store
 from commands.mapper import EventMapper
 from commands.proof import Interaction, LogRow
 from commands.waiting import PendingCommand
-from domain import xid as xids
-from domain.commands import Command
-from domain.events import EntityEvent
-from domain.links.foreign import ForeignInteraction
-from domain.links.link import Link
-from domain.roles import Caller, Role
+from domain.access.roles import Caller, Role
+from domain.decisions.commands import Command
+from domain.registry.events import EntityEvent
+from domain.replication.foreign_interaction import ForeignInteraction
+from domain.replication.link import Link
+from domain.values import xid as xids
 from projections.entities.apply import EntityProjection
 from projections.entities.published import SqlPublications
 from projections.entities.query import ViewPool

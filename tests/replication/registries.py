@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 
-from domain.xid import is_outside_tree
+from domain.values.xid import is_outside_tree
 from tests.brokers.suite import free_port
 from tests.serving import annals, serving
 from tests.webhooks import until

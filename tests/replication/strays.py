@@ -9,8 +9,8 @@ from typing import Any
 
 from api.settings import Settings
 from api.wiring import open_registry
-from domain.commands import Command
-from domain.roles import Caller, Role
+from domain.access.roles import Caller, Role
+from domain.decisions.commands import Command
 from tests.replication.registries import Registry
 
 

@@ -18,11 +18,11 @@ from commands.handle import CommandOutcome, handle
 from commands.log import Recorded
 from commands.verify import verify_log, verify_row_hashes
 from commands.waiting import PendingCommand
-from domain.commands import Command, ControlLink, DeleteLink, Follow, WriteLink, WriteMethod, WriteTree
-from domain.links.foreign import ForeignInteraction
-from domain.links.properties import parse_link
-from domain.problems import NotFound, Readonly
-from domain.refusals import Diverged, NotReceiving
+from domain.decisions.commands import Command, ControlLink, DeleteLink, Follow, WriteLink, WriteMethod, WriteTree
+from domain.errors.http_errors import Diverged, NotReceiving
+from domain.errors.problems import NotFound, Readonly
+from domain.replication.foreign_interaction import ForeignInteraction
+from domain.replication.link_document import parse_link
 from projections.entities.apply import EntityProjection
 from tests.replication.harness import ROOT, Inflow, Party, linked, party
 

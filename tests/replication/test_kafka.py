@@ -19,10 +19,10 @@ from api.links.wiring import build_link_context
 from api.settings import Settings
 from api.wiring import open_registry
 from commands.log import Store
-from domain.commands import WriteLink
-from domain.links.link import Link
-from domain.links.properties import parse_link
-from domain.roles import Caller, Role
+from domain.access.roles import Caller, Role
+from domain.decisions.commands import WriteLink
+from domain.replication.link import Link
+from domain.replication.link_document import parse_link
 from projections.publishing.cluster import KafkaCluster
 from projections.publishing.progress import PublishingProgress
 from projections.publishing.publisher import Publisher

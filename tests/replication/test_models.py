@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from commands.verify import verify_log, verify_row_hashes
-from domain.problems import Problem
+from domain.errors.problems import Problem
 from tests.replication.harness import Inflow, Party, linked, party
 
 Json = Any

@@ -17,7 +17,7 @@ import pytest
 
 from commands.log import Store
 from commands.secrets import Vault
-from domain.world import Secret
+from domain.registry.world import Secret
 from projections.replication.states import LinkStates
 from tests.serving import serving
 from tests.shell.conftest import Annals

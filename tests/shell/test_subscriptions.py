@@ -13,7 +13,7 @@ import pytest
 from commands.engine import WRITING
 from commands.log import Store
 from commands.secrets import Vault
-from domain.world import Secret
+from domain.registry.world import Secret
 from projections import database
 from projections.subscriptions import store as deliveries
 from projections.subscriptions import tables

@@ -15,7 +15,7 @@ from commands import proof
 from commands.clock import format_time
 from commands.mapper import after_image, stored_state
 from commands.proof import NO_INTERACTION, ChainHasher, Interaction, LogRow
-from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 
 GROUPS: Final = 50
 #: Schemas that an import brings, and how many interactions there are for one import.

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from commands.clock import format_time
 from commands.mapper import EventMapper, after_image, stored_state
 from commands.proof import NO_INTERACTION, LogRow
-from domain.events import EntityEvent
+from domain.registry.events import EntityEvent
 from projections.audit.images import diff_entity, unless_deleted
 from projections.logrows import LogTableRow, log_row, table_rows
 from spark_projections import analysis

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from commands.mapper import UPCASTS, State, Upcast
-from domain.jsontext import dumps, loads_trusted
+from domain.values.json_text import dumps, loads_trusted
 from projections.logrows import LogTableRow
 from spark_projections import analysis, readmodel
 from spark_projections.schema import LOG_SCHEMA

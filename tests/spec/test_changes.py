@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.commands import Command, DeleteEntities, WriteMethod, WriteTree
-from domain.problems import Problem
-from domain.world import Decision
-from domain.xid import event_order
+from domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
+from domain.errors.problems import Problem
+from domain.registry.world import Decision
+from domain.values.xid import event_order
 from tests.domain.registry import MemoryRegistry
 
 PLAIN = {"hasdocument": False}

@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from api.openapi.problems import ALL_PROBLEM_TYPES
-from domain.compat.family import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
+from domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
 from domain.model.builtin import default_source
 from tests.spec.expected import expectation, said
 from tests.spec.harness import BASE, Answer, Registry, Request, Stage, serving

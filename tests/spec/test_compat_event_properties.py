@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 
 from commands.mapper import EventMapper
 from commands.proof import NO_INTERACTION, Interaction, LogRow
-from domain.compat.family import SCHEMAREGISTRY
-from domain.events import EntityDeleted, EntityEvent
-from domain.problems import Problem
+from domain.compat.legacy_apis import SCHEMAREGISTRY
+from domain.errors.problems import Problem
+from domain.registry.events import EntityDeleted, EntityEvent
 from projections.compat_events import CompatEvents
 from projections.xregistry_events import ChangeEvent, XRegistryEvents
 from tests.domain.registry import MemoryRegistry

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.compat.family import LEGACY_APIS
+from domain.compat.legacy_apis import LEGACY_APIS
 from projections import families
 from projections.compat_events import CompatEvents
 from projections.connect import connect

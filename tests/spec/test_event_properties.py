@@ -14,7 +14,7 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from domain import xid as xids
+from domain.values import xid as xids
 from projections.xregistry_events import PREFIX, ChangeEvent
 from tests.spec.feed import told
 from tests.spec.harness import BASE, Registry, Request, serving

@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 import pytest
 import yaml
 
-from domain import xid as xids
+from domain.values import xid as xids
 from projections.xregistry_events import PREFIX, ChangeEvent
 from tests.spec.feed import end, told
 from tests.spec.harness import BASE, Registry, Request, Stage, serving

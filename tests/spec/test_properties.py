@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commands.mapper import EventMapper
-from domain import xid as xids
-from domain.entities import Entity
-from domain.events import EntityDeleted
-from domain.headervalues import decode, encode
-from domain.problems import Problem
-from domain.world import Decision, MemoryWorld
+from domain.errors.problems import Problem
+from domain.registry.entities import Entity
+from domain.registry.events import EntityDeleted
+from domain.registry.world import Decision, MemoryWorld
+from domain.values import xid as xids
+from domain.values.header_values import decode, encode
 from tests.domain.registry import MemoryRegistry
 from tests.spec.histories import TEXTS, VERSIONS, Step, command, histories
 

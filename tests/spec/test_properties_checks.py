@@ -15,13 +15,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from domain import checks, formats
-from domain.capabilities import INITIAL
-from domain.checks import CompatibilityCheck, DocumentCheck, FormatCheck
-from domain.commands import Command, DeleteEntities, ReplaceModel, Restore, WriteCapabilities, WriteMethod, WriteTree
-from domain.entities import Entity
-from domain.problems import Problem
-from domain.world import MemoryWorld
+from domain import formats
+from domain.decisions.commands import (
+    Command,
+    DeleteEntities,
+    ReplaceModel,
+    Restore,
+    WriteCapabilities,
+    WriteMethod,
+    WriteTree,
+)
+from domain.errors.problems import Problem
+from domain.model.capabilities import INITIAL
+from domain.registry import document_checks
+from domain.registry.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
+from domain.registry.entities import Entity
+from domain.registry.world import MemoryWorld
 from tests.domain.registry import MemoryRegistry
 
 FEW = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
@@ -291,13 +300,13 @@ def _document(version: Entity) -> FormatCheck:
     return FormatCheck(version.attributes["format"].lower(), version.document)
 
 
-_KNOWN: dict[DocumentCheck, checks.CheckResult] = {}
+_KNOWN: dict[DocumentCheck, document_checks.CheckResult] = {}
 
 
-def _answer(registry: MemoryRegistry, question: DocumentCheck) -> checks.CheckResult:
+def _answer(registry: MemoryRegistry, question: DocumentCheck) -> document_checks.CheckResult:
     if question not in _KNOWN:
         world = registry.world
-        _KNOWN[question] = checks.run_check(
-            question, lambda one: checks.parse_document(one, world.document(one.sha256 or ""))
+        _KNOWN[question] = document_checks.run_check(
+            question, lambda one: document_checks.parse_document(one, world.document(one.sha256 or ""))
         )
     return _KNOWN[question]

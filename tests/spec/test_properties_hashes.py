@@ -21,7 +21,7 @@ from hypothesis.strategies import DrawFn
 
 from commands.log import Store
 from commands.verify import verify_log, verify_row_hashes
-from domain.events import EntityCreated
+from domain.registry.events import EntityCreated
 from projections import database as databases
 from projections.entities.verify import verify_history
 from tests.api.subscribing import BODY

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commands.log import Store
-from domain.headervalues import encode
+from domain.values.header_values import encode
 from projections.entities.rebuild import rebuild
 from tests.spec.harness import BASE, Registry, Request, emptied, serving
 from tests.spec.histories import TEXTS, Step, histories

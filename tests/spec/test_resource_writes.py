@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.commands import WriteMethod, WriteTree
-from domain.problems import Problem
+from domain.decisions.commands import WriteMethod, WriteTree
+from domain.errors.problems import Problem
 from tests.domain.registry import MemoryRegistry
 
 MODEL = {

@@ -12,7 +12,7 @@ import pytest
 
 from commands.log import Store
 from domain.model.builtin import default_source
-from domain.stated import DEFAULT_MARKS
+from domain.registry.explicit_values import DEFAULT_MARKS
 from tests.api.conftest import Api, create, serving
 from tests.data import HISTORIES, SCENARIOS, STORES, read, with_two_versions
 from tests.spec.feed import end, told

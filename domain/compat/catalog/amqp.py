@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from domain.compat import uris
 from domain.compat.catalog import metaschema
-from domain.compat.catalog.holding import (
+from domain.compat.catalog.metaschema import Section, Sections, one_of, parsable_by
+from domain.compat.catalog.value_mapping import (
     STRING,
     PropertyTypes,
     add_leftover,
@@ -20,10 +21,9 @@ from domain.compat.catalog.holding import (
     property_object,
     section_leftovers,
 )
-from domain.compat.catalog.metaschema import Section, Sections, one_of, parsable_by
-from domain.findings.values import as_mapping
-from domain.jsontext import Json
-from domain.model.shape import MAP_KEY
+from domain.messaging.findings.unchecked_values import as_mapping
+from domain.model.compiled_attributes import MAP_KEY
+from domain.values.json_text import Json
 
 PROTOCOL: Final = "AMQP/1.0"
 DATASCHEMA: Final = ("applicationdata", "dataschema")

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from domain.compat.catalog import METASCHEMAS, cloudevents
-from domain.compat.catalog.holding import add_leftover, as_reference, section_leftovers
 from domain.compat.catalog.metaschema import Sections
-from domain.findings.values import as_mapping
-from domain.jsontext import Json
+from domain.compat.catalog.value_mapping import add_leftover, as_reference, section_leftovers
+from domain.messaging.findings.unchecked_values import as_mapping
+from domain.values.json_text import Json
 
 
 class MappedDefinition(NamedTuple):

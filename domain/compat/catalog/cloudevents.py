@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from domain import xid as xids
 from domain.compat import uris
 from domain.compat.catalog import metaschema
-from domain.compat.catalog.holding import (
+from domain.compat.catalog.metaschema import MalformedDefinition, Section, Sections, one_of, parsable_by
+from domain.compat.catalog.value_mapping import (
     STRING,
     PropertyTypes,
     add_leftover,
@@ -22,10 +22,10 @@ from domain.compat.catalog.holding import (
     property_object,
     section_leftovers,
 )
-from domain.compat.catalog.metaschema import MalformedDefinition, Section, Sections, one_of, parsable_by
 from domain.compat.ids import NONCHARACTERS
-from domain.findings.values import as_mapping
-from domain.jsontext import Json
+from domain.messaging.findings.unchecked_values import as_mapping
+from domain.values import xid as xids
+from domain.values.json_text import Json
 
 ENVELOPE: Final = "CloudEvents/1.0"
 DATASCHEMA: Final = ("attributes", "dataschema")

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from domain import jsontext
 from domain.compat.catalog import METASCHEMAS
 from domain.compat.catalog.metaschema import MalformedDefinition, Sections, check_sections, without_nulls
-from domain.jsontext import InvalidJson, Json
+from domain.values import json_text
+from domain.values.json_text import InvalidJson, Json
 
 __all__ = ["MAX_DEPTH", "DefinitionDocument", "MalformedDefinition", "parse_definition"]
 
@@ -62,7 +62,7 @@ def parse_definition(format: str, body: bytes) -> DefinitionDocument:
 
 def _object(body: bytes) -> Mapping[str, Json]:
     try:
-        value = jsontext.loads(body.removeprefix(_BOM))
+        value = json_text.loads(body.removeprefix(_BOM))
     except InvalidJson as error:
         raise MalformedDefinition(f"the document is not JSON: {error}") from None
     if not isinstance(value, dict):

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from domain.compat.catalog import amqp, cloudevents
-from domain.findings import names
-from domain.findings.values import as_text
-from domain.jsontext import Json
+from domain.messaging.findings import names
+from domain.messaging.findings.unchecked_values import as_text
+from domain.values.json_text import Json
 
 #: The format of a Group whose attributes say nothing of one.
 XREGISTRY_FORMAT: Final = "xRegistry"

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, Protocol
 
-from domain.findings import values
-from domain.findings.finding import json_pointer
-from domain.findings.kafka import is_base64
-from domain.jsontext import Json
-from domain.model import timestamps, uris
+from domain.messaging.findings import unchecked_values
+from domain.messaging.findings.finding import json_pointer
+from domain.messaging.findings.kafka import is_base64
+from domain.model import rfc3339, uris
+from domain.values.json_text import Json
 
 #: Why a value is none of a kind, as the end of a sentence; None where it is one.
 LiteralCheck = Callable[[Any], str | None]
@@ -135,7 +135,7 @@ def scalar(value: Json) -> str | None:
 
 
 def timestamp(value: Json) -> str | None:
-    return _parsed(timestamps.to_utc, value, "it is no timestamp (RFC 3339)")
+    return _parsed(rfc3339.to_utc, value, "it is no timestamp (RFC 3339)")
 
 
 def binary(value: Json) -> str | None:
@@ -143,7 +143,11 @@ def binary(value: Json) -> str | None:
 
 
 def media_type(value: Json) -> str | None:
-    return None if isinstance(value, str) and values.parse_media_type(value) else "it is no media type (RFC 2046)"
+    return (
+        None
+        if isinstance(value, str) and unchecked_values.parse_media_type(value)
+        else "it is no media type (RFC 2046)"
+    )
 
 
 def integer(low: int, high: int | None = None) -> LiteralCheck:

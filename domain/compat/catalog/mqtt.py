@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from domain.compat import uris
 from domain.compat.catalog import metaschema
-from domain.compat.catalog.holding import (
+from domain.compat.catalog.metaschema import MalformedDefinition, Section, Sections, one_of, parsable_by
+from domain.compat.catalog.value_mapping import (
     add_leftover,
     as_scalar,
     as_template,
@@ -19,11 +20,10 @@ from domain.compat.catalog.holding import (
     has_plain_placeholders,
     section_leftovers,
 )
-from domain.compat.catalog.metaschema import MalformedDefinition, Section, Sections, one_of, parsable_by
-from domain.findings import names
-from domain.findings.topics import is_topic
-from domain.findings.values import as_mapping, as_sequence
-from domain.jsontext import Json
+from domain.messaging.findings import names
+from domain.messaging.findings.topics import is_topic
+from domain.messaging.findings.unchecked_values import as_mapping, as_sequence
+from domain.values.json_text import Json
 
 DATASCHEMA: Final = ("payload", "dataschema")
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain.compat.catalog.holding import (
+from domain.compat.catalog.metaschema import Sections
+from domain.compat.catalog.value_mapping import (
     as_media_type,
     as_template,
     as_text,
@@ -17,10 +18,9 @@ from domain.compat.catalog.holding import (
     holds_value,
     section_leftovers,
 )
-from domain.compat.catalog.metaschema import Sections
-from domain.findings import names
-from domain.findings.values import as_mapping, as_sequence
-from domain.jsontext import Json
+from domain.messaging.findings import names
+from domain.messaging.findings.unchecked_values import as_mapping, as_sequence
+from domain.values.json_text import Json
 
 SECTIONS: Final = None
 DATASCHEMA: Final = ("payload", "dataschema")

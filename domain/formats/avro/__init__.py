@@ -16,11 +16,11 @@ from typing import Final
 import fastavro
 
 from domain.formats.avro.canonical import canonical_json, parsing_canonical_form
-from domain.formats.avro.reading import read_schema
 from domain.formats.avro.resolution import find_incompatibilities
 from domain.formats.avro.schema import AvroSchema
+from domain.formats.avro.schema_reader import read_schema
 from domain.formats.contract import Incompatibility, InvalidDocument, NewerSide
-from domain.formats.jsondocument import load_json
+from domain.formats.json_document import load_json
 
 __all__ = ["MAX_BYTES", "canonical_form", "incompatibilities", "parse"]
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain import jsontext
 from domain.formats.avro.schema import PRIMITIVE_TYPES, AvroSchema, AvroType
+from domain.values import json_text
 
 
 def canonical_json(schema: AvroSchema) -> Any:
@@ -18,7 +18,7 @@ def canonical_json(schema: AvroSchema) -> Any:
 
 def parsing_canonical_form(schema: AvroSchema) -> bytes:
     """The Parsing Canonical Form."""
-    return jsontext.dumps(_CanonicalWriter(schema.types, spaced=False).use(schema.root.type))
+    return json_text.dumps(_CanonicalWriter(schema.types, spaced=False).use(schema.root.type))
 
 
 class _CanonicalWriter:

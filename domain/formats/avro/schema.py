@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from domain import jsontext
 from domain.formats.contract import MAX_FRAGMENT, DocumentLocation, InvalidDocument
+from domain.values import json_text
 
 PRIMITIVE_TYPES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _SHORT: Final = 100
@@ -74,7 +74,7 @@ class SourceLocations:
     def spot(self, pointer: str) -> DocumentLocation:
         """The place that a pointer names, with what stands there."""
         if self._document is None:
-            self._document = jsontext.loads(self._source)
+            self._document = json_text.loads(self._source)
         value = self._document
         for token in pointer.split("/")[1:]:
             value = value[int(token)] if isinstance(value, list) else value[token]
@@ -88,7 +88,7 @@ def shorten_name(name: str) -> str:
 
 def json_fragment(value: Any) -> str:
     """JSON as an error repeats it."""
-    return jsontext.dumps(value).decode()[:MAX_FRAGMENT]
+    return json_text.dumps(value).decode()[:MAX_FRAGMENT]
 
 
 def invalid_document(text: str, pointer: str, value: Any) -> InvalidDocument:

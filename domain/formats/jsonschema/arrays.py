@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from domain.formats.contract import Incompatibility
-from domain.formats.jsonschema.case import WriterCase
 from domain.formats.jsonschema.comparison import JsonSchemaComparison
 from domain.formats.jsonschema.node import SchemaNode
+from domain.formats.jsonschema.writer_cases import WriterCase
 
 
 def array_incompatibilities(

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from domain.formats.contract import MAX_INCOMPATIBILITIES, DocumentLocation, Incompatibility
-from domain.formats.jsonschema.accepting import accepts_value
-from domain.formats.jsonschema.case import SchemaNodes, WriterCase, writer_cases
+from domain.formats.jsonschema.instance_validation import accepts_value
+from domain.formats.jsonschema.locations import json_fragment
 from domain.formats.jsonschema.node import SchemaNode
-from domain.formats.jsonschema.places import json_fragment
-from domain.formats.jsonschema.sameness import SchemaEquality
+from domain.formats.jsonschema.schema_equality import SchemaEquality
+from domain.formats.jsonschema.writer_cases import SchemaNodes, WriterCase, writer_cases
 
 #: Steps that a comparison may take, and those that it may take more for each schema in the two documents.
 MAX_STEPS: Final = 10_000

@@ -16,7 +16,7 @@ from referencing import Specification
 from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
 
 from domain.formats.contract import DocumentLocation, InvalidDocument
-from domain.formats.jsonschema.places import join_pointer, json_fragment
+from domain.formats.jsonschema.locations import join_pointer, json_fragment
 
 _NAME: Final = re.compile(r"jsonschema/draft[-/](04|06|07|2019-09|2020-12)", re.IGNORECASE)
 #: Documents up to this many bytes are explained by the library with the better sentences, which is 200 times slower.

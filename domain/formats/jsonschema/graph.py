@@ -14,9 +14,9 @@ from referencing.exceptions import Unresolvable
 from domain.formats.contract import DocumentLocation, InvalidDocument
 from domain.formats.jsonschema import drafts
 from domain.formats.jsonschema.drafts import JsonSchemaDraft
+from domain.formats.jsonschema.keywords import SubschemaFactory, fill_node
+from domain.formats.jsonschema.locations import join_pointer, json_fragment
 from domain.formats.jsonschema.node import SchemaNode
-from domain.formats.jsonschema.places import join_pointer, json_fragment
-from domain.formats.jsonschema.terms import SubschemaFactory, fill_node
 from domain.formats.jsonschema.values import is_pattern
 
 #: What resolving a reference may raise beside `Unresolvable`, for references that are none.

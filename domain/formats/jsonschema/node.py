@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from domain.formats.contract import DocumentLocation
-from domain.formats.jsonschema.places import join_pointer, json_fragment
+from domain.formats.jsonschema.locations import join_pointer, json_fragment
 
 #: A bound and whether it is itself excluded.
 NumberBound = tuple[Decimal, bool]

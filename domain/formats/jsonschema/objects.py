@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from domain.formats.contract import DocumentLocation, Incompatibility
-from domain.formats.jsonschema.accepting import accepts_value
-from domain.formats.jsonschema.case import SchemaNodes, WriterCase
 from domain.formats.jsonschema.comparison import JsonSchemaComparison
+from domain.formats.jsonschema.instance_validation import accepts_value
 from domain.formats.jsonschema.node import SchemaNode
 from domain.formats.jsonschema.values import matches_pattern
+from domain.formats.jsonschema.writer_cases import SchemaNodes, WriterCase
 
 
 def object_incompatibilities(

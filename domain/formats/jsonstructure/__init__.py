@@ -15,11 +15,11 @@ from typing import Any, Final
 from json_structure import SchemaValidator
 
 from domain.formats.contract import DocumentLocation, InvalidDocument
-from domain.formats.jsondocument import load_json
+from domain.formats.json_document import load_json
 from domain.formats.jsonschema import SchemaGraph, incompatibilities
-from domain.formats.jsonschema.places import json_fragment
+from domain.formats.jsonschema.locations import json_fragment
 from domain.formats.jsonstructure.graph import build_graph
-from domain.formats.jsonstructure.normal import normal_form
+from domain.formats.jsonstructure.normal_form import normal_form
 
 __all__ = ["SchemaGraph", "canonical_form", "incompatibilities", "parse"]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any, Final
 
-from domain import jsontext
+from domain.formats.jsonschema.locations import join_pointer
 from domain.formats.jsonschema.node import NumberBound, SchemaNode
-from domain.formats.jsonschema.places import join_pointer
 from domain.formats.jsonschema.values import NUMBERS, equality_key, kinds_of_type, to_decimal
+from domain.values import json_text
 
 #: Types that are numbers in JSON, with the bounds of those that have some.
 _INTEGERS: Final = {f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32)} | {
@@ -76,7 +76,7 @@ def fill_value_keywords(node: SchemaNode, raw: dict[str, Any]) -> None:
         node.patterns = frozenset({raw["pattern"]})
     marks = {(name, raw[name]) for name in ("format", "contentEncoding", "contentMediaType") if name in raw}
     node.marks |= {(name, value) for name, value in marks if isinstance(value, str)}
-    node.others = frozenset((name, jsontext.dumps(raw[name]).decode()) for name in _OTHERS if name in raw)
+    node.others = frozenset((name, json_text.dumps(raw[name]).decode()) for name in _OTHERS if name in raw)
 
 
 def fill_combinations(node: SchemaNode, raw: dict[str, Any], make: NodeFactory) -> None:

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from domain.formats.contract import Incompatibility, InvalidDocument
-from domain.formats.protobuf.compare import NewerSide, find_incompatibilities
+from domain.formats.protobuf.comparison import NewerSide, find_incompatibilities
+from domain.formats.protobuf.descriptor_reader import document_from_descriptor
 from domain.formats.protobuf.imports import compile_source
-from domain.formats.protobuf.normal import normal_form
-from domain.formats.protobuf.reading import document_from_descriptor
-from domain.formats.protobuf.shape import ProtoDocument
-from domain.formats.protobuf.text import ProtoSource, read_source
+from domain.formats.protobuf.model import ProtoDocument
+from domain.formats.protobuf.normal_form import normal_form
+from domain.formats.protobuf.source import ProtoSource, read_source
 
 __all__ = ["ProtoDocument", "canonical_form", "incompatibilities", "parse"]
 

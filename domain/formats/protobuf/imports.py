@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from domain.formats.contract import InvalidDocument
-from domain.formats.protobuf.painting import blank_out, custom_options
+from domain.formats.protobuf.blanking import blank_out, custom_options
 from domain.formats.protobuf.protoc import CompilerError, CompilerResult, compile_text, well_known_imports
-from domain.formats.protobuf.text import ProtoSource, ProtoStatement, ProtoToken, line_location
+from domain.formats.protobuf.source import ProtoSource, ProtoStatement, ProtoToken, line_location
 
 _BESIDE: Final = "declared_%d.proto"
 #: Compilations that one document takes at most: types may be found missing only once others are there.

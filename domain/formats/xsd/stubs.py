@@ -12,7 +12,7 @@ from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from domain.formats.contract import InvalidDocument
-from domain.formats.xsd.tree import XML, XS, XmlElement, location_at
+from domain.formats.xsd.xml_tree import XML, XS, XmlElement, location_at
 
 _XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
 _KNOWN: Final = frozenset({XS, XML, _XSI})

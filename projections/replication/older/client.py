@@ -14,10 +14,10 @@ import httpx
 
 from commands.address import UNCONFIGURED_URL
 from domain.compat import uris
-from domain.compat.attributes import DocumentAttributes, request_names
-from domain.compat.family import LegacyApi
+from domain.compat.document_attributes import DocumentAttributes, request_names
 from domain.compat.ids import decode_segment, encode_segment
-from domain.headervalues import InvalidHeaderValue, decode
+from domain.compat.legacy_apis import LegacyApi
+from domain.values.header_values import InvalidHeaderValue, decode
 from projections.replication.remote import RemoteClient, RemoteError
 
 #: What a registry answers where there is nothing, or nothing any more.

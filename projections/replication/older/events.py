@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from typing import Any, Final
 
-from domain.compat.family import LegacyApi
+from domain.compat.legacy_apis import LegacyApi
 from domain.compat.uris import entity_path
-from domain.links.link import Link
+from domain.replication.link import Link
 from projections.replication.older.client import LegacyClient
 from projections.replication.older.findings import LegacyConflicts
 from projections.replication.older.here import LegacyLocalRegistry

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from domain.problems import Problem
+from domain.errors.problems import Problem
 from projections.replication.states import LinkStates
 
 #: Findings that a status shows at most.

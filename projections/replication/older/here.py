@@ -9,17 +9,17 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from commands.log import Recorded
-from domain import xid as xids
-from domain.commands import Command, DeleteEntities
-from domain.compat.attributes import DocumentAttributes
-from domain.compat.bodies import group_command, message_command, schema_command
 from domain.compat.catalog.attributes import SchemaReference
-from domain.compat.facade import LegacyDeletion
-from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
+from domain.compat.document_attributes import DocumentAttributes
+from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
+from domain.compat.request_commands import group_command, message_command, schema_command
+from domain.compat.request_extras import LegacyDeletion
 from domain.compat.uris import normalize_uri
-from domain.jsontext import loads_trusted
-from domain.links import LINK
-from domain.links.link import Link
+from domain.decisions.commands import Command, DeleteEntities
+from domain.replication import LINK
+from domain.replication.link import Link
+from domain.values import xid as xids
+from domain.values.json_text import loads_trusted
 from projections.compat import CompatVersion, CompatVersions
 from projections.compat_definitions import (
     CompatDefinition,

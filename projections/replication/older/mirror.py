@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
-from domain import xid as xids
-from domain.compat.family import LegacyApi
+from domain.compat.group_formats import is_same_group_format
 from domain.compat.ids import decode_segment, to_registry_id
-from domain.compat.kinds import is_same_group_format
+from domain.compat.legacy_apis import LegacyApi
+from domain.values import xid as xids
 from projections.replication.older.client import BrokenResponse, LegacyClient
 from projections.replication.older.definitions import DefinitionCopier
 from projections.replication.older.findings import LegacyConflicts

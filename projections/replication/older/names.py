@@ -5,9 +5,9 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Final
 
-from domain import xid as xids
 from domain.compat.ids import to_legacy_id, to_registry_id
-from domain.links.link import Link
+from domain.replication.link import Link
+from domain.values import xid as xids
 
 RENAME: Final = "rename"
 #: Hexadecimal digits of an authority in a name that would be taken otherwise.

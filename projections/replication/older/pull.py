@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from domain.links.link import Link
+from domain.replication.link import Link
 from projections.replication.older.client import LegacyClient
 from projections.replication.older.findings import LegacyConflicts
 from projections.replication.older.here import LegacyLocalRegistry

@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import Final
 
 from commands.mapper import EventMapper
-from domain.links.link import Link
+from domain.replication.link import Link
 from projections.feed import interactions
 from projections.replication.older.client import LegacyClient
 from projections.replication.older.findings import LegacyConflicts

@@ -11,11 +11,11 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
-from domain import xid as xids
+from domain.compat.group_formats import is_same_group_format
 from domain.compat.ids import decode_segment, to_legacy_id
-from domain.compat.kinds import is_same_group_format
 from domain.compat.uris import normalize_uri
-from domain.jsontext import dumps
+from domain.values import xid as xids
+from domain.values.json_text import dumps
 from projections.compat import CompatVersion
 from projections.replication.older.client import BrokenResponse, LegacyClient
 from projections.replication.older.findings import LegacyConflicts

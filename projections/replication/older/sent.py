@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from domain import xid as xids
+from domain.values import xid as xids
 from projections.replication import tables
 from projections.replication.states import LinkStates
 

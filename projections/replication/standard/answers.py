@@ -8,7 +8,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
-from domain.jsontext import InvalidJson, loads
+from domain.values.json_text import InvalidJson, loads
 from projections.replication.remote import RemoteClient, RemoteError
 from projections.replication.standard.forms import BrokenEntity
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Final
 
-from domain import xid as xids
-from domain.jsontext import dumps
+from domain.values import xid as xids
+from domain.values.json_text import dumps
 from projections.replication.remote import RemoteError
 from projections.replication.standard.forms import BrokenEntity
 

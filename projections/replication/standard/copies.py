@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from domain import xid as xids
-from domain.commands import Command, DeleteEntities, WriteMethod, WriteTree
-from domain.links.link import Link
-from domain.problems import Problem
+from domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
+from domain.errors.problems import Problem
+from domain.replication.link import Link
+from domain.values import xid as xids
 from projections.replication.runner import LinkWorkerContext
 from projections.replication.standard.conflicts import Conflicts
 from projections.replication.standard.forms import BrokenEntity, ComparableGroup, ComparableResource, map_xref

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
 
-from domain import xid as xids
-from domain.drafts import VALIDATION_ATTRIBUTES
-from domain.jsontext import InvalidJson, dumps, loads
 from domain.model import GroupType, ResourceType
-from domain.model.timestamps import to_utc
+from domain.model.rfc3339 import to_utc
+from domain.registry.drafts import VALIDATION_ATTRIBUTES
+from domain.values import xid as xids
+from domain.values.json_text import InvalidJson, dumps, loads
 
 _OWN: Final = frozenset(("epoch", "self", "shortself", "xid"))
 _OF_RESOURCES: Final = frozenset(("meta", "metaurl", "versions", "versionsurl", "versionscount"))

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from commands.mapper import EventMapper
-from domain import xid as xids
-from domain.events import EntityDeleted, EntityEvent
-from domain.jsontext import loads
-from domain.links import LINK
 from domain.model import Model, ResourceType
+from domain.registry.events import EntityDeleted, EntityEvent
+from domain.replication import LINK
+from domain.values import xid as xids
+from domain.values.json_text import loads
 from projections.entities.query import View
 from projections.entities.rows import EntityRow
 from projections.replication.standard.forms import (

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from domain import xid as xids
-from domain.links.link import Link
 from domain.model import compile_model
+from domain.replication.link import Link
+from domain.values import xid as xids
 from projections.replication.runner import LinkWorkerContext
 from projections.replication.standard.conflicts import Conflicts
 from projections.replication.standard.copies import EntityCopier

@@ -13,11 +13,11 @@ from contextlib import closing
 from typing import Final
 
 from commands.mapper import EventMapper
-from domain import xid as xids
-from domain.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
-from domain.links import LINK
-from domain.links.copies import link_of_copy
-from domain.links.link import Link
+from domain.registry.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.replication import LINK
+from domain.replication.copy_rights import link_of_copy
+from domain.replication.link import Link
+from domain.values import xid as xids
 from projections.entities.query import View
 from projections.feed import interactions
 from projections.replication.remote import RemoteClient, RemoteError

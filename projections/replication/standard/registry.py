@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from domain import capabilities
-from domain import xid as xids
-from domain.commands import Command, ReplaceModel, WriteCapabilities, WriteMethod, WriteTree
-from domain.links.link import Link
-from domain.links.models import merge_models
-from domain.model import compile_model
-from domain.problems import Problem
+from domain.decisions.commands import Command, ReplaceModel, WriteCapabilities, WriteMethod, WriteTree
+from domain.errors.problems import Problem
+from domain.model import capabilities, compile_model
+from domain.replication.link import Link
+from domain.replication.merged_models import merge_models
+from domain.values import xid as xids
 from projections.replication.runner import LinkWorkerContext
 from projections.replication.standard.conflicts import Conflicts
 from projections.replication.standard.forms import BrokenEntity, ComparableGroup, comparable_registry

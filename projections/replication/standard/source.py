@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
-from domain import xid as xids
 from domain.model import GroupType, Model, ResourceType
+from domain.values import xid as xids
 from projections.replication.remote import RemoteClient, RemoteError
 from projections.replication.standard.answers import CachedResponses
 from projections.replication.standard.checks import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from domain import xid as xids
-from domain.jsontext import dumps
 from domain.model import Model
+from domain.values import xid as xids
+from domain.values.json_text import dumps
 from projections.replication.remote import RemoteClient
 from projections.replication.standard.forms import ComparableGroup, ComparableResource
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from cloudevents.core.v1.event import CloudEvent
 
-from domain.subscriptions.sinks import AMQP, SinkAddress
+from domain.subscriptions.sink_uris import AMQP, SinkAddress
 from projections.subscriptions import trust
 from projections.subscriptions.contract import (
     DELIVERED,

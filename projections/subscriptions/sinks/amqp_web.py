@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from domain.subscriptions.sinks import SinkAddress
+from domain.subscriptions.sink_uris import SinkAddress
 from projections.subscriptions.sinks import frames
 
 _PROTOCOL: Final = "amqp"

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Final, TypeVar
 
-from domain.subscriptions.places import ErrorPlace
-from domain.subscriptions.sinks import SinkAddress, parse_sink
+from domain.subscriptions.error_places import ErrorPlace
+from domain.subscriptions.sink_uris import SinkAddress, parse_sink
 from projections.subscriptions import trust
 from projections.subscriptions.contract import DeliveryResult, ForbiddenAddress, Outcome, Resolver, SinkTarget
 

@@ -10,7 +10,7 @@ from base64 import b64encode
 from hashlib import sha1
 from typing import Final
 
-from domain.subscriptions.sinks import SinkAddress
+from domain.subscriptions.sink_uris import SinkAddress
 
 CONTINUATION: Final = 0
 BINARY: Final = 2

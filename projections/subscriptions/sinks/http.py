@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from cloudevents.core.v1.event import CloudEvent
 
-from domain.subscriptions.settings import is_secret_header
+from domain.subscriptions.protocol_settings import is_secret_header
 from projections.subscriptions.contract import (
     DELIVERED,
     Credential,

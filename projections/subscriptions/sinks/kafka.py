@@ -18,7 +18,7 @@ from cloudevents.core.v1.event import CloudEvent
 from kafka import errors
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from domain.subscriptions.sinks import KAFKA
+from domain.subscriptions.sink_uris import KAFKA
 from projections.subscriptions.contract import (
     DELIVERED,
     Credential,

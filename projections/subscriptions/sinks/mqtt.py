@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudevents.core.v1.event import CloudEvent
 
-from domain.subscriptions.sinks import MQTT3, MQTT5
+from domain.subscriptions.sink_uris import MQTT3, MQTT5
 from projections.subscriptions.contract import (
     DELIVERED,
     Credential,

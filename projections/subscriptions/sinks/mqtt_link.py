@@ -16,7 +16,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
-from domain.subscriptions.sinks import MQTT5, SinkAddress
+from domain.subscriptions.sink_uris import MQTT5, SinkAddress
 from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
 from projections.subscriptions.sinks import frames
 from projections.subscriptions.sinks.dialing import SinkRefused, retry_when_ready

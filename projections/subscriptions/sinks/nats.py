@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from cloudevents.core.v1.event import CloudEvent
 
-from domain.subscriptions.sinks import NATS
+from domain.subscriptions.sink_uris import NATS
 from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome, Resolver, SinkTarget, sink
 from projections.subscriptions.sinks import messages
 from projections.subscriptions.sinks.dialing import SinkRefused, failure_outcome, target_address

@@ -17,7 +17,7 @@ from nats.aio.msg import Msg
 from nats.js.client import JetStreamContext
 from nats.js.errors import APIError, NoStreamResponseError
 
-from domain.subscriptions.sinks import SinkAddress
+from domain.subscriptions.sink_uris import SinkAddress
 from projections.subscriptions import trust
 from projections.subscriptions.contract import (
     DELIVERED,

@@ -8,7 +8,7 @@ from typing import Any
 
 from nats.aio.transport import TcpTransport
 
-from domain.subscriptions.sinks import SinkAddress
+from domain.subscriptions.sink_uris import SinkAddress
 from projections.subscriptions.sinks import frames
 
 #: Bytes of a line, or of a message over a WebSocket, at most; servers send little to who only publishes.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from domain.commands import DeleteEntities, WriteMethod, WriteTree
-from domain.compat.facade import LegacyDeletion, LegacyWrite
-from domain.compat.family import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
+from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
+from domain.compat.request_extras import LegacyDeletion, LegacyWrite
+from domain.decisions.commands import DeleteEntities, WriteMethod, WriteTree
 from domain.model.builtin import default_source
 
 URL = "https://registry.example"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.compat.catalog.documents import MAX_DEPTH, DefinitionDocument, Malformed, parse_definition
-from domain.jsontext import dumps
+from domain.compat.catalog.documents import MAX_DEPTH, DefinitionDocument, MalformedDefinition, parse_definition
+from domain.values.json_text import dumps
 from tests.data import DEFINITIONS, read
 
 ROWS = yaml.load(Path(__file__).with_name("catalog_documents.yaml").read_text(), yaml.CSafeLoader)
@@ -24,7 +24,7 @@ def test_row(row: dict[str, Any]) -> None:
     # LEG-801, LEG-802, LEG-803, LEG-806
     refused = row.get("refused")
     if refused is not None:
-        with pytest.raises(Malformed) as raised:
+        with pytest.raises(MalformedDefinition) as raised:
             parse_definition(row["format"], body(row))
         assert raised.value.pointer == refused
         return
@@ -40,15 +40,15 @@ def test_depth(format: str) -> None:
         inside = b'{"a":' * (levels - 2) + b"1" + b"}" * (levels - 2)
         return b'{"attributes":{"type":"t","x":' + inside + b"}}"
 
-    with pytest.raises(Malformed) as raised:
+    with pytest.raises(MalformedDefinition) as raised:
         parse_definition(format, deep(MAX_DEPTH + 1))
     assert str(raised.value) == "objects and arrays are more than 200 deep in each other"
-    with pytest.raises(Malformed, match="too deep"):
+    with pytest.raises(MalformedDefinition, match="too deep"):
         parse_definition(format, b"[" * 100_000)
     if format == "NATS":
         assert parse_definition(format, deep(MAX_DEPTH)).document
     else:
-        with pytest.raises(Malformed, match="/attributes/x"):
+        with pytest.raises(MalformedDefinition, match="/attributes/x"):
             parse_definition(format, deep(MAX_DEPTH))
 
 

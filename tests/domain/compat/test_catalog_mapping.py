@@ -15,7 +15,7 @@ import yaml
 from domain.compat.catalog import groups
 from domain.compat.catalog.attributes import MappedDefinition, SchemaReference, to_attributes, to_document
 from domain.compat.catalog.documents import parse_definition
-from domain.jsontext import dumps
+from domain.values.json_text import dumps
 from tests.domain.compat.definitions import text_of
 
 

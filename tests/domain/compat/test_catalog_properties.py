@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain.commands import WriteMethod, WriteTree
 from domain.compat.catalog.attributes import SchemaReference, to_attributes, to_document
-from domain.compat.catalog.documents import Malformed, parse_definition
-from domain.decide import decide
-from domain.jsontext import dumps, loads
+from domain.compat.catalog.documents import MalformedDefinition, parse_definition
+from domain.decisions.commands import WriteMethod, WriteTree
+from domain.decisions.decide import decide
 from domain.model.builtin import default_source
-from domain.world import Context
+from domain.registry.world import Context
+from domain.values.json_text import dumps, loads
 from tests.data import DEFINITIONS
 from tests.domain.compat.definitions import DOCUMENTS, GARBLED, HERE, said, text_of
 from tests.domain.registry import START, MemoryRegistry
@@ -79,7 +79,7 @@ def test_what_is_refused_says_where(format: str, document: dict[str, Any]) -> No
     # LEG-802, LEG-803: whatever a section holds, it is taken or refused with a place in the document
     try:
         found = parse_definition(format, text_of(document)).document
-    except Malformed as error:
+    except MalformedDefinition as error:
         names = error.pointer.split("/")
         assert names == [""] or names[1] in (*document, "attributes")
     else:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.compat.catalog import versions
+from domain.compat.catalog import version_formats
 
 CE = {"envelope": "CloudEvents/1.0"}
 MQTT = {"protocol": "MQTT/3.1.1"}
@@ -39,7 +39,7 @@ def test_the_format_of_a_version(
     attributes: dict[str, Any], facade: dict[str, Any], of_group: str, expected: str
 ) -> None:
     # the one that is recorded while attributes agree; the Group's while these speak of it; then their own
-    assert versions.version_format(attributes, facade, of_group) == expected
+    assert version_formats.version_format(attributes, facade, of_group) == expected
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,13 @@ def test_the_format_of_a_version(
     ],
 )
 def test_what_is_recorded_of_a_format(format: str | None, attributes: dict[str, Any], recorded: str | None) -> None:
-    assert versions.recorded_format(format, attributes) == recorded
+    assert version_formats.recorded_format(format, attributes) == recorded
 
 
 def test_a_format_stays_when_its_document_goes() -> None:
     # LEG-1203: what is left of the document is of this format
     facade = {"document": "hash", "contenttype": "a/b", "left": {"header": {"ttl": ""}}}
     left = {"left": facade["left"]}
-    assert versions.without_document(MQTT, facade, "MQTT", "MQTT") == left
-    assert versions.without_document(MQTT, facade, "MQTT", "NATS") == left
-    assert versions.without_document(MQTT, facade, "MQTT", "xRegistry") == {**left, "format": "MQTT"}
+    assert version_formats.without_document(MQTT, facade, "MQTT", "MQTT") == left
+    assert version_formats.without_document(MQTT, facade, "MQTT", "NATS") == left
+    assert version_formats.without_document(MQTT, facade, "MQTT", "xRegistry") == {**left, "format": "MQTT"}

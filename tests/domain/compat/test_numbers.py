@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.commands import DeleteEntities, ReplaceModel, Restore, WriteMethod, WriteTree
-from domain.compat.family import FACADE, is_number, legacy_api_of, version_number
-from domain.compat.refusals import Conflict
-from domain.compat.spans import NumberRanges
-from domain.problems import Problem
+from domain.compat.errors import Conflict
+from domain.compat.legacy_apis import FACADE, is_number, legacy_api_of, version_number
+from domain.compat.number_ranges import NumberRanges
+from domain.decisions.commands import DeleteEntities, ReplaceModel, Restore, WriteMethod, WriteTree
+from domain.errors.problems import Problem
 from tests.domain.compat.facade import C, G, M, S, delete, post, put_group, source
 from tests.domain.registry import MemoryRegistry
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from domain.commands import Command, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
-from domain.compat.family import FACADE
-from domain.compat.refusals import Conflict, InvalidDefinition
-from domain.events import EntityUpdated
-from domain.problems import NotFound
-from domain.world import Decision
+from domain.compat.errors import Conflict, InvalidDefinition
+from domain.compat.legacy_apis import FACADE
+from domain.decisions.commands import Command, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
+from domain.errors.problems import NotFound
+from domain.registry.events import EntityUpdated
+from domain.registry.world import Decision
 from tests.domain.compat.facade import URL, C, G, M, S, delete, post, put_group, source
 from tests.domain.registry import MemoryRegistry
 

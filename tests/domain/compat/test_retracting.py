@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from domain.commands import DeleteEntities, ReplaceModel, WriteMethod, WriteTree
-from domain.compat.refusals import Conflict, NoSuchVersion
-from domain.decide import decide
-from domain.events import EntityDeleted
-from domain.problems import NotFound
-from domain.roles import Role
-from domain.world import Context, Decision
+from domain.access.roles import Role
+from domain.compat.errors import Conflict, NoSuchVersion
+from domain.decisions.commands import DeleteEntities, ReplaceModel, WriteMethod, WriteTree
+from domain.decisions.decide import decide
+from domain.errors.problems import NotFound
+from domain.registry.events import EntityDeleted
+from domain.registry.world import Context, Decision
 from tests.domain.compat.facade import C, G, M, S, delete, post, put_group, source
 from tests.domain.registry import START, MemoryRegistry
 

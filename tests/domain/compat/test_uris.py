@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.compat import uris
-from domain.compat.family import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 from domain.compat.ids import to_registry_id
+from domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 
 TABLE = yaml.load(Path(__file__).with_name("uris.yaml").read_text(), yaml.CSafeLoader)
 ROOT = "https://h/r"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from domain.messages.effective import effective_messages, group_references
-from domain.messages.implied import add_implied_values
-from domain.messages.resolving import (
+from domain.messaging.effective_messages import effective_messages, group_references
+from domain.messaging.implied_values import add_implied_values
+from domain.messaging.resolve import (
     MAX_BASES,
     MessageDefinition,
     UnresolvedReason,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.messages.templates import (
+from domain.messaging.templates import (
     MAX_PLACEHOLDERS,
     expand,
     match_template,

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from domain.errors.problems import InvalidAttribute
 from domain.model import Level, Model, compile_model
 from domain.model.values import nested_size_check
-from domain.problems import InvalidAttribute
 
 
 def model(**files: Any) -> Model:

@@ -10,12 +10,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import instants
-from domain.jsontext import dumps, loads
+from domain.errors.problems import Problem
 from domain.model import compile_model
-from domain.model.timestamps import to_utc
+from domain.model.rfc3339 import to_utc
 from domain.model.values import string_form
-from domain.problems import Problem
+from domain.values import timestamps
+from domain.values.json_text import dumps, loads
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "o", "m", "x_1", "X", "labels", "name"])
 # As JSON texts are read: integers beyond 64 bits are Decimals.
@@ -82,7 +82,7 @@ def test_timestamps_are_the_same_instant_in_utc(moment: datetime, digits: str) -
     assert kept[19:-1] == (f".{digits}" if digits else "")
     assert datetime.fromisoformat(kept[:19]).replace(tzinfo=UTC) == moment.replace(microsecond=0)
     assert to_utc(kept) == kept
-    assert instants.instant_key(kept) == instants.instant_key(to_utc(kept[:-1] + "+00:00"))
+    assert timestamps.instant_key(kept) == timestamps.instant_key(to_utc(kept[:-1] + "+00:00"))
 
 
 @given(

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from domain.commands import ControlSubscription, DeleteSubscription, SubscriptionCommand, WriteSubscription
-from domain.decide import decide
-from domain.entities import Entity
-from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
-from domain.problems import NotFound
-from domain.refusals import InvalidSubscription, QuotaExceeded
-from domain.roles import Caller, Role
-from domain.subscriptions.properties import SubscriptionSupport, parse_subscription
-from domain.subscriptions.sinks import PROTOCOLS
+from domain.access.roles import Caller, Role
+from domain.decisions.commands import ControlSubscription, DeleteSubscription, SubscriptionCommand, WriteSubscription
+from domain.decisions.decide import decide
+from domain.errors.http_errors import InvalidSubscription, QuotaExceeded
+from domain.errors.problems import NotFound
+from domain.registry.entities import Entity
+from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+from domain.registry.world import Context, Decision, MemoryWorld, Secret
+from domain.subscriptions.sink_uris import PROTOCOLS
 from domain.subscriptions.subscription import Subscription
-from domain.world import Context, Decision, MemoryWorld, Secret
+from domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 XID = "/subscriptions/s1"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from domain.cesql import ContextAttributes
 from domain.subscriptions.filters import Filter, compile_filters
-from domain.subscriptions.matching import SubscriptionIndex, SubscriptionInterest
+from domain.subscriptions.subscription_index import SubscriptionIndex, SubscriptionInterest
 
 NAMES = st.sampled_from(["type", "subject", "source", "myext"])
 TEXTS = st.sampled_from(["a", "ab", "abc", "b", "true", "TRUE", "1", "01", "/x/y", "/x"])

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain import problems
-from domain import xid as xids
+from domain.errors import problems
 from domain.filters import Conjunction, EntityFilter, PathScope, Sort, depth, parse_filter, parse_sort
 from domain.model import compile_model
+from domain.values import xid as xids
 from projections.entities import pages, presence
 from projections.entities.by_document import matches, sort_key_of
 from projections.entities.leaves import MAX_LEAVES

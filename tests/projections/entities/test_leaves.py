@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.comparison import NO_REMAINDER
+from domain.filters.comparison import NO_REMAINDER
 from projections.entities.leaves import PATH_LIMIT, PRESENT_LEAF, TEXT_LIMIT, leaves, path_key, text_key
 
 

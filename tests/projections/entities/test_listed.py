@@ -12,7 +12,7 @@ from threading import Event
 
 import pytest
 
-from domain.xid import subtree, tree_key
+from domain.values.xid import subtree, tree_key
 from projections.connect import connect
 from projections.entities.listed import _COLUMNS, _LISTED, _POSITION
 from projections.entities.rebuild import rebuild

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain import problems
+from domain.errors import problems
 from domain.filters import EntityFilter, PathScope, Sort, parse_filter, parse_sort
-from domain.xid import tree_key
+from domain.values.xid import tree_key
 from projections import database
 from projections.connect import PLANNER_SETTINGS
 from projections.database import Values

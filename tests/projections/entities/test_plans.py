@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from domain.xid import subtree
+from domain.values.xid import subtree
 from projections import database
 from projections.connect import PLANNER_SETTINGS
 from projections.entities import query

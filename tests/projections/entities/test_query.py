@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from domain import xid as xids
+from domain.values import xid as xids
 from projections.entities.query import MissingDocument, View
 from tests.projections.registry import Registry
 

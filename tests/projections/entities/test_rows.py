@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from domain.events import EntityCreated
+from domain.registry.events import EntityCreated
 from projections.entities.rows import EntityRow, row
 
 IDS = {"fileid": "f1", "versionid": "1"}

@@ -11,7 +11,7 @@ from sqlalchemy import Column, Table, select
 from commands.handle import handle
 from commands.log import Store
 from commands.waiting import PendingCommand
-from domain.commands import DeleteEntities, Restore
+from domain.decisions.commands import DeleteEntities, Restore
 from projections.entities.apply import EntityProjection
 from projections.entities.rebuild import rebuild
 from projections.entities.tables import tables

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from projections.publishing.records import EVENTS, LOG, PublishedCounts, PublishedRecord, RecordBuilder, partition_key
 from projections.xregistry_events import XRegistryEvents
 from tests.projections.test_xregistry_events import CAUGHT_UP, NOON, event, row

@@ -15,11 +15,11 @@ from typing import Any
 from cloudevents.core.v1.event import CloudEvent
 
 from commands.log import Store
-from domain import xid as xids
-from domain.commands import DeleteEntities
-from domain.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+from domain.decisions.commands import DeleteEntities
+from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+from domain.registry.world import Decision
 from domain.subscriptions.subscription import Subscription
-from domain.world import Decision
+from domain.values import xid as xids
 from projections.families import XRegistryFamily
 from projections.subscriptions.contract import DELIVERED, Outcome, Resolver, Sink, SinkTarget
 from projections.subscriptions.deliver import Deliverer
@@ -183,7 +183,7 @@ class Rig:
 
     def subscription(self, id: str = "s") -> Subscription:
         event = self._events[f"/subscriptions/{id}"]
-        from domain.evolve import evolve
+        from domain.registry.evolve import evolve
 
         entity = evolve(event, self.position)
         assert entity is not None

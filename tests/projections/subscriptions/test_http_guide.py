@@ -11,7 +11,7 @@ from base64 import b64decode
 from dataclasses import replace
 from pathlib import Path
 
-from domain.subscriptions.properties import SubscriptionSupport, parse_subscription
+from domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
 from projections.subscriptions.contract import DeliveryResult, SinkTarget
 from projections.subscriptions.guard import DestinationGuard
 from projections.subscriptions.validation import HandshakeResult, WebhookHandshake

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.cesql import MAX_BYTES, MAX_PARENTHESES, CesqlValue, ErrorKind, ParseError, compile_expression, like
-from domain.cesql.expression import MAX_STEPS
+from domain.cesql import MAX_BYTES, MAX_PARENTHESES, CesqlValue, ErrorKind, ParseError, compile_expression, like_pattern
+from domain.cesql.evaluation import MAX_STEPS
 from domain.cesql.functions import FUNCTIONS, MAX_RESULT
 from domain.cesql.parser import parse
 from domain.cesql.syntax import (
@@ -137,8 +137,8 @@ def test_patterns_are_what_a_regular_expression_would_be(pattern: str, subject: 
     wild = {"%": ".*", "_": "."}
     expression = "".join(wild.get(piece, re.escape(piece[-1])) for piece in pieces)
     expected = re.fullmatch(expression, subject, re.DOTALL) is not None
-    parsed = like.parse_pattern(pattern)
-    assert like.pattern_matcher(parsed)(subject) is expected
+    parsed = like_pattern.parse_pattern(pattern)
+    assert like_pattern.pattern_matcher(parsed)(subject) is expected
     if expected:
         assert subject.startswith(parsed.start) and (not parsed.exact or subject == parsed.start)
 

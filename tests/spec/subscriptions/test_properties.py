@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from domain.refusals import InvalidSubscription, QuotaExceeded
-from domain.subscriptions.properties import SubscriptionDocument, SubscriptionSupport, parse_subscription
-from domain.subscriptions.sinks import PROTOCOLS
+from domain.errors.http_errors import InvalidSubscription, QuotaExceeded
+from domain.subscriptions.sink_uris import PROTOCOLS
+from domain.subscriptions.subscription_document import SubscriptionDocument, SubscriptionSupport, parse_subscription
 
 ROWS = yaml.load(Path(__file__).with_name("properties.yaml").read_text(), yaml.CSafeLoader)
 BASE = {"sink": "https://sink.example/in", "protocol": "HTTP"}

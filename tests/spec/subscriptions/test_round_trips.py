@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api.subscriptions.shown import subscription_document
-from domain.commands import WriteSubscription
-from domain.decide import decide
-from domain.roles import Caller, Role
-from domain.subscriptions.properties import SubscriptionSupport, parse_subscription
-from domain.subscriptions.sinks import PROTOCOLS
+from domain.access.roles import Caller, Role
+from domain.decisions.commands import WriteSubscription
+from domain.decisions.decide import decide
+from domain.registry.world import Context, MemoryWorld
+from domain.subscriptions.sink_uris import PROTOCOLS
 from domain.subscriptions.subscription import Subscription
-from domain.world import Context, MemoryWorld
+from domain.subscriptions.subscription_document import SubscriptionSupport, parse_subscription
 
 XID = "/subscriptions/s1"
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

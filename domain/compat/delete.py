@@ -1,0 +1,82 @@
+"""Deleting by the older APIs, and what goes with a Group or a definition: Versions that were kept for them.
+
+Rules LEG-210, LEG-213, LEG-707; rows S4, S6, S9, S12 and M4, M6, M9, M12.
+"""
+
+from __future__ import annotations
+
+from domain.compat.errors import NoSuchVersion
+from domain.compat.legacy_apis import FACADE, legacy_api_of
+from domain.compat.publications import Publication
+from domain.compat.version_numbers import USED
+from domain.decisions.commands import DeleteEntities
+from domain.decisions.delete import delete_entities
+from domain.decisions.rules.readonly import check_writable
+from domain.decisions.rules.removal import check_removable
+from domain.decisions.write_resource import add_version
+from domain.decisions.xrefs import check_no_xref
+from domain.registry.change_set import ChangeSet
+from domain.registry.drafts import ResourceDraft
+from domain.registry.explicit_values import DEFAULT_MARKS
+from domain.values import xid as xids
+
+
+def apply_legacy_delete(changes: ChangeSet, command: DeleteEntities) -> None:
+    """Applies one DeleteEntities of an older API to a change, but for what settles at its end.
+
+    Raises: NotFound, NoSuchVersion; Readonly, BadRequest, ExtraXrefAttribute for what the state does not allow.
+    """
+    number = command.facade.number if command.facade else None
+    if number is None:
+        delete_entities(changes, command)
+        return
+    xid = xids.join(*xids.segments(command.xid)[:4])
+    resource = changes.existing_resource(xid)
+    check_writable(changes, xid, command.ignore)
+    check_no_xref(resource)
+    _retract_version(changes, resource, number)
+
+
+def retained_versions_go_with_their_owners(changes: ChangeSet) -> None:
+    """Forgets kept Versions of Groups and definitions that go, and of those that stand for others from now on."""
+    for group in changes.groups.values():
+        if group.deleted and legacy_api_of(group.xid):
+            changes.forget(changes.world.published.kept(group.xid))
+    for resource in changes.resources.values():
+        if resource.entity is not None and _loses_all(resource) and legacy_api_of(resource.xid):
+            changes.forget(changes.world.published.kept(resource.xid))
+
+
+def _loses_all(resource: ResourceDraft) -> bool:
+    """Whether nothing of a Resource is left that may have Versions which are kept."""
+    before = resource.entity
+    if before is None or USED not in before.private.get(FACADE, {}):
+        return False
+    return resource.deleted or (resource.xref is not None and "xref" not in before.attributes["meta"])
+
+
+def _retract_version(changes: ChangeSet, resource: ResourceDraft, number: int) -> None:
+    changes.load_versions(resource)
+    living = next((version for version in resource.living() if version.number == number), None)
+    kept = {one.number: one for one in changes.world.published.kept(resource.xid)}
+    if living is not None:
+        living.gone = "deleted"
+        resource.membership_changed = resource.unsettled = True
+        if kept and not resource.living():
+            _bring_back(changes, resource, kept[max(kept)])
+        elif not resource.living():
+            check_removable(changes.existing(resource.xid), changes.context.now)
+    elif number in kept:
+        changes.forget([kept[number]])
+    else:
+        raise NoSuchVersion(number=number)
+
+
+def _bring_back(changes: ChangeSet, resource: ResourceDraft, kept: Publication) -> None:
+    """Makes a kept Version live again, as the one that the registry shows (LEG-213)."""
+    image = changes.world.published.image(kept)
+    draft = changes.version(resource, image.id)
+    add_version(changes, resource, draft, chosen=False)
+    draft.restore(image.attributes, resource.type.version)
+    draft.document, draft.ordered = image.document, image.private.get("ordered")
+    draft.marks, draft.facade = image.private.get(DEFAULT_MARKS, {}), image.private.get(FACADE, {})

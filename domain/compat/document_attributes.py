@@ -1,0 +1,35 @@
+"""Attributes of a document of the older APIs, and where a request or an answer has them (§ 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from domain.compat.legacy_apis import MESSAGECATALOG, LegacyApi
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentAttributes:
+    """What a POST says of its document, None where it says nothing.
+
+    description: of the Version. about: the description of the schema or definition.
+    """
+
+    description: str | None = None
+    about: str | None = None
+    format: str | None = None
+    authority: str | None = None
+    id: str | None = None
+
+
+def request_names(family: LegacyApi) -> Mapping[str, tuple[str, str]]:
+    """The parameter and the header of each member of `DocumentAttributes`."""
+    about = "messagedescription" if family is MESSAGECATALOG else "schemadescription"
+    prefix = family.headers
+    return {
+        "description": ("description", f"{prefix}-Version-Description"),
+        "about": (about, f"{prefix}-Description"),
+        "format": ("format", f"{prefix}-Format"),
+        "authority": ("authority", f"{prefix}-Authority"),
+        "id": ("id", f"{prefix}-Id"),
+    }

@@ -1,0 +1,81 @@
+"""What the older APIs know holds only as long as the registry says the same: any other write may make it untrue.
+
+Rules LEG-303, LEG-701, LEG-1203.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from domain.compat import formats, group_formats
+from domain.compat.catalog import METASCHEMAS, version_formats
+from domain.compat.catalog.attributes import to_document
+from domain.compat.catalog.groups import XREGISTRY_FORMAT
+from domain.compat.errors import Conflict
+from domain.compat.legacy_apis import FACADE, MESSAGECATALOG, SCHEMAREGISTRY, legacy_api_of
+from domain.registry.change_set import ChangeSet
+from domain.registry.drafts import GroupDraft, ResourceDraft, VersionDraft
+from domain.values import xid as xids
+
+#: The attributes of a Group that its format is made of.
+_OF_FORMAT: Final = ("format", "envelope", "protocol")
+
+
+def legacy_values_agree(changes: ChangeSet) -> None:
+    """Lets go of spellings and documents that are not those of the registry's own attributes any more.
+
+    Raises: Conflict where a Version that an older API adds would be pruned at once.
+    """
+    if changes.number is not None and any(changes.leaves(xid) for xid in changes.processed):
+        raise Conflict(error_detail="it would be older than all versions that the registry has room for")
+    for group in changes.groups.values():
+        if group.facade and _is_outdated(group):
+            group.facade = _without(group.facade, "format")
+    for resource in changes.resources.values():
+        if resource.type.hasdocument:
+            if resource.facade:
+                _check_format(resource)
+        elif legacy_api_of(resource.xid) == MESSAGECATALOG:
+            for version in resource.living():
+                if version.written:
+                    _check_document(changes, version)
+
+
+def _is_outdated(group: GroupDraft) -> bool:
+    """Whether what a Group's format is made of has changed, but its spelling has not."""
+    before = group.entity
+    if before is None or not group.written or group.facade != before.private.get(FACADE):
+        return False
+    return any(before.attributes.get(name) != group.attributes.get(name) for name in _OF_FORMAT)
+
+
+def _check_format(resource: ResourceDraft) -> None:
+    spelled = resource.facade.get("format")
+    if spelled is None or legacy_api_of(resource.xid) != SCHEMAREGISTRY:
+        return
+    if any(
+        not formats.is_same_format(spelled, version.attributes.get("format") or "") for version in resource.living()
+    ):
+        resource.facade = _without(resource.facade, "format")
+
+
+def _check_document(changes: ChangeSet, version: VersionDraft) -> None:
+    """Lets go of a document that has not changed, where its message says something else now.
+
+    What no attribute holds, such as a document of a format without rules, cannot be otherwise.
+    """
+    before, document = version.entity, version.facade.get("document")
+    if before is None or document is None or document != before.private.get(FACADE, {}).get("document"):
+        return
+    group = changes.existing(xids.join(*xids.segments(version.xid)[:2]))
+    of_group = group_formats.stored_group_format(MESSAGECATALOG, group) or XREGISTRY_FORMAT
+    format = version_formats.version_format(before.attributes, version.facade, of_group)
+    if not (format in METASCHEMAS or format == XREGISTRY_FORMAT):
+        return
+    left = version.facade.get("left", {})
+    if to_document(format, before.attributes, left) != to_document(format, version.attributes, left):
+        version.facade = version_formats.without_document(version.attributes, version.facade, format, of_group)
+
+
+def _without(facade: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in facade.items() if name not in names}

@@ -1,0 +1,146 @@
+"""Bodies of the older APIs as trees of the registry: Groups, and documents with their attributes.
+
+Rules LEG-204, LEG-205, LEG-504, LEG-512, LEG-603, LEG-801 to LEG-804.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from domain.compat import formats, uris
+from domain.compat.catalog import attributes as catalog
+from domain.compat.catalog import documents, groups
+from domain.compat.catalog.value_mapping import fits_in_header
+from domain.compat.document_attributes import DocumentAttributes, request_names
+from domain.compat.errors import invalid_definition
+from domain.compat.ids import decode_segment, to_legacy_id
+from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
+from domain.compat.request_extras import LegacyWrite
+from domain.decisions.commands import WriteMethod, WriteTree
+from domain.model.values import MAX_HEADER_BYTES
+from domain.values import xid as xids
+
+#: Members of a Group's body that the server sets, so that whatever they say means nothing.
+_SERVED: Final = frozenset(("createdtimeutc", "updatedtimeutc"))
+
+
+def group_command(family: LegacyApi, xid: str, base: str, body: Mapping[str, Any]) -> WriteTree:
+    """The command of a PUT of a Group. base: absolute URL of the façade. Raises: Invalid."""
+    schemas = family is SCHEMAREGISTRY
+    known = {"id": _text, "format": _text, "description": _text, **({"groupProperties": _texts} if schemas else {})}
+    given = {name: _member(known, name, value) for name, value in body.items() if name not in _SERVED}
+    given = {name: value for name, value in given.items() if value is not None}
+    _check_id(xid, given.pop("id", None))
+    format = given.get("format")
+    if format == "" or (format is None and not schemas):
+        raise invalid_definition(
+            "format", "it is needed" if not schemas else "it may be left out, but not be empty", "LEG-204"
+        )
+    _check_room("format", format)
+    tree: dict[str, Any] = {"description": given["description"]} if "description" in given else {}
+    if "groupProperties" in given:
+        tree["labels"] = given["groupProperties"]
+    if format is not None:
+        tree |= {"format": formats.registry_format(format)} if schemas else groups.to_attributes(format)
+    return WriteTree(xid, tree, WriteMethod.PUT, facade=LegacyWrite(family, base, format=format))
+
+
+def schema_command(
+    xid: str, base: str, attributes: DocumentAttributes, content: bytes, contenttype: str | None
+) -> WriteTree:
+    """The command of a POST of a schema. Raises: Invalid."""
+    tree: dict[str, Any] = {"contenttype": contenttype}
+    if attributes.description is not None:
+        tree["description"] = attributes.description
+    if attributes.format is not None:
+        tree["format"] = formats.registry_format(attributes.format)
+    facade = _facade(SCHEMAREGISTRY, base, attributes)
+    return WriteTree(xid, tree, WriteMethod.POST, document=content, mediatype=contenttype or "", facade=facade)
+
+
+def message_command(
+    xid: str,
+    base: str,
+    attributes: DocumentAttributes,
+    content: bytes,
+    contenttype: str | None,
+    format: str,
+    find: catalog.FindSchema,
+) -> WriteTree:
+    """The command of a POST of a message definition. format: of its Group. find: schemas of this registry by URI.
+
+    Raises: Invalid, with the place in the document that breaks a rule.
+    """
+    if attributes.format not in (None, format):
+        raise invalid_definition("format", f'the format of the group is "{format}"', "LEG-801")
+    try:
+        definition = documents.parse_definition(format, content)
+    except documents.MalformedDefinition as error:
+        raise invalid_definition(error.pointer or "document", error.text, "LEG-801 to LEG-804") from None
+    _check_room("contenttype", contenttype)
+    mapped = catalog.to_attributes(format, definition.document, find)
+    said = attributes.description if attributes.description is not None else definition.description
+    tree = {**mapped.attributes, **({"description": said} if said is not None else {})}
+    facade = _facade(MESSAGECATALOG, base, attributes)
+    facade = replace(facade, format=format, content=content, contenttype=contenttype, left=mapped.left)
+    return WriteTree(xid, tree, WriteMethod.POST, facade=facade)
+
+
+def _facade(family: LegacyApi, base: str, given: DocumentAttributes) -> LegacyWrite:
+    """Raises: Invalid for an authority or id that is no URI (LEG-603), and for what a header cannot hold."""
+    for name, (parameter, _) in request_names(family).items():
+        _check_room(parameter, getattr(given, name))
+    _checked("authority", given.authority, uris.check_uri)
+    _checked("id", given.id, uris.check_reference)
+    return LegacyWrite(family, base, given.authority, given.id, given.format, given.about)
+
+
+def _checked(name: str, value: str | None, check: Callable[[str], str]) -> None:
+    try:
+        if value is not None:
+            check(value)
+    except ValueError as error:
+        raise invalid_definition(name, str(error), "LEG-603") from None
+
+
+def _check_room(name: str, value: str | None) -> None:
+    """Raises: Invalid for what would not fit in a header of an answer, as attributes of the registry have to."""
+    if value is not None and not fits_in_header(name, value):
+        raise invalid_definition(
+            name, f"its name and value take more than {MAX_HEADER_BYTES} bytes", "LEG-503, LEG-522"
+        )
+
+
+def _check_id(xid: str, id: str | None) -> None:
+    """Raises: Invalid where a body has another id than its path. Both may be percent-encoded in their own ways."""
+    if id is None:
+        return
+    meant = to_legacy_id(xids.entity_id(xid))
+    try:
+        same = decode_segment(id) == meant
+    except ValueError:
+        same = id == meant
+    if not same:
+        raise invalid_definition("id", "the path has another one", "LEG-204")
+
+
+def _member(known: Mapping[str, Callable[[str, Any], Any]], name: str, value: Any) -> Any:
+    if name not in known:
+        raise invalid_definition(
+            name, f"there is no such member, only {', '.join((*known, *sorted(_SERVED)))}", "LEG-204"
+        )
+    return None if value is None else known[name](name, value)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise invalid_definition(name, "a text is needed", "LEG-204")
+    return value
+
+
+def _texts(name: str, value: Any) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
+        raise invalid_definition(name, "an object of texts is needed", "LEG-204")
+    return value

@@ -1,0 +1,108 @@
+"""Who has a URI or an id already that a Version is to be published under (LEG-606)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from domain.compat.errors import Conflict
+from domain.compat.legacy_apis import FACADE
+from domain.compat.publications import Publication
+from domain.compat.request_extras import LegacyWrite
+from domain.compat.uris import (
+    VersionLocation,
+    compose_uri,
+    entity_path,
+    locate_by_ending,
+    locate_version,
+    normalize_uri,
+)
+from domain.compat.version_numbers import USED, next_number
+from domain.registry.change_set import ChangeSet
+from domain.registry.drafts import ResourceDraft
+from domain.registry.entities import Entity
+from domain.values import xid as xids
+
+
+class PublishedVersion(NamedTuple):
+    """A Version, living or kept. definition: xid of the Resource; image: what it is, or was when it was pruned."""
+
+    definition: str
+    number: int
+    image: Entity
+
+
+def find_published(changes: ChangeSet, facade: LegacyWrite, uri: str, *, default: bool) -> PublishedVersion | None:
+    """The Version that has a URI already, or the id that a façade is given.
+
+    default: the URI is that of the path of a Version that is only to be, which no other path can be.
+    """
+    published, family = changes.world.published, facade.family
+    found = published.by_id(family, facade.id) if facade.id is not None else None
+    found = found or published.by_uri(family, normalize_uri(uri))
+    if found is not None:
+        return _held(changes, found)
+    root = facade.base.removesuffix(family.base)
+    place = None if default else locate_version(family, uri, (facade.base, root))
+    return _at(changes, facade, place) if place is not None else None
+
+
+def check_uri_path(changes: ChangeSet, facade: LegacyWrite, uri: str, xid: str, number: int) -> None:
+    """Raises: Conflict for a URI that is the path of another Version than that of a definition with a number.
+
+    It may be of one that is yet to come: who looks for that one would find this one, and its own POST a clash.
+    """
+    place = locate_version(facade.family, uri, (facade.base, facade.base.removesuffix(facade.family.base)))
+    is_own = place is None or (_definition(facade, place) == xid and place.version in (number, str(number)))
+    if not is_own or _is_anothers(changes, facade, uri, xid):
+        raise Conflict(error_detail='its "id" makes the URI the path of another version, now or later (LEG-606)')
+
+
+def _is_anothers(changes: ChangeSet, facade: LegacyWrite, uri: str, xid: str) -> bool:
+    """Whether another definition, behind its own authority, is to give a Version the URI by default.
+
+    One that is not there yet claims nothing, as a copy may be kept under another name than in its registry (LEG-903).
+    """
+    place = locate_by_ending(facade.family, uri)
+    other = changes.find(_definition(facade, place)) if place is not None else None
+    authority = other.private.get(FACADE, {}).get("authority") if other is not None else None
+    if place is None or other is None or authority is None or other.xid == xid:
+        return False
+    number = int(place.version)
+    if normalize_uri(compose_uri(authority, None, facade.base, entity_path(other.xid, number))) != normalize_uri(uri):
+        return False
+    resource = changes.resource(other.xid)
+    changes.load_versions(resource)
+    return number >= next_number(changes, resource)
+
+
+def _definition(facade: LegacyWrite, place: VersionLocation) -> str:
+    """The xid of the definition that a Version is of."""
+    return xids.join(facade.family.groups, place.groupid, facade.family.resources, place.id)
+
+
+def published_versions(changes: ChangeSet, resource: ResourceDraft) -> Iterator[PublishedVersion]:
+    """The Versions that a definition had before this change, living ones first, which are all at hand. O(Versions)."""
+    for version in resource.versions.values():
+        if version.entity is not None:
+            yield PublishedVersion(resource.xid, version.number, version.entity)
+    if USED in resource.facade:
+        for kept in changes.world.published.kept(resource.xid):
+            yield _held(changes, kept)
+
+
+def _held(changes: ChangeSet, found: Publication) -> PublishedVersion:
+    image = changes.world.published.image(found) if found.kept else changes.existing(found.xid)
+    return PublishedVersion(found.xid.split("/versions/")[0], found.number, image)
+
+
+def _at(changes: ChangeSet, facade: LegacyWrite, place: VersionLocation) -> PublishedVersion | None:
+    definition = _definition(facade, place)
+    if changes.find(definition) is None:
+        return None
+    resource = changes.resource(definition)
+    changes.load_versions(resource)
+    for found in published_versions(changes, resource):
+        if place.version in (found.number, found.image.id):
+            return found
+    return None

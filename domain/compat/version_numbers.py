@@ -1,0 +1,142 @@
+"""Numbers: which one each Version of a definition has, and that none is given twice in a definition's life.
+
+Rules LEG-210, LEG-405, LEG-406, LEG-409, LEG-707.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from domain.compat.legacy_apis import FACADE, legacy_api_of, number_from_id
+from domain.compat.number_ranges import NumberRanges
+from domain.compat.publications import Publication
+from domain.compat.uris import normalize_uri
+from domain.decisions.rules import ancestry
+from domain.registry.change_set import ChangeSet
+from domain.registry.drafts import ResourceDraft, VersionDraft
+from domain.values import xid as xids
+
+#: The façade's member of a Resource with the numbers of its Versions that are deleted, as `NumberRanges` writes them.
+USED: Final = "used"
+
+
+def versions_are_numbered(changes: ChangeSet) -> None:
+    """Gives each new Version its number, and remembers those of Versions that go."""
+    for resource in changes.resources.values():
+        # An import is thousands of Resources about which there is nothing to say.
+        if not resource.membership_changed or resource.deleted or _is_id_its_number(resource):
+            continue
+        if legacy_api_of(resource.xid) is not None:
+            _number(changes, resource)
+
+
+def used_numbers(resource: ResourceDraft) -> NumberRanges:
+    """The numbers of a definition's Versions that are gone, kept ones included."""
+    return NumberRanges.parse(resource.facade.get(USED, ""))
+
+
+def next_number(changes: ChangeSet, resource: ResourceDraft) -> int:
+    """The number of a Version that an older API adds, which is its id as well, so that it is the latest (LEG-406).
+
+    It is above every number and every id of the registry's own that the definition ever had, and no Version has it for
+    an id. All Versions are at hand.
+    """
+    gone, numbers = used_numbers(resource), [version.number for version in resource.versions.values()]
+    unnumbered = numbers.count(0)  # these get theirs before it
+    number = max(resource.counter, max(gone.highest, *numbers, 0) + unnumbered) + 1
+    ids = {*resource.versions, *(xids.entity_id(kept.xid) for kept in _kept(changes, resource.xid, gone))}
+    while str(number) in ids:
+        number += 1
+    return number
+
+
+def _number(changes: ChangeSet, resource: ResourceDraft) -> None:
+    old = [version for version in resource.versions.values() if version.entity is not None]
+    fresh = [version for version in resource.living() if version.entity is None]
+    gone = {version.number for version in old if version.gone is not None} - {0}
+    before = used_numbers(resource)
+    taken = {before.highest, *(version.number for version in old)}
+    _assign_next_numbers(resource, taken, [version for version in old if version.gone is None and not version.number])
+    _assign_next_numbers(
+        resource, taken, [version for version in fresh if not _keeps_own_number(changes, version, before, taken)]
+    )
+    after = before.plus(gone).minus(version.number for version in fresh)
+    others = {name: value for name, value in resource.facade.items() if name != USED}
+    resource.facade = {**others, USED: after.text} if after.ranges else others
+
+
+def _assign_next_numbers(resource: ResourceDraft, taken: set[int], versions: Sequence[VersionDraft]) -> None:
+    """Gives Versions the numbers behind the highest that is taken, the oldest first."""
+    for number, version in enumerate(_by_age(resource, versions), max(taken) + 1):
+        _set(version, number)
+        taken.add(number)
+
+
+def _kept(changes: ChangeSet, xid: str, gone: NumberRanges) -> Sequence[Publication]:
+    """The kept Versions at or below an xid. gone: the numbers of its definition's Versions that are gone."""
+    return changes.world.published.kept(xid) if gone.ranges else ()
+
+
+def _is_id_its_number(resource: ResourceDraft) -> bool:
+    """Whether the id of each Version is its number, and none was ever another's."""
+    if USED in resource.facade:
+        return False
+    for version in resource.versions.values():
+        if version.gone is not None or version.facade or not number_from_id(version.id):
+            return False
+    return True
+
+
+def _keeps_own_number(changes: ChangeSet, version: VersionDraft, before: NumberRanges, taken: set[int]) -> bool:
+    """Whether a new Version gets a number that is its by itself: one that it had or was assigned, or its id."""
+    if version.facade:
+        _leave_to_others(changes, version)
+    kept = _kept(changes, version.xid, before) if changes.world.revision(version.xid) else ()
+    number = number_from_id(version.id)
+    if kept:
+        _revive(changes, version, kept[0])
+    elif version.assigned is not None:
+        _set(version, version.assigned)
+    elif number and number not in taken and not before.has(number):
+        _set(version, number)
+    else:
+        return False
+    taken.add(version.number)
+    return True
+
+
+def _leave_to_others(changes: ChangeSet, version: VersionDraft) -> None:
+    """Takes a name from a Version that comes back, if another one has been given it meanwhile."""
+    published, family = changes.world.published, legacy_api_of(version.xid)
+    id, uri = version.facade.get("id"), version.facade.get("uri")
+    found = (
+        id and family and published.by_id(family, id),
+        uri and family and published.by_uri(family, normalize_uri(uri)),
+    )
+    if any(one and one.xid != version.xid and not changes.leaves(one.xid) for one in found):
+        version.facade = {name: value for name, value in version.facade.items() if name not in ("id", "uri")}
+
+
+def _revive(changes: ChangeSet, version: VersionDraft, kept: Publication) -> None:
+    """Gives a Version that is kept, and is created anew, what it was published under."""
+    facade = changes.world.published.image(kept).private.get(FACADE, {})
+    version.facade = version.facade | {name: facade[name] for name in ("id", "uri") if name in facade}
+    _set(version, kept.number)
+
+
+def _set(version: VersionDraft, number: int) -> None:
+    others = {name: value for name, value in version.facade.items() if name != "number"}
+    version.facade = others if str(number) == version.id else {**others, "number": number}
+
+
+def _by_age(resource: ResourceDraft, versions: Sequence[VersionDraft]) -> list[VersionDraft]:
+    """Versions in the order of their type, the newest last, as it is the latest in the older APIs."""
+    mode = resource.type.versionmode
+    lines = [
+        ancestry.VersionLineage(one.id, one.ancestorid, shown["createdat"], one.ordered or shown["modifiedat"])
+        for one in versions
+        if (shown := one.attributes)
+    ]
+    by_id = {version.id: version for version in versions}
+    return [by_id[line.id] for line in ancestry.oldest_versions(mode, lines, len(lines))]

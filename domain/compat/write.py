@@ -1,0 +1,235 @@
+"""Writing by the older APIs: Groups, and Versions of definitions, by the registry's own ways of writing.
+
+Rules LEG-205, 206, 208, 303, 402, 406, 502, 531 to 533, 601 to 611, 1202, 1207.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from domain.compat import group_formats
+from domain.compat.catalog import version_formats
+from domain.compat.errors import Conflict
+from domain.compat.imports import IMPORTER, new_importer
+from domain.compat.legacy_apis import FACADE, MESSAGECATALOG, SCHEMAREGISTRY
+from domain.compat.request_extras import LegacyWrite
+from domain.compat.uri_conflicts import PublishedVersion, check_uri_path, find_published, published_versions
+from domain.compat.uris import compose_uri, entity_path, normalize_uri
+from domain.compat.version_numbers import next_number
+from domain.decisions.commands import WriteTree
+from domain.decisions.documents import digest
+from domain.decisions.rules.ids import check_id
+from domain.decisions.rules.readonly import check_writable
+from domain.decisions.write_resource import WriteOptions, write_version
+from domain.decisions.xrefs import check_no_xref
+from domain.registry.change_set import ChangeSet
+from domain.registry.drafts import ResourceDraft, VersionDraft
+from domain.registry.entities import Attributes, Entity
+from domain.values import xid as xids
+
+#: What an older API says of a Group, in the registry's words; whatever else a Group has it leaves alone.
+_OF_GROUP: Final = {
+    SCHEMAREGISTRY: ("description", "labels", "format"),
+    MESSAGECATALOG: ("description", "envelope", "protocol"),
+}
+
+
+def apply_legacy_write(changes: ChangeSet, command: WriteTree) -> None:
+    """Applies one WriteTree of an older API to a change, but for what settles at its end.
+
+    Raises: Conflict, Invalid, NotFound; any Problem of a write.
+    """
+    assert command.facade is not None, "an older API writes"
+    check_id(xids.entity_id(command.xid))
+    _check_spelling(changes, command.xid)
+    if len(xids.segments(command.xid)) == 2:
+        _publish_group(changes, command, command.facade)
+    else:
+        _publish_version(changes, command, command.facade)
+
+
+def _check_spelling(changes: ChangeSet, xid: str) -> None:
+    found = changes.world.get(xid)
+    if found is not None and found.xid != xid:
+        raise Conflict(error_detail=f'ids are unique without case, and there is "{found.id}" (LEG-402)')
+
+
+# --- Groups ----------------------------------------------------------------------------------------------------------
+
+
+def _publish_group(changes: ChangeSet, command: WriteTree, facade: LegacyWrite) -> None:
+    """A Group as it is put; one that is so already is not written (LEG-206)."""
+    changes.processed.append(command.xid)
+    stored = changes.find(command.xid)
+    given: Attributes = {name: command.tree.get(name) or None for name in _OF_GROUP[facade.family]}
+    if facade.family == SCHEMAREGISTRY:
+        given["format"] = group_formats.optional_registry_format(facade.format)
+    own: Attributes = stored.private.get(FACADE, {}) if stored else {}
+    if stored is None or group_formats.stored_group_format(facade.family, stored) != facade.format:
+        own = {"format": facade.format} if facade.format is not None else {}
+    if stored is not None:
+        given = _kept_format(facade, stored, given)
+        if own == stored.private.get(FACADE, {}) and all(stored.attributes.get(name) == given[name] for name in given):
+            return
+    group = changes.group(command.xid, implied=False)
+    ids = {changes.group_type(command.xid).singular + "id": xids.entity_id(command.xid)}
+    group.write(given if stored else _stated(given), patch=stored is not None, kept=ids)
+    group.facade = own
+
+
+def _kept_format(facade: LegacyWrite, stored: Entity, given: Attributes) -> Attributes:
+    """What is given, less a format that stays. Raises: Conflict where definitions rely on another one (LEG-303)."""
+    if not group_formats.is_same_group_format(
+        facade.family, group_formats.stored_group_format(facade.family, stored), facade.format
+    ):
+        if stored.attributes[f"{facade.family.resources}count"]:
+            raise Conflict(error_detail="the format of a group stays while there is something in it (LEG-303)")
+        return given
+    return {name: value for name, value in given.items() if name in ("description", "labels")}
+
+
+def _stated(given: Attributes) -> Attributes:
+    return {name: value for name, value in given.items() if value is not None}
+
+
+# --- Versions --------------------------------------------------------------------------------------------------------
+
+
+def _publish_version(changes: ChangeSet, command: WriteTree, facade: LegacyWrite) -> None:
+    """A new Version of a definition, which may be new; or the one that is meant, if there is one already."""
+    group = changes.existing(xids.join(*xids.segments(command.xid)[:2]))
+    check_writable(changes, command.xid, frozenset())
+    resource = changes.resource(command.xid)
+    check_no_xref(resource)
+    changes.load_versions(resource)
+    authority = _authority(resource, facade)
+    format = group_formats.definition_format(group, resource, facade)
+    number = next_number(changes, resource)
+    path = entity_path(command.xid, number)
+    uri = compose_uri(authority, facade.id, facade.base, path)
+    own = authority is not None or facade.id is not None
+    found = find_published(changes, facade, uri, default=not own)
+    if found is not None:
+        _answer(changes, _known_version(command, facade, found))
+        return
+    if facade.id is None and (known := _repeated(changes, resource, command, facade)):
+        _answer(changes, known)
+        return
+    if own:
+        check_uri_path(changes, facade, uri, command.xid, number)
+    group_formats.check_event_type(group, resource, facade, command.tree, authority)
+    version = _write(changes, resource, command, format, number)
+    version.facade = _version_facade(changes, facade, version, uri if own else None)
+    resource.facade = _definition_facade(resource, command, facade, authority, format, group)
+    if resource.new:
+        resource.facade |= _stated({IMPORTER: new_importer(facade, changes.context)})
+    _show(resource, version, authority, uri)
+    _answer(changes, PublishedVersion(resource.xid, number, Entity(version.xid, "", 1, {})))
+
+
+def _answer(changes: ChangeSet, found: PublishedVersion) -> None:
+    changes.processed.append(found.image.xid)
+    changes.number = found.number
+
+
+def _authority(resource: ResourceDraft, facade: LegacyWrite) -> str | None:
+    """The authority that a definition has, or now gets. Raises: Conflict where it has another one (LEG-605)."""
+    stored: str | None = resource.facade.get("authority")
+    if resource.new or facade.authority is None:
+        return stored if facade.authority is None else facade.authority
+    if normalize_uri(facade.authority) != normalize_uri(stored or facade.base):
+        raise Conflict(error_detail=f'the authority is "{stored or facade.base}" and stays so (LEG-605)')
+    return stored
+
+
+def _known_version(command: WriteTree, facade: LegacyWrite, found: PublishedVersion) -> PublishedVersion:
+    """The Version that an id is known for, if it is just what is sent. Raises: Conflict (LEG-533, LEG-606)."""
+    if facade.id is not None and found.definition == command.xid and _document(facade, found.image) == _sent(command):
+        return found
+    taken = "id" if facade.id is not None else 'URI; give this one an "id" of its own'
+    # Which definition it is of is not told: the caller may have no right to know of it (LEG-1104).
+    raise Conflict(error_detail=f"a version with another document or of another name has this {taken} (LEG-606)")
+
+
+def _repeated(
+    changes: ChangeSet, resource: ResourceDraft, command: WriteTree, facade: LegacyWrite
+) -> PublishedVersion | None:
+    """The latest Version with the document and the media type that are sent; schemas only (LEG-531)."""
+    if facade.family != SCHEMAREGISTRY:
+        return None
+    sent, contenttype = _sent(command), command.tree.get("contenttype")
+    alike = [
+        found
+        for found in published_versions(changes, resource)
+        if found.image.document == sent and found.image.attributes.get("contenttype") == contenttype
+    ]
+    return max(alike, key=lambda found: found.number, default=None)
+
+
+def _document(facade: LegacyWrite, image: Entity) -> str | None:
+    """SHA-256 of a Version's document, for a message definition of the one that was sent."""
+    if facade.family == SCHEMAREGISTRY:
+        return image.document
+    found: str | None = image.private.get(FACADE, {}).get("document")
+    return found
+
+
+def _sent(command: WriteTree) -> str | None:
+    content = command.document if command.document is not None else command.facade and command.facade.content
+    return digest(content) if content else None
+
+
+def _write(
+    changes: ChangeSet, resource: ResourceDraft, command: WriteTree, format: str | None, number: int
+) -> VersionDraft:
+    if resource.type.versionmode == "semver":
+        raise Conflict(error_detail='the versionmode is "semver", and the id of a new version is a number (LEG-406)')
+    resource.counter = number - 1  # the next id that the registry chooses is the number
+    tree = (
+        dict(command.tree)
+        if format is None
+        else {**command.tree, "format": group_formats.optional_registry_format(format)}
+    )
+    version = write_version(changes, resource, None, tree, WriteOptions(False, command.mediatype), command.document)
+    assert version.id == str(number)
+    version.assigned = number
+    return version
+
+
+def _version_facade(changes: ChangeSet, facade: LegacyWrite, version: VersionDraft, uri: str | None) -> dict[str, Any]:
+    """What only the older API knows of a Version. uri: None for the default one, which needs no room."""
+    document = changes.keep(facade.content) if facade.content else None
+    found = {
+        "id": facade.id,
+        "uri": uri,
+        "document": document,
+        "contenttype": facade.contenttype,
+        "left": dict(facade.left) or None,
+    }
+    if facade.family == MESSAGECATALOG:
+        found[version_formats.FORMAT] = version_formats.recorded_format(facade.format, version.attributes)
+    return _stated(found)
+
+
+def _definition_facade(
+    resource: ResourceDraft,
+    command: WriteTree,
+    facade: LegacyWrite,
+    authority: str | None,
+    format: str | None,
+    group: Entity,
+) -> dict[str, Any]:
+    """What only the older API knows of a definition; the description of the first Version is its own (LEG-502)."""
+    first = command.tree.get("description") if resource.new else None
+    # A format that the group has is the group's (LEG-703), and what comes later in another spelling changes nothing.
+    spelled = format if resource.new and group_formats.stored_group_format(facade.family, group) is None else None
+    given = {"authority": authority, "description": facade.description or first, "format": spelled}
+    return {**resource.facade, **_stated(given)}
+
+
+def _show(resource: ResourceDraft, version: VersionDraft, authority: str | None, uri: str) -> None:
+    """Shows what the older API knows where the model has read-only attributes for it (LEG-1202)."""
+    definitions = resource.type.version.definitions
+    shown = {"authority": authority, "versionuri": uri}
+    names = [name for name in shown if shown[name] and definitions.get(name, {}).get("readonly")]
+    version.attributes = {**version.attributes, **{name: shown[name] for name in names}}

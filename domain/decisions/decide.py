@@ -1,0 +1,123 @@
+"""decide: from a command and the world it meets to the events that it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, assert_never
+
+from domain.compat.delete import apply_legacy_delete, retained_versions_go_with_their_owners
+from domain.compat.errors import to_legacy_problem
+from domain.compat.imports import check_imports, imports_become_own
+from domain.compat.invalidation import legacy_values_agree
+from domain.compat.request_extras import LegacyDeletion, LegacyWrite
+from domain.compat.version_numbers import versions_are_numbered
+from domain.compat.write import apply_legacy_write
+from domain.decisions import replace_model
+from domain.decisions.commands import (
+    Command,
+    ControlLink,
+    ControlSubscription,
+    CreateRegistry,
+    DeleteEntities,
+    DeleteLink,
+    DeleteSubscription,
+    Follow,
+    RegistryCommand,
+    Repair,
+    ReplaceModel,
+    Restore,
+    WriteCapabilities,
+    WriteLink,
+    WriteMethod,
+    WriteSubscription,
+    WriteTree,
+)
+from domain.decisions.delete import delete_entities
+from domain.decisions.replace_model import entities_comply_with_model
+from domain.decisions.restore import restore
+from domain.decisions.rules.constraints import constraints_hold
+from domain.decisions.rules.domain_rules import domain_rules_hold
+from domain.decisions.rules.formats import formats_hold
+from domain.decisions.rules.matchversions import versions_match
+from domain.decisions.rules.settle import resources_settle
+from domain.decisions.write import write_tree
+from domain.errors.problems import Problem
+from domain.model import capabilities, compile_model
+from domain.registry.change_set import ChangeSet
+from domain.registry.world import Context, Decision, World
+from domain.replication import decide_links as links
+from domain.replication.copy_rights import check_copies
+from domain.replication.repair import repair
+from domain.subscriptions import decide_subscriptions
+from domain.values import xid as xids
+
+#: What has to hold once everything in a request is written, in this order; one of them counts what it lets pass.
+RULES: Final[tuple[Callable[[ChangeSet], int | None], ...]] = (
+    entities_comply_with_model,
+    resources_settle,
+    retained_versions_go_with_their_owners,
+    versions_are_numbered,
+    legacy_values_agree,
+    imports_become_own,
+    formats_hold,
+    constraints_hold,
+    versions_match,
+    domain_rules_hold,
+)
+
+
+def decide(command: Command, world: World, context: Context) -> Decision:
+    """The events of a command, or the Problem that refuses it; the world stays as it is.
+
+    Raises: Problem.
+    """
+    if isinstance(command, WriteSubscription | DeleteSubscription | ControlSubscription):
+        return decide_subscriptions.decide_subscription(command, world, context)
+    if isinstance(command, WriteLink | DeleteLink | ControlLink):
+        return links.decide_link(command, world, context)
+    if isinstance(command, Repair):
+        return repair(command, world, context)
+    assert not isinstance(command, Follow), "interactions of another log are no decisions of this registry"
+    if not isinstance(command, WriteTree | DeleteEntities) or command.facade is None:
+        return _decide(command, world, context)
+    try:
+        return _decide(command, world, context)
+    except Problem as problem:
+        raise to_legacy_problem(problem) from problem.__cause__
+
+
+def _decide(command: RegistryCommand, world: World, context: Context) -> Decision:
+    changes = ChangeSet(world, context)
+    match command:
+        case WriteTree(facade=LegacyWrite()):
+            apply_legacy_write(changes, command)
+        case WriteTree():
+            write_tree(changes, command)
+        case DeleteEntities(facade=LegacyDeletion()):
+            apply_legacy_delete(changes, command)
+        case DeleteEntities():
+            delete_entities(changes, command)
+        case ReplaceModel(source=source):
+            replace_model.replace_model(changes, source)
+        case WriteCapabilities(capabilities=value, method=method):
+            capabilities.write_capabilities(changes, value, patch=method is WriteMethod.PATCH)
+        case Restore():
+            restore(changes, command)
+        case CreateRegistry():
+            _create(changes, command)
+        case _:
+            assert_never(command)
+    findings = sum(rule(changes) or 0 for rule in RULES)
+    processed, number = tuple(changes.processed), changes.number
+    decision = Decision(changes.events(), changes.documents, processed, findings, number=number)
+    check_copies(decision.events, world, context)
+    check_imports(decision.events, world, context)
+    return decision
+
+
+def _create(changes: ChangeSet, command: CreateRegistry) -> None:
+    changes.model = compile_model(command.source)
+    replace_model.record_model(changes)
+    capabilities.record_capabilities(changes, capabilities.INITIAL)
+    changes.registry().write({}, patch=False, kept={"registryid": command.registryid})
+    changes.processed.append(xids.REGISTRY)

@@ -1,0 +1,156 @@
+"""DeleteEntities: which entities a DELETE takes, and the checks before they go.
+
+Spec: core 1.0-rc4, "Deleting Entities"; HTTP binding 1.0-rc4, DELETE of entities and collections. Rules ENT-160 to 164.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from domain.decisions.commands import DeleteEntities
+from domain.decisions.rules.epochs import check_epoch, parse_epoch
+from domain.decisions.rules.ids import take_id
+from domain.decisions.rules.readonly import check_writable, is_skipped
+from domain.decisions.rules.removal import check_removable
+from domain.decisions.write import request_default_version
+from domain.decisions.xrefs import check_no_xref
+from domain.errors.problems import BadFlag, BadRequest, MisplacedEpoch, NotFound
+from domain.registry.change_set import ChangeSet
+from domain.registry.entities import Entity
+from domain.values import xid as xids
+from domain.values.json_text import Json
+
+
+def delete_entities(changes: ChangeSet, command: DeleteEntities) -> None:
+    """Applies one DeleteEntities to a change, but for what settles at its end.
+
+    Raises: NotFound, MismatchedEpoch, MismatchedId, MisplacedEpoch, BadRequest.
+    """
+    depth = len(xids.segments(command.xid))
+    if depth > 4:
+        _check_versions(changes, command)
+    if command.setdefaultversionid is not None and depth < 5:
+        raise BadFlag(flag="setdefaultversionid")
+    entities = _collection(changes, command) if depth % 2 else [_single(changes, command)]
+    entities = [entity for entity in entities if not _is_kept(changes, command, entity)]
+    for entity in entities:
+        _check_removable(changes, entity)
+    for entity in entities:
+        _DELETERS[entity.type.count(".")](changes, entity)
+    if command.setdefaultversionid is not None:
+        if command.setdefaultversionid == "request":
+            raise BadFlag(flag="setdefaultversionid")
+        resource = xids.join(*xids.segments(command.xid)[:4])
+        request_default_version(changes.existing_resource(resource), command.setdefaultversionid)
+
+
+def delete_entity(changes: ChangeSet, entity: Entity) -> None:
+    """Deletes a Group or a Resource that nothing protects. Raises: Readonly, BadRequest."""
+    if entity.type.count(".") == 1:
+        check_writable(changes, entity.xid, frozenset())
+    _check_removable(changes, entity)
+    _DELETERS[entity.type.count(".")](changes, entity)
+
+
+def _check_versions(changes: ChangeSet, command: DeleteEntities) -> None:
+    """What a DELETE of Versions needs of their Resource: neither a pointer (ENT-135) nor read-only (ENT-140)."""
+    xid = xids.join(*xids.segments(command.xid)[:4])
+    check_writable(changes, xid, command.ignore)
+    if changes.find(xid) is not None:
+        check_no_xref(changes.resource(xid))
+
+
+def _is_kept(changes: ChangeSet, command: DeleteEntities, entity: Entity) -> bool:
+    """Whether a read-only Resource in a collection is passed over. Raises: Readonly, BadFlag (ENT-140)."""
+    if entity.type.count(".") != 1:
+        return False
+    if command.xid == entity.xid:
+        check_writable(changes, entity.xid, command.ignore)
+    return is_skipped(changes, entity.xid, command.ignore)
+
+
+def _single(changes: ChangeSet, command: DeleteEntities) -> Entity:
+    entity = changes.existing(command.xid)
+    if command.epoch is not None:
+        given = parse_epoch(command.xid, command.epoch)
+        if "epoch" not in command.ignore:
+            check_epoch(command.xid, given, entity.epoch)
+    return entity
+
+
+def _collection(changes: ChangeSet, command: DeleteEntities) -> list[Entity]:
+    """The members that go. Unknown ones are passed over; a missing owner is a missing target (ENT-161)."""
+    owner = xids.parent(command.xid + "/x")
+    if owner is not None and owner != xids.REGISTRY and changes.find(owner) is None:
+        raise NotFound(command.xid)
+    if command.targets is None:
+        return list(changes.world.members(command.xid))
+    changes.world.prefetch(f"{command.xid}/{id}" for id in command.targets if xids.ID.match(id))
+    found = [_listed(changes, command, id, entry) for id, entry in command.targets.items()]
+    return [entity for entity in found if entity is not None]
+
+
+def _listed(changes: ChangeSet, command: DeleteEntities, id: str, entry: Json) -> Entity | None:
+    xid = f"{command.xid}/{id}"
+    if not isinstance(entry, dict):
+        raise BadRequest(error_detail=f'the entry "{id}" for "{command.xid}" has to be an object')
+    take_id(dict(entry), _singular(changes, xid), id, xid)
+    entity = changes.find(xid) if xids.ID.match(id) else None
+    if entity is None:
+        return None
+    epoch = _epoch(entity, entry)
+    if "epoch" not in command.ignore:
+        check_epoch(xid, epoch, entity.epoch)
+    return entity
+
+
+def _epoch(entity: Entity, entry: Mapping[str, Json]) -> Json:
+    """The epoch that an entry states; a Resource's has to be in its `meta` (ENT-163)."""
+    if entity.type.count(".") != 1:
+        return entry.get("epoch")
+    meta = entry.get("meta")
+    inner = meta.get("epoch") if isinstance(meta, dict) else None
+    if inner is None and entry.get("epoch") is not None:
+        raise MisplacedEpoch(entity.xid)
+    return inner
+
+
+def _singular(changes: ChangeSet, xid: str) -> str:
+    parts = xids.segments(xid)
+    if len(parts) == 2:
+        return changes.group_type(xid).singular
+    return "version" if len(parts) == 6 else changes.resource_type(xid)[1].singular
+
+
+def _check_removable(changes: ChangeSet, entity: Entity) -> None:
+    check_removable(entity, changes.context.now)
+    if entity.type.count(".") == 0:
+        for child in changes.world.subtree(entity.xid):
+            if child.type.count(".") == 1:
+                is_skipped(changes, child.xid, frozenset())
+                check_removable(child, changes.context.now)
+
+
+def _delete_resource(changes: ChangeSet, entity: Entity) -> None:
+    changes.delete_resource(changes.resource(entity.xid))
+
+
+def _delete_version(changes: ChangeSet, entity: Entity) -> None:
+    resource = changes.existing_resource(entity.xid.split("/versions/")[0])
+    changes.load_versions(resource)
+    changes.version(resource, entity.id).gone = "deleted"
+    resource.membership_changed = resource.unsettled = True
+    if not resource.living():
+        check_removable(changes.existing(resource.xid), changes.context.now)
+
+
+def _delete_group(changes: ChangeSet, entity: Entity) -> None:
+    changes.delete_group(entity)
+
+
+_DELETERS: Final[dict[int, Callable[[ChangeSet, Entity], None]]] = {
+    0: _delete_group,
+    1: _delete_resource,
+    2: _delete_version,
+}

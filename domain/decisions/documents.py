@@ -1,0 +1,93 @@
+"""The document of a Version: how a request gives it, and which bytes are kept.
+
+Spec: core 1.0-rc4, "<RESOURCE>* Attribute Processing". Rules ENT-120 to 124.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from domain.errors.problems import InvalidAttribute, OneResource
+from domain.model import ResourceType
+from domain.values.json_text import Json, dumps
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentWrite:
+    """What a request says about a document.
+
+    attribute: the member that said it, None where the request is silent. value: a JSON value, bytes, or None for an
+    empty document.
+    """
+
+    attribute: str | None = None
+    value: Json = None
+
+
+def take_document(body: MutableMapping[str, Json], type: ResourceType, xid: str) -> DocumentWrite:
+    """Takes the document members out of a body; `<RESOURCE>url` stays there unless it is null, as an attribute.
+
+    Raises: OneResource, InvalidAttribute.
+    """
+    if not type.hasdocument:
+        return DocumentWrite()
+    inline, url, encoded = type.singular, type.singular + "url", type.singular + "base64"
+    given = {name: body[name] for name in (inline, url, encoded) if name in body}
+    values = {name: value for name, value in given.items() if value is not None}
+    if len(values) > 1:
+        raise OneResource(xid, list=",".join(values))
+    for name in (inline, encoded):
+        body.pop(name, None)
+    if url in values:
+        return DocumentWrite(url)
+    if given:
+        body[url] = None  # any of the three clears an external reference
+    if encoded in values:
+        return DocumentWrite(encoded, _decoded(values[encoded], encoded, xid))
+    if inline in values:
+        return DocumentWrite(inline, values[inline])
+    return DocumentWrite(next(iter(given), None))
+
+
+def implied_contenttype(
+    write: DocumentWrite, type: ResourceType, patch: bool, mediatype: str, stored: Any
+) -> str | None:
+    """The `contenttype` that a document brings with it where the request gives none; None: leave it (ENT-123)."""
+    inline = write.attribute == type.singular and write.value is not None
+    encoded = write.attribute == type.singular + "base64" and write.value is not None
+    if patch:
+        return mediatype if (inline or encoded) and stored is None else None
+    return mediatype if inline else None
+
+
+def encode_document(value: Json, form: str) -> bytes:
+    """The bytes to keep of a document given as a JSON value.
+
+    form: how documents of its media type are inlined (ResourceType.document_form). Text is kept as it is unless the
+    document is JSON.
+    """
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str) and form != "json":
+        return value.encode()
+    # A copy, because the writer's own bytes keep the room it had reserved, several times a small document.
+    return memoryview(dumps(value)).tobytes()
+
+
+def digest(content: bytes) -> str | None:
+    """SHA-256 in hex; None for the empty document."""
+    return sha256(content).hexdigest() if content else None
+
+
+def _decoded(value: Json, name: str, xid: str) -> bytes:
+    try:
+        if not isinstance(value, str):
+            raise ValueError
+        return base64.b64decode(value.encode("ascii"), validate=True)
+    except (ValueError, binascii.Error):
+        raise InvalidAttribute(xid, name=name, error_detail="it has to be a base64 string") from None

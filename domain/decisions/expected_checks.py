@@ -1,0 +1,95 @@
+"""The questions about documents that a write will most likely ask, found before it is decided.
+
+Only a decision knows all of them, because formats may be stored already or come from a Group's constraints; but an
+import says them, and answered beforehand it is decided once.
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any
+
+from domain import formats
+from domain.decisions.commands import WriteTree
+from domain.decisions.documents import digest, encode_document
+from domain.model import GroupType, Model, ResourceType
+from domain.registry.document_checks import DocumentCheck, FormatCheck
+from domain.values import xid as xids
+from domain.values.json_text import Json
+
+
+def expected_checks(command: WriteTree, model: Model) -> tuple[frozenset[DocumentCheck], dict[str, bytes]]:
+    """Whether the documents in a tree are of the formats that stand beside them, and their bytes by SHA-256.
+
+    A document given as JSON is replaced in the tree by its bytes, so that it is written out once.
+    """
+    documents: dict[str, bytes] = {}
+    questions: set[DocumentCheck] = set()
+    for type, version in _versions(command, model):
+        name = version.get("format")
+        if not type.validateformat or not isinstance(name, str) or formats.find_format(name) is None:
+            continue
+        content = command.document if command.document is not None else _content(type, version, command.mediatype)
+        sha256 = digest(content) if content is not None else None
+        if content is not None and sha256 is not None:
+            documents[sha256] = content
+            questions.add(FormatCheck(name.lower(), sha256))
+    return frozenset(questions), documents
+
+
+def _content(type: ResourceType, version: MutableMapping[str, Json], mediatype: str) -> bytes | None:
+    """The bytes of a Version's document; None where it has none, or none that can be told by itself."""
+    inline, encoded = version.get(type.singular), version.get(type.singular + "base64")
+    if isinstance(encoded, str):
+        try:
+            return b64decode(encoded, validate=True)
+        except (ValueError, binascii.Error):
+            return None
+    if isinstance(inline, str):
+        contenttype = version.get("contenttype") or mediatype
+        return encode_document(inline, type.document_form(contenttype if isinstance(contenttype, str) else None))
+    if inline is None or isinstance(inline, bytes):
+        return None
+    content = version[type.singular] = encode_document(inline, "json")
+    return content
+
+
+def _versions(command: WriteTree, model: Model) -> Iterator[tuple[ResourceType, dict[str, Any]]]:
+    """Every part of a tree that describes a Version, as far as the tree has the shape that it should have."""
+    parts, tree = xids.segments(command.xid), command.tree
+    group = model.groups.get(parts[0]) if parts else None
+    type = group.resources.get(parts[2]) if group and len(parts) > 2 else None
+    if not parts:
+        for plural, one in model.groups.items():
+            for entry in _objects(tree.get(plural)):
+                yield from _of_group(one, entry)
+    elif group and len(parts) < 3:
+        for entry in (tree,) if len(parts) == 2 else _objects(tree):
+            yield from _of_group(group, entry)
+    elif type and len(parts) < 5:
+        for entry in (tree,) if len(parts) == 4 else _objects(tree):
+            yield from _of_resource(type, entry)
+    elif type and parts[4] == "versions":
+        for entry in (tree,) if len(parts) == 6 else _objects(tree):
+            yield from _of_resource(type, entry)
+
+
+def _of_group(group: GroupType, tree: Mapping[str, Json]) -> Iterator[tuple[ResourceType, dict[str, Any]]]:
+    for plural, type in group.resources.items():
+        for entry in _objects(tree.get(plural)):
+            yield from _of_resource(type, entry)
+
+
+def _of_resource(type: ResourceType, tree: Any) -> Iterator[tuple[ResourceType, dict[str, Any]]]:
+    yield type, tree
+    for entry in _objects(tree.get("versions")):
+        yield type, entry
+
+
+def _objects(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        for entry in value.values():
+            if isinstance(entry, dict):
+                yield entry

@@ -1,0 +1,181 @@
+"""Replacing the model: what it does to the registry and to the entities that are stored.
+
+Spec: model 1.0-rc4, "Creating or Updating the Registry Model". Rules MOD-1, MOD-5, MOD-12, MOD-90 to 96, ENT-105.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from domain.decisions.rules.stored_entities import StoredEntityErrors
+from domain.decisions.write_resource import check_version_order
+from domain.decisions.xrefs import is_of_same_type
+from domain.errors.problems import (
+    CapabilityError,
+    HasdocumentViolation,
+    MalformedXref,
+    ModelComplianceError,
+    ModelError,
+    Problem,
+)
+from domain.model import GroupType, Model, capabilities, compile_model
+from domain.model.compare import changed_types, related_types
+from domain.model.group_constraints import group_constraints
+from domain.registry.after_images import AfterImage
+from domain.registry.change_set import ChangeSet
+from domain.registry.drafts import GroupDraft, ResourceDraft, VersionDraft
+from domain.registry.entities import Entity
+from domain.values import xid as xids
+from domain.values.json_text import Json
+
+
+def replace_model(changes: ChangeSet, source: Json, *, patch: bool = False) -> None:
+    """Puts a new model in force for the rest of the change; stored entities are held against it at its end.
+
+    patch: whether it came in a PATCH of the registry; it replaces the model all the same (MOD-90). Nothing happens
+    where the source says the same. Raises: the model problems, ActionNotSupported.
+    """
+    previous = changes.model
+    if source == previous.source:
+        return
+    capabilities.require_mutable(changes, "modelsource", patch=patch)
+    changes.model = compile_model(source)
+    modes = changes.roots.get(xids.CAPABILITIES)
+    try:
+        capabilities.check_versionmodes(
+            changes, (modes.attributes if modes else capabilities.current_capabilities(changes))["versionmodes"]
+        )
+    except CapabilityError as error:
+        raise ModelError(error_detail=error.arguments["error_detail"] + ", which is switched off") from None
+    _check_types(changes, previous)
+    _rebase(changes)
+    names = ["modelsource"] if changes.model.full == previous.full else ["model", "modelsource"]
+    record_model(changes, tuple(names))
+    registry = changes.registry()
+    registry.listed |= set(names)
+    registry.touch()
+
+
+def record_model(changes: ChangeSet, differing: tuple[str, ...] = ()) -> None:
+    """Records the model as it now is."""
+    before = changes.world.get(xids.MODEL)
+    changes.roots[xids.MODEL] = AfterImage(
+        xids.MODEL,
+        before.epoch + 1 if before else 1,
+        {"modelsource": changes.model.source, "model": changes.model.full},
+        {"origins": changes.model.origins},
+        changed=differing,
+        new=before is None,
+        updated=before is not None,
+    )
+
+
+def entities_comply_with_model(changes: ChangeSet) -> None:
+    """Holds every stored entity of a changed type against the new model (MOD-93).
+
+    O(entities of the changed types). Raises: ModelComplianceError with the offenders, HasdocumentViolation.
+    """
+    if changes.model is changes.world.model:
+        return
+    offenders = StoredEntityErrors()
+    for xid in _affected(changes):
+        try:
+            _comply(changes, xid)
+        except HasdocumentViolation:
+            raise
+        except Problem as problem:
+            offenders.add(xid, problem)
+    offenders.refuse()
+
+
+def _affected(changes: ChangeSet) -> Iterator[str]:
+    types = changed_types(changes.world.model, changes.model)
+    types |= related_types(changes.world.model, types)
+    types |= {type.partition(".")[0] for type in types}  # a Group's constraints name attributes of its Resource types
+    if xids.REGISTRY in types:
+        yield xids.REGISTRY
+    for type in sorted(types - {xids.REGISTRY}):
+        yield from (entity.xid for entity in _staying(changes, type))
+
+
+def _comply(changes: ChangeSet, xid: str) -> None:
+    kind = xids.type_of(xid).count(".")
+    if xid == xids.REGISTRY:
+        changes.registry().comply()
+    elif kind == 0:
+        _comply_group(changes, changes.group(xid))
+    else:
+        _comply_resource(changes, xid)
+
+
+def _comply_group(changes: ChangeSet, group: GroupDraft) -> None:
+    group.comply()
+    group_constraints(changes.group_type(group.xid), group.attributes.get("constraints"), group.xid)
+
+
+def _comply_resource(changes: ChangeSet, xid: str) -> None:
+    resource = changes.resource(xid)
+    if resource.xref is not None:
+        _comply_pointer(changes, resource, resource.xref)
+        return
+    changes.load_versions(resource)
+    resource.meta.comply()
+    for version in resource.living():
+        if not resource.type.hasdocument and _has_document(version, resource):
+            raise HasdocumentViolation(version.xid, plural=resource.type.plural)
+        check_version_order(resource.type, version)
+        version.comply()
+    resource.unsettled = True
+
+
+def _comply_pointer(changes: ChangeSet, resource: ResourceDraft, pointer: str) -> None:
+    """A pointer holds nothing that a model could refuse but where it points (ENT-130)."""
+    if not is_of_same_type(changes, resource, pointer):
+        raise MalformedXref(xref=pointer, error_detail=f'it is no longer of the type of "{resource.xid}"')
+
+
+def _has_document(version: VersionDraft, resource: ResourceDraft) -> bool:
+    stored = version.before or {}
+    return version.document is not None or stored.get(resource.type.singular + "url") is not None
+
+
+def _check_types(changes: ChangeSet, previous: Model) -> None:
+    """No type may go, or change its singular, while it has instances that stay (MOD-1, MOD-5)."""
+    for plural, group in previous.groups.items():
+        kept = changes.model.groups.get(plural)
+        if kept is None or kept.singular != group.singular:
+            _check_unused(changes, plural)
+        else:
+            _check_resource_types(changes, group, kept)
+
+
+def _check_resource_types(changes: ChangeSet, group: GroupType, kept: GroupType) -> None:
+    for plural, type in group.resources.items():
+        other = kept.resources.get(plural)
+        if other is None or other.singular != type.singular:
+            _check_unused(changes, f"{group.plural}.{plural}")
+
+
+def _check_unused(changes: ChangeSet, type: str) -> None:
+    for entity in _staying(changes, type):
+        if xids.stream(entity.xid) not in changes.returning:
+            detail = f'"{entity.xid}" is an instance of "{type}", which would go or be renamed'
+            raise ModelComplianceError(detail=detail)
+
+
+def _staying(changes: ChangeSet, type: str) -> Iterator[Entity]:
+    """The entities of a type that a new model has to fit, or they it. What becomes of those that a link brings which
+    brings the model, their own log says: there, they went together.
+    """
+    ids = {link.id: link for link in changes.world.links if link.follows_log}
+    link = ids.get(changes.context.link)
+    for entity in changes.world.of_type(type):
+        if not changes.goes(entity.xid) and not (link and link.scope.has(entity.xid)):
+            yield entity
+
+
+def _rebase(changes: ChangeSet) -> None:
+    """Drafts made under the old model take their levels from the new one."""
+    for draft in changes.groups.values():
+        if draft.xid == xids.REGISTRY:
+            draft.level = changes.model.registry

@@ -1,0 +1,85 @@
+"""Which Versions a Version is compared with, and whose answer a change can have changed.
+
+Spec: core 1.0-rc4, "compatibility Attribute", "ancestorid Attribute". Rules ENT-112, ENT-113, SC-32, SC-33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from domain.registry.drafts import ResourceDraft, VersionDraft
+
+
+def ancestors_of(resource: ResourceDraft, version: VersionDraft, *, whole: bool) -> list[VersionDraft]:
+    """A Version's ancestors, nearest first: all up to the root, or the nearest only. None for a root (SC-32)."""
+    line: list[VersionDraft] = []
+    at = version
+    while not _is_root(at):
+        at = resource.versions[_ancestor(at)]
+        line.append(at)
+        if not whole:
+            break
+    return line
+
+
+def versions_to_check(resource: ResourceDraft, *, compared: bool, transitive: bool) -> list[VersionDraft]:
+    """The Versions that have to be looked at after a change: its own, and those that descend from one of them.
+
+    compared: whether Versions are compared with ancestors at all. transitive: whether all descendants count, not the
+    nearest only. O(Versions at hand).
+    """
+    versions = resource.living()
+    url = resource.type.singular + "url"
+    if not compared:
+        return [version for version in versions if _needs_check(version, url)]
+    by_id = {version.id.lower(): version for version in versions}
+    answers: dict[str, bool] = {}
+    for version in versions:
+        for one in reversed(_undecided_ancestors(version, by_id, answers)):
+            above = None if _is_root(one) else by_id.get(_ancestor(one))
+            inherited = above is not None and (answers[above.id] if transitive else _other_content(above, url))
+            answers[one.id] = _needs_check(one, url) or inherited
+    return [version for version in versions if answers[version.id]]
+
+
+def affects_descendants(resource: ResourceDraft) -> bool:
+    """Whether a change at hand can change the answer of Versions that descend from one, which may not be at hand."""
+    url = resource.type.singular + "url"
+    return any(_needs_check(version, url) for version in resource.living())
+
+
+def _undecided_ancestors(
+    version: VersionDraft, by_id: Mapping[str, VersionDraft], answers: Mapping[str, bool]
+) -> list[VersionDraft]:
+    """A Version and its ancestors, up to the first that is answered."""
+    path: list[VersionDraft] = []
+    at: VersionDraft | None = version
+    while at is not None and at.id not in answers:
+        path.append(at)
+        at = None if _is_root(at) else by_id.get(_ancestor(at))
+    return path
+
+
+def _needs_check(version: VersionDraft, url: str) -> bool:
+    """Whether its own answer is in doubt: another document, another ancestor, or one that could not be given before."""
+    before = version.before
+    if before is None or before["ancestorid"] != version.attributes["ancestorid"] or _other_content(version, url):
+        return True
+    return version.written and any(value is False for value in version.validated.values())
+
+
+def _other_content(version: VersionDraft, url: str) -> bool:
+    """Whether its document or what its document counts as is another one now."""
+    entity = version.entity
+    if entity is None or version.document != entity.document:
+        return True
+    names = ("format", url) if version.written else ()
+    return any(entity.attributes.get(name) != version.attributes.get(name) for name in names)
+
+
+def _is_root(version: VersionDraft) -> bool:
+    return bool(version.attributes["ancestorid"] == version.id)
+
+
+def _ancestor(version: VersionDraft) -> str:
+    return str(version.attributes["ancestorid"]).lower()

@@ -1,0 +1,165 @@
+"""Constraints of Groups: which values their Resources' attributes may have.
+
+Spec: model 1.0-rc4, "groups.<STRING>.constraints"; core 1.0-rc4, "constraints Attribute". Rules MOD-60 to 64, ENT-138,
+ENT-155, ENT-156.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from domain.decisions.rules.equality import comparable_value
+from domain.errors.problems import ConstraintFailure
+from domain.model.group_constraints import ConstraintsByPath, group_constraints
+from domain.registry.change_set import ChangeSet
+from domain.registry.drafts import GroupDraft, ResourceDraft
+from domain.registry.entities import Attributes
+from domain.values import dot_path
+from domain.values import xid as xids
+
+
+def constraints_hold(changes: ChangeSet) -> None:
+    """Holds what the change leaves behind against the Groups that show it.
+
+    A Group shows its own Resources, and through pointers those of others (ENT-138): a Version is held against each of
+    them. A Group whose constraints, or whose attributes that they name, have changed binds all its Resources anew.
+    Raises: ConstraintFailure, InvalidAttribute.
+    """
+    binding = _GroupConstraints(changes)
+    for group in list(changes.groups.values()):
+        if group.xid != xids.REGISTRY and group.updated and not group.deleted:
+            _load_affected_resources(changes, group, binding.of(group.xid))
+    left = [one for one in changes.resources.values() if not (one.deleted or changes.goes(one.xid))]
+    changes.world.prefetch_sources(one.xid for one in left if one.xref is None)
+    for resource in left:
+        if resource.xref is not None:
+            _check_pointer(changes, resource, resource.xref, binding)
+        else:
+            _check_versions(changes, resource, binding)
+
+
+def constraint_defaults(changes: ChangeSet, resource: ResourceDraft) -> Mapping[tuple[str, ...], Any]:
+    """Defaults that a Group's own constraints give to attributes of its Resources, by path (ENT-155)."""
+    group = changes.group(group_of_resource(resource.xid))
+    own = group.attributes.get("constraints")
+    if not own:
+        return {}
+    bounds = _of(group_constraints(changes.group_type(group.xid), own, group.xid), resource.type.plural)
+    return {path: row["default"] for path, row in bounds.items() if "default" in row}
+
+
+def group_of_resource(resource: str) -> str:
+    """The Group of a Resource."""
+    return xids.join(*xids.segments(resource)[:2])
+
+
+class _GroupConstraints:
+    """The constraints of Groups as the change leaves them; each is worked out once."""
+
+    def __init__(self, changes: ChangeSet) -> None:
+        self._changes = changes
+        self._known: dict[str, ConstraintsByPath] = {}
+
+    def of(self, group: str) -> ConstraintsByPath:
+        """What binds all Resources of a Group. Raises: InvalidAttribute."""
+        if group not in self._known:
+            given = self._changes.group(group).attributes.get("constraints")
+            self._known[group] = group_constraints(self._changes.group_type(group), given, group)
+        return self._known[group]
+
+    def check(self, shown: str, plural: str, versions: Iterable[Attributes], told: _ErrorSubject) -> None:
+        """Holds Versions against the Group in which a Resource shows them. Raises: ConstraintFailure."""
+        group = group_of_resource(shown)
+        bounds = _of(self.of(group), plural)
+        if bounds:
+            attributes = self._changes.group(group).attributes
+            for version in versions:
+                _check(version, bounds, attributes, told)
+
+
+@dataclass(frozen=True, slots=True)
+class _ErrorSubject:
+    """What a refusal names. detail: whose constraint it is where that is no Group of the Resource itself."""
+
+    resource: str
+    detail: str | None = None
+
+
+def _load_affected_resources(changes: ChangeSet, group: GroupDraft, bounds: ConstraintsByPath) -> None:
+    """Brings in every Resource that a change of the Group may have put in the wrong (ENT-156)."""
+    if group.new or not _differ(group, bounds):
+        return
+    for plural in {path[0] for path in bounds}:
+        for entity in changes.world.members(f"{group.xid}/{plural}"):
+            resource = changes.resource(entity.xid)
+            if not resource.deleted:
+                changes.load_versions(resource)
+
+
+def _differ(group: GroupDraft, bounds: ConstraintsByPath) -> bool:
+    before, after = group.before or {}, group.attributes
+    if before.get("constraints") != after.get("constraints"):
+        return True
+    named = [dot_path.parse(row["equals"]) for row in bounds.values() if row.get("equals")]
+    return any(dot_path.find(before, path) != dot_path.find(after, path) for path in named)
+
+
+def _check_versions(changes: ChangeSet, resource: ResourceDraft, binding: _GroupConstraints) -> None:
+    """Holds the Versions that the change reached against their own Group and those of the pointers that stay."""
+    versions, plural = _versions(resource), resource.type.plural
+    if not versions:
+        return
+    binding.check(resource.xid, plural, versions, _ErrorSubject(resource.xid))
+    for source in changes.world.sources(resource.xid):
+        if xids.stream(source) not in changes.resources and not changes.goes(source):
+            binding.check(source, plural, versions, _ErrorSubject(resource.xid, _constraint_owner(changes, source)))
+
+
+def _constraint_owner(changes: ChangeSet, source: str) -> str | None:
+    if not changes.context.reads(source):
+        return None
+    return f'"{source}" shows it in "{group_of_resource(source)}", whose constraint it is'
+
+
+def _check_pointer(changes: ChangeSet, resource: ResourceDraft, target: str, binding: _GroupConstraints) -> None:
+    """Holds what a pointer shows against its Group: the Versions of its target, as they are after this change."""
+    binding.check(resource.xid, resource.type.plural, _pointed_at(changes, target), _ErrorSubject(resource.xid))
+
+
+def _of(bounds: ConstraintsByPath, plural: str) -> ConstraintsByPath:
+    return {path[1:]: row for path, row in bounds.items() if path[0] == plural}
+
+
+def _versions(resource: ResourceDraft) -> list[Attributes]:
+    return [version.attributes for version in resource.living()]
+
+
+def _pointed_at(changes: ChangeSet, target: str) -> Iterator[Attributes]:
+    """The Versions of a Resource that is no pointer itself; read when they are asked for."""
+    draft = changes.resources.get(xids.stream(target))
+    if changes.goes(target):
+        return
+    if draft is not None:
+        if draft.xid == target and draft.xref is None:
+            changes.load_versions(draft)
+            yield from _versions(draft)
+        return
+    entity = changes.find(target)
+    if entity is not None and "xref" not in entity.attributes["meta"]:
+        yield from (version.attributes for version in changes.world.members(f"{target}/versions"))
+
+
+def _check(version: Attributes, bounds: ConstraintsByPath, group: Attributes, told: _ErrorSubject) -> None:
+    for path, row in bounds.items():
+        value = comparable_value(path, dot_path.find(version, path))
+        if (
+            row.get("enum")
+            and value is not None
+            and value not in [comparable_value(path, each) for each in row["enum"]]
+        ):
+            raise ConstraintFailure(told.resource, path=dot_path.text(path), kind="enum", detail=told.detail)
+        wanted = dot_path.find(group, dot_path.parse(row["equals"])) if row.get("equals") else None
+        if wanted is not None and value != comparable_value(path, wanted):
+            raise ConstraintFailure(told.resource, path=dot_path.text(path), kind="equals", detail=told.detail)

@@ -1,0 +1,258 @@
+"""Rules beyond the model, for what a command wrote and for the messages that this concerns.
+
+Rules V-01 to V-13, V-16: see `domain.messaging.findings`. Questions about inline schemas are asked all at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from domain.decisions.documents import digest
+from domain.errors.problems import InvalidAttribute, Problem, RequiredAttributeMissing
+from domain.messaging.findings import (
+    L2,
+    MESSAGES,
+    BaseChains,
+    Finding,
+    SchemaCheck,
+    ValidatedEntity,
+    change_findings,
+    entity_findings,
+    inline_schema,
+    kinds_by_type,
+    membership_findings,
+    referenced_xids,
+)
+from domain.messaging.findings.agreement import BINDING
+from domain.messaging.findings.types_with_rules import GROUP_TYPES
+from domain.registry.change_set import ChangeSet
+from domain.registry.document_checks import FormatCheck
+from domain.registry.drafts import GroupDraft, ResourceDraft, VersionDraft
+from domain.registry.entities import Attributes
+from domain.registry.world import can_read_everything
+from domain.values import xid as xids
+
+#: Findings that a refusal lists at most.
+MAX_LISTED: Final = 1000
+_OFF: Final = "off"
+_STRICT: Final = "strict"
+#: The one rule whose breach is that something is not there (EP-03).
+_MISSING: Final = "EP-03"
+
+
+def domain_rules_hold(changes: ChangeSet) -> int:
+    """How many findings there are in what a command wrote. Cost where it wrote nothing that has rules: a look at each.
+
+    Raises: InvalidAttribute, RequiredAttributeMissing for one of L2 under `strict`; Unanswered where something about
+    inline schemas has to be found out first.
+    """
+    if changes.context.domainvalidation == _OFF:
+        return 0
+    due = list(_entity_checks(changes))
+    if not due:
+        return 0
+    changes.world.prefetch({xid for one in due for xid in referenced_xids(one.attributes)})
+    all, seen = ChangedEntities(changes), ChangedEntities(changes, changes.context.reads)
+    check, chains = _checks(changes, due), BaseChains()
+    found = [
+        finding
+        for one in due
+        for finding in one.findings(ValidatedEntity(one.xid, one.attributes, seen if one.kind else all, check, chains))
+    ]
+    if changes.context.domainvalidation == _STRICT:
+        _refuse(found)
+    return len(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _EntityCheck:
+    """An entity to be judged. kind: None where only its membership is. before: its attributes so far, if any.
+
+    told: the xid that findings name, where the caller may not see the entity's own.
+    """
+
+    xid: str
+    attributes: Mapping[str, Any]
+    kind: str | None
+    before: Mapping[str, Any] | None = None
+    told: str | None = None
+
+    def findings(self, subject: ValidatedEntity) -> Iterator[Finding]:
+        if self.kind is None:
+            for finding in membership_findings(subject):
+                yield replace(finding, xid=self.told or self.xid)
+            return
+        yield from entity_findings(self.kind, subject)
+        if self.before is not None and self.kind == MESSAGES:
+            yield from change_findings(self.before, subject)
+
+
+class ChangedEntities:
+    """Entities as they will be after a change: a `Lookup`.
+
+    reads: whether the caller may see one; what it may not see is not there, so that nobody finds out what is.
+    """
+
+    def __init__(self, changes: ChangeSet, reads: Callable[[str], bool] = can_read_everything) -> None:
+        self._changes = changes
+        self._reads = reads
+        self._collections: dict[str, set[str]] | None = None
+        self._members: dict[str, Collection[str]] = {}
+
+    def get(self, xid: str) -> Mapping[str, Any] | None:
+        """See Lookup."""
+        if not self._reads(xid):
+            return None
+        parts = xids.segments(xid)
+        if len(parts) == 2:
+            return self._group(xid)
+        pointer = self._pointer(xids.join(*parts[:4]))
+        if pointer is None:
+            return self._own(parts)
+        shown = self._own((*xids.segments(pointer), *parts[4:])) if self._pointer(pointer) is None else None
+        return {**shown, "meta": {"xref": pointer}} if shown is not None and len(parts) == 4 else shown
+
+    def members(self, collection: str) -> Collection[str]:
+        """See Lookup. Cost: O(members) when first asked for."""
+        if not self._reads(collection):
+            return ()
+        if collection not in self._members:
+            before = {entity.xid for entity in self._changes.world.members(collection)}
+            found = sorted(before | self._written(collection), key=xids.tree_key)
+            self._members[collection] = [xid for xid in found if self._lives(xid)]
+        return self._members[collection]
+
+    def _written(self, collection: str) -> set[str]:
+        """The members of a collection that are in the change."""
+        if self._collections is None:
+            self._collections = {}
+            for draft in self._changes.resources.values():
+                self._collections.setdefault(draft.xid.rpartition("/")[0], set()).add(draft.xid)
+        return self._collections.get(collection, set())
+
+    def _lives(self, xid: str) -> bool:
+        draft = self._changes.resources.get(xids.stream(xid))
+        return not (draft.deleted if draft is not None else self._changes.goes(xid))
+
+    def _group(self, xid: str) -> Attributes | None:
+        draft = self._changes.groups.get(xids.stream(xid))
+        if draft is not None:
+            return draft.attributes if draft.xid == xid and not draft.deleted else None
+        entity = self._changes.find(xid)
+        return entity.attributes if entity is not None else None
+
+    def _pointer(self, xid: str) -> str | None:
+        """What a Resource stands for."""
+        draft = self._changes.resources.get(xids.stream(xid))
+        if draft is not None:
+            return draft.xref
+        entity = self._changes.find(xid)
+        found: str | None = entity.attributes.get("meta", {}).get("xref") if entity is not None else None
+        return found
+
+    def _own(self, parts: tuple[str, ...]) -> Attributes | None:
+        """The attributes of a Resource or a Version that stands for itself."""
+        xid, resource = xids.join(*parts), xids.join(*parts[:4])
+        draft = self._changes.resources.get(xids.stream(resource))
+        if draft is None and self._changes.goes(resource):
+            return None
+        if draft is not None:
+            if draft.deleted or draft.xid != resource:
+                return None
+            id = parts[5] if len(parts) == 6 else str(_default_of(draft))
+            version = draft.versions.get(id.lower())
+            if version is not None:
+                return version.attributes if version.gone is None and version.id == id else None
+        entity = self._changes.find(xid)
+        return entity.attributes if entity is not None else None
+
+
+def _entity_checks(changes: ChangeSet) -> Iterator[_EntityCheck]:
+    """What the change wrote that has rules, and the messages whose Group it changed or that show what it wrote."""
+    groups = [group for group in changes.groups.values() if group.written and xids.type_of(group.xid) in GROUP_TYPES]
+    resources = [resource for resource in changes.resources.values() if resource.type.plural == MESSAGES]
+    if not groups and not resources:
+        return
+    kinds, lookup = kinds_by_type(changes.model), ChangedEntities(changes)
+    done: set[str] = set()
+    for resource in resources:
+        if not resource.deleted and xids.type_of(resource.xid) in kinds:
+            for one in _of_resource(changes, resource, lookup):
+                done.add(one.xid)
+                yield one
+    for group in groups:
+        if not group.deleted and (kind := kinds.get(xids.type_of(group.xid))):
+            yield _EntityCheck(group.xid, group.attributes, kind)
+            if _binding_changed(group):
+                yield from _members(set(lookup.members(f"{group.xid}/{MESSAGES}")) - done, lookup)
+
+
+def _of_resource(changes: ChangeSet, resource: ResourceDraft, lookup: ChangedEntities) -> Iterator[_EntityCheck]:
+    if resource.xref is not None:
+        shown = lookup.get(resource.xid) if resource.meta.written else None
+        if shown is not None:
+            yield _EntityCheck(resource.xid, shown, MESSAGES)
+        return
+    default, written = _default_of(resource), list[VersionDraft]()
+    for version in resource.living():
+        if version.written or (version.id == default and resource.default_before != default):
+            written.append(version)
+            xid = resource.xid if version.id == default else version.xid
+            yield _EntityCheck(xid, version.attributes, MESSAGES, version.before)
+    if written and not resource.new:
+        for one in _members(changes.world.sources(resource.xid), lookup):
+            yield one if changes.context.reads(one.xid) else replace(one, told=resource.xid)
+
+
+def _members(messages: Iterable[str], lookup: ChangedEntities) -> Iterator[_EntityCheck]:
+    """Messages that were not written, and may no longer agree with their Groups."""
+    for xid in sorted(messages, key=xids.tree_key):
+        attributes = lookup.get(xid)
+        if attributes is not None:
+            yield _EntityCheck(xid, attributes, None)
+
+
+def _binding_changed(group: GroupDraft) -> bool:
+    before = group.before
+    return before is not None and any(before.get(name) != group.attributes.get(name) for name in BINDING)
+
+
+def _default_of(resource: ResourceDraft) -> str | None:
+    found: str | None = resource.meta.attributes.get("defaultversionid")
+    return found
+
+
+def _checks(changes: ChangeSet, due: Iterable[_EntityCheck]) -> SchemaCheck:
+    """What judges inline schemas. Raises: Unanswered."""
+    given = [inline_schema(one.attributes) for one in due if one.kind == MESSAGES]
+    asked = {_question(name, content): content for name, content in filter(None, given) if content is not None}
+    documents = {question.sha256: content for question, content in asked.items() if question.sha256 is not None}
+    verdicts = changes.world.verdicts(frozenset(asked), documents) if asked else {}
+
+    def check(name: str, document: bytes) -> str | None:
+        verdict = verdicts.get(_question(name, document))
+        return verdict[0].text if verdict else None
+
+    return check
+
+
+def _question(name: str, document: bytes) -> FormatCheck:
+    return FormatCheck(name.lower(), digest(document))
+
+
+def _refuse(found: list[Finding]) -> None:
+    """Raises: InvalidAttribute, RequiredAttributeMissing where there is a finding of L2."""
+    first = next((finding for finding in found if finding.level == L2), None)
+    if first is not None:
+        raise _problem(first, found)
+
+
+def _problem(first: Finding, found: list[Finding]) -> Problem:
+    name = first.path[1:].partition("/")[0]
+    detail = f"{first.rule} at {first.path}: {first.text}"
+    listed: dict[str, object] = {"findings": [asdict(finding) for finding in found[:MAX_LISTED]]}
+    if first.rule == _MISSING:
+        return RequiredAttributeMissing(first.xid, list=name, detail=detail, extensions=listed)
+    return InvalidAttribute(first.xid, name=name, error_detail=first.text, detail=detail, extensions=listed)

@@ -1,0 +1,169 @@
+"""Checks of documents against their `format`, and of Versions against `meta.compatibility`.
+
+What has to be known of documents is asked for all at once (`World.verdicts`), and then each Version is judged by it.
+Spec: core 1.0-rc4, "formatvalidated Attribute", "compatibilityvalidated Attribute"; model 1.0-rc4, "validateformat",
+"validatecompatibility", "strictvalidation". Rules ENT-110 to 116, SC-10 to 15, SC-30 to 35.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from domain.decisions.rules.compared_versions import affects_descendants, ancestors_of, versions_to_check
+from domain.decisions.rules.stored_entities import StoredEntityErrors
+from domain.decisions.rules.version_checks import VersionCheck, compatibility_violations, format_check
+from domain.errors.problems import (
+    CompatibilityUnknown,
+    FormatExternal,
+    FormatUnknown,
+    FormatViolation,
+    Problem,
+)
+from domain.model import capabilities
+from domain.model.capabilities import EnabledFormats
+from domain.registry.change_set import ChangeSet
+from domain.registry.drafts import ResourceDraft, VersionDraft
+
+_UNKNOWN: Final = "this registry does not know the format"
+_EXTERNAL: Final = "the document is stored outside of this registry"
+NO_RULE: Final = "this registry has no such rule for the format"
+
+
+def formats_hold(changes: ChangeSet) -> None:
+    """Checks the Versions that a change reached, and those whose answer the change may have changed (ENT-113, ENT-115).
+
+    Raises: FormatUnknown, FormatExternal, FormatViolation, CompatibilityUnknown, CompatibilityViolation;
+    ModelComplianceError for what no request wrote but a new model asks; Unanswered where something about documents has
+    to be found out first.
+    """
+    refusals = _CheckErrors(changes)
+    due = list(_version_checks(changes, refusals))
+    questions = frozenset(question for one in due for question in one.questions())
+    verdicts = changes.world.verdicts(questions, changes.documents) if questions else {}
+    for one in due:
+        try:
+            one.version.validated = one.shown(verdicts)
+        except FormatViolation as violation:
+            refusals.add(one.version, violation)
+    for version, problem in compatibility_violations(due, verdicts):
+        refusals.add(version, problem)
+    refusals.end()
+
+
+class _CheckErrors:
+    """What is done about a Version that may not be as it is."""
+
+    def __init__(self, changes: ChangeSet) -> None:
+        self._modelled = changes.model is not changes.world.model
+        self._offenders = StoredEntityErrors()
+
+    def add(self, version: VersionDraft, problem: Problem) -> None:
+        """Raises: the problem, unless it is a new model that makes one of what is stored."""
+        if not self._modelled or version.written:
+            raise problem
+        self._offenders.add(version.xid, problem)
+
+    def end(self) -> None:
+        """Raises: ModelComplianceError."""
+        self._offenders.refuse()
+
+
+def _version_checks(changes: ChangeSet, refusals: _CheckErrors) -> Iterator[VersionCheck]:
+    """The Versions whose answer the change may have changed, each with what has to be known of it."""
+    offered = EnabledFormats(capabilities.capabilities_after(changes))
+    for resource in changes.resources.values():
+        if resource.deleted or resource.xref is not None:
+            continue
+        if not resource.type.validateformat:
+            _forget(resource)
+            continue
+        yield from _of_resource(changes, resource, offered, refusals)
+
+
+def _forget(resource: ResourceDraft) -> None:
+    for version in resource.living():
+        version.validated = {}
+
+
+def _of_resource(
+    changes: ChangeSet, resource: ResourceDraft, offered: EnabledFormats, refusals: _CheckErrors
+) -> Iterator[VersionCheck]:
+    compatibility = resource.meta.attributes.get("compatibility")
+    rule = str(compatibility).lower() if resource.type.validatecompatibility and compatibility is not None else None
+    everything = _needs_all_checked(changes, resource)
+    if everything or (rule is not None and (resource.unsettled or affects_descendants(resource))):
+        changes.load_versions(resource)
+    transitive = rule is not None and rule.endswith("_transitive")
+    for version in (
+        resource.living()
+        if everything
+        else versions_to_check(resource, compared=rule is not None, transitive=transitive)
+    ):
+        if "format" not in version.attributes:
+            version.validated = {}
+            continue
+        try:
+            one = _version_check(changes, resource, version, rule, offered)
+        except Problem as problem:
+            refusals.add(version, problem)
+        else:
+            yield one
+
+
+def _needs_all_checked(changes: ChangeSet, resource: ResourceDraft) -> bool:
+    """Whether every Version is to be looked at again: the model or the rule of compatibility changed."""
+    before = resource.meta.before or {}
+    moved = before.get("compatibility") != resource.meta.attributes.get("compatibility")
+    return changes.model is not changes.world.model or moved or resource.rechecked
+
+
+def _version_check(
+    changes: ChangeSet, resource: ResourceDraft, version: VersionDraft, rule: str | None, offered: EnabledFormats
+) -> VersionCheck:
+    """Raises: FormatUnknown, FormatExternal, CompatibilityUnknown."""
+    flaw = _why_format_skipped(resource, version, offered)
+    if flaw is not None:
+        return VersionCheck(resource, version, flaw=flaw, rule=rule)
+    document = format_check(version)
+    if rule is None:
+        return VersionCheck(resource, version, document)
+    unruled = _why_rule_skipped(resource, version, rule, offered)
+    ancestors = _compared(changes, resource, version, rule) if unruled is None else ()
+    for ancestor in ancestors:
+        if _why_format_skipped(resource, ancestor, offered) is not None:
+            return VersionCheck(resource, version, document, rule=rule, unruled=f'"{ancestor.id}" was not validated')
+    return VersionCheck(resource, version, document, None, rule, unruled, ancestors)
+
+
+def _why_format_skipped(resource: ResourceDraft, version: VersionDraft, offered: EnabledFormats) -> str | None:
+    """Why a document cannot be checked; None where it can be. Raises: FormatUnknown, FormatExternal."""
+    name, strict = str(version.attributes.get("format", "")), resource.type.strictvalidation
+    if not offered.validates(name):
+        if strict:
+            raise FormatUnknown(version.xid, format=name)
+        return _UNKNOWN
+    if version.attributes.get(resource.type.singular + "url") is not None:
+        if strict:
+            raise FormatExternal(version.xid)
+        return _EXTERNAL
+    return None
+
+
+def _why_rule_skipped(resource: ResourceDraft, version: VersionDraft, rule: str, offered: EnabledFormats) -> str | None:
+    """Why a rule cannot be checked; None where it can be. Raises: CompatibilityUnknown."""
+    if offered.compares(version.attributes["format"], rule):
+        return None
+    if resource.type.strictvalidation:
+        raise CompatibilityUnknown(resource.xid, compat=rule, format=version.attributes["format"])
+    return NO_RULE
+
+
+def _compared(changes: ChangeSet, resource: ResourceDraft, version: VersionDraft, rule: str) -> Sequence[VersionDraft]:
+    """The Versions that one is compared with: its ancestor, or all of its line (ENT-112)."""
+    transitive = rule.endswith("_transitive")
+    if transitive:
+        changes.load_versions(resource)
+    else:
+        changes.version(resource, version.attributes["ancestorid"])
+    return ancestors_of(resource, version, whole=transitive)

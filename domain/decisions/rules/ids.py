@@ -1,0 +1,41 @@
+"""Identifiers: their charset, and that what a body says agrees with where it was sent (ENT-30 to 36)."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+
+from domain.errors.problems import MalformedId, MismatchedId
+from domain.values.json_text import Json
+from domain.values.xid import ID
+
+_RESERVED_VERSION_IDS = frozenset({"null", "request"})
+
+
+def check_id(value: object) -> str:
+    """The id, if its characters and length are allowed. Raises: MalformedId."""
+    if not isinstance(value, str) or not ID.match(value):
+        raise MalformedId(
+            id=value if isinstance(value, str) else str(value),
+            error_detail="an id has 1 to 128 characters of A-Z a-z 0-9 . _ ~ : @ - and starts with a letter, "
+            "a digit or _",
+        )
+    return value
+
+
+def check_version_id(value: object) -> str:
+    """The same for a `versionid`, which is neither `null` nor `request`: flags use these words (ENT-33)."""
+    checked = check_id(value)
+    if checked.lower() in _RESERVED_VERSION_IDS:
+        raise MalformedId(id=checked, error_detail=f'"{checked}" is reserved')
+    return checked
+
+
+def take_id(body: MutableMapping[str, Json], singular: str, expected: str, xid: str) -> None:
+    """Takes an entity's id out of a body. Raises: MismatchedId unless it is absent, null or the expected one."""
+    given = body.pop(singular + "id", None)
+    if given is not None and given != expected:
+        raise MismatchedId(xid, singular=singular, invalid_id=_shown(given), expected_id=expected)
+
+
+def _shown(value: Json) -> str:
+    return value if isinstance(value, str) else str(value)

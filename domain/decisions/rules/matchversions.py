@@ -1,0 +1,26 @@
+"""`matchversions`: attributes that all Versions of a Resource share (MOD-36)."""
+
+from __future__ import annotations
+
+from domain.decisions.rules.equality import comparable_value
+from domain.errors.problems import MismatchedVersionAttribute
+from domain.registry.change_set import ChangeSet
+from domain.registry.drafts import ResourceDraft
+from domain.values import dot_path
+from domain.values.json_text import dumps
+
+
+def versions_match(changes: ChangeSet) -> None:
+    """Raises: MismatchedVersionAttribute where Versions that a change leaves behind differ, or one lacks the value."""
+    for resource in changes.resources.values():
+        if resource.type.matchversions and not resource.deleted and _is_touched(resource):
+            changes.load_versions(resource)
+            for path in resource.type.matchversions:
+                found = (dot_path.find(version.attributes, path) for version in resource.living())
+                values = {dumps(comparable_value(path, value)) for value in found}
+                if len(values) > 1:
+                    raise MismatchedVersionAttribute(resource.xid, name=dot_path.text(path))
+
+
+def _is_touched(resource: ResourceDraft) -> bool:
+    return resource.unsettled or any(version.written for version in resource.versions.values())

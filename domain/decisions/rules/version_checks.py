@@ -1,0 +1,98 @@
+"""A Version that has to be checked: its questions about documents, and what the answers mean for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from domain.decisions.rules import document_errors
+from domain.errors.problems import Problem
+from domain.registry.document_checks import CheckResults, CompatibilityCheck, DocumentCheck, FormatCheck
+from domain.registry.drafts import ResourceDraft, VersionDraft
+
+_NOT_VALIDATED: Final = "the format was not validated"
+#: How many incompatibilities one refusal lists at most.
+MAX_REPORTED: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class VersionCheck:
+    """A Version that has to be looked at.
+
+    document: what has to be one of its format; None where nothing can be checked, and flaw says why. ancestors: the
+    Versions with which it is compared, nearest first. rule: that of its Resource, lower case; None: none is checked.
+    unruled: why the rule cannot be checked.
+    """
+
+    resource: ResourceDraft
+    version: VersionDraft
+    document: FormatCheck | None = None
+    flaw: str | None = None
+    rule: str | None = None
+    unruled: str | None = None
+    ancestors: Sequence[VersionDraft] = ()
+
+    def questions(self) -> Iterator[DocumentCheck]:
+        if self.document is None:
+            return
+        yield self.document
+        for ancestor in self.ancestors:
+            yield from self.readings(ancestor)
+
+    def readings(self, ancestor: VersionDraft) -> Iterator[CompatibilityCheck]:
+        """What has to hold between it and an ancestor: backward, forward or, for full, both."""
+        assert self.document is not None and self.rule is not None
+        other = format_check(ancestor)
+        if not self.rule.startswith("forward"):
+            yield CompatibilityCheck(self.document, other)
+        if not self.rule.startswith("backward"):
+            yield CompatibilityCheck(other, self.document, newer="writer")
+
+    def shown(self, verdicts: CheckResults) -> dict[str, Any]:
+        """The attributes that say what was checked; none where nothing is. Raises: FormatViolation."""
+        if self.document is not None and (found := verdicts[self.document]):
+            raise document_errors.format_violation(self.version, found)
+        if self.document is None and self.flaw is None:
+            return {}
+        said = _validated("format", self.flaw)
+        if self.rule is not None:
+            said |= _validated("compatibility", _NOT_VALIDATED if self.flaw else self.unruled)
+        return said
+
+
+def format_check(version: VersionDraft) -> FormatCheck:
+    """What is asked about a Version's document."""
+    return FormatCheck(str(version.attributes.get("format", "")).lower(), version.document)
+
+
+def compatibility_violations(
+    dues: Sequence[VersionCheck], verdicts: CheckResults
+) -> Iterator[tuple[VersionDraft, Problem]]:
+    """A refusal for each Resource whose Versions break its rule (SC-30), with one of these, written before stored."""
+    by_resource: dict[str, list[VersionCheck]] = {}
+    for due in dues:
+        if due.ancestors:
+            by_resource.setdefault(due.resource.xid, []).append(due)
+    for some in by_resource.values():
+        found = [(due.version, entry) for due in some for entry in _entries(due, verdicts)]
+        if found:
+            resource, told = some[0].resource, [entry for _, entry in found[:MAX_REPORTED]]
+            written = (version for version in resource.living() if version.written)
+            yield next(written, found[0][0]), document_errors.compatibility_violation(resource, str(some[0].rule), told)
+
+
+def _entries(due: VersionCheck, verdicts: CheckResults) -> Iterator[dict[str, Any]]:
+    for ancestor in due.ancestors:
+        for reading in due.readings(ancestor):
+            if verdicts.get(reading.reader) or verdicts.get(reading.writer):
+                continue  # refused for what it is
+            backward = reading.newer == "reader"
+            for one in verdicts[reading]:
+                yield document_errors.incompatibility_entry(one, due.version.id, ancestor.id, backward=backward)
+
+
+def _validated(what: str, flaw: str | None) -> dict[str, Any]:
+    if flaw is None:
+        return {f"{what}validated": True}
+    return {f"{what}validated": False, f"{what}validatedreason": flaw}

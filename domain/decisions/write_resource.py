@@ -1,0 +1,258 @@
+"""Writing a Resource: its Versions, its meta, and how both settle at the end of a request.
+
+Spec: core 1.0-rc4, "Resource Processing Algorithm", "Default Version of a Resource"; rules ENT-80 to 108.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from domain.decisions import xrefs
+from domain.decisions.documents import encode_document, implied_contenttype, take_document
+from domain.decisions.rules.ancestry import is_semver
+from domain.decisions.rules.constraints import constraint_defaults
+from domain.decisions.rules.ids import check_id, check_version_id, take_id
+from domain.decisions.rules.readonly import set_readonly
+from domain.errors.problems import BadRequest, InvalidAttribute, UnknownAttribute, VersionidNotAllowed
+from domain.model import ResourceType
+from domain.registry.change_set import ChangeSet
+from domain.registry.drafts import DefaultVersionRequest, ResourceDraft, VersionDraft
+from domain.values import xid as xids
+from domain.values.json_text import Json
+
+#: What a Resource shows of itself beside its nested entities; requests may carry it, and it means nothing (ENT-150).
+NAVIGATION: Final = ("self", "shortself", "xid", "metaurl", "versionsurl", "versionscount")
+#: The entities nested in a Resource.
+NESTED: Final = ("meta", "versions")
+#: All that belongs to a Resource and not to its default Version (HTTP-24).
+RESOURCE_MEMBERS: Final = (*NAVIGATION, *NESTED)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How a request writes: what every step of a tree has in common."""
+
+    patch: bool
+    mediatype: str = "application/json"
+    ignore: frozenset[str] = frozenset()
+    keepids: bool = False
+
+    def given(self, body: dict[str, Json]) -> dict[str, Json]:
+        """A body as far as it counts: without its epoch where `ignore=epoch` says so."""
+        return body if "epoch" not in self.ignore else {name: value for name, value in body.items() if name != "epoch"}
+
+
+def write_resource(
+    changes: ChangeSet, xid: str, body: Mapping[str, Json], how: WriteOptions, document: bytes | None
+) -> None:
+    """Steps 1, 2 and 4 of the algorithm; `settle` does the rest once for the whole request."""
+    given = dict(body)
+    check_id(xids.entity_id(xid))
+    resource = changes.resource(xid)
+    take_id(given, resource.type.singular, xids.entity_id(xid), xid)
+    meta, versions = _object(given.pop("meta", None), xid), given.pop("versions", None)
+    shown = {name: given.pop(name) for name in NAVIGATION if name in given}
+    sign = {"xid": shown["xid"]} if "xid" in shown else {}
+    entries = map_of_objects(versions, "versions", xid)
+    pointer = xrefs.requested_xref(resource, meta, how.patch)
+    if pointer is not None:
+        xrefs.set_xref(changes, resource, pointer, given | ({} if versions is None else {"versions": versions}), meta)
+        return
+    if resource.xref is not None:
+        xrefs.remove_xref(changes, resource)
+    targets = _targets(resource, given, meta, entries)
+    for versionid, entry in pop_entries(entries):
+        write_version(changes, resource, versionid, entry, how)
+    for target in targets:
+        write_version(changes, resource, target, {**given, **sign}, how, document)
+    if meta is not None:
+        write_meta(changes, resource, meta, how)
+
+
+def write_version(
+    changes: ChangeSet,
+    resource: ResourceDraft,
+    versionid: str | None,
+    body: Mapping[str, Json],
+    how: WriteOptions,
+    document: bytes | None = None,
+) -> VersionDraft:
+    """Creates or updates one Version. versionid: None: the one in the body, or else the server chooses.
+
+    Raises: UnknownAttribute for what is nested in a Resource and would get lost here (ENT-17); any Problem of a write.
+    """
+    given = dict(body)
+    stated = given.pop("versionid", None)
+    chosen = versionid if versionid is not None else stated
+    draft = changes.version(
+        resource, check_version_id(chosen) if chosen is not None else next_version_id(changes, resource)
+    )
+    take_id({"versionid": stated}, "version", draft.id, draft.xid)
+    take_id(given, resource.type.singular, xids.entity_id(resource.xid), draft.xid)
+    if draft.new and not draft.written:
+        add_version(changes, resource, draft, chosen is not None and not how.keepids)
+    for name in NESTED:
+        if given.get(name) is not None:
+            raise UnknownAttribute(draft.xid, name=name)
+    ancestor = given.pop("ancestorid", None)
+    _write_attributes(changes, resource, draft, given, how, document)
+    _set_ancestor(resource, draft, ancestor)
+    return draft
+
+
+def write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, Json], how: WriteOptions) -> None:
+    """Writes a meta; what it says about the default Version is worked out when the Resource settles."""
+    given = dict(body)
+    take_id(given, resource.type.singular, xids.entity_id(resource.xid), resource.meta.xid)
+    given.pop("xref", None)
+    set_readonly(changes, resource, given.pop("readonly", None), how.patch)
+    ignored = {"defaultversionid", "defaultversionsticky"} & how.ignore
+    given = {name: value for name, value in given.items() if name not in ignored}
+    resource.wish = _default_request(resource, given, how.patch)
+    if how.patch and "defaultversionid" in given and "defaultversionsticky" not in given:
+        given["defaultversionsticky"] = resource.wish.sticky or None  # naming a Version makes it sticky (ENT-82)
+    given.pop("defaultversionid", None)
+    resource.meta.write(how.given(given), patch=how.patch, kept=resource.meta_ids())
+    sticky = bool(resource.meta.attributes.get("defaultversionsticky"))
+    resource.wish = replace(resource.wish, sticky=sticky)
+    resource.unsettled = True
+
+
+def _object(meta: Json, xid: str) -> dict[str, Json] | None:
+    if meta is not None and not isinstance(meta, dict):
+        raise InvalidAttribute(xid, name="meta", error_detail="it has to be an object")
+    return meta
+
+
+def next_version_id(changes: ChangeSet, resource: ResourceDraft) -> str:
+    """The next of the server's own version ids: 1, 2, 3 ..., skipping those in use, never one twice (ENT-75)."""
+    while True:
+        resource.counter += 1
+        versionid = str(resource.counter)
+        stored = None if resource.complete else changes.world.get(f"{resource.xid}/versions/{versionid}")
+        if stored is None and versionid not in resource.versions:
+            return versionid
+
+
+def pop_entries(entries: dict[str, dict[str, Json]]) -> Iterator[tuple[str, dict[str, Json]]]:
+    """The entries of a request's map, each taken out of it, so that what is done needs no memory any more."""
+    for key in list(entries):
+        yield key, entries.pop(key)
+
+
+def map_of_objects(value: Json, name: str, xid: str) -> dict[str, dict[str, Json]]:
+    """A nested collection of a request: absent and null are empty. Raises: InvalidAttribute, BadRequest (ENT-150)."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidAttribute(xid, name=name, error_detail="it has to be a map of entities")
+    for key, entry in value.items():
+        if not isinstance(entry, dict):
+            raise BadRequest(error_detail=f'the entry "{key}" of "{name}" in "{xid}" has to be an object')
+    return value
+
+
+def _targets(
+    resource: ResourceDraft, given: dict[str, Json], meta: Json, entries: Mapping[str, Any]
+) -> list[str | None]:
+    """Which Version the top-level attributes are for: none or one; None is one whose id the server chooses.
+
+    Rules ENT-90, ENT-91: a Version that is in the map as well takes nothing from the top level.
+    """
+    if resource.default_before is not None:
+        take_id(given, "version", resource.default_before, resource.xid)
+        return [] if resource.default_before in entries else [resource.default_before]
+    named = given.get("versionid")
+    if named is None and isinstance(meta, dict):
+        named = meta.get("defaultversionid")
+    if named is None:
+        return [] if entries else [None]
+    return [] if check_version_id(named) in entries else [named]
+
+
+def add_version(changes: ChangeSet, resource: ResourceDraft, draft: VersionDraft, chosen: bool) -> None:
+    """Lets a new Version in, and marks what that changes (ENT-77, ENT-102). chosen: a client chose its id."""
+    if chosen and not resource.type.setversionid:
+        raise VersionidNotAllowed(resource.xid, plural=resource.type.plural)
+    check_version_order(resource.type, draft)
+    changes.load_versions(resource)
+    resource.membership_changed = resource.unsettled = True
+
+
+def check_version_order(type: ResourceType, draft: VersionDraft) -> None:
+    """Raises: InvalidAttribute for an id that cannot take part in the order of its `versionmode` (ENT-102)."""
+    if type.versionmode == "semver" and not is_semver(draft.id):
+        detail = 'with the versionmode "semver" it has to be a semantic version such as 1.0.0'
+        raise InvalidAttribute(draft.xid, name="versionid", error_detail=detail)
+
+
+def _write_attributes(
+    changes: ChangeSet,
+    resource: ResourceDraft,
+    draft: VersionDraft,
+    given: dict[str, Json],
+    how: WriteOptions,
+    document: bytes | None,
+) -> None:
+    """The attributes and the document of a Version. A document write merges: only headers that came count."""
+    type = resource.type
+    patch = how.patch or document is not None
+    stored = draft.before or {}
+    url = type.singular + "url"
+    write = take_document(given, type, draft.xid)
+    if document is not None and given.get(url) is None:
+        given[url] = None
+    if given.get("contenttype") is None and document is None:
+        brought = implied_contenttype(write, type, patch, how.mediatype, stored.get("contenttype"))
+        given.update({"contenttype": brought} if brought else {})
+    ancestor = draft.ancestorid or draft.id
+    kept = {type.singular + "id": xids.entity_id(resource.xid), "versionid": draft.id, "ancestorid": ancestor}
+    before = draft.attributes.get("createdat") if draft.before else None
+    read = "xid" in given  # only answers have it
+    draft.write(how.given(given), patch=patch, kept=kept, defaults=constraint_defaults(changes, resource), read=read)
+    if draft.attributes.get("createdat") != before or type.versionmode == "modifiedat":
+        resource.unsettled = True
+    draft.ordered = draft.attributes["modifiedat"] if type.versionmode == "modifiedat" else None
+    if draft.attributes.get(url) is not None:
+        draft.document = None
+    elif document is not None:
+        draft.document = changes.keep(document)
+    elif write.attribute is not None:
+        draft.document = _store_document(changes, draft, type, write.value)
+
+
+def _store_document(changes: ChangeSet, draft: VersionDraft, type: ResourceType, value: Json) -> str | None:
+    """Stores a document that came as a JSON value or as base64; null is the empty one."""
+    if value is None:
+        return None
+    text = isinstance(value, str)
+    return changes.keep(
+        encode_document(value, type.document_form(draft.attributes.get("contenttype")) if text else "json")
+    )
+
+
+def _set_ancestor(resource: ResourceDraft, draft: VersionDraft, ancestor: Json) -> None:
+    """Remembers a stated `ancestorid`; the computed modes never keep one (ENT-100)."""
+    if ancestor is None:
+        return
+    if not isinstance(ancestor, str):
+        raise InvalidAttribute(draft.xid, name="ancestorid", error_detail="it has to be a string")
+    if resource.type.versionmode == "manual":
+        draft.ancestor = draft.id if ancestor == "request" and draft.new else ancestor
+        resource.unsettled = True
+
+
+def _default_request(resource: ResourceDraft, given: Mapping[str, Json], patch: bool) -> DefaultVersionRequest:
+    """The table of ENT-82, less what the type pins; ids of the wrong type are refused."""
+    id, sticky = given.get("defaultversionid"), given.get("defaultversionsticky")
+    if id is not None and not isinstance(id, str):
+        raise InvalidAttribute(resource.meta.xid, name="defaultversionid", error_detail="it has to be a string")
+    if not patch:
+        return DefaultVersionRequest(sticky=None, id=id, keep=False)
+    if "defaultversionsticky" in given:
+        return DefaultVersionRequest(sticky=bool(sticky), id=id, keep="defaultversionid" not in given)
+    if "defaultversionid" in given:
+        return DefaultVersionRequest(sticky=id is not None, id=id, keep=False)
+    return DefaultVersionRequest()

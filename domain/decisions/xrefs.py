@@ -1,0 +1,103 @@
+"""Cross references: a Resource that stands for another one of its type and holds nothing itself.
+
+Spec: core 1.0-rc4, "Cross Referencing Resources". Rules ENT-130 to 136, EV-120 to 127.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from domain.decisions.rules.epochs import check_epoch
+from domain.decisions.rules.ids import take_id
+from domain.errors.problems import ExtraXrefAttribute, MalformedXref, Problem
+from domain.model import targets
+from domain.model.value_errors import InvalidXref
+from domain.registry.change_set import ChangeSet
+from domain.registry.drafts import ResourceDraft
+from domain.values import xid as xids
+from domain.values.json_text import Json
+
+#: What a meta may carry beside its pointer: ids, and what a copied answer has.
+_NAVIGATION: Final = frozenset({"self", "shortself", "xid", "defaultversionurl"})
+
+
+def requested_xref(resource: ResourceDraft, meta: Mapping[str, Json] | None, patch: bool) -> Json:
+    """Where a Resource points after a write of its meta, None for nowhere (ENT-136)."""
+    if meta is None:
+        return resource.xref
+    return meta.get("xref", resource.xref if patch else None)
+
+
+def set_xref(
+    changes: ChangeSet, resource: ResourceDraft, pointer: Json, others: Mapping[str, Json], meta: Json
+) -> None:
+    """Makes a Resource a pointer; its Versions go for good (ENT-132).
+
+    others: what else the request says about the Resource; nothing may (ENT-131).
+    Raises: MalformedXref, ExtraXrefAttribute, MismatchedEpoch.
+    """
+    given = dict(meta or {})
+    take_id(given, resource.type.singular, xids.entity_id(resource.xid), resource.meta.xid)
+    given.pop("xref", None)
+    epoch = None if resource.new or resource.xref is not None else given.pop("epoch", None)
+    for name in (*others, *(name for name in given if name not in _NAVIGATION)):
+        raise extra_xref_attribute(resource, name)
+    check_epoch(resource.meta.xid, epoch, resource.meta.before["epoch"] if resource.meta.before else None)
+    target = _target(changes, resource, pointer)
+    changes.load_versions(resource)
+    for version in resource.living():
+        version.gone = "deleted"
+        resource.membership_changed = True
+    resource.xref = target
+    resource.listed = _shown_names(changes, target) if resource.membership_changed else frozenset()
+    resource.meta.follow()
+
+
+def remove_xref(changes: ChangeSet, resource: ResourceDraft) -> None:
+    """Makes a pointer an ordinary Resource again, whose Versions the request now creates (ENT-136)."""
+    assert resource.xref is not None, "only a pointer can be released"
+    target = changes.find(resource.xref)
+    shown = target.epoch if target is not None and "xref" not in target.attributes["meta"] else 0
+    resource.meta.release(shown)
+    resource.xref = None
+    resource.membership_changed = resource.unsettled = True
+
+
+def extra_xref_attribute(resource: ResourceDraft, name: str) -> Problem:
+    """The problem of anything that a pointer cannot take."""
+    return ExtraXrefAttribute(resource.xid, name=name, singular=resource.type.singular)
+
+
+def check_no_xref(resource: ResourceDraft, name: str = "versions") -> None:
+    """Raises: ExtraXrefAttribute for a write through a pointer (ENT-135)."""
+    if resource.xref is not None:
+        raise extra_xref_attribute(resource, name)
+
+
+def is_of_same_type(changes: ChangeSet, resource: ResourceDraft, pointer: str) -> bool:
+    """Whether a Resource and the one that it points at have one and the same type; types alike are two (ENT-130)."""
+    plural, _, type, _ = xids.segments(pointer)
+    group = changes.model.groups.get(plural)
+    return group is not None and type in group.resources and group.resources[type].origin == resource.type.origin
+
+
+def _target(changes: ChangeSet, resource: ResourceDraft, pointer: Json) -> str:
+    """The xid of another Resource of the same type, which need not exist (ENT-130)."""
+    if not isinstance(pointer, str):
+        raise MalformedXref(xref=pointer, error_detail="it has to be a string")
+    try:
+        targets.check_xref(pointer, resource.type.meta.types)
+    except InvalidXref as flaw:
+        raise MalformedXref(xref=pointer, error_detail=flaw.detail) from None
+    if not is_of_same_type(changes, resource, pointer):
+        raise MalformedXref(xref=pointer, error_detail="it names a Resource of another type")
+    if xids.stream(pointer) == xids.stream(resource.xid):
+        raise MalformedXref(xref=pointer, error_detail="a Resource cannot stand for itself")
+    return pointer
+
+
+def _shown_names(changes: ChangeSet, xid: str) -> frozenset[str]:
+    target = changes.find(xid)
+    attributes: Mapping[str, Any] = target.attributes if target is not None else {}
+    return frozenset(attributes.keys() - {"meta", "versionscount"})

@@ -1,0 +1,229 @@
+"""Refusals that the specifications leave to plain HTTP, in the form of their error types.
+
+Their `type` is `/-/docs#<name>`, below the registry's own root.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from domain.errors.problems import NO_SUBJECT, REQUEST_PATH, Problem
+
+#: Where these types are explained, relative to the root of the registry.
+DOCS_PATH: Final = "/-/docs"
+
+
+class HttpProblem(Problem):
+    """A problem whose type is this program's own."""
+
+    document = DOCS_PATH
+    about: ClassVar[str | None] = REQUEST_PATH
+
+
+class Unauthorized(HttpProblem):
+    """`unauthorized`, HTTP 401: nobody, or nobody known, asks."""
+
+    name = "unauthorized"
+    status = 401
+    title = 'For "<subject>", a valid bearer token is needed: <error_detail>.'
+
+
+class Forbidden(HttpProblem):
+    """`forbidden`, HTTP 403: the caller is known, and has no role that allows this."""
+
+    name = "forbidden"
+    status = 403
+    title = 'The caller "<caller>" is not allowed to do this: <subject>.'
+
+
+class CrossOrigin(HttpProblem):
+    """`cross_origin`, HTTP 403: a browser sends a write of a page of another origin."""
+
+    name = "cross_origin"
+    status = 403
+    title = (
+        'For "<subject>", a page of another origin, "<origin>", asks for a change. Pages that may do this are those of '
+        "the origins in ANNALS_CORS_ORIGINS; where that is *, their changes need the header Authorization."
+    )
+
+
+class ForbiddenDestination(HttpProblem):
+    """`forbidden_destination`, HTTP 403: a page would run or embed what is stored."""
+
+    name = "forbidden_destination"
+    status = 403
+    title = 'For "<subject>", a browser asks for what a page is to use as "<destination>"; nothing here is for that.'
+
+
+class MisdirectedRequest(HttpProblem):
+    """`misdirected_request`, HTTP 421: the request is for a host that is not this server."""
+
+    name = "misdirected_request"
+    status = 421
+    title = (
+        'For "<subject>", the request is for the host "<host>", which is not known as a name of this server. If it is '
+        "one, add it to the setting ANNALS_HOSTS."
+    )
+
+
+class NotAcceptable(HttpProblem):
+    """`not_acceptable`, HTTP 406: the answer has none of the forms that the client takes."""
+
+    name = "not_acceptable"
+    status = 406
+    title = 'For "<subject>", the HTTP header "Accept" names none of the media types that there are: <list>.'
+
+
+class PreconditionFailed(HttpProblem):
+    """`precondition_failed`, HTTP 412: what a conditional header asks for is not so. Never about epochs (ERR-7)."""
+
+    name = "precondition_failed"
+    status = 412
+    title = 'For "<subject>", the condition in the HTTP header "<name>" does not hold: <error_detail>.'
+
+
+class BodyTooLarge(HttpProblem):
+    """`body_too_large`, HTTP 413: the request holds more than the server takes."""
+
+    name = "body_too_large"
+    status = 413
+    title = 'For "<subject>", the body of the request is larger than <max_size> bytes.'
+
+
+class RequestTimeout(HttpProblem):
+    """`request_timeout`, HTTP 408: the request did not arrive in time."""
+
+    name = "request_timeout"
+    status = 408
+    title = 'For "<subject>", <part> of the request did not arrive in time; send it again, and faster.'
+
+
+class UriTooLong(HttpProblem):
+    """`uri_too_long`, HTTP 414: the request line holds more than the server takes."""
+
+    name = "uri_too_long"
+    status = 414
+    about = NO_SUBJECT
+    title = "The request line has more than <max_size> bytes; ask for less at once."
+
+
+class HeadersTooLarge(HttpProblem):
+    """`headers_too_large`, HTTP 431: the headers hold more than the server takes."""
+
+    name = "headers_too_large"
+    status = 431
+    title = (
+        'For "<subject>", <error_detail>. Attributes that are too large for headers go into the body: '
+        "send them as JSON to the path with $details."
+    )
+
+
+class TooManyConnections(HttpProblem):
+    """`too_many_connections`, HTTP 503: the server has as many connections as it takes."""
+
+    name = "too_many_connections"
+    status = 503
+    about = NO_SUBJECT
+    title = "The server has <max_connections> connections open and takes no more; try again later."
+
+
+class UnsupportedMediaType(HttpProblem):
+    """`unsupported_media_type`, HTTP 415: the body is in none of the forms that the path takes."""
+
+    name = "unsupported_media_type"
+    status = 415
+    title = 'For "<subject>", the HTTP header "Content-Type" names none of the media types that there are: <list>.'
+
+
+class UnsupportedCoding(HttpProblem):
+    """`unsupported_coding`, HTTP 415: the body is coded in a way that the server does not undo."""
+
+    name = "unsupported_coding"
+    status = 415
+    title = 'For "<subject>", the body has the content coding "<coding>"; there are gzip and identity.'
+
+
+class StoreUnavailable(HttpProblem):
+    """`store_unavailable`, HTTP 503: the disk is full or damaged, a lock is held, or the database is out of reach."""
+
+    name = "store_unavailable"
+    status = 503
+    title = 'The store could not be used for "<subject>": <error_detail>. What was not acknowledged may be tried again.'
+
+
+class InvalidMember(HttpProblem):
+    """HTTP 400: a member of a document of ours breaks a rule. pointer: a JSON Pointer to it."""
+
+    status = 400
+
+    @classmethod
+    def at(cls, code: str, pointer: str, reason: str) -> InvalidMember:
+        """The problem of a place in a document. code: for programs."""
+        extensions: dict[str, object] = {"code": code, "pointer": pointer}
+        return cls(pointer=pointer, error_detail=reason, extensions=extensions)
+
+
+class InvalidLink(InvalidMember):
+    """`invalid_link`: a member of a replication link breaks a rule."""
+
+    name = "invalid_link"
+    title = 'The link is not valid at "<pointer>": <error_detail>.'
+
+
+class InvalidSubscription(InvalidMember):
+    """`invalid_subscription`: a member of a subscription breaks a rule."""
+
+    name = "invalid_subscription"
+    title = 'The subscription is not valid at "<pointer>": <error_detail>.'
+
+
+class QuotaExceeded(HttpProblem):
+    """`quota_exceeded`, HTTP 429: the caller has as much as there may be."""
+
+    name = "quota_exceeded"
+    status = 429
+    title = 'For "<subject>", there is more than a quota allows: <error_detail>.'
+
+
+class ReplayRunning(HttpProblem):
+    """`replay_running`, HTTP 409: a second replay would get in the way of the first."""
+
+    name = "replay_running"
+    status = 409
+    title = 'For "<subject>", a replay runs that was asked for before.'
+
+
+class RemoteUnavailable(HttpProblem):
+    """`remote_unavailable`, HTTP 502: the registry at the other end of a link is needed, and gives no usable answer."""
+
+    name = "remote_unavailable"
+    status = 502
+    about = None
+    title = 'The other registry of the link "<subject>" cannot be used: <error_detail>.'
+
+
+class Diverged(HttpProblem):
+    """`diverged`, HTTP 409: what came over a link does not go on where this registry stands."""
+
+    name = "diverged"
+    status = 409
+    about = None
+    title = 'The link "<subject>" cannot go on: <error_detail>.'
+
+
+class NotReceiving(HttpProblem):
+    """`not_receiving`, HTTP 409: a log is pushed to a link that takes none in, or not now."""
+
+    name = "not_receiving"
+    status = 409
+    about = None
+    title = 'The link "<subject>" takes nothing in.'
+
+
+class LogGap(HttpProblem):
+    """`log_gap`, HTTP 409: what is pushed of a log begins beyond what came before it."""
+
+    name = "log_gap"
+    status = 409
+    about = None
+    title = 'What the link "<subject>" has of the other log ends at position <position>, and this begins after <after>.'

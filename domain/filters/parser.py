@@ -1,0 +1,327 @@
+"""The text of filters and orders, read under a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from domain.errors import problems
+from domain.filters.comparison import fold_text, text_sort_key
+from domain.filters.syntax import (
+    Conjunction,
+    DerivedAttribute,
+    EntityFilter,
+    FilterExpression,
+    FilterValue,
+    Operator,
+    PathScope,
+    Sort,
+    depth,
+    is_above,
+)
+from domain.model import Model
+from domain.model.level import Level
+from domain.model.rfc3339 import to_utc
+from domain.model.values import SCALARS
+from domain.values import dot_path
+from domain.values import xid as xids
+from domain.values.dot_path import PathWildcard, Step
+
+EXCLUDE_ALL: Final = "excludeall"
+#: Expressions that one request may have: databases bound how much a query may ask.
+MAX_EXPRESSIONS: Final = 200
+#: Expressions that one parameter may join: planning them together costs PostgreSQL seconds from two dozen on.
+MAX_JOINED: Final = 16
+
+_OPERATORS: Final = {
+    "=": Operator.EQUAL,
+    "!=": Operator.DIFFERENT,
+    "<>": Operator.DIFFERENT,
+    "<": Operator.LESS,
+    "<=": Operator.AT_MOST,
+    ">": Operator.MORE,
+    ">=": Operator.AT_LEAST,
+}
+_NUMERIC: Final = frozenset(("decimal", "integer", "uinteger"))
+_NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,18})?\Z")
+_STAR: Final = re.compile(r"(\\\*)|(\*)")
+_NAME: Final = re.compile(r"(?:\*|[\w:.\-]+)\Z")
+#: A path up to the leftmost operator outside of brackets, quotes inside brackets respected.
+_EXPRESSION: Final = re.compile(
+    r"""(?P<path>(?:[^\[=!<>]|!(?!=)|\[(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^'"\]]*)\])*)"""
+    r"(?:(?P<operator>!=|<>|<=|>=|=|<|>)(?P<value>.*))?\Z",
+    re.DOTALL,
+)
+
+
+def parse_filter(alternatives: Sequence[Sequence[str]], scope: PathScope, model: Model) -> EntityFilter:
+    """The filter that lists of expressions make: AND within a list, OR between lists.
+
+    Raises: BadFilter.
+    """
+    given = [text for texts in alternatives for text in texts]
+    if len(given) > MAX_EXPRESSIONS:
+        raise problems.BadFilter(
+            value=f"{given[0]},...", error_detail=f"it has more than {MAX_EXPRESSIONS} expressions"
+        )
+    if any(len(texts) > MAX_JOINED for texts in alternatives):
+        raise problems.BadFilter(value=f"{given[0]},...", error_detail=f"it joins more than {MAX_JOINED} by commas")
+    if EXCLUDE_ALL in given:
+        if len(given) > 1:
+            raise problems.BadFilter(value=",".join(given), error_detail=f"{EXCLUDE_ALL} stands alone")
+        return ()
+    conjunctions = (
+        Conjunction(tuple(_expression(text, scope, model) for text in texts)) for texts in alternatives if texts
+    )
+    return tuple(dict.fromkeys(each for each in conjunctions if _on_one_branch(each)))
+
+
+def parse_sort(text: str, scope: PathScope, model: Model) -> Sort:
+    """The order that a `sort` asks for. Raises: BadSort."""
+    key, equals, word = text.partition("=")
+    if equals and word not in ("asc", "desc"):
+        raise _bad_sort(text, "the order is either asc or desc")
+    try:
+        path = dot_path.parse(key)
+    except ValueError as error:
+        raise _bad_sort(text, str(error)) from None
+    if bad := _invalid_name(path):
+        raise _bad_sort(text, f"no attribute can have the name {bad!r}")
+    if path[0] in _collections(scope.type, model):
+        raise _bad_sort(text, f'"{path[0]}" is a nested collection')
+    if _follows_id(path, scope.type, model):
+        return Sort((), word == "desc")
+    definition = _definition(path, scope.type, model)
+    if definition is _UNKNOWN and len(path) == 1:
+        raise _bad_sort(text, f'there is no attribute "{path[0]}"')
+    if definition and definition["type"] not in SCALARS | {"any"}:
+        raise _bad_sort(text, "the attribute is not a scalar")
+    return Sort(tuple(step for step in path if not isinstance(step, PathWildcard)), word == "desc")
+
+
+def _on_one_branch(conjunction: Conjunction) -> bool:
+    return all(is_above(each.type, conjunction.type) for each in conjunction.expressions)
+
+
+def _expression(text: str, scope: PathScope, model: Model) -> FilterExpression:
+    found = _EXPRESSION.match(text)
+    if found is None:
+        raise _bad_filter(text, "a bracket is not closed")
+    try:
+        path = dot_path.parse(found["path"], wildcards=True)
+    except ValueError as error:
+        raise _bad_filter(text, str(error)) from None
+    if bad := _invalid_name(path):
+        raise _bad_filter(text, f"no attribute can have the name {bad!r}")
+    type, rest = _split_type(path, scope, model, text)
+    definition = _definition(rest, type, model)
+    kind = definition["type"] if definition else None
+    operator, sought = _operator_and_value(found["operator"], found["value"], kind, text)
+    source = f"{dot_path.text(rest)}{found['operator'] or ''}{found['value'] or ''}"
+    return FilterExpression(
+        type, rest, operator, sought, kind in SCALARS, source, _derived_attribute(type, rest, model)
+    )
+
+
+def _invalid_name(path: Sequence[Step]) -> str | None:
+    """The first step that is no name of anything."""
+    return next((step for step in path if isinstance(step, str) and not _NAME.match(step)), None)
+
+
+def _split_type(path: tuple[Step, ...], scope: PathScope, model: Model, text: str) -> tuple[str, tuple[Step, ...]]:
+    """The entity type that a path leads to, and the rest of it."""
+    if scope.meta:
+        return scope.type, ("meta", *path)
+    type, rest = scope.type, path
+    while rest[0] in _collections(type, model):
+        type = str(rest[0]) if type == xids.REGISTRY else f"{type}.{rest[0]}"
+        rest = rest[1:]
+        if not rest:
+            raise _bad_filter(text, f'"{path[-1]}" is a collection, not an attribute')
+    return type, rest
+
+
+def _derived_attribute(type: str, path: Sequence[Step], model: Model) -> DerivedAttribute | None:
+    names = {
+        **_SHARED,
+        **{f"{plural}url": DerivedAttribute(True, f"/{plural}") for plural in _collections(type, model)},
+    }
+    if depth(type) < depth("groups.resources"):
+        return names.get(str(path[0])) if len(path) == 1 else None
+    group, resource = type.split(".")[:2]
+    details = "$details" if model.groups[group].resources[resource].hasdocument else ""
+    names["self"] = DerivedAttribute(True, details)
+    if depth(type) == depth("groups.resources"):
+        names["metaurl"] = DerivedAttribute(True, "/meta")
+        names["meta.self"], names["meta.xid"] = DerivedAttribute(True, "/meta"), DerivedAttribute(False, "/meta")
+    return names.get(".".join(map(str, path)))
+
+
+_SHARED: Final = {"self": DerivedAttribute(True), "xid": DerivedAttribute(False)}
+
+
+def _follows_id(path: Sequence[Step], type: str, model: Model) -> bool:
+    """Whether an attribute orders the entities of a collection as their ids do."""
+    match type.split("."):
+        case [group]:
+            name = f"{model.groups[group].singular}id"
+        case [group, resource]:
+            name = f"{model.groups[group].resources[resource].singular}id"
+        case _:
+            name = "versionid"
+    return path == (name,) or _derived_attribute(type, path, model) is not None
+
+
+def _collections(type: str, model: Model) -> Sequence[str]:
+    match type.split("."):
+        case [xids.REGISTRY]:
+            return tuple(model.groups)
+        case [group]:
+            return tuple(model.groups[group].resources)
+        case [_, _]:
+            return ("versions",)
+    return ()
+
+
+def _operator_and_value(
+    operator: str | None, value: str | None, kind: str | None, text: str
+) -> tuple[Operator, FilterValue]:
+    if operator is None or value is None:
+        return Operator.PRESENT, FilterValue()
+    asked = _OPERATORS[operator]
+    equality = asked in (Operator.EQUAL, Operator.DIFFERENT)
+    present, absent = (
+        (Operator.PRESENT, Operator.ABSENT) if asked is Operator.EQUAL else (Operator.ABSENT, Operator.PRESENT)
+    )
+    if not equality and (value == "null" or _has_star(value)):
+        raise _bad_filter(text, f"{operator} takes neither null nor wildcards")
+    if value == "null":
+        return absent, FilterValue()
+    if equality and value and not value.strip("*"):
+        return present, FilterValue()
+    if kind is not None and kind not in SCALARS | {"any"}:
+        raise _bad_filter(text, "the attribute is not a scalar, so it has no value to compare")
+    return asked, _filter_value(value, kind)
+
+
+def _filter_value(value: str, kind: str | None) -> FilterValue:
+    pieces = _pieces(value)
+    if len(pieces) > 1:
+        return FilterValue(pieces=tuple(map(fold_text, pieces)))
+    plain = pieces[0]
+    known = kind if kind in SCALARS else None
+    return FilterValue(
+        pieces=(fold_text(plain),),
+        text=_text(plain, known) if known is None or known not in _NUMERIC | {"boolean"} else None,
+        number=_number(plain) if known is None or known in _NUMERIC else None,
+        boolean={"true": True, "false": False}.get(plain) if known in (None, "boolean") else None,
+    )
+
+
+def _pieces(value: str) -> tuple[str, ...]:
+    """The texts between the wildcards, escapes taken off."""
+    pieces = [""]
+    at = 0
+    for star in _STAR.finditer(value):
+        pieces[-1] += value[at : star.start()] + ("*" if star[1] else "")
+        if star[2]:
+            pieces.append("")
+        at = star.end()
+    pieces[-1] += value[at:]
+    return tuple(pieces)
+
+
+def _has_star(value: str) -> bool:
+    return any(star[2] for star in _STAR.finditer(value))
+
+
+def _text(value: str, kind: str | None) -> str:
+    if kind == "timestamp":
+        try:
+            return text_sort_key(to_utc(value.replace(" ", "+")))
+        except (ValueError, OverflowError):
+            pass
+    return text_sort_key(value)
+
+
+def _number(value: str) -> Decimal | None:
+    if not _NUMBER.match(value):
+        return None
+    try:
+        return Decimal(value)
+    except InvalidOperation:
+        return None
+
+
+#: The definition of an attribute that the model knows nothing about.
+_UNKNOWN: Final[dict[str, Any]] = {}
+
+
+def _definition(path: Sequence[Step], type: str, model: Model) -> dict[str, Any]:
+    """What the model says about an attribute; empty where it says nothing."""
+    level, steps = _level(path, type, model)
+    found = {"type": "object", "attributes": level}
+    for step in steps:
+        found = _inside(found, step)
+    return found
+
+
+def _level(path: Sequence[Step], type: str, model: Model) -> tuple[dict[str, Any], Sequence[Step]]:
+    """The definitions of the level that a path starts in, and the path within it."""
+    match type.split("."):
+        case [xids.REGISTRY]:
+            return _definitions(model.registry), path
+        case [group]:
+            return _definitions(model.groups[group].level), path
+        case [group, resource] if path[0] == "meta":
+            inner = _definitions(model.groups[group].resources[resource].meta)
+            return {"meta": {"type": "object", "attributes": inner}}, path
+        case [group, resource]:
+            return _definitions(model.groups[group].resources[resource].version) | _RESOURCE, path
+        case [group, resource, _]:
+            return _definitions(model.groups[group].resources[resource].version), path
+    return {}, path
+
+
+_RESOURCE: Final = {
+    "metaurl": {"type": "url"},
+    "versionsurl": {"type": "url"},
+    "versionscount": {"type": "uinteger"},
+}
+
+
+def _definitions(level: Level) -> dict[str, Any]:
+    return dict(level.definitions)
+
+
+def _inside(definition: dict[str, Any], step: Step) -> dict[str, Any]:
+    match definition.get("type"), step:
+        case "object", str():
+            attributes: dict[str, Any] = definition.get("attributes", {})
+            return attributes.get(step) or _sibling(attributes, step) or attributes.get("*", _UNKNOWN)
+        case ("map", str() | PathWildcard.MEMBER) | ("array", int() | PathWildcard.ITEM):
+            item: dict[str, Any] = definition["item"]
+            return item
+        case "any", _:
+            return definition
+    return _UNKNOWN
+
+
+def _sibling(attributes: dict[str, Any], name: str) -> dict[str, Any]:
+    """An attribute that some value of another would bring: known, but of no type that can be relied on."""
+    for row in attributes.values():
+        for block in row.get("ifvalues", {}).values():
+            siblings = block.get("siblingattributes", {})
+            if name in siblings or "*" in siblings or _sibling(siblings, name):
+                return {"type": "any"}
+    return _UNKNOWN
+
+
+def _bad_filter(text: str, detail: str) -> problems.Problem:
+    return problems.BadFilter(value=text, error_detail=detail)
+
+
+def _bad_sort(text: str, detail: str) -> problems.Problem:
+    return problems.BadSort(value=text, error_detail=detail)

@@ -1,0 +1,261 @@
+"""From a decoded document to its schema, with every rule that a declaration has to keep.
+
+Spec: Avro 1.8.2 to 1.12.0, "Schema Declaration" to "Aliases", "Logical Types".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from domain.formats.avro.defaults import DefaultChecker
+from domain.formats.avro.endless_defaults import find_endless_default
+from domain.formats.avro.names import aliases, fullname, is_name, qualify_name
+from domain.formats.avro.schema import (
+    NAMED_TYPES,
+    PRIMITIVE_TYPES,
+    AvroSchema,
+    AvroType,
+    RecordField,
+    TypeReference,
+    invalid_document,
+    shorten_name,
+)
+
+_ORDERS: Final = ("ascending", "descending", "ignore")
+#: Releases (1.x) from which on a rule is in the specification.
+_ENUM_DEFAULTS: Final = 9
+_ANY_BRANCH_DEFAULTS: Final = 12
+_UNIQUE_ALIASES: Final = 12
+
+
+def read_schema(document: Any, release: int, source: bytes) -> AvroSchema:
+    """The schema that a JSON value declares under a release 1.x.
+
+    Raises: Violation; RecursionError where it is nested more deeply than Python reads. Cost: linear.
+    """
+    reading = _SchemaReader(release)
+    root = reading.use(document, "", "")
+    reading.finish()
+    return AvroSchema(tuple(reading.types), root, source)
+
+
+class _SchemaReader:
+    """One pass over a document, depth first and left to right, as names have to be defined before they are used."""
+
+    def __init__(self, release: int) -> None:
+        self.release = release
+        self.types: list[AvroType] = []
+        self._names: dict[str, int] = {}
+        self._primitives: dict[str, int] = {}
+        self._aliases: list[tuple[str, int, str, Any]] = []
+        self._defaults: dict[str, tuple[int, Any]] = {}
+        self._kinds: dict[str, Callable[[dict[str, Any], str, str], int]] = {
+            **{"record": self._record, "error": self._record, "enum": self._enum, "fixed": self._fixed},
+            **{"array": self._array, "map": self._map},
+        }
+
+    def use(self, schema: Any, pointer: str, space: str) -> TypeReference:
+        """A schema in any of its three forms. space: the namespace around it."""
+        if isinstance(schema, str):
+            return TypeReference(self._called(schema, pointer, schema, space), pointer)
+        if isinstance(schema, list):
+            return TypeReference(self._union(schema, pointer, space), pointer)
+        if isinstance(schema, dict):
+            return TypeReference(self._object(schema, pointer, space), pointer)
+        raise invalid_document("a schema is a string, an object or an array", pointer, schema)
+
+    def finish(self) -> None:
+        """Checks what can only be checked when all types are known."""
+        if self.release >= _UNIQUE_ALIASES:
+            self._aliases_are_unique()
+        defaults = DefaultChecker(self.types, any_branch=self.release >= _ANY_BRANCH_DEFAULTS)
+        for pointer, (index, value) in self._defaults.items():
+            defaults.check(index, value, f"{pointer}/default")
+        if place := find_endless_default(self.types, self._defaults, defaults.chosen):
+            text = "the default never ends: filling it in takes this default again"
+            raise invalid_document(text, f"{place}/default", self._defaults[place][1])
+
+    def _add(self, found: AvroType) -> int:
+        self.types.append(found)
+        return len(self.types) - 1
+
+    def _primitive(self, kind: str) -> int:
+        if kind not in self._primitives:
+            self._primitives[kind] = self._add(AvroType(kind))
+        return self._primitives[kind]
+
+    def _called(self, name: str, pointer: str, shown: Any, space: str) -> int:
+        if name in PRIMITIVE_TYPES:
+            return self._primitive(name)
+        full = qualify_name(name, space)
+        if full not in self._names:
+            text = f'"{shorten_name(name)}" is neither a primitive type nor a type that is defined before this place'
+            raise invalid_document(text, pointer, shown)
+        return self._names[full]
+
+    def _object(self, schema: dict[str, Any], pointer: str, space: str) -> int:
+        kind = schema.get("type")
+        if not isinstance(kind, str):
+            hint = "; this is a protocol" if "protocol" in schema else ""
+            raise invalid_document(
+                f'a schema that is an object names its type as a string in "type"{hint}', pointer, schema
+            )
+        if kind in self._kinds:
+            return self._kinds[kind](schema, pointer, space)
+        if kind == "bytes" and (decimal := _decimal(schema)):
+            return self._add(AvroType(kind, decimal=decimal))
+        if kind in PRIMITIVE_TYPES:
+            return self._primitive(kind)
+        return self._called(kind, f"{pointer}/type", kind, space)
+
+    def _define(self, kind: str, schema: dict[str, Any], pointer: str, space: str) -> tuple[int, str, tuple[str, ...]]:
+        """The index, the fullname and the aliases of a type that is being defined; what it holds comes later."""
+        name = fullname(schema, pointer, space)
+        if name in self._names:
+            raise invalid_document(
+                f'the type "{shorten_name(name)}" is defined twice', f"{pointer}/name", schema["name"]
+            )
+        index = self._names[name] = self._add(AvroType(kind, name))
+        others = tuple(qualify_name(alias, _space(name)) for alias in aliases(schema, pointer))
+        self._aliases += [(alias, index, pointer, schema["aliases"]) for alias in others]
+        return index, name, others
+
+    def _record(self, schema: dict[str, Any], pointer: str, space: str) -> int:
+        index, name, others = self._define("record", schema, pointer, space)
+        declared = schema.get("fields")
+        if not isinstance(declared, list):
+            raise invalid_document(
+                f'the record {shorten_name(name)} needs "fields", which is an array', pointer, schema
+            )
+        fields: dict[str, RecordField] = {}
+        inner = _space(name)
+        for at, item in enumerate(declared):
+            field = self._field(item, f"{pointer}/fields/{at}", inner)
+            if field.name in fields:
+                raise invalid_document(
+                    f'the record {shorten_name(name)} has two fields "{shorten_name(field.name)}"', field.pointer, item
+                )
+            fields[field.name] = field
+        if self.release >= _UNIQUE_ALIASES:
+            _field_aliases_are_unique(fields, declared)
+        self.types[index] = AvroType("record", name, others, fields=tuple(fields.values()))
+        return index
+
+    def _field(self, field: Any, pointer: str, space: str) -> RecordField:
+        if not isinstance(field, dict):
+            raise invalid_document("a field is an object", pointer, field)
+        name = field.get("name")
+        if not is_name(name):
+            text = "a field needs a name of letters, digits and _, which does not begin with a digit"
+            raise invalid_document(text, pointer, field)
+        if "type" not in field:
+            raise invalid_document(f'the field "{shorten_name(name)}" needs a type', pointer, field)
+        if field.get("order", "ascending") not in _ORDERS:
+            raise invalid_document(
+                f"the order of a field is one of {', '.join(_ORDERS)}", f"{pointer}/order", field["order"]
+            )
+        use = self.use(field["type"], f"{pointer}/type", space)
+        if "default" in field:
+            self._defaults[pointer] = (use.type, field["default"])
+        return RecordField(name, aliases(field, pointer), use, "default" not in field, pointer)
+
+    def _enum(self, schema: dict[str, Any], pointer: str, space: str) -> int:
+        index, name, others = self._define("enum", schema, pointer, space)
+        symbols = schema.get("symbols")
+        if not isinstance(symbols, list):
+            raise invalid_document(f'the enum {shorten_name(name)} needs "symbols", which is an array', pointer, schema)
+        seen: set[str] = set()
+        for at, symbol in enumerate(symbols):
+            if not is_name(symbol):
+                text = "a symbol is a string of letters, digits and _, which does not begin with a digit"
+                raise invalid_document(text, f"{pointer}/symbols/{at}", symbol)
+            if symbol in seen:
+                raise invalid_document(
+                    f'the enum {shorten_name(name)} has the symbol "{shorten_name(symbol)}" twice',
+                    f"{pointer}/symbols/{at}",
+                    symbol,
+                )
+            seen.add(symbol)
+        self.types[index] = AvroType(
+            "enum", name, others, symbols=tuple(symbols), default=self._enum_default(schema, pointer, seen)
+        )
+        return index
+
+    def _enum_default(self, schema: dict[str, Any], pointer: str, symbols: set[str]) -> str | None:
+        if self.release < _ENUM_DEFAULTS or "default" not in schema:
+            return None  # before 1.9 it is one more attribute that means nothing
+        default = schema["default"]
+        if not isinstance(default, str) or default not in symbols:
+            raise invalid_document("the default of an enum is one of its symbols", f"{pointer}/default", default)
+        return default
+
+    def _fixed(self, schema: dict[str, Any], pointer: str, space: str) -> int:
+        index, name, others = self._define("fixed", schema, pointer, space)
+        size = schema.get("size")
+        if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+            raise invalid_document(f'the fixed {shorten_name(name)} needs "size", a number of bytes', pointer, schema)
+        self.types[index] = AvroType("fixed", name, others, size=size, decimal=_decimal(schema))
+        return index
+
+    def _array(self, schema: dict[str, Any], pointer: str, space: str) -> int:
+        return self._holding("array", "items", schema, pointer, space)
+
+    def _map(self, schema: dict[str, Any], pointer: str, space: str) -> int:
+        return self._holding("map", "values", schema, pointer, space)
+
+    def _holding(self, kind: str, member: str, schema: dict[str, Any], pointer: str, space: str) -> int:
+        if member not in schema:
+            raise invalid_document(f'a type of kind {kind} needs "{member}"', pointer, schema)
+        return self._add(AvroType(kind, parts=(self.use(schema[member], f"{pointer}/{member}", space),)))
+
+    def _union(self, branches: list[Any], pointer: str, space: str) -> int:
+        uses: list[TypeReference] = []
+        seen: set[tuple[str, str]] = set()
+        for at, branch in enumerate(branches):
+            if isinstance(branch, list):
+                raise invalid_document("a union may not stand directly in a union", f"{pointer}/{at}", branch)
+            use = self.use(branch, f"{pointer}/{at}", space)
+            kind, name = self._identity(use)
+            if (kind, name) in seen:
+                raise invalid_document(f"a union may have one {shorten_name(name or kind)} only", use.pointer, branch)
+            seen.add((kind, name))
+            uses.append(use)
+        return self._add(AvroType("union", parts=tuple(uses)))
+
+    def _identity(self, use: TypeReference) -> tuple[str, str]:
+        """What makes a branch of a union different from others; two types of one name are one, whatever their kinds."""
+        found = self.types[use.type]
+        return ("", found.name) if found.kind in NAMED_TYPES else (found.kind, "")
+
+    def _aliases_are_unique(self) -> None:
+        owners = dict(self._names)
+        for alias, index, pointer, written in self._aliases:
+            if owners.setdefault(alias, index) != index:
+                raise invalid_document(f'"{shorten_name(alias)}" names two types', f"{pointer}/aliases", written)
+
+
+def _space(name: str) -> str:
+    return name.rpartition(".")[0]
+
+
+def _field_aliases_are_unique(fields: dict[str, RecordField], declared: list[Any]) -> None:
+    owners = {name: name for name in fields}
+    for at, field in enumerate(fields.values()):
+        for alias in field.aliases:
+            if owners.setdefault(alias, field.name) != field.name:
+                first, second = shorten_name(owners[alias]), shorten_name(field.name)
+                text = f'"{shorten_name(alias)}" names two fields, "{first}" and "{second}"'
+                raise invalid_document(text, f"{field.pointer}/aliases", declared[at]["aliases"])
+
+
+def _decimal(schema: dict[str, Any]) -> tuple[int, int] | None:
+    """Precision and scale; None where the logical type is another or is not valid, because then it is to be ignored."""
+    precision, scale = schema.get("precision"), schema.get("scale", 0)
+    if schema.get("logicalType") != "decimal" or not isinstance(precision, int) or not isinstance(scale, int):
+        return None
+    most = math.floor((8 * schema["size"] - 1) * math.log10(2)) if schema["type"] == "fixed" else precision
+    if isinstance(precision, bool) or isinstance(scale, bool) or not 0 <= scale <= precision <= most or precision == 0:
+        return None
+    return precision, scale

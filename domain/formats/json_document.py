@@ -1,0 +1,24 @@
+"""Documents that are JSON: their value, or the line where they are none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from domain.formats.contract import MAX_FRAGMENT, DocumentLocation, InvalidDocument
+from domain.values import json_text
+
+
+def load_json(document: bytes) -> Any:
+    """The value of a JSON document. Raises: Violation, with the line where the text breaks off being JSON."""
+    if not document:
+        raise InvalidDocument("the document is empty")
+    try:
+        return json_text.loads(document)
+    except json_text.InvalidJson as error:
+        raise InvalidDocument(f"the document is not JSON: {error}", _line(error)) from None
+
+
+def _line(error: Exception) -> DocumentLocation | None:
+    line = getattr(error.__context__, "lineno", None)
+    text = getattr(error.__context__, "doc", "")
+    return DocumentLocation(line=line, fragment=text.split("\n", line)[line - 1][:MAX_FRAGMENT]) if line else None

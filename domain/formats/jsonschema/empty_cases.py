@@ -1,0 +1,60 @@
+"""Cases that have no values, as far as that can be told without a search: bounds that cross, members that cannot be."""
+
+from __future__ import annotations
+
+from domain.formats.jsonschema.comparison import JsonSchemaComparison
+from domain.formats.jsonschema.instance_validation import accepts_value
+from domain.formats.jsonschema.writer_cases import SchemaNodes, WriterCase
+
+
+def has_no_values(comparison: JsonSchemaComparison, case: WriterCase, known: WriterCase | None) -> bool:
+    """Whether it is certain that a case has no values; see `Comparison.is_void`."""
+    if case.values is not None:
+        return not case.values
+    if all(_no_value(comparison, case, known or case, kind) for kind in case.kinds):
+        return True
+    return known is not None and any(not comparison.accepts(refused, case.opened) for refused in case.negated)
+
+
+def _no_value(comparison: JsonSchemaComparison, case: WriterCase, known: WriterCase, kind: str) -> bool:
+    match kind:
+        case "integer" | "fraction":
+            return _has_crossed_bounds(case)
+        case "string":
+            longest = min((node.max_length for node in case.nodes if node.max_length is not None), default=None)
+            return longest is not None and longest < max(node.min_length for node in case.nodes)
+        case "array":
+            return _no_array(comparison, case)
+        case "object":
+            return _no_object(comparison, case, known)
+    return False
+
+
+def _has_crossed_bounds(case: WriterCase) -> bool:
+    if case.lower is None or case.upper is None:
+        return False
+    (low, above), (high, below) = case.lower, case.upper
+    return low > high or (low == high and (above or below))
+
+
+def _no_array(comparison: JsonSchemaComparison, case: WriterCase) -> bool:
+    if case.max_items is not None and case.max_items < case.min_items:
+        return True
+    first = range(min(case.min_items, case.positions + 1))
+    return any(_is_nothing_allowed(comparison, case.item(index), case.closed) for index in first)
+
+
+def _no_object(comparison: JsonSchemaComparison, case: WriterCase, known: WriterCase) -> bool:
+    most = min((node.max_properties for node in case.nodes if node.max_properties is not None), default=None)
+    if most is not None and most < max(len(case.required), *(node.min_properties for node in case.nodes)):
+        return True
+    for name in case.required:
+        if not known.may_have(name) or _is_nothing_allowed(comparison, case.member(name), case.closed):
+            return True
+        if any(accepts_value(node.names, name) is False for node in case.nodes if node.names is not None):
+            return True
+    return False
+
+
+def _is_nothing_allowed(comparison: JsonSchemaComparison, nodes: SchemaNodes, closed: bool) -> bool:
+    return bool(nodes) and all(comparison.is_void(below) for below in comparison.cases(nodes, closed))

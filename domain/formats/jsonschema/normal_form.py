@@ -1,0 +1,76 @@
+"""A normal form of JSON Schema documents: the same bytes for documents that say the same in other spellings."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Final
+
+from domain.formats.jsonschema.values import to_decimal
+from domain.values import json_text
+
+_SCHEMAS: Final = frozenset(
+    {"additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"}
+    | {"propertyNames", "then", "unevaluatedItems", "unevaluatedProperties", "allOf", "anyOf", "oneOf", "prefixItems"}
+)
+_NAMED: Final = frozenset(
+    {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
+)
+
+
+def normal_form(document: Any) -> bytes:
+    """UTF-8 JSON without white space and without `$comment`, members in order, numbers in their shortest spelling.
+
+    `required` and lists of types are sets, and in order; a list of one type is that type. Annotations stay: a title or
+    a default does not change what is valid, but it changes what is said. Cost: n log n.
+    """
+    return json_text.dumps(_schema(document))
+
+
+def _schema(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_schema(item) for item in value]
+    if not isinstance(value, dict):
+        return normalize_data(value)
+    return {name: _keyword(name, value[name]) for name in sorted(value) if name != "$comment"}
+
+
+def _keyword(name: str, value: Any) -> Any:
+    if name in _SCHEMAS:
+        return _schema(value)
+    if name in _NAMED and isinstance(value, dict):
+        return {member: _member(value[member]) for member in sorted(value)}
+    if name in {"required", "type"} and isinstance(value, list) and all(isinstance(item, str) for item in value):
+        ordered = sorted(set(value))
+        return ordered[0] if name == "type" and len(ordered) == 1 else ordered
+    return normalize_data(value)
+
+
+def _member(value: Any) -> Any:
+    """A schema by name, or the names that one depends on, whose order says nothing."""
+    return sorted(value) if isinstance(value, list) else _schema(value)
+
+
+def normalize_data(value: Any) -> Any:
+    """Data with its members in order and its numbers in their shortest spelling."""
+    if isinstance(value, list):
+        return [normalize_data(item) for item in value]
+    if isinstance(value, dict):
+        return {name: normalize_data(value[name]) for name in sorted(value)}
+    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
+        return value
+    return _number(to_decimal(value))
+
+
+def _number(value: Decimal) -> int | Decimal:
+    """The number with no digits that say nothing; not by `normalize`, which rounds."""
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    if not value:
+        return 0
+    if exponent >= 0 and value.adjusted() < 18:
+        return int(value)
+    kept = len(digits)
+    while digits[kept - 1] == 0:
+        kept -= 1
+    shorter = Decimal((sign, digits[:kept], exponent + len(digits) - kept))
+    return int(shorter) if shorter.adjusted() < 18 and shorter == shorter.to_integral_value() else shorter

@@ -1,0 +1,162 @@
+"""OpenAPI documents as values: JSON, or YAML as far as it says what JSON can say."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final, NoReturn
+
+import yaml
+
+from domain.formats.contract import DocumentLocation, InvalidDocument
+from domain.formats.openapi.locations import json_fragment
+
+#: Values that a document may have when every alias of it is written out.
+_MOST: Final = 300_000
+_DEEPEST: Final = 200
+
+
+def load_document(document: bytes) -> Any:
+    """The value of a document. Raises: Violation, with the line where the text is broken."""
+    try:
+        text = document.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidDocument(
+            "the document is not UTF-8", DocumentLocation(line=document.count(b"\n", 0, error.start) + 1)
+        ) from None
+    if not text.strip():
+        raise InvalidDocument("the document is empty", DocumentLocation(line=1))
+    if text.lstrip()[0] not in '{["':
+        return _from_yaml(text)
+    found = _from_json(text)
+    if isinstance(found, str):  # YAML inside of JSON, which may name characters that there are not
+        return _from_yaml(found.encode("utf-8", "replace").decode())
+    return found
+
+
+def _from_json(text: str) -> Any:
+    try:
+        return json.loads(
+            text, object_pairs_hook=_dict_of_unique_names, parse_constant=_refuse_number, parse_float=_number
+        )
+    except json.JSONDecodeError as error:
+        if text.lstrip()[0] == "{" and "\n" in text:  # YAML in braces
+            try:
+                return _from_yaml(text)
+            except InvalidDocument:
+                pass
+        raise InvalidDocument(f"the document is not JSON: {error.msg}", DocumentLocation(line=error.lineno)) from None
+    except ValueError as error:
+        raise InvalidDocument(f"the document is not JSON: {error}"[:500]) from None
+
+
+def _dict_of_unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        raise InvalidDocument(
+            f"the name {twice[:50]!r} occurs twice in an object", DocumentLocation(fragment=json_fragment(twice))
+        )
+    return made
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    return number if number - number == 0 else _refuse_number(text)
+
+
+def _refuse_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
+
+
+_RESOLVERS: Final = {
+    letter: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
+    for letter, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+#: YAML as far as it says what JSON can say: times stay text, and only `true` and `false` are booleans. In C, where the
+#: library was built with it.
+_YamlLoader: Final[type[yaml.SafeLoader]] = type(
+    "_Values", (getattr(yaml, "CSafeLoader", yaml.SafeLoader),), {"yaml_implicit_resolvers": _RESOLVERS}
+)
+_BOOLEANS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+
+
+def _from_yaml(text: str) -> Any:
+    loader = _YamlLoader(text)
+    try:
+        _check_depth(text)
+        root = loader.get_single_node()
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise InvalidDocument(f"the document is not YAML: {error.problem}", DocumentLocation(line=line)) from None
+    except yaml.YAMLError as error:
+        raise InvalidDocument(f"the document is not YAML: {error}"[:500], DocumentLocation(line=1)) from None
+    finally:
+        loader.dispose()
+    if root is None:
+        raise InvalidDocument("the document is empty", DocumentLocation(line=1))
+    return _YamlConverter().value(root, 0)
+
+
+def _check_depth(text: str) -> None:
+    """Looks how deep YAML goes before anything recursive does: in C, that would end the process. Raises: Violation."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_YamlLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise _invalid_at(event, f"the document has more than {_DEEPEST} levels")
+
+
+class _YamlConverter:
+    """From the nodes of YAML to values, every alias written out, as far as that goes."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def value(self, node: Any, depth: int) -> Any:
+        self._count += 1
+        if self._count > _MOST or depth > _DEEPEST:
+            raise _invalid_at(node, "the document is too large or too deep when its aliases are written out")
+        if isinstance(node, yaml.MappingNode):
+            return dict(self._pairs(node, depth))
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, depth + 1) for item in node.value]
+        return _scalar(node)
+
+    def _pairs(self, node: Any, depth: int) -> Iterator[tuple[str, Any]]:
+        seen = set()
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise _invalid_at(key, "a name is not text")
+            if key.value in seen:
+                raise _invalid_at(key, f"the name {key.value[:50]!r} occurs twice in an object")
+            seen.add(key.value)
+            yield key.value, self.value(value, depth + 1)
+
+
+def _scalar(node: Any) -> Any:
+    kind, text = node.tag.removeprefix("tag:yaml.org,2002:"), node.value
+    try:
+        match kind:
+            case "null":
+                return None
+            case "bool":
+                return _BOOLEANS.get(text, text)
+            case "int":
+                if ":" not in text:  # 12:30 is a number to old readers only
+                    return int(text.replace("_", ""), 0 if text.lstrip("+-").startswith(("0x", "0o", "0b")) else 10)
+                return text
+            case "float" if text.lstrip("+-")[1:].lower() not in ("inf", "nan"):
+                number = float(text.replace("_", ""))
+                if number - number == 0:
+                    return number
+            case "str" | "value":
+                return text
+    except ValueError:
+        return text
+    raise _invalid_at(node, f"{text[:50]!r} is nothing that JSON can say")
+
+
+def _invalid_at(node: Any, text: str) -> InvalidDocument:
+    return InvalidDocument(text, DocumentLocation(line=node.start_mark.line + 1))

@@ -1,0 +1,68 @@
+"""Parts of a document painted over: options that only an import could explain, and the imports themselves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from domain.formats.protobuf.source import ProtoToken
+
+
+def blank_out(text: str, parts: Iterable[Sequence[ProtoToken]]) -> str:
+    """The text with spaces for the tokens of each part, its lines where they are."""
+    done, at = [], 0
+    for start, end in sorted((part[0].start, part[-1].end) for part in parts):
+        if start >= at:
+            done += [text[at:start], re.sub(r"[^\n]", " ", text[start:end])]
+            at = end
+    return "".join([*done, text[at:]])
+
+
+def custom_options(tokens: Sequence[ProtoToken]) -> Iterator[Sequence[ProtoToken]]:
+    """The options with a name in parentheses, which an import explains: statements, and members of `[…]`.
+
+    A member goes with the comma before it or after it, and the brackets go when nothing is left in them.
+    """
+    index = 0
+    while index < len(tokens):
+        following = tokens[index + 1].text if index + 1 < len(tokens) else ""
+        if tokens[index].text == "option" and following == "(":
+            end = _end(tokens, index, ";")
+            yield tokens[index : end + 1]
+        elif tokens[index].text == "[":
+            end = _end(tokens, index + 1, "]")
+            yield from _custom_members(tokens, index, end)
+        else:
+            end = index
+        index = end + 1
+
+
+def _custom_members(tokens: Sequence[ProtoToken], start: int, end: int) -> Iterator[Sequence[ProtoToken]]:
+    members: list[tuple[int, int]] = []
+    at = start + 1
+    while at < end:
+        comma = min(_end(tokens, at, ","), end)
+        members.append((at, comma))
+        at = comma + 1
+    custom = [tokens[first].text == "(" for first, _ in members]
+    if custom and all(custom):
+        yield tokens[start : end + 1]
+        return
+    kept = False
+    for (first, last), painted in zip(members, custom, strict=True):
+        if painted:
+            yield tokens[first - 1 : last] if kept else tokens[first : last + 1]
+        kept = kept or not painted
+
+
+def _end(tokens: Sequence[ProtoToken], start: int, mark: str) -> int:
+    """The index of the mark that ends what starts here, brackets passed over; of the last token without one."""
+    depth = 0
+    for index in range(start, len(tokens)):
+        text = tokens[index].text
+        if depth == 0 and text == mark:
+            return index
+        depth += (text in ("{", "[", "(")) - (text in ("}", "]", ")"))
+        if depth < 0:
+            return index
+    return len(tokens) - 1

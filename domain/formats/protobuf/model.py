@@ -1,0 +1,126 @@
+"""A Protobuf document in the form that comparisons take: types by full name, fields by number, features resolved."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from domain.formats.contract import DocumentLocation
+from domain.formats.protobuf.source import line_fragment
+
+
+@dataclass(frozen=True, slots=True)
+class ProtoField:
+    """A field or an extension, as it is on the wire.
+
+    kind: a scalar type, `enum`, `message`, `group` (delimited), or `opaque` for a type of an import that is not here.
+    type: the full name of that type. implicit: without presence, so that a zero is not written. default: as declared.
+    """
+
+    number: int
+    name: str
+    kind: str
+    type: str = ""
+    repeated: bool = False
+    required: bool = False
+    implicit: bool = False
+    packed: bool = False
+    oneof: str = ""
+    default: str | None = None
+    extension: bool = False
+    line: int | None = None
+
+
+class ReservedRange(NamedTuple):
+    """Reserved numbers, both ends included."""
+
+    first: int
+    last: int
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reservations:
+    """What must not be used: numbers, as ranges in order that do not overlap, and names with their lines."""
+
+    ranges: tuple[ReservedRange, ...] = ()
+    names: Mapping[str, int | None] = field(default_factory=dict)
+
+    def range(self, number: int) -> ReservedRange | None:
+        """The range that holds a number. O(log ranges)."""
+        at = bisect_right(self.ranges, number, key=lambda one: one.first) - 1
+        return self.ranges[at] if at >= 0 and number <= self.ranges[at].last else None
+
+
+@dataclass(frozen=True, slots=True)
+class ProtoMessage:
+    """A message; entry: of a map. Its extensions in the same document count among its fields."""
+
+    name: str
+    fields: Mapping[int, ProtoField]
+    reserved: Reservations = Reservations()
+    entry: bool = False
+    line: int | None = None
+
+
+class ProtoEnumValue(NamedTuple):
+    """A value of an enum: the first name of its number."""
+
+    name: str
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProtoEnum:
+    """An enum; numbers: of all its names, aliases too. first: what an absent field reads as."""
+
+    name: str
+    values: Mapping[int, ProtoEnumValue]
+    numbers: Mapping[str, int]
+    first: int
+    closed: bool
+    reserved: Reservations = Reservations()
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProtoMethod:
+    """A method of a service: the full names of its types, and which of them are streams."""
+
+    name: str
+    types: tuple[str, str]
+    streams: tuple[bool, bool]
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProtoService:
+    name: str
+    methods: Mapping[str, ProtoMethod]
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProtoDocument:
+    """A valid document.
+
+    messages: with those of other documents that this one extends, which have nothing but the extensions. opaque: full
+    names of types that are known by name only. descriptor: the compiled document without lines. imports, unchecked:
+    what the descriptor lacks because an import is not here: the paths, and options that it would explain.
+    """
+
+    package: str
+    package_line: int | None
+    messages: Mapping[str, ProtoMessage]
+    enums: Mapping[str, ProtoEnum]
+    services: Mapping[str, ProtoService]
+    opaque: frozenset[str]
+    descriptor: bytes
+    imports: tuple[str, ...]
+    unchecked: tuple[str, ...]
+    lines: tuple[str, ...]
+
+    def spot(self, line: int | None) -> DocumentLocation | None:
+        return None if line is None else DocumentLocation(line=line, fragment=line_fragment(self.lines, line))

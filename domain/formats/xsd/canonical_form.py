@@ -1,0 +1,119 @@
+"""A normal form of schemas: the same bytes for documents that differ in writing only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+from xml.sax.saxutils import escape
+
+from domain.formats.xsd.xml_tree import PREFIX_PATTERN, XML, XS, XmlElement
+
+_X: Final = f"{{{XS}}}"
+_NAMES: Final = frozenset(
+    {*("type", "base", "ref", "refer", "itemType", "memberTypes", "substitutionGroup"), "defaultAttributes"}
+)
+_PATHS: Final = frozenset({"xpath", "test"})
+#: What an attribute says that need not be said.
+_DEFAULTS: Final = {
+    *(("minOccurs", "1"), ("maxOccurs", "1"), ("use", "optional"), ("nillable", "false"), ("abstract", "false")),
+    *(("mixed", "false"), ("elementFormDefault", "unqualified"), ("attributeFormDefault", "unqualified")),
+    *(("processContents", "strict"), ("fixed", "false"), ("blockDefault", ""), ("finalDefault", "")),
+}
+#: Children of the schema whose place among each other has no meaning.
+_FREE: Final = frozenset(
+    _X + name for name in ("element", "attribute", "simpleType", "complexType", "group", "attributeGroup", "notation")
+)
+
+
+def canonical_form(root: XmlElement) -> bytes:
+    """A schema without comments, annotations and whitespace, with prefixes and orders that its content alone decides.
+
+    Prefixes are `xs`, `tns` for the target namespace, `n1`, `n2` … for the others by their URIs; attributes are in the
+    order of their names, those that say the default are gone, global declarations are in the order of kind and name.
+    O(n log n).
+    """
+    target = root.attributes.get("targetNamespace", "")
+    found = sorted({uri for node in _significant_nodes(root) for uri in _namespaces(node)} - {XS, XML, target, ""})
+    prefixes = {uri: f"n{number}" for number, uri in enumerate(found, 1)} | {XS: "xs", XML: "xml"}
+    if target not in ("", XS, XML):
+        prefixes[target] = "tns"
+    declared = "".join(
+        f' xmlns:{prefix}="{_quoted(uri)}"'
+        for uri, prefix in sorted(prefixes.items(), key=lambda item: item[1])
+        if uri != XML
+    )
+    return _schema_text(root, prefixes, declared).encode()
+
+
+def _significant_nodes(root: XmlElement) -> Iterator[XmlElement]:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(child for child in node.children if not _is_annotation(child))
+
+
+def _namespaces(node: XmlElement) -> set[str]:
+    named = {name[1:].partition("}")[0] for name in (node.tag, *node.attributes) if name.startswith("{")}
+    for name, value in node.attributes.items():
+        if name in _NAMES:
+            named |= {node.resolve(part)[0] for part in value.split()}
+        elif name in _PATHS:
+            named |= {node.scope[found[2]] for found in PREFIX_PATTERN.finditer(value) if found[2] in node.scope}
+    return named
+
+
+def _schema_text(root: XmlElement, prefixes: dict[str, str], declared: str) -> str:
+    first = [_element(node, prefixes) for node in root.children if node.tag not in _FREE and not _is_annotation(node)]
+    rest = sorted(_element(node, prefixes) for node in root.children if node.tag in _FREE)
+    return _element_text(root, prefixes, declared, "".join([*first, *rest]))
+
+
+def _is_annotation(node: XmlElement) -> bool:
+    return node.tag == _X + "annotation"
+
+
+def _element(node: XmlElement, prefixes: dict[str, str]) -> str:
+    inner = "".join(_element(child, prefixes) for child in node.children if not _is_annotation(child))
+    return _element_text(node, prefixes, "", inner)
+
+
+def _element_text(node: XmlElement, prefixes: dict[str, str], declared: str, inner: str) -> str:
+    attributes = "".join(
+        f' {_name(name, prefixes)}="{_quoted(_value(node, name, value, prefixes))}"'
+        for name, value in sorted(node.attributes.items())
+        if (name, value.strip()) not in _DEFAULTS or _is_significant(node, name)
+    )
+    tag = _name(node.tag, prefixes)
+    return f"<{tag}{declared}{attributes}>{inner}</{tag}>" if inner else f"<{tag}{declared}{attributes}/>"
+
+
+def _is_significant(node: XmlElement, name: str) -> bool:
+    """Whether an attribute says more than its default: `fixed` and `mixed` are values or overrule others in places."""
+    if name == "fixed":
+        return node.tag in (_X + "element", _X + "attribute")
+    return name == "mixed" and node.tag == _X + "complexContent"
+
+
+def _name(name: str, prefixes: dict[str, str]) -> str:
+    uri, _, local = name[1:].rpartition("}") if name.startswith("{") else ("", "", name)
+    return f"{prefixes[uri]}:{local}" if uri else local
+
+
+def _value(node: XmlElement, name: str, value: str, prefixes: dict[str, str]) -> str:
+    if name in _NAMES:
+        return " ".join(_qname(*node.resolve(part), prefixes) for part in value.split())
+    if name in _PATHS:
+        return PREFIX_PATTERN.sub(
+            lambda found: found[1] or f"{prefixes.get(node.scope.get(found[2], ''), found[2])}:",
+            " ".join(value.split()),
+        )
+    return value
+
+
+def _qname(uri: str, local: str, prefixes: dict[str, str]) -> str:
+    return f"{prefixes[uri]}:{local}" if uri else local
+
+
+def _quoted(value: str) -> str:
+    return escape(value, {'"': "&quot;", "\n": "&#10;", "\t": "&#9;", "\r": "&#13;"})

@@ -1,0 +1,75 @@
+"""The messages of a Group as its clients meet them: resolved, an endpoint's with those of the groups it refers to.
+
+Rules EP-40 to 43: own messages come first, then those of each group of this registry, in the order of the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from domain.messaging.resolve import (
+    DefinitionLookup,
+    MessageDefinition,
+    ResolvedMessage,
+    UnresolvedReference,
+    resolve_message,
+    unresolved_reason,
+)
+from domain.values import xid as xids
+
+MESSAGES: Final = "messages"
+MESSAGEGROUPS: Final = "messagegroups"
+
+
+class GroupLookup(DefinitionLookup, Protocol):
+    """Where the messages of Groups are found as well."""
+
+    def messages(self, group: str) -> Iterable[str] | None:
+        """xids of the messages of a Group, by id; None where there is no such Group."""
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveMessage:
+    """One message that counts. xid: where it lives, which for a cross reference is where the pointer is."""
+
+    xid: str
+    definition: MessageDefinition
+    resolved: ResolvedMessage
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReferences:
+    """Where the messages of a Group are. groups: itself first; unresolved: references that lead nowhere here."""
+
+    groups: Sequence[str]
+    unresolved: Sequence[UnresolvedReference]
+
+
+def group_references(group: str, stated: object, lookup: GroupLookup) -> GroupReferences:
+    """The Groups whose messages a Group has. stated: its `messagegroups`; each one counts once."""
+    groups, unresolved = [group], []
+    for uri in stated if isinstance(stated, list) else ():
+        if not isinstance(uri, str):
+            continue
+        if uri.startswith("/") and _names_messages(uri) and lookup.messages(uri) is not None:
+            groups.append(uri)
+        else:
+            unresolved.append(UnresolvedReference(uri, unresolved_reason(uri)))
+    return GroupReferences(tuple(dict.fromkeys(groups)), tuple(dict.fromkeys(unresolved)))
+
+
+def effective_messages(groups: Iterable[str], lookup: GroupLookup) -> Iterator[EffectiveMessage]:
+    """The messages of Groups, in order; one that shows nothing, such as a pointer to nothing, is left out."""
+    for group in groups:
+        for xid in lookup.messages(group) or ():
+            definition = lookup.definition(xid)
+            if definition is not None:
+                yield EffectiveMessage(xid, definition, resolve_message(definition, lookup))
+
+
+def _names_messages(uri: str) -> bool:
+    """Whether an xid is one of a Group of messages."""
+    parts = xids.segments(uri)
+    return len(parts) == 2 and parts[0] == MESSAGEGROUPS

@@ -1,0 +1,118 @@
+"""Addresses of endpoints: the member that has them, and what each protocol takes.
+
+Spec: endpoint 1.0-rc4, "protocoloptions.endpoints". Rules EP-23 to 25, EP-38.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
+
+from domain.messaging.findings import names
+from domain.messaging.findings.finding import Finding, ValidatedEntity
+from domain.messaging.findings.placeholders import blank_placeholders, is_placeholder
+from domain.messaging.findings.unchecked_values import as_sequence, as_text, as_texts, protocol_options
+
+_SERVERS: Final = "bootstrap.servers"
+_SCHEMES: Final[dict[str, tuple[str, ...]]] = {
+    names.HTTP: ("http", "https"),
+    names.AMQP: ("amqp", "amqps"),
+    names.MQTT3: ("mqtt", "mqtts", "tcp", "ssl", "wss"),
+    names.MQTT5: ("mqtt", "mqtts", "tcp", "ssl", "wss"),
+    names.NATS: ("nats", "tls", "ws"),
+}
+#: Schemes of MQTT that say how to connect and nothing else.
+_PATHLESS: Final = ("tcp", "ssl", "wss")
+_URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*|\{\w+\}):(?://([^/?#]*))?([^?#]*)")
+_PORT: Final = re.compile(r".*:(?:[0-9]{1,5}|\{\w+\})\Z", re.DOTALL)
+# Kafka's own names of listeners; the brackets are those of IPv6 addresses.
+_SERVER: Final = re.compile(
+    r"(?:(?:PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL)://)?(?:\[[0-9A-Fa-f:.]+\]|[^\s:/,\[\]@]+):(?:[0-9]{1,5}|\{\w+\})\Z",
+    re.IGNORECASE,
+)
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class _Address(NamedTuple):
+    """A URI in parts. scheme: lower case, empty where a placeholder stands for it."""
+
+    scheme: str
+    authority: str
+    path: str
+
+
+def addresses_fit(subject: ValidatedEntity) -> Iterator[Finding]:
+    """EP-23 to EP-25 for each entry; protocols without rules of their own take any."""
+    known = names.canonical_protocol(as_text(subject.attributes.get("protocol")))
+    if known is None:
+        return
+    given = protocol_options(subject.attributes)
+    for index, entry in enumerate(as_sequence(given.get("endpoints"))):
+        if isinstance(entry, dict):
+            place = ("protocoloptions", "endpoints", index)
+            deployed = given.get("deployed") is not False
+            judge = _kafka_entry if known == names.KAFKA else _entry
+            yield from judge(subject, known, entry, deployed, place)
+
+
+def _entry(
+    subject: ValidatedEntity, known: str, entry: Mapping[str, Any], deployed: bool, place: tuple[str | int, ...]
+) -> Iterator[Finding]:
+    uri = as_text(entry.get("uri"))
+    if not uri:
+        if "url" in entry:
+            yield subject.must("EP-23", 'an address is called "uri"', *place, "url")
+        elif deployed or uri == "":
+            yield subject.must("EP-23", "an address of this protocol has a uri", *place, "uri")
+        return
+    address = _parsed(uri)
+    if address is None:
+        if not uri.startswith("{"):
+            yield subject.must("EP-23", "the uri is not absolute", *place, "uri")
+        return
+    for rule, flaw in _flaws(known, address):
+        yield subject.must(rule, flaw, *place, "uri")
+
+
+def _flaws(known: str, address: _Address) -> Iterator[tuple[str, str]]:
+    if address.scheme and address.scheme not in _SCHEMES[known]:
+        yield "EP-24", f"the scheme is not one of {', '.join(_SCHEMES[known])}"
+    if known == names.NATS and not _PORT.match(address.authority):
+        yield "EP-24", "an address of NATS has a port"
+    path = unquote(blank_placeholders(address.path)).removeprefix("/")
+    if known in names.MQTT and path:
+        if address.scheme in _PATHLESS:
+            yield "EP-24", f"with {address.scheme} there is no path"
+        elif any(each in path for each in "+#\0"):
+            yield "EP-25", "the path is no name of an MQTT topic"
+    if known == names.AMQP and (_CONTROL.search(path) or path.startswith("/")):
+        yield "EP-25", "the path is no name of an AMQP node"
+
+
+def _kafka_entry(
+    subject: ValidatedEntity, known: str, entry: Mapping[str, Any], deployed: bool, place: tuple[str | int, ...]
+) -> Iterator[Finding]:
+    for name in ("uri", "url"):
+        if name in entry:
+            yield subject.must("EP-23", f"an address of {known} has {_SERVERS} in its place", *place, name)
+    if not as_sequence(entry.get(_SERVERS)) and (deployed or _SERVERS in entry) and not {"uri", "url"} & entry.keys():
+        yield subject.must("EP-23", f"an address of {known} has {_SERVERS}, at least one", *place, _SERVERS)
+    for number, server in enumerate(as_texts(entry.get(_SERVERS))):
+        if not _SERVER.match(server) and not is_placeholder(server):
+            yield subject.must(
+                "EP-24",
+                "it is not <host>:<port>, nor that behind PLAINTEXT://, SSL:// or SASL_SSL://",
+                *place,
+                _SERVERS,
+                number,
+            )
+
+
+def _parsed(uri: str) -> _Address | None:
+    found = _URI.match(uri)
+    if found is None:
+        return None
+    scheme, authority, path = found.groups()
+    return _Address("" if scheme.startswith("{") else scheme.lower(), authority or "", path)

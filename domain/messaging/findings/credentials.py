@@ -1,0 +1,83 @@
+"""Authorization of endpoints: how clients get it, and never what they get it with.
+
+Spec: endpoint 1.0-rc4, "protocoloptions.authorization". Rules EP-27, EP-28.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from domain.messaging.findings.finding import Finding, ValidatedEntity
+from domain.messaging.findings.placeholders import is_placeholder
+from domain.messaging.findings.unchecked_values import AttributePath, as_sequence, protocol_options
+
+_DESCRIBED: Final = ("type", "mechanism", "resourceuri", "authorityuri")
+#: What credentials are called, in lower case without separators, whatever stands before the last dot.
+_SECRET: Final = frozenset(
+    (
+        *("password", "passwd", "passphrase", "secret", "clientsecret", "secretkey", "sharedsecret"),
+        *("token", "accesstoken", "refreshtoken", "bearertoken", "authtoken", "sastoken"),
+        *("apikey", "xapikey", "accesskey", "secretaccesskey", "sharedaccesskey", "privatekey", "connectionstring"),
+    )
+)
+#: The names of headers that carry nothing but credentials.
+_HEADERS: Final = _SECRET | {"authorization", "proxyauthorization"}
+_SEPARATORS: Final = re.compile(r"[-_\s]")
+_END_OF_AUTHORITY: Final = re.compile(r"[/?#\s]")
+
+
+def authorization_is_described(subject: ValidatedEntity) -> Iterator[Finding]:
+    """EP-27: what describes an authorization says something, and only SASL has mechanisms."""
+    for index, entry in enumerate(as_sequence(protocol_options(subject.attributes).get("authorization"))):
+        if not isinstance(entry, dict):
+            continue
+        place = ("protocoloptions", "authorization", index)
+        for name in _DESCRIBED:
+            if entry.get(name) == "":
+                yield subject.must("EP-27", "it is empty", *place, name)
+        if "mechanism" in entry and entry.get("type") != "SASL":
+            yield subject.must("EP-27", 'only the type "SASL" has a mechanism', *place, "mechanism")
+
+
+def options_have_no_secrets(subject: ValidatedEntity) -> Iterator[Finding]:
+    """EP-28: no credentials anywhere in the options; what stands for one that clients bring is none."""
+    for path in _secrets(subject.attributes.get("protocoloptions"), ("protocoloptions",)):
+        yield subject.must("EP-28", "credentials do not belong into a registry", *path)
+
+
+def _secrets(value: Any, path: AttributePath) -> Iterator[AttributePath]:
+    if isinstance(value, dict):
+        named = value.get("name")
+        for key, each in value.items():
+            row = key == "value" and isinstance(named, str) and _folded(named) in _HEADERS
+            if (row or _folded(key) in _SECRET or (path[-1] == "headers" and _folded(key) in _HEADERS)) and _is_value(
+                each
+            ):
+                yield (*path, key)
+            else:
+                yield from _secrets(each, (*path, key))
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _secrets(each, (*path, index))
+    elif isinstance(value, str) and _has_userinfo(value):
+        yield path
+
+
+def _folded(name: str) -> str:
+    return _SEPARATORS.sub("", name.rpartition(".")[2]).lower()
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, str) and value != "" and not is_placeholder(value)
+
+
+def _has_userinfo(value: str) -> bool:
+    """Whether a URI in a text names a user with a password."""
+    for rest in value.split("://")[1:]:
+        user, at, _ = _END_OF_AUTHORITY.split(rest, maxsplit=1)[0].rpartition("@")
+        password = user.partition(":")[2]
+        if at and password and not is_placeholder(password):
+            return True
+    return False

@@ -1,0 +1,93 @@
+"""Endpoints: their roles, their names, and the message groups that they refer to.
+
+Spec: endpoint 1.0-rc4, "Endpoint" attributes. Rules EP-03 to EP-09, EP-12, EP-13, EP-32, EP-42, EP-43.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from domain.messaging.findings import names
+from domain.messaging.findings.finding import Finding, ValidatedEntity, is_xid
+from domain.messaging.findings.unchecked_values import as_sequence, as_text, as_texts
+from domain.values import xid as xids
+
+PRODUCER: Final = "producer"
+CONSUMER: Final = "consumer"
+SUBSCRIBER: Final = "subscriber"
+_PAIR: Final = {SUBSCRIBER, CONSUMER}
+#: Protocols of which one connection both subscribes and receives.
+_PAIRING: Final = (*names.MQTT, names.AMQP, names.NATS)
+
+
+def roles_fit(subject: ValidatedEntity) -> Iterator[Finding]:
+    """EP-03 to EP-07, EP-32: a role, one or the pair that some protocols allow."""
+    if "usage" in subject.attributes and not isinstance(subject.attributes["usage"], list):
+        return
+    roles = as_texts(subject.attributes.get("usage"))
+    if not roles:
+        yield subject.must("EP-03", "an endpoint says in which roles clients use it", "usage")
+    elif len(set(roles)) < len(roles):
+        yield subject.must("EP-05", "a role stands there twice", "usage")
+    elif PRODUCER in roles and len(roles) > 1:
+        yield subject.must("EP-05", "producer goes with no other role", "usage")
+        yield subject.should("EP-07", "two endpoints that share a channel would say what this one mixes", "usage")
+    elif len(roles) > 1 and set(roles) != _PAIR:
+        yield subject.must("EP-04", "only subscriber and consumer go together", "usage")
+    elif len(roles) > 1:
+        yield from _pair_is_allowed(subject)
+
+
+def _pair_is_allowed(subject: ValidatedEntity) -> Iterator[Finding]:
+    known = names.canonical_protocol(as_text(subject.attributes.get("protocol")))
+    if known is None:
+        yield subject.should("EP-06", "not every protocol lets one endpoint be subscriber and consumer", "usage")
+    elif known not in _PAIRING:
+        yield subject.must("EP-06", f"with {known} an endpoint has one role", "usage")
+
+
+def names_are_well_formed(subject: ValidatedEntity) -> Iterator[Finding]:
+    """EP-09, EP-12, EP-13: what is named has a name, the protocol one with its version."""
+    channel, envelope, protocol = (
+        as_text(subject.attributes.get(name)) for name in ("channel", "envelope", "protocol")
+    )
+    if channel == "":
+        yield subject.must("EP-09", "it is empty", "channel")
+    if envelope is not None and not names.is_name(envelope):
+        yield subject.must("EP-13", "it is not <NAME> or <NAME>/<VERSION>", "envelope")
+    if protocol == "":
+        yield subject.must("EP-12", "it is empty", "protocol")
+    elif protocol and names.canonical_protocol(protocol) is None and not names.is_versioned(protocol):
+        yield subject.should("EP-12", "a protocol is best named <NAME>/<VERSION>", "protocol")
+
+
+def messagegroups_exist(subject: ValidatedEntity) -> Iterator[Finding]:
+    """EP-42: references lead to message groups of this registry."""
+    for index, reference in enumerate(as_sequence(subject.attributes.get("messagegroups"))):
+        if isinstance(reference, str) and reference.startswith("#"):
+            says = "a fragment leads nowhere: the xid of a message group would"
+            yield subject.should("EP-42", says, "messagegroups", index)
+        elif isinstance(reference, str) and is_xid(reference) and subject.find(reference) is None:
+            yield subject.should("EP-42", "there is no such message group", "messagegroups", index)
+
+
+def messageids_are_unique(subject: ValidatedEntity) -> Iterator[Finding]:
+    """EP-43: no messageid comes twice, from the endpoint itself or from the groups that it refers to.
+
+    Cost: a look at all of their messages, where there are several that have some.
+    """
+    references = enumerate(as_sequence(subject.attributes.get("messagegroups")))
+    groups = {index: each for index, each in references if isinstance(each, str) and is_xid(each)}
+    groups = {index: each for index, each in groups.items() if len(xids.segments(each)) == 2}
+    own = subject.lookup.members(f"{subject.xid}/messages") if groups else ()
+    if len(groups) + bool(own) < 2:
+        return
+    seen = {xids.entity_id(xid).lower() for xid in own}
+    for index, group in groups.items():
+        brought = {xids.entity_id(xid).lower() for xid in subject.lookup.members(f"{group}/messages")}
+        for id in sorted(brought & seen):
+            yield subject.should(
+                "EP-43", f'it brings another message with the messageid "{id}"', "messagegroups", index
+            )
+        seen |= brought

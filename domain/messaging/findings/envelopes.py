@@ -1,0 +1,179 @@
+"""Envelopes: their names, the metadata of CloudEvents, and what else a message says of the same things.
+
+Spec: message 1.0-rc4, "Metadata Envelopes"; endpoint 1.0-rc4, "envelopeoptions". Rules EP-15, MS-04, MS-05, MS-08,
+EP-44, MS-32, MS-34, MS-36, MS-38.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from domain.messaging.findings import names
+from domain.messaging.findings.finding import Finding, ValidatedEntity
+from domain.messaging.findings.kafka import is_base64
+from domain.messaging.findings.unchecked_values import as_mapping, as_text, parse_media_type, protocol_options
+from domain.model import rfc3339, uris
+from domain.values import xid as xids
+
+_ATTRIBUTE: Final = re.compile(r"[a-z0-9]+\Z")
+_SYMBOL: Final = re.compile(r"[A-Za-z0-9_]+\Z")
+_DURATION: Final = re.compile(
+    r"-?P(?=[0-9T])(?:[0-9]+W|(?:[0-9]+Y)?(?:[0-9]+M)?(?:[0-9]+D)?(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+(?:\.[0-9]+)?S)?)?)\Z"
+)
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z")
+_UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z")
+#: Stands for the time at which a message is sent.
+_NOW: Final = "0000-01-01T00:00:00Z"
+#: The sections of an AMQP message whose members declare properties.
+_AMQP_SECTIONS: Final = (
+    *("properties", "application-properties", "message-annotations", "delivery-annotations", "footer"),
+)
+
+
+def options_fit_the_mode(subject: ValidatedEntity) -> Iterator[Finding]:
+    """EP-15, MS-38: a format is that of structured mode, and a media type."""
+    if not names.is_cloudevents(as_text(subject.attributes.get("envelope"))):
+        return
+    given = as_mapping(subject.attributes.get("envelopeoptions"))
+    rule = "EP-15" if xids.type_of(subject.xid) == "endpoints" else "MS-38"
+    format = as_text(given.get("format"))
+    if "format" in given and given.get("mode") == "binary":
+        yield subject.must(rule, "in binary mode there is no format", "envelopeoptions", "format")
+    elif format is not None and parse_media_type(format) is None:
+        yield subject.should(rule, "it is no media type", "envelopeoptions", "format")
+
+
+def envelope_and_protocol_names_are_well_formed(subject: ValidatedEntity) -> Iterator[Finding]:
+    """MS-04: <NAME>/<VERSION> and <NAME>[/<VERSION>]. What is in an endpoint may leave the version out (EP-13)."""
+    envelope, protocol = as_text(subject.attributes.get("envelope")), as_text(subject.attributes.get("protocol"))
+    known = names.is_name if xids.segments(subject.xid)[0] == "endpoints" else names.is_versioned
+    if envelope is not None and not known(envelope):
+        yield subject.must("MS-04", "it is not <NAME>/<VERSION>", "envelope")
+    if protocol is not None and not names.is_name(protocol):
+        yield subject.must("MS-04", "it is not <NAME> or <NAME>/<VERSION>", "protocol")
+
+
+def metadata_and_options_are_present(subject: ValidatedEntity) -> Iterator[Finding]:
+    """MS-05, for names that the model knows: with others it has no place for the description. A base may have it."""
+    attributes = subject.attributes
+    if "basemessageuri" in attributes:
+        return
+    if names.is_cloudevents(as_text(attributes.get("envelope"))) and "envelopemetadata" not in attributes:
+        yield subject.must("MS-05", "it is missing: the message has an envelope", "envelopemetadata")
+    if names.selects_options(as_text(attributes.get("protocol")) or "") and "protocoloptions" not in attributes:
+        yield subject.must("MS-05", "it is missing: the message has a protocol", "protocoloptions")
+
+
+def messageid_is_the_type(subject: ValidatedEntity) -> Iterator[Finding]:
+    """MS-08, EP-44: events are found by their type."""
+    type = as_text(as_mapping(_metadata(subject).get("type")).get("value"))
+    if type is not None and type != xids.segments(subject.xid)[3]:
+        rule = "EP-44" if xids.segments(subject.xid)[0] == "endpoints" else "MS-08"
+        yield subject.should(rule, "the messageid is another one", "envelopemetadata", "type", "value")
+
+
+def metadata_is_cloudevents(subject: ValidatedEntity) -> Iterator[Finding]:
+    """MS-32, MS-34: names are those of CloudEvents, values parse as their types."""
+    for name, declared in _metadata(subject).items():
+        if not _ATTRIBUTE.match(name):
+            says = "names of CloudEvents attributes are lower-case letters and digits"
+            yield subject.must("MS-32", says, "envelopemetadata", name)
+        if isinstance(declared, dict):
+            yield from _declared(subject, declared, "envelopemetadata", name)
+
+
+def properties_parse(subject: ValidatedEntity) -> Iterator[Finding]:
+    """MS-34 for the properties of AMQP messages."""
+    if names.canonical_protocol(as_text(subject.attributes.get("protocol"))) != names.AMQP:
+        return
+    given = protocol_options(subject.attributes)
+    for section in _AMQP_SECTIONS:
+        for name, declared in as_mapping(given.get(section)).items():
+            if isinstance(declared, dict):
+                yield from _declared(subject, declared, "protocoloptions", section, name)
+
+
+def data_descriptions_agree(subject: ValidatedEntity) -> Iterator[Finding]:
+    """MS-36, MS-38: what is said of the data in two places is the same."""
+    attributes, metadata = subject.attributes, _metadata(subject)
+    schema, uri = as_mapping(metadata.get("dataschema")).get("value"), attributes.get("dataschemauri")
+    if schema is not None and uri is not None and schema != uri:
+        yield subject.must("MS-36", "it is not the dataschemauri", "envelopemetadata", "dataschema", "value")
+    outer = as_text(attributes.get("datacontenttype"))
+    inner = as_text(as_mapping(metadata.get("datacontenttype")).get("value"))
+    structured = as_mapping(attributes.get("envelopeoptions")).get("mode") == "structured"
+    if (
+        structured
+        and metadata is not None
+        and outer is not None
+        and not outer.lower().startswith("application/cloudevents")
+    ):
+        yield subject.must("MS-38", "in structured mode it is the type of the envelope", "datacontenttype")
+    if not structured and outer is not None and inner is not None and not _same_type(outer, inner):
+        yield subject.must("MS-36", "it is not the datacontenttype", "envelopemetadata", "datacontenttype", "value")
+
+
+def _metadata(subject: ValidatedEntity) -> Mapping[str, Any]:
+    """The metadata of a CloudEvent; none for any other envelope."""
+    known = names.is_cloudevents(as_text(subject.attributes.get("envelope")))
+    return as_mapping(subject.attributes.get("envelopemetadata")) if known else {}
+
+
+def _same_type(one: str, other: str) -> bool:
+    return one == other or (parse_media_type(one) or one) == (parse_media_type(other) or other)
+
+
+def _declared(subject: ValidatedEntity, declared: Mapping[str, Any], *place: str) -> Iterator[Finding]:
+    type, value = as_text(declared.get("type")), as_text(declared.get("value"))
+    if type is not None and type not in _TYPES and not (type in _OF_IDS and place[-1] == "message-id"):
+        yield subject.must("MS-34", "there is no such type of property", *place, "type")
+    elif type is not None and value is not None and not (_TYPES | _OF_IDS)[type](value):
+        yield subject.must("MS-34", "it is no value of its type", *place, "value")
+
+
+def _parses(parse: Callable[[str], Any]) -> Callable[[str], bool]:
+    def parses(value: str) -> bool:
+        try:
+            parse(value)
+        except (ValueError, OverflowError):
+            return False
+        return value != ""
+
+    return parses
+
+
+def _anything(value: str) -> bool:
+    return True
+
+
+def _is_timestamp(value: str) -> bool:
+    return value == _NOW or _parses(rfc3339.to_utc)(value)
+
+
+def _is_ulong(value: str) -> bool:
+    return value.isascii() and value.isdecimal() and len(value) <= 20 and int(value) < 2**64
+
+
+def _is_integer(value: str) -> bool:
+    digits = value.removeprefix("-")
+    return digits.isascii() and digits.isdecimal()
+
+
+#: The types of properties: whether a text is a value of each.
+_TYPES: Final[dict[str, Callable[[str], bool]]] = {
+    "any": _anything,
+    "string": _anything,
+    "binary": is_base64,
+    "boolean": lambda value: value in ("true", "false"),
+    "duration": lambda value: bool(_DURATION.match(value)),
+    "integer": _is_integer,
+    "number": lambda value: bool(_NUMBER.match(value)),
+    "symbol": lambda value: bool(_SYMBOL.match(value)),
+    "timestamp": _is_timestamp,
+    "uri": _parses(uris.reference),
+    "uritemplate": _parses(uris.template),
+}
+#: Further ones of the message-id of AMQP.
+_OF_IDS: Final[dict[str, Callable[[str], bool]]] = {"ulong": _is_ulong, "uuid": lambda value: bool(_UUID.match(value))}

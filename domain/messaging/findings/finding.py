@@ -1,0 +1,93 @@
+"""What a validator is given and what it says: an entity, a look at the others, and findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from domain.values import xid as xids
+
+#: A MUST of the endpoint, message and schema specifications that the model cannot say.
+L2: Final = "L2"
+#: Advice, and references that lead nowhere.
+L3: Final = "L3"
+
+#: Why a document is not one of a format; None where it is one, or where nobody can tell.
+SchemaCheck = Callable[[str, bytes], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one rule says about one entity.
+
+    level: L2 or L3. rule: its id, such as EP-29. path: a JSON Pointer into the entity. text: what is wrong, as a
+    sentence without its full stop; it never repeats what another entity holds, because that one may not be for all.
+    """
+
+    level: str
+    rule: str
+    xid: str
+    path: str
+    text: str
+
+
+class EntityLookup(Protocol):
+    """The entities around one, as readers would see them: a pointer shows what it points at."""
+
+    def get(self, xid: str) -> Mapping[str, Any] | None:
+        """The attributes of a living entity, by its exact xid; a Resource's are those of its default Version."""
+
+    def members(self, collection: str) -> Collection[str]:
+        """The xids of the living entities of a collection, by tree key."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaseChains:
+    """Chains of base messages that were followed to where they end, so that nobody follows them twice.
+
+    followed: the Versions on them. circular: those of them that are their own bases.
+    """
+
+    followed: set[str] = field(default_factory=set)
+    circular: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatedEntity:
+    """The entity that a validator is to judge.
+
+    check: judges documents (MS-65). chains: shared by the subjects of one look at the registry.
+    """
+
+    xid: str
+    attributes: Mapping[str, Any]
+    lookup: EntityLookup
+    check: SchemaCheck
+    chains: BaseChains = field(default_factory=BaseChains)
+
+    def must(self, rule: str, text: str, *path: str | int) -> Finding:
+        """A finding of L2."""
+        return Finding(L2, rule, self.xid, json_pointer(path), text)
+
+    def should(self, rule: str, text: str, *path: str | int) -> Finding:
+        """A finding of L3."""
+        return Finding(L3, rule, self.xid, json_pointer(path), text)
+
+    def find(self, reference: str) -> Mapping[str, Any] | None:
+        """The attributes of what a text names; None where it names nothing, or is no xid at all."""
+        return self.lookup.get(reference) if is_xid(reference) else None
+
+
+Validator = Callable[[ValidatedEntity], Iterator[Finding]]
+
+
+def json_pointer(path: Iterable[str | int]) -> str:
+    """The JSON Pointer (RFC 6901) of a place in an entity."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+
+
+def is_xid(text: str) -> bool:
+    """Whether a text has the form of the xid of a Group, Resource or Version."""
+    names = xids.segments(text) if text.startswith("/") else ()
+    return len(names) in (2, 4, 6) and all(map(xids.NAME.match, names[::2])) and all(map(xids.ID.match, names[1::2]))

@@ -1,0 +1,68 @@
+"""Kafka: the groups of consumers, and the keys and headers of messages.
+
+Spec: endpoint 1.0-rc4, "KAFKA options"; message 1.0-rc4, "Kafka". Rules EP-35, EP-36, MS-41, MS-45.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+from typing import Final
+
+from domain.messaging.findings import names
+from domain.messaging.findings.endpoints import CONSUMER, PRODUCER, SUBSCRIBER
+from domain.messaging.findings.finding import Finding, ValidatedEntity
+from domain.messaging.findings.unchecked_values import as_mapping, as_text, as_texts, protocol_options
+
+#: What only those may say who consume in a group.
+_OF_GROUPS: Final = ("autooffsetreset", "enableautocommit")
+
+
+def consumers_have_groups(subject: ValidatedEntity) -> Iterator[Finding]:
+    """EP-35, EP-36: a consumer joins a group, nobody else names one. An endpoint without options is an abstract one."""
+    if not _is_kafka(subject) or "protocoloptions" not in subject.attributes:
+        return
+    given, roles = protocol_options(subject.attributes), as_texts(subject.attributes.get("usage"))
+    if CONSUMER in roles and not given.get("consumergroup"):
+        yield subject.must("EP-35", "a consumer says which group it joins", "protocoloptions", "consumergroup")
+    if SUBSCRIBER in roles and CONSUMER not in roles and "consumergroup" in given:
+        yield subject.must("EP-35", "a subscriber makes a group and joins none", "protocoloptions", "consumergroup")
+    if CONSUMER not in roles and {PRODUCER, SUBSCRIBER} & set(roles):
+        for name in _OF_GROUPS:
+            if name in given:
+                yield subject.must("EP-36", "only a consumer has offsets", "protocoloptions", name)
+
+
+def key_is_given_once(subject: ValidatedEntity) -> Iterator[Finding]:
+    """MS-41: a key as text or as base64."""
+    given = protocol_options(subject.attributes)
+    if not _is_kafka(subject) or "key_base64" not in given:
+        return
+    if "key" in given:
+        yield subject.must("MS-41", "there is a key beside it", "protocoloptions", "key_base64")
+    if not is_base64(as_text(given["key_base64"]) or ""):
+        yield subject.must("MS-41", "it is no base64", "protocoloptions", "key_base64")
+
+
+def header_names_match_keys(subject: ValidatedEntity) -> Iterator[Finding]:
+    """MS-45. Keys of maps are in lower case, so the case of a name cannot show in them."""
+    if not _is_kafka(subject):
+        return
+    for key, header in as_mapping(protocol_options(subject.attributes).get("headers")).items():
+        name = as_text(as_mapping(header).get("name"))
+        if name is not None and name.casefold() != key.casefold():
+            yield subject.should("MS-45", "the name differs from its key", "protocoloptions", "headers", key, "name")
+
+
+def is_base64(value: str) -> bool:
+    """Whether a text is base64, with its padding."""
+    try:
+        base64.b64decode(value.encode("ascii"), validate=True)
+    except (ValueError, binascii.Error):
+        return False
+    return True
+
+
+def _is_kafka(subject: ValidatedEntity) -> bool:
+    return names.canonical_protocol(as_text(subject.attributes.get("protocol"))) == names.KAFKA

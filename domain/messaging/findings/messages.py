@@ -1,0 +1,129 @@
+"""Messages: the options of their protocols, the messages that they are based on, and changes on the wire.
+
+Spec: message 1.0-rc4, "basemessage", "Message protocols". Rules MS-09, MS-13, MS-14, MS-42 to 44.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from domain.messaging.findings import names
+from domain.messaging.findings.finding import Finding, ValidatedEntity
+from domain.messaging.findings.placeholders import blank_placeholders
+from domain.messaging.findings.topics import is_topic
+from domain.messaging.findings.unchecked_values import (
+    as_integer,
+    as_mapping,
+    as_sequence,
+    as_text,
+    is_token,
+    protocol_options,
+)
+
+_BASE: Final = "basemessageuri"
+_SYMBOL: Final = re.compile(r"[A-Za-z0-9_]+\Z")
+_AMQP_MAPS: Final = ("application-properties", "message-annotations", "delivery-annotations", "footer")
+
+
+def mqtt_options_are_in_range(subject: ValidatedEntity) -> Iterator[Finding]:
+    """MS-42: qualities of service there are three, formats of payloads two, and a topic has no wildcards."""
+    if _protocol(subject) not in names.MQTT:
+        return
+    given = protocol_options(subject.attributes)
+    for name, most in (("qos", 2), ("payload_format_indicator", 1)):
+        value = as_integer(given.get(name))
+        if value is not None and not 0 <= value <= most:
+            yield subject.must("MS-42", f"it is not from 0 to {most}", "protocoloptions", name)
+    topic = as_text(given.get("topic_name"))
+    if topic is not None and not is_topic(topic):
+        yield subject.must("MS-42", "it has wildcards, and names no one topic", "protocoloptions", "topic_name")
+
+
+def http_options_are_tokens(subject: ValidatedEntity) -> Iterator[Finding]:
+    """MS-43: methods and names of headers are tokens; a header may come several times."""
+    if _protocol(subject) != names.HTTP:
+        return
+    given = protocol_options(subject.attributes)
+    method = as_text(given.get("method"))
+    if method is not None and not is_token(blank_placeholders(method)):
+        yield subject.must("MS-43", "it is no HTTP method", "protocoloptions", "method")
+    for index, row in enumerate(as_sequence(given.get("headers"))):
+        name = as_text(as_mapping(row).get("name"))
+        if name is not None and not is_token(blank_placeholders(name)):
+            yield subject.must("MS-43", "it is no name of a header", "protocoloptions", "headers", index, "name")
+
+
+def amqp_names_are_symbols(subject: ValidatedEntity) -> Iterator[Finding]:
+    """MS-44: advice only, because the model's own examples have dashes."""
+    if _protocol(subject) != names.AMQP:
+        return
+    given = protocol_options(subject.attributes)
+    for section in _AMQP_MAPS:
+        for name in as_mapping(given.get(section)):
+            if not _SYMBOL.match(name):
+                says = "a symbol has letters, digits and _ only"
+                yield subject.should("MS-44", says, "protocoloptions", section, name)
+
+
+def base_chain_ends(subject: ValidatedEntity) -> Iterator[Finding]:
+    """MS-13, MS-14: no message is its own base, at any remove; one that is not there is none.
+
+    A reference to a message means its default Version. Cost: a look-up for each message of a chain, whoever of it is
+    judged first.
+    """
+    reference = as_text(subject.attributes.get(_BASE))
+    if reference is None or not reference.startswith("/"):
+        return
+    if subject.find(reference) is None:
+        yield subject.should("MS-13", "there is no such message", _BASE)
+        return
+    start = _version_of(subject.xid, subject.attributes)
+    if start not in subject.chains.followed:
+        _follow(subject, start)
+    if start in subject.chains.circular:
+        yield subject.must("MS-14", "the message is its own base, by way of others or directly", _BASE)
+
+
+def _follow(subject: ValidatedEntity, start: str) -> None:
+    """Follows a chain to its end, to one that was followed, or round to where it has been."""
+    chains, line = subject.chains, {start: None}
+    attributes: Mapping[str, Any] = subject.attributes
+    while True:
+        reference = as_text(attributes.get(_BASE))
+        base = subject.find(reference) if reference is not None else None
+        if reference is None or base is None:
+            break
+        name, attributes = _version_of(reference, base), base
+        if name in line:
+            names = list(line)
+            chains.circular.update(names[names.index(name) :])
+            break
+        if name in chains.followed:
+            break
+        line[name] = None
+    chains.followed.update(line)
+
+
+def type_is_unchanged(before: Mapping[str, Any], subject: ValidatedEntity) -> Iterator[Finding]:
+    """MS-09: on the wire another type is another message. before: the attributes so far."""
+    old, new = (as_text(_type_of(attributes)) for attributes in (before, subject.attributes))
+    if old is not None and new is not None and old != new:
+        says = "a new message would leave those alone who know the old type; deprecated.alternative can name it"
+        yield subject.should("MS-09", says, "envelopemetadata", "type", "value")
+
+
+def _type_of(attributes: Mapping[str, Any]) -> Any:
+    return as_mapping(as_mapping(attributes.get("envelopemetadata")).get("type")).get("value")
+
+
+def _version_of(xid: str, attributes: Mapping[str, Any]) -> str:
+    """The Version that a reference means, under the name of the Resource that holds it."""
+    own = as_text(as_mapping(attributes.get("meta")).get("xref"))
+    resource, _, version = xid.partition("/versions/")
+    return f"{own or resource}/versions/{version or attributes.get('versionid')}"
+
+
+def _protocol(subject: ValidatedEntity) -> str | None:
+    return names.canonical_protocol(as_text(subject.attributes.get("protocol")))

@@ -1,0 +1,133 @@
+"""Options of endpoints that all protocols have rules for: ranges, tokens, and the roles that they are for.
+
+Spec: endpoint 1.0-rc4, "Protocol Options". Rules EP-20, EP-21, EP-34, EP-36, EP-37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from domain.messaging.findings import names
+from domain.messaging.findings.endpoints import CONSUMER, PRODUCER, SUBSCRIBER
+from domain.messaging.findings.finding import Finding, ValidatedEntity
+from domain.messaging.findings.placeholders import blank_placeholders
+from domain.messaging.findings.unchecked_values import (
+    as_integer,
+    as_sequence,
+    as_text,
+    as_texts,
+    is_token,
+    protocol_options,
+)
+
+_LARGEST: Final = 2**32 - 1
+_SERIALIZER: Final = "org.apache.kafka.common.serialization.StringSerializer"
+
+
+class _OptionRange(NamedTuple):
+    """What an option may be beyond its type. has: whether a value is inside."""
+
+    says: str
+    has: Callable[[Any], bool]
+
+
+def _between(low: int, high: int) -> Callable[[Any], bool]:
+    return lambda value: as_integer(value) is None or low <= value <= high
+
+
+def _among(*values: str) -> Callable[[Any], bool]:
+    return lambda value: not isinstance(value, str) or value in values
+
+
+_RANGES: Final[dict[str, dict[str, _OptionRange]]] = {
+    names.KAFKA: {"acks": _OptionRange("it is not -1, 0 or 1", _between(-1, 1))},
+    names.MQTT5: {"sessionexpiryinterval": _OptionRange(f"it is larger than {_LARGEST}", _between(0, _LARGEST))},
+    names.HTTP: {
+        "apikeyin": _OptionRange("it is not header or query", _among("header", "query")),
+        "plainscheme": _OptionRange("it is not basic, form or query", _among("basic", "form", "query")),
+    },
+}
+
+
+class _OptionRoles(NamedTuple):
+    """The roles that an option is for. default: the value that the model fills in, which says nothing (EP-22)."""
+
+    roles: tuple[str, ...]
+    default: Any = None
+
+
+_SENDS: Final = _OptionRoles((PRODUCER,))
+_SUBSCRIBES: Final = _OptionRoles((SUBSCRIBER,))
+_RECEIVES: Final = _OptionRoles((CONSUMER, SUBSCRIBER))
+_MQTT: Final = {"topic": _SENDS, "topicfilter": _SUBSCRIBES, "retain": _OptionRoles((PRODUCER,), False)}
+#: Options that are not for every role, but for those that have rules of their own.
+_ROLES: Final[dict[str, dict[str, _OptionRoles]]] = {
+    names.AMQP: {
+        "durable": _OptionRoles((PRODUCER,), False),
+        "distribution-mode": _OptionRoles((CONSUMER, SUBSCRIBER), "move"),
+        "source-filters": _RECEIVES,
+    },
+    names.MQTT3: _MQTT,
+    names.MQTT5: {
+        **_MQTT,
+        **dict.fromkeys(("sharedsubscriptiongroup", "nolocal", "retainaspublished", "retainhandling"), _SUBSCRIBES),
+    },
+    names.KAFKA: {
+        "acks": _OptionRoles((PRODUCER,), 1),
+        "key": _SENDS,
+        "partition": _OptionRoles((PRODUCER, CONSUMER)),
+        "consumergroup": _RECEIVES,
+        "headers": _SENDS,
+        "keyserializer": _OptionRoles((PRODUCER,), _SERIALIZER),
+        "valueserializer": _OptionRoles((PRODUCER,), _SERIALIZER),
+    },
+    names.NATS: {"subject": _SENDS, "subjectfilter": _SUBSCRIBES, "queuegroup": _SUBSCRIBES},
+}
+#: How AMQP options were called before: they are kept, and mean nothing.
+_FORMER: Final = {
+    name.replace("-", ""): name for name in ("link-properties", "connection-properties", "distribution-mode")
+}
+
+
+def options_are_in_range(subject: ValidatedEntity) -> Iterator[Finding]:
+    """EP-21: ranges and choices that the model does not have."""
+    given = protocol_options(subject.attributes)
+    for name, range in _RANGES.get(_protocol(subject) or "", {}).items():
+        if name in given and not range.has(given[name]):
+            yield subject.must("EP-21", range.says, "protocoloptions", name)
+
+
+def http_options_are_tokens(subject: ValidatedEntity) -> Iterator[Finding]:
+    """EP-34: methods and names of headers are tokens."""
+    if _protocol(subject) != names.HTTP:
+        return
+    given = protocol_options(subject.attributes)
+    method = as_text(given.get("method"))
+    if method is not None and not is_token(blank_placeholders(method)):
+        yield subject.must("EP-34", "it is no HTTP method", "protocoloptions", "method")
+    for index, row in enumerate(as_sequence(given.get("headers"))):
+        name = as_text(row.get("name")) if isinstance(row, dict) else None
+        if name is not None and not is_token(blank_placeholders(name)):
+            yield subject.must("EP-34", "it is no name of a header", "protocoloptions", "headers", index, "name")
+
+
+def options_fit_the_role(subject: ValidatedEntity) -> Iterator[Finding]:
+    """EP-20, EP-37: options that clients in this role do not use, or that are called otherwise now."""
+    given, known = protocol_options(subject.attributes), _protocol(subject) or ""
+    roles = as_texts(subject.attributes.get("usage"))
+    for name, meant in _ROLES.get(known, {}).items():
+        if roles and name in given and not set(roles) & set(meant.roles) and not _same(given[name], meant.default):
+            says = f"it is for the role {' or '.join(meant.roles)}"
+            yield subject.should("EP-37", says, "protocoloptions", name)
+    for former, name in _FORMER.items() if known == names.AMQP else ():
+        if former in given:
+            yield subject.should("EP-20", f'the option is called "{name}"', "protocoloptions", former)
+
+
+def _protocol(subject: ValidatedEntity) -> str | None:
+    return names.canonical_protocol(as_text(subject.attributes.get("protocol")))
+
+
+def _same(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and bool(value == default)

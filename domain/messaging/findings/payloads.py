@@ -1,0 +1,161 @@
+"""Payload schemas of messages: inline or by reference, with a format, and where references lead.
+
+Spec: message 1.0-rc4, "dataschemaformat" to "datacontenttype"; schema 1.0-rc4, "Schema Formats". Rules MS-60 to 66,
+SC-20.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from domain import formats
+from domain.messaging.findings import names
+from domain.messaging.findings.finding import Finding, ValidatedEntity, is_xid
+from domain.messaging.findings.unchecked_values import as_text, as_texts, parse_media_type
+from domain.values import xid as xids
+from domain.values.json_text import dumps
+
+_SCHEMAGROUPS: Final = "/schemagroups/"
+_DETAILS: Final = "$details"
+#: Characters that an id has at most.
+_LONGEST: Final = 128
+
+
+class ResolvedSchema(NamedTuple):
+    """The schema or Version that a reference leads to, and the definition in its document that it means."""
+
+    xid: str
+    suffix: str
+    attributes: Mapping[str, Any]
+
+
+def resolve_schema(reference: str, find: Callable[[str], Mapping[str, Any] | None]) -> ResolvedSchema | None:
+    """What a local reference leads to; None where that is nothing (SC-20).
+
+    Ids may have colons, so one that is there as a whole goes before one that a colon ends.
+    """
+    fragment = reference.partition("#")[2]
+    for xid, suffix in _reference_candidates(reference):
+        found = find(xid)
+        if found is not None:
+            return ResolvedSchema(xid, fragment or suffix, found)
+    return None
+
+
+def referenced_xids(attributes: Mapping[str, Any]) -> Iterator[str]:
+    """The xids that rules for an endpoint or a message look at, so that a store can read them in one go."""
+    for name in ("basemessageuri", "dataschemaxid"):
+        if is_xid(each := as_text(attributes.get(name)) or ""):
+            yield each
+    for xid, _ in _reference_candidates(as_text(attributes.get("dataschemauri")) or ""):
+        yield xid
+    yield from filter(is_xid, as_texts(attributes.get("messagegroups")))
+
+
+def schema_has_a_format(subject: ValidatedEntity) -> Iterator[Finding]:
+    """MS-60, MS-61: a schema is inline or elsewhere, and of a named format."""
+    attributes = subject.attributes
+    if "dataschema" in attributes and "dataschemauri" in attributes:
+        yield subject.must("MS-60", "there is a dataschema beside it", "dataschemauri")
+    format = as_text(attributes.get("dataschemaformat"))
+    if format is None and ("dataschema" in attributes or "dataschemauri" in attributes):
+        yield subject.must("MS-60", "it is missing: the message has a schema", "dataschemaformat")
+    if format is not None and not names.is_versioned(format):
+        yield subject.must("MS-61", "it is not <NAME>/<VERSION>", "dataschemaformat")
+
+
+def xid_is_of_a_schema(subject: ValidatedEntity) -> Iterator[Finding]:
+    """MS-62, MS-63: the xid is that of a schema, and the URI beside it leads to the same."""
+    xid, uri = as_text(subject.attributes.get("dataschemaxid")), as_text(subject.attributes.get("dataschemauri"))
+    if xid is None:
+        return
+    if not is_xid(xid) or xids.type_of(xid) not in ("schemagroups.schemas", "schemagroups.schemas.versions"):
+        yield subject.must("MS-62", "it is not the xid of a schema or of a Version of one", "dataschemaxid")
+    elif subject.find(xid) is None:
+        yield subject.should("MS-62", "there is no such schema", "dataschemaxid")
+    if uri is not None and not _is_self(uri, xid):
+        yield subject.must("MS-63", "it is not the URL of the entity in dataschemaxid", "dataschemauri")
+
+
+def uri_leads_to_a_schema(subject: ValidatedEntity) -> Iterator[Finding]:
+    """MS-64, SC-20: a local reference finds a schema of the same format; Protobuf needs the name of a message."""
+    uri, format = (
+        as_text(subject.attributes.get("dataschemauri")),
+        as_text(subject.attributes.get("dataschemaformat")) or "",
+    )
+    if uri is None:
+        return
+    found = resolve_schema(uri, subject.find) if uri.startswith(_SCHEMAGROUPS) else None
+    if uri.startswith(_SCHEMAGROUPS) and found is None:
+        yield subject.should("MS-64", "there is no such schema", "dataschemauri")
+    if found is not None and format and str(found.attributes.get("format", "")).casefold() != format.casefold():
+        yield subject.should("MS-64", "that schema has another format", "dataschemauri")
+    if format.casefold().startswith("protobuf/") and not (found.suffix if found else _has_suffix(uri)):
+        yield subject.must("SC-20", "it ends with no name of a message, as #<name> or :<name>", "dataschemauri")
+
+
+def inline_schema_is_valid(subject: ValidatedEntity) -> Iterator[Finding]:
+    """MS-65: where its format is known, the schema is a document of it."""
+    given = inline_schema(subject.attributes)
+    if given is None:
+        return
+    name, document = given
+    if document is None:
+        yield subject.must("MS-65", "a schema of this format is a string", "dataschema")
+    elif (flaw := subject.check(name, document)) is not None:
+        yield subject.must("MS-65", f"it is no schema of its format: {flaw}", "dataschema")
+
+
+def inline_schema(attributes: Mapping[str, Any]) -> tuple[str, bytes | None] | None:
+    """The format of an inline schema and its document, None where that has to be a string and is none.
+
+    None where there is nothing to be checked: no schema, or none of a format that is known.
+    """
+    name, schema = as_text(attributes.get("dataschemaformat")), attributes.get("dataschema")
+    room = formats.find_format(name) if name and schema is not None else None
+    if room is None or name is None:
+        return None
+    if not room.text:
+        return name, dumps(schema)
+    return name, schema.encode() if isinstance(schema, str) else None
+
+
+def datacontenttype_is_media_type(subject: ValidatedEntity) -> Iterator[Finding]:
+    """MS-66: a media type, as RFC 2046 has them."""
+    type = as_text(subject.attributes.get("datacontenttype"))
+    if type is not None and parse_media_type(type) is None:
+        yield subject.must("MS-66", "it is no media type", "datacontenttype")
+
+
+def _reference_candidates(reference: str) -> Iterator[tuple[str, str]]:
+    """The entities that a local reference may name, with what is left of it, the longest id first."""
+    path = reference.partition("#")[0]
+    if not path.startswith(_SCHEMAGROUPS):
+        return
+    parts = list(xids.segments(path))
+    own = 6 if parts[4:5] == ["versions"] else 4
+    head, id, rest = parts[: own - 1], "".join(parts[own - 1 : own]), parts[own:]
+    id = id.removesuffix(_DETAILS) if not rest else id
+    colons = [at for at in range(min(len(id) - 1, _LONGEST), 0, -1) if id[at] == ":"]
+    for end in [*([len(id)] if not rest else []), *colons]:
+        xid = xids.join(*head, id[:end])
+        if is_xid(xid):
+            yield xid, "/".join([id[end + 1 :], *rest])
+
+
+def _is_self(uri: str, xid: str) -> bool:
+    """Whether a URL, absolute or from the root, is the `self` of an entity; a definition in it may be named."""
+    path = urlsplit(uri).path if not uri.startswith("/") else uri.partition("#")[0]
+    known = (xid, xid + _DETAILS)
+    if uri.startswith("/"):
+        return path in known or any(path.startswith(each + ":") for each in known)
+    at = path.rfind(xid)
+    return at >= 0 and (path[at:] in known or any(path[at:].startswith(each + ":") for each in known))
+
+
+def _has_suffix(uri: str) -> bool:
+    """Whether a reference that leads elsewhere names a definition."""
+    path, _, fragment = uri.partition("#")
+    return bool(fragment) or ":" in path.rpartition("/")[2]

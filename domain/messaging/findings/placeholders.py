@@ -1,0 +1,41 @@
+"""Placeholders in the options of endpoints and messages, which are URI templates of level 1.
+
+Spec: RFC 6570, section 1.2; message 1.0-rc4, "Metadata Envelopes". Rules CM-12, EP-39.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from domain.messaging.findings.finding import Finding, ValidatedEntity
+from domain.messaging.findings.unchecked_values import strings
+from domain.messaging.templates import template_problems
+
+_BRACED: Final = re.compile(r"\{([^{}]*)\}")
+_SYMBOL: Final = re.compile(r"[A-Za-z0-9_]+\Z")
+#: What a template of any level has in its braces. Other text in braces, such as JSON, is no template at all.
+_EXPRESSION: Final = re.compile(r"[+#./;?&=,!@|]?[A-Za-z_][A-Za-z0-9_.%:*\-]*(?:,[A-Za-z_][A-Za-z0-9_.%:*\-]*)*\Z")
+_HOLDERS: Final = ("envelopemetadata", "protocoloptions")
+
+
+def placeholders_are_level_1(subject: ValidatedEntity) -> Iterator[Finding]:
+    """CM-12: wherever a string may have placeholders, they are of level 1."""
+    for holder in _HOLDERS:
+        for path, text in strings(subject.attributes.get(holder), (holder,)):
+            for each in _BRACED.findall(text) if "{" in text else ():
+                if _EXPRESSION.match(each):
+                    for problem in template_problems(f"{{{each}}}"):
+                        yield subject.must("CM-12", f"the placeholder {problem}", *path)
+
+
+def blank_placeholders(template: str) -> str:
+    """The text with a letter for everything in braces, for checks that any value would pass or fail alike."""
+    return _BRACED.sub("x", template)
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a text is one placeholder and nothing else."""
+    found = _BRACED.fullmatch(text)
+    return found is not None and bool(_SYMBOL.match(found[1]))

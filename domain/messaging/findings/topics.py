@@ -1,0 +1,94 @@
+"""What MQTT and NATS endpoints send to and listen to: concrete names, filters, and groups that share them.
+
+Spec: endpoint 1.0-rc4, "MQTT options", "NATS options". Rules EP-29 to 31, EP-33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from domain.messaging.findings import names
+from domain.messaging.findings.finding import Finding, ValidatedEntity
+from domain.messaging.findings.placeholders import blank_placeholders
+from domain.messaging.findings.unchecked_values import as_text, protocol_options
+
+
+class _Addressing(NamedTuple):
+    """How one protocol names a place, a filter over places, and a group that shares a filter."""
+
+    place: str
+    filter: str
+    group: str
+    is_concrete: Callable[[str], bool]
+    is_well_formed: Callable[[str], bool]
+
+
+def is_topic(name: str) -> bool:
+    """Whether a name is that of one MQTT topic."""
+    return not any(each in blank_placeholders(name) for each in "+#\0")
+
+
+def _is_topicfilter(filter: str) -> bool:
+    *above, last = blank_placeholders(filter).split("/")
+    levels = [*above, "" if last == "#" else last]
+    return bool(filter) and all("#" not in level and ("+" not in level or level == "+") for level in levels)
+
+
+def _is_subject(name: str) -> bool:
+    return not {"*", ">"} & set(blank_placeholders(name).split("."))
+
+
+def _is_subjectfilter(filter: str) -> bool:
+    return ">" not in blank_placeholders(filter).split(".")[:-1]
+
+
+_TOPICS: Final = _Addressing("topic", "topicfilter", "sharedsubscriptiongroup", is_topic, _is_topicfilter)
+_SUBJECTS: Final = _Addressing("subject", "subjectfilter", "queuegroup", _is_subject, _is_subjectfilter)
+_ADDRESSING: Final = {names.MQTT3: _TOPICS, names.MQTT5: _TOPICS, names.NATS: _SUBJECTS}
+
+
+def destinations_are_concrete(subject: ValidatedEntity) -> Iterator[Finding]:
+    """EP-29, EP-31: one place to send to or a filter to listen with, each well-formed."""
+    how = _ADDRESSING.get(_protocol(subject) or "")
+    if how is None:
+        return
+    given = protocol_options(subject.attributes)
+    place, filter = as_text(given.get(how.place)), as_text(given.get(how.filter))
+    if place is not None and not how.is_concrete(place):
+        yield subject.must("EP-29", "it has wildcards, and names no one place", "protocoloptions", how.place)
+    if how.place in given and how.filter in given:
+        yield subject.must("EP-29", f"there is a {how.place} beside it", "protocoloptions", how.filter)
+    if filter is not None and not how.is_well_formed(filter):
+        yield subject.should("EP-31", "a wildcard stands where it is none", "protocoloptions", how.filter)
+
+
+def groups_share_filters(subject: ValidatedEntity) -> Iterator[Finding]:
+    """EP-30: a group shares a filter, and is called by its bare name."""
+    how = _ADDRESSING.get(_protocol(subject) or "")
+    given = protocol_options(subject.attributes)
+    if how is None or how.group not in given:
+        return
+    if how.filter not in given:
+        yield subject.must("EP-30", f"there is no {how.filter} that it could share", "protocoloptions", how.group)
+    if how is _TOPICS and "/" in blank_placeholders(str(given[how.group])):
+        yield subject.must("EP-30", "the bare name of a group has no /", "protocoloptions", how.group)
+
+
+def last_will_is_sendable(subject: ValidatedEntity) -> Iterator[Finding]:
+    """EP-33: the message that is sent as a last will is a CloudEvent or an MQTT message, where it is here at all."""
+    if _protocol(subject) not in names.MQTT:
+        return
+    reference = as_text(protocol_options(subject.attributes).get("willmessage"))
+    message = subject.find(reference) if reference else None
+    if message is not None and not (
+        names.is_cloudevents(as_text(message.get("envelope")))
+        or names.canonical_protocol(as_text(message.get("protocol"))) in names.MQTT
+    ):
+        yield subject.must(
+            "EP-33", "that message is neither a CloudEvent nor one of MQTT", "protocoloptions", "willmessage"
+        )
+
+
+def _protocol(subject: ValidatedEntity) -> str | None:
+    return names.canonical_protocol(as_text(subject.attributes.get("protocol")))

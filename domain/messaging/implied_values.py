@@ -1,0 +1,52 @@
+"""Values of CloudEvents attributes that follow from a message's other attributes.
+
+Spec: message 1.0-rc4, "CloudEvents/1.0"; rule MS-37.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from domain.registry.entities import Attributes
+
+#: Media types of data by the name of its schema's format, in lower case.
+MEDIA_TYPES: Final = {
+    "jsonschema": "application/json",
+    "jsonstructure": "application/json",
+    "avro": "application/avro",
+    "protobuf": "application/protobuf",
+    "xsd": "application/xml",
+    "xmlschema": "application/xml",
+}
+_ENVELOPE: Final = "cloudevents/1.0"
+_METADATA: Final = "envelopemetadata"
+_TYPES: Final = {"datacontenttype": "string", "dataschema": "uritemplate"}
+
+
+def add_implied_values(attributes: Attributes) -> tuple[Attributes, tuple[str, ...]]:
+    """A message with the values that follow from others, and JSON pointers to these; as it is where it has them all."""
+    if str(attributes.get("envelope")).lower() != _ENVELOPE:
+        return attributes, ()
+    metadata: dict[str, Any] = dict(attributes.get(_METADATA) or {})
+    found = {"datacontenttype": _datacontenttype(attributes), "dataschema": attributes.get("dataschemauri")}
+    added = []
+    for name, value in found.items():
+        declared = metadata.get(name) or {}
+        if value is not None and declared.get("value") is None:
+            metadata[name] = {"type": _TYPES[name], "required": False, **declared, "value": value}
+            added.append(f"/{_METADATA}/{name}/value")
+    return ({**attributes, _METADATA: metadata} if added else attributes), tuple(added)
+
+
+def format_media_type(format: str) -> str | None:
+    """The media type of data that has a schema of a format (`Avro/1.11`); None where no one is known."""
+    return MEDIA_TYPES.get(format.partition("/")[0].lower())
+
+
+def _datacontenttype(attributes: Attributes) -> str | None:
+    """The type of the data: what the message says, unless that is the type of an envelope around it (MS-38)."""
+    structured = (attributes.get("envelopeoptions") or {}).get("mode") == "structured"
+    said = attributes.get("datacontenttype")
+    if said is not None and not structured:
+        return str(said)
+    return format_media_type(str(attributes.get("dataschemaformat", "")))

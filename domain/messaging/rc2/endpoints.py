@@ -1,0 +1,214 @@
+"""Endpoint documents of xRegistry 1.0-rc2 in the words of 1.0-rc4.
+
+The texts and models of that time disagreed in places, so each of their spellings is taken. What only an operator can
+decide, such as roles that go together no longer, stays as it is and is found by the ordinary checks.
+Spec: endpoint 1.0-rc2 and 1.0-rc4, "Endpoints Groups", "Protocol Options".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from domain.messaging.findings import names
+from domain.messaging.rc2.document_editor import DialectMismatch, DocumentChange, ObjectEditor, TranslatedDocument
+from domain.values.json_text import Json
+
+NAME: Final = "endpoint-1.0-rc2"
+_SPECVERSION: Final = "1.0-rc2"
+
+#: Members of a registry document that are the registry's own, which an import leaves alone.
+_OF_REGISTRY: Final = (
+    *("$schema", "specversion", "registryid", "self", "shortself", "xid", "epoch", "name", "description", "icon"),
+    *("documentation", "labels", "createdat", "modifiedat", "capabilities", "model", "modelsource"),
+)
+#: Members by which a registry document is told from a map of endpoints.
+_TELLING: Final = frozenset({"specversion", "registryid", "endpoints", "messagegroups", "schemagroups"})
+_KAFKA: Final = "kafka"
+_AMQP: Final = "amqp/1.0"
+_MQTT5: Final = "mqtt/5.0"
+_NATS: Final = "nats"
+
+
+class _Rename(NamedTuple):
+    old: str
+    new: str
+    why: str
+    protocols: frozenset[str] | None = None  # lower case; None: all
+
+
+#: Members of `protocoloptions`.
+_OPTIONS: Final = (
+    _Rename("linkproperties", "link-properties", "AMQP's own spelling", frozenset({_AMQP})),
+    _Rename("connectionproperties", "connection-properties", "AMQP's own spelling", frozenset({_AMQP})),
+    _Rename("distributionmode", "distribution-mode", "AMQP's own spelling", frozenset({_AMQP})),
+    _Rename("cleansession", "cleanstart", "MQTT 5.0 names the flag so", frozenset({_MQTT5})),
+)
+#: Members of `protocoloptions` that say what a subscriber asks for.
+_FILTERS: Final = (
+    _Rename("topic", "topicfilter", "subscribers have a filter instead of a topic", frozenset({_MQTT5, "mqtt/3.1.1"})),
+    _Rename("subject", "subjectfilter", "subscribers have a filter instead of a subject", frozenset({_NATS})),
+)
+_MESSAGE: Final = (
+    _Rename("basemessageurl", "basemessageuri", "renamed"),
+    _Rename("basemessage", "basemessageuri", "the text's name; the model's is another"),
+    _Rename("ancestor", "ancestorid", "renamed"),
+)
+#: References that were fragments of the document, by member: each names an entity of this registry.
+_REFERENCES: Final = ("basemessageuri", "dataschemauri")
+#: Members of a meta that are gone.
+_META: Final = ("compatibilityauthority", "validation")
+_SCHEMES: Final = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
+
+
+def translate(document: Json) -> TranslatedDocument:
+    """A registry document, or a map of endpoints, as a write of Groups in today's words.
+
+    Raises: Foreign.
+    """
+    if not isinstance(document, dict):
+        raise DialectMismatch("a document is a JSON object")
+    version = document.get("specversion", _SPECVERSION)
+    if version != _SPECVERSION:
+        raise DialectMismatch(f'"specversion" is {version!r}, and this dialect is {_SPECVERSION}')
+    report: list[DocumentChange] = []
+    whole = not _TELLING.isdisjoint(document)
+    root = ObjectEditor(document if whole else {"endpoints": document}, "", report)
+    if whole:
+        root.drop(_OF_REGISTRY, "of the registry itself, which an import leaves alone")
+    for plural, edit in _GROUPS.items():
+        for key, group in root.each(plural):
+            group.path = group.path if whole else "/" + group.path.split("/", 2)[2]
+            group.members.pop("epoch", None)
+            edit(key, group)
+    return TranslatedDocument(root.members, tuple(report))
+
+
+def _endpoint(_: str, endpoint: ObjectEditor) -> None:
+    usage = endpoint.members.get("usage")
+    if isinstance(usage, str):
+        endpoint.change(("usage",), {"usage": [usage]}, "roles are a list")
+    _strip_fragments(endpoint, "messagegroups")
+    protocol = _protocol(endpoint.members)
+    options = endpoint.inside("protocoloptions")
+    if options is not None:
+        _options(options, protocol, endpoint.members.get("usage"))
+    _messages(_, endpoint)
+
+
+def _messages(_: str, group: ObjectEditor) -> None:
+    for _key, message in group.each("messages"):
+        _resource(message, _message)
+
+
+def _schemas(_: str, group: ObjectEditor) -> None:
+    for _key, schema in group.each("schemas"):
+        _resource(schema, lambda version: _renamed(version, _MESSAGE[-1:]))
+
+
+#: What is done with each Group of a type, given its id.
+_GROUPS: Final[Mapping[str, Callable[[str, ObjectEditor], None]]] = {
+    "endpoints": _endpoint,
+    "messagegroups": _messages,
+    "schemagroups": _schemas,
+}
+
+
+def _resource(resource: ObjectEditor, edit: Callable[[ObjectEditor], None]) -> None:
+    """A Resource with its meta and its Versions. Epochs of another registry mean nothing here."""
+    resource.members.pop("epoch", None)
+    edit(resource)
+    if (meta := resource.inside("meta")) is not None:
+        meta.members.pop("epoch", None)
+        meta.drop(_META, "there is no such attribute any more")
+        if meta.members.get("compatibility") == "none":
+            meta.drop(("compatibility",), "no compatibility is said by saying nothing")
+    for _, version in resource.each("versions"):
+        version.members.pop("epoch", None)
+        edit(version)
+
+
+def _message(message: ObjectEditor) -> None:
+    _renamed(message, _MESSAGE)
+    for name in _REFERENCES:
+        _strip_fragment(message, name)
+    stated = message.members.get("protocol")
+    known = names.canonical_protocol(stated) if isinstance(stated, str) and not names.selects_options(stated) else None
+    if known is not None and "protocoloptions" in message.members:
+        message.change(("protocol",), {"protocol": known}, "a message has options under this name only")
+    metadata = message.inside("envelopemetadata")
+    if metadata is not None:
+        _flattened(metadata)
+
+
+def _flattened(metadata: ObjectEditor) -> None:
+    """Declarations out of a level between; what is no map of them is the declaration of an attribute of that name."""
+    level = metadata.members.get("attributes")
+    if not isinstance(level, dict) or not all(isinstance(each, dict) for each in level.values()):
+        return
+    if level.keys().isdisjoint(metadata.members):
+        metadata.change(("attributes",), level, "attributes are declared without a level between")
+
+
+# --- protocol options ----------------------------------------------------------------------------------------------
+
+
+def _options(options: ObjectEditor, protocol: str, usage: Json) -> None:
+    nested = options.members.get("options")
+    if isinstance(nested, dict) and nested.keys().isdisjoint(options.members.keys() - {"options"}):
+        options.change(("options",), nested, "options are members of protocoloptions themselves")
+    _renamed(options, _OPTIONS, protocol)
+    if isinstance(usage, list) and "subscriber" in usage and "producer" not in usage:
+        _renamed(options, _FILTERS, protocol)
+    if isinstance(options.members.get("authorization"), dict):
+        now = {"authorization": [options.members["authorization"]]}
+        options.change(("authorization",), now, "ways to be authorized are a list")
+    for way in options.items("authorization"):
+        way.rename("resourceurl", "resourceuri", "renamed")
+    for address in options.items("endpoints"):
+        address.rename("url", "uri", "renamed")
+        if protocol == _KAFKA:
+            _bootstrap(address)
+
+
+def _bootstrap(address: ObjectEditor) -> None:
+    """A Kafka address is a list of servers; how they are spoken to is no part of them."""
+    uri = address.members.get("uri")
+    if not isinstance(uri, str) or "bootstrap.servers" in address.members:
+        return
+    scheme, _, servers = uri.rpartition("://")
+    if scheme.upper() not in _SCHEMES | {"KAFKA", ""}:
+        return
+    now: dict[str, Json] = {"bootstrap.servers": servers.rstrip("/").split(",")}
+    if scheme.upper() in _SCHEMES and "security.protocol" not in address.members:
+        now["security.protocol"] = scheme.upper()
+    address.change(("uri",), now, "Kafka addresses are bootstrap servers")
+
+
+# --- shared --------------------------------------------------------------------------------------------------------
+
+
+def _protocol(members: Mapping[str, Json]) -> str:
+    """The canonical name of a protocol in lower case; empty where none is stated."""
+    stated = members.get("protocol")
+    name = stated if isinstance(stated, str) else ""
+    return (names.canonical_protocol(name) or name).lower()
+
+
+def _renamed(object: ObjectEditor, renames: tuple[_Rename, ...], protocol: str = "") -> None:
+    for rename in renames:
+        if rename.protocols is None or protocol in rename.protocols:
+            object.rename(rename.old, rename.new, rename.why)
+
+
+def _strip_fragment(object: ObjectEditor, name: str) -> None:
+    value = object.members.get(name)
+    if isinstance(value, str) and value.startswith("#/"):
+        object.change((name,), {name: value[1:]}, "what is in this registry is named by its xid")
+
+
+def _strip_fragments(object: ObjectEditor, name: str) -> None:
+    value = object.members.get(name)
+    if isinstance(value, list) and any(isinstance(each, str) and each.startswith("#/") for each in value):
+        now = [each[1:] if isinstance(each, str) and each.startswith("#/") else each for each in value]
+        object.change((name,), {name: now}, "what is in this registry is named by its xid")

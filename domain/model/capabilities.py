@@ -1,0 +1,397 @@
+"""The capabilities: what this server offers, what a registry has switched on, and how a request changes that.
+
+Spec: core 1.0-rc4, "Registry Capabilities". Rules CAP-1 to CAP-15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from domain import formats
+from domain.access.roles import Role
+from domain.decisions.commands import IGNORES
+from domain.decisions.rules.ancestry import MODES
+from domain.errors.problems import (
+    ActionNotSupported,
+    CapabilityError,
+    CapabilityMissingValue,
+    CapabilityUnknown,
+    CapabilityValue,
+    CapabilityWildcard,
+    Problem,
+)
+from domain.registry.after_images import AfterImage
+from domain.registry.change_set import ChangeSet
+from domain.replication import LINK
+from domain.values import xid as xids
+from domain.values.json_text import Json, dumps
+
+SPECVERSION: Final = "1.0-rc4"
+
+#: What can be switched on. Lists name their possible members, booleans their possible values.
+OFFERED: Final[dict[str, tuple[Any, ...]]] = {
+    "flags": (
+        *("binary", "collections", "doc", "epoch", "filter", "ignore", "inline"),
+        *("setdefaultversionid", "sort", "specversion"),
+    ),
+    "formats": tuple(name for room in formats.FORMAT_MODULES for name in room.names),
+    "ignores": IGNORES,
+    "pagination": (False, True),
+    "shortself": (False, True),
+    "specversions": (SPECVERSION,),
+    "versionmodes": MODES,
+}
+#: The rules of compatibility by format.
+RULES: Final[dict[str, tuple[str, ...]]] = {
+    name: formats.COMPATIBILITIES for room in formats.FORMAT_MODULES if room.compares for name in room.names
+}
+#: Kinds of data and whether they can be mutable.
+AVAILABLE: Final[dict[str, tuple[bool, ...]]] = {
+    "capabilities": (False, True),
+    "capabilitiesoffered": (False,),
+    "entities": (False, True),
+    "export": (False,),
+    "model": (False,),
+    "modelsource": (False, True),
+}
+_ALWAYS_AVAILABLE: Final = ("capabilities", "entities", "model")
+
+#: The value of a capability that a full replacement does not mention.
+DEFAULTS: Final[dict[str, Json]] = {
+    "available": {
+        "capabilities": {"mutable": False},
+        "entities": {"mutable": True},
+        "model": {"mutable": False},
+    },
+    "compatibilities": {},
+    "flags": [],
+    "formats": [],
+    "ignores": [],
+    "pagination": False,
+    "shortself": False,
+    "specversions": [SPECVERSION],
+    "versionmodes": ["manual"],
+}
+#: Those that say which documents are let in. The others say how this server is asked.
+DATA_CAPABILITIES: Final = ("compatibilities", "formats")
+#: What a new registry starts with: everything.
+INITIAL: Final[dict[str, Json]] = {
+    **DEFAULTS,
+    "available": {name: {"mutable": values[-1]} for name, values in AVAILABLE.items()},
+    "compatibilities": {name: list(rules) for name, rules in RULES.items()},
+    "pagination": True,
+    **{name: list(OFFERED[name]) for name in ("flags", "formats", "ignores", "specversions", "versionmodes")},
+}
+
+
+def offered_capabilities() -> dict[str, Json]:
+    """Every capability with its type and the values that it can have (CAP-20 to CAP-22)."""
+    lists = {name: _array("string", values) for name, values in OFFERED.items() if name not in _BOOLEANS}
+    booleans = {name: {"type": "boolean", "enum": list(OFFERED[name])} for name in _BOOLEANS}
+    kinds = {
+        name: _object({"mutable": {"type": "boolean", "enum": list(values)}}) for name, values in AVAILABLE.items()
+    }
+    rules = {name: _array("string", rules) for name, rules in RULES.items()}
+    objects = {"available": _object(kinds), "compatibilities": _object(rules)}
+    found: dict[str, Json] = {**objects, **lists, **booleans}
+    return {name: found[name] for name in DEFAULTS}
+
+
+_BOOLEANS: Final = ("pagination", "shortself")
+
+
+def _array(item: str, values: Sequence[Any]) -> Json:
+    return {"type": "array", "item": {"type": item}, "enum": list(values)}
+
+
+def _object(attributes: dict[str, Any]) -> Json:
+    return {"type": "object", "attributes": attributes}
+
+
+def write_capabilities(changes: ChangeSet, value: Json, *, patch: bool) -> None:
+    """Takes new capabilities into a change, as an event of their own and an update of the registry.
+
+    value: null stands for all defaults. Nothing happens where nothing differs. Raises: the Capability problems.
+    """
+    before = current_capabilities(changes)
+    after = apply_request(before, value, patch=patch)
+    differing = sorted(name for name in after if after[name] != before.get(name))
+    if not differing:
+        return
+    require_mutable(changes, "capabilities", patch=patch)
+    check_versionmodes(changes, after["versionmodes"])
+    if not {"compatibilities", "formats"}.isdisjoint(differing):
+        recheck_versions(changes, EnabledFormats(before), EnabledFormats(after))
+    record_capabilities(changes, after, tuple(differing))
+    registry = changes.registry()
+    registry.listed |= {"capabilities"}
+    registry.touch()
+
+
+def capabilities_after(changes: ChangeSet) -> Mapping[str, Json]:
+    """The capabilities as the change leaves them, which count for its data (ENT-68)."""
+    facts = changes.roots.get(xids.CAPABILITIES)
+    return facts.attributes if facts else current_capabilities(changes)
+
+
+def current_capabilities(changes: ChangeSet) -> dict[str, Json]:
+    """The capabilities in force."""
+    entity = changes.world.get(xids.CAPABILITIES)
+    return entity.attributes if entity else INITIAL
+
+
+def supported_data_capabilities(given: Mapping[str, Any]) -> dict[str, Json]:
+    """Of another registry's capabilities those of the data, as far as this server offers them.
+
+    What is missing is left out; what is none of the kind stays, for a write to refuse.
+    """
+    found: dict[str, Json] = {}
+    if (named := given.get("formats")) is not None:
+        found["formats"] = [each for each in named if _is_offered(each)] if isinstance(named, list) else named
+    if isinstance(rules := given.get("compatibilities"), dict):
+        kept = {format: _offered_rules(format, each) for format, each in rules.items() if _is_offered(format)}
+        found["compatibilities"] = {format: each for format, each in kept.items() if each}
+    elif rules is not None:
+        found["compatibilities"] = rules
+    return found
+
+
+def _is_offered(format: Any) -> bool:
+    return not isinstance(format, str) or any(_overlap(format, name) for name in OFFERED["formats"])
+
+
+def _offered_rules(format: str, value: Any) -> Json:
+    if not isinstance(value, list):
+        return value
+    known = {rule for name, rules in RULES.items() if _overlap(name, format) for rule in rules}
+    return [each for each in value if not isinstance(each, str) or each.lower() in known]
+
+
+def record_capabilities(changes: ChangeSet, capabilities: dict[str, Json], differing: tuple[str, ...] = ()) -> None:
+    """Records capabilities as they now are. A link that writes them brings them from then on (LEG-909)."""
+    before = changes.world.get(xids.CAPABILITIES)
+    link = changes.context.link or (before.private.get(LINK) if before else None)
+    changes.roots[xids.CAPABILITIES] = AfterImage(
+        xids.CAPABILITIES,
+        before.epoch + 1 if before else 1,
+        capabilities,
+        {LINK: link} if link else {},
+        changed=differing,
+        new=before is None,
+        updated=before is not None,
+    )
+
+
+def apply_request(before: Mapping[str, Json], value: Json, *, patch: bool) -> dict[str, Json]:
+    """The capabilities after a request. Raises: the Capability problems."""
+    given = {} if value is None else value
+    if not isinstance(given, dict):
+        raise CapabilityError(error_detail="the capabilities have to be an object")
+    for name in given:
+        if name not in DEFAULTS:
+            raise CapabilityUnknown(field=name)
+    checked = {name: _CHECKS[name](name, item) for name, item in given.items() if item is not None}
+    reset = {name: DEFAULTS[name] for name in given if given[name] is None}
+    base = before if patch and value is not None else DEFAULTS
+    after = {name: {**base, **reset, **checked}[name] for name in DEFAULTS}
+    _check_rules(after)
+    return after
+
+
+def _list(name: str, value: Json) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise _bad_value(name, value, OFFERED[name])
+    if "*" in value:
+        if len(value) > 1:
+            raise CapabilityWildcard(field=name)
+        return list(OFFERED[name])
+    offered = {item.lower(): item for item in OFFERED[name]}
+    for item in value:
+        if item.lower() not in offered:
+            raise _bad_value(name, item, OFFERED[name])
+    chosen = {item.lower() for item in value}
+    _require(name, chosen)
+    return [item for item in OFFERED[name] if item.lower() in chosen]
+
+
+def _require(name: str, chosen: set[str]) -> None:
+    needed = {"specversions": SPECVERSION, "versionmodes": "manual"}.get(name)
+    if needed is not None and needed not in chosen:
+        raise CapabilityMissingValue(name=name, value=needed)
+
+
+def _formats(name: str, value: Json) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value) or "*" in value:
+        return _list(name, value)
+    found = [_offered_format(item) for item in value]
+    return list(dict.fromkeys(found))
+
+
+def _offered_format(item: str) -> str:
+    """A format as the offer spells it, or the part of the offer that it stands for (SC-15). Raises: CapabilityError."""
+    offered: dict[str, str] = {name.lower(): name for name in OFFERED["formats"]}
+    if item.lower() in offered:
+        return offered[item.lower()]
+    if not any(formats.matches_format(item, name) or formats.matches_format(name, item) for name in offered):
+        raise CapabilityError(error_detail=f'the format "{item}" is not offered')
+    return item
+
+
+def _boolean(name: str, value: Json) -> bool:
+    if not isinstance(value, bool) or value not in OFFERED[name]:
+        raise _bad_value(name, value, OFFERED[name])
+    return value
+
+
+def _available(name: str, value: Json) -> dict[str, Json]:
+    if not isinstance(value, dict):
+        raise _bad_value(name, value, tuple(AVAILABLE))
+    given = {key.lower(): entry for key, entry in value.items()}
+    for key, entry in given.items():
+        if key not in AVAILABLE:
+            raise _bad_value(name, key, tuple(AVAILABLE))
+        if not isinstance(entry, dict) or set(entry) - {"mutable"}:
+            raise _bad_value(f"{name}.{key}", entry, ({"mutable": choice} for choice in AVAILABLE[key]))
+        if not isinstance(entry.get("mutable", False), bool) or entry.get("mutable", False) not in AVAILABLE[key]:
+            raise _bad_value(f"{name}.{key}.mutable", entry.get("mutable"), AVAILABLE[key])
+    for key in _ALWAYS_AVAILABLE:
+        if key not in given:
+            raise CapabilityMissingValue(name=name, value=key)
+    return {key: {"mutable": given[key].get("mutable", False)} for key in AVAILABLE if key in given}
+
+
+def _compatibilities(name: str, value: Json) -> dict[str, Json]:
+    if not isinstance(value, dict):
+        raise _bad_value(name, value, ())
+    return {_offered_format(format): _rules(format, rules) for format, rules in value.items()}
+
+
+def _rules(format: str, value: Json) -> list[Json]:
+    offered = {rule for name, rules in RULES.items() if _overlap(name, format) for rule in rules}
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise _bad_value(f"compatibilities.{format}", value, sorted(offered))
+    if "*" in value:
+        return _all_rules(f"compatibilities.{format}", value, offered)
+    for rule in value:
+        if rule.lower() not in offered:
+            raise CapabilityError(error_detail=f'the format "{format}" has no compatibility rule "{rule}"')
+    return list(dict.fromkeys(rule.lower() for rule in value))
+
+
+def _all_rules(name: str, value: list[str], offered: set[str]) -> list[Json]:
+    if len(value) > 1:
+        raise CapabilityWildcard(field=name)
+    return sorted(offered)
+
+
+def _check_rules(after: Mapping[str, Json]) -> None:
+    """Raises: CapabilityError for rules of a format that is not switched on."""
+    for format in after["compatibilities"]:
+        if not any(_overlap(name, format) for name in after["formats"]):
+            raise CapabilityError(error_detail=f'"compatibilities" has "{format}", which "formats" lacks')
+
+
+def _overlap(one: str, other: str) -> bool:
+    return formats.matches_format(one, other) or formats.matches_format(other, one)
+
+
+_CHECKS: Final[dict[str, Callable[[str, Json], Json]]] = {
+    "available": _available,
+    "compatibilities": _compatibilities,
+    "flags": _list,
+    "formats": _formats,
+    "ignores": _list,
+    "pagination": _boolean,
+    "shortself": _boolean,
+    "specversions": _list,
+    "versionmodes": _list,
+}
+
+
+def require_mutable(changes: ChangeSet, name: str, *, patch: bool) -> None:
+    """Raises: ActionNotSupported where the capabilities before the request say that this is fixed (ENT-68, C-7).
+
+    An admin can change the capabilities all the same, so that none of their values lasts for ever.
+    """
+    if name == "capabilities" and changes.context.role is Role.ADMIN:
+        return
+    if not current_capabilities(changes)["available"].get(name, {}).get("mutable", False):
+        detail = f'"{name}" is not mutable, says the "available" capability'
+        raise ActionNotSupported(action="PATCH" if patch else "PUT", detail=detail)
+
+
+def check_versionmodes(changes: ChangeSet, modes: list[str]) -> None:
+    """Raises: CapabilityError for a Resource type whose `versionmode` is not among some modes (CAP-15)."""
+    for group in changes.model.groups.values():
+        for type in group.resources.values():
+            if type.versionmode not in modes:
+                raise CapabilityError(
+                    error_detail=f'"{group.plural}.{type.plural}" uses the versionmode "{type.versionmode}"'
+                )
+
+
+class EnabledFormats:
+    """Which formats and which rules of compatibility are switched on (SC-15)."""
+
+    def __init__(self, capabilities: Mapping[str, Json]) -> None:
+        self.formats: Sequence[str] = capabilities["formats"]
+        self._rules: Mapping[str, Sequence[str]] = capabilities["compatibilities"]
+        self._validates: dict[str, bool] = {}  # many Versions share few formats
+
+    def validates(self, name: str) -> bool:
+        """Whether documents of a format are checked."""
+        found = self._validates.get(name)
+        if found is None:
+            found = formats.find_format(name) is not None and any(
+                formats.matches_format(name, one) for one in self.formats
+            )
+            self._validates[name] = found
+        return found
+
+    def compares(self, name: str, rule: str) -> bool:
+        """Whether a rule is checked between documents of a format."""
+        return any(rule in rules for pattern, rules in self._rules.items() if formats.matches_format(name, pattern))
+
+
+def recheck_versions(changes: ChangeSet, before: EnabledFormats, after: EnabledFormats) -> None:
+    """Has Versions looked at again for which a format or a rule was switched on. Cost: O(Versions).
+
+    Raises: CapabilityError where one that is in use is switched off (CAP-15).
+    """
+    for group in changes.model.groups.values():
+        for type in group.resources.values():
+            if type.validateformat:
+                for xid in _touched(changes, f"{group.plural}.{type.plural}", before, after):
+                    resource = changes.resource(xid)
+                    changes.load_versions(resource)
+                    resource.rechecked = resource.unsettled = True
+
+
+def _touched(changes: ChangeSet, type: str, before: EnabledFormats, after: EnabledFormats) -> Iterable[str]:
+    """The Resources for which something is switched on, each once."""
+    rules = {
+        entity.xid: rule.lower()
+        for entity in changes.world.of_type(type)
+        if (rule := entity.attributes["meta"].get("compatibility")) is not None
+    }
+    found: dict[str, None] = {}
+    for version in changes.world.of_type(f"{type}.versions"):
+        name, owner = version.attributes.get("format"), str(xids.parent(version.xid))
+        if name is None or changes.goes(owner):
+            continue
+        rule = rules.get(owner)
+        had = before.validates(name), rule is not None and before.compares(name, rule)
+        has = after.validates(name), rule is not None and after.compares(name, rule)
+        for what, was, is_on in zip((f'the format "{name}"', f'the rule "{rule}" of "{name}"'), had, has, strict=True):
+            if was and not is_on:
+                raise CapabilityError(error_detail=f'"{version.xid}" uses {what}')
+        if had != has:
+            found[owner] = None
+    return found
+
+
+def _bad_value(field: str, value: Json, allowed: Any) -> Problem:
+    texts = ",".join(item if isinstance(item, str) else dumps(item).decode() for item in allowed)
+    shown = value if isinstance(value, str) else dumps(value).decode()
+    return CapabilityValue(value=shown, field=field, list=texts)

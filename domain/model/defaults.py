@@ -1,0 +1,53 @@
+"""Which values are what the model fills in where nothing is given, found in values that are complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from domain.model.spec_attributes import Definition, Definitions
+from domain.model.values import fold_value
+from domain.registry.explicit_values import DefaultMarks
+
+
+def assumed_defaults(definitions: Definitions, values: Mapping[str, Any]) -> DefaultMarks:
+    """Marks (see `domain.registry.explicit_values`) of the values that equal their defaults; an array is one value."""
+    known = dict(_in_force(definitions, values))
+    star = known.pop("*", None)
+    marks: DefaultMarks = {}
+    for name, value in values.items():
+        if (definition := known.get(name, star)) is not None and (mark := _mark(definition, value)):
+            marks[name] = mark
+    return marks
+
+
+def has_defaults(definitions: Definitions) -> bool:
+    """Whether any definition has a default, at any depth."""
+    return any("default" in row or any(map(has_defaults, _below(row))) for row in definitions.values())
+
+
+def _mark(definition: Definition, value: Any) -> Any:
+    if definition.get("default") is not None and value == definition["default"]:
+        return True
+    if not isinstance(value, dict):
+        return None
+    if definition["type"] == "map":
+        return {key: mark for key, each in value.items() if (mark := _mark(definition["item"], each))}
+    return assumed_defaults(definition.get("attributes", {}), value)
+
+
+def _in_force(definitions: Definitions, values: Mapping[str, Any]) -> Iterator[tuple[str, Definition]]:
+    """The definitions with the siblings that the values switch on, and those that the siblings switch on."""
+    for name, row in definitions.items():
+        yield name, row
+        value = values.get(name)
+        if value is not None and not isinstance(value, dict | list):
+            for key, branch in row.get("ifvalues", {}).items():
+                if key.casefold() == fold_value(value):
+                    yield from _in_force(branch["siblingattributes"], values)
+
+
+def _below(row: Definition) -> Iterator[Definitions]:
+    yield row.get("attributes", {})
+    yield {"item": row["item"]} if row.get("item") else {}
+    yield from (branch.get("siblingattributes", {}) for branch in row.get("ifvalues", {}).values())

@@ -1,0 +1,78 @@
+"""How a model is refused, with a `model_error` that names the place, and the tests of plain JSON shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from domain.errors.problems import ModelError, Problem
+from domain.model import compiled_attributes, values
+from domain.model.value_errors import InvalidValue
+from domain.values import dot_path
+
+#: A place in a model, as steps from its root.
+ModelPath = tuple[str | int, ...]
+
+#: Aspects of older drafts, and what has become of them.
+_OLD: Final = {
+    "compatiblewith": "it is called modelcompatiblewith now",
+    "matchcase": "it is gone",
+    "setdefaultversionsticky": 'give defaultversionsticky an enum of one value in "metaattributes" instead',
+}
+
+
+def model_error(place: ModelPath, detail: str) -> Problem:
+    """The problem with what is at `place`; `detail` is a clause about it."""
+    return ModelError(error_detail=f"{dot_path.text(place) or 'the model'}: {detail}")
+
+
+def object_members(value: Any, place: ModelPath) -> dict[str, Any]:
+    """The members of a JSON object that have a value. Raises: ModelError when it is none."""
+    if not isinstance(value, Mapping):
+        raise model_error(place, "it needs to be an object")
+    return {name: member for name, member in value.items() if member is not None}
+
+
+def checked_aspects(value: Any, known: Mapping[str, str], place: ModelPath) -> dict[str, Any]:
+    """The aspects of a definition that have a value, each of its kind. known: kinds by name (see KINDS).
+
+    Raises: ModelError for an unknown aspect, or a value of another kind.
+    """
+    given = object_members(value, place)
+    for name, each in given.items():
+        if name not in known:
+            hint = f", {_OLD[name]}" if name in _OLD else ""
+            raise model_error((*place, name), f"the model language has no such aspect here{hint}")
+        check_kind(each, known[name], (*place, name))
+    return given
+
+
+def check_kind(value: Any, wanted: str, place: ModelPath) -> None:
+    """Refuses a value that is not of a kind: a scalar data type, `nonempty`, `labels`, `array`, `object` or `any`.
+
+    Raises: ModelError.
+    """
+    try:
+        match wanted:
+            case "any":
+                pass
+            case "object":
+                object_members(value, place)
+            case "array":
+                if not isinstance(value, list):
+                    raise InvalidValue("it is not an array")
+            case "labels":
+                _LABELS.check(value)
+            case "nonempty":
+                if not _TEXT(value):
+                    raise InvalidValue("it is empty")
+            case _:
+                values.scalar_check(wanted, {})(value)
+    except InvalidValue as flaw:
+        raise model_error((*place, *flaw.path), flaw.detail) from None
+
+
+_TEXT: Final = values.scalar_check("string", {})
+_LABELS: Final = compiled_attributes.compile_definition(
+    "labels", {"type": "map", "item": {"type": "string"}}, compiled_attributes.AttributeRules({})
+)

@@ -1,0 +1,211 @@
+"""From drafts to facts: the after-image of each entity, whether it was updated, and which names changed.
+
+Rules EV-42 to EV-67: names come from comparing the images before and after the whole interaction, and from what an
+update lists whatever its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from domain.compat.legacy_apis import FACADE, version_number
+from domain.compat.publications import NUMBER
+from domain.model import GroupType, Model
+from domain.registry.drafts import EntityDraft, GroupDraft, ResourceDraft, VersionDraft
+from domain.registry.entities import Attributes, Entity
+from domain.registry.events import DeletionReason
+from domain.replication import LINK
+from domain.values import xid as xids
+
+#: Names that a Resource shows beside its default Version's attributes, and that differ between Versions by nature.
+_RESOURCE_ONLY: Final = frozenset({"meta", "versionscount"})
+_META_TOUCH: Final = frozenset({"meta.epoch", "meta.modifiedat"})
+
+
+@dataclass(frozen=True, slots=True)
+class AfterImage:
+    """What became of one entity. gone: the reason of its deletion. updated: neither new nor gone, and no refresh."""
+
+    xid: str
+    epoch: int
+    attributes: Attributes = field(default_factory=dict)
+    private: dict[str, Any] = field(default_factory=dict)
+    changed: tuple[str, ...] = ()
+    deprecated_changed: tuple[str, ...] | None = None
+    new: bool = False
+    updated: bool = False
+    gone: DeletionReason | None = None
+
+
+def registry_after_images(draft: GroupDraft, model: Model, previous: Model) -> Iterator[AfterImage]:
+    """The registry, if it is new or was updated; a count that comes or goes with its Group type is no change (T84)."""
+    if not draft.updated:
+        return
+    image = draft.image(specversion="1.0-rc4", **draft.counts(model.groups))
+    counts = {f"{plural}count" for plural in (*model.groups, *previous.groups)}
+    changed = (_differing(draft.before, image) - counts) | draft.listed
+    yield _after_image(draft, image, _present({LINK: draft.link}), changed)
+
+
+def group_after_images(draft: GroupDraft, type: GroupType | None) -> Iterator[AfterImage]:
+    """A Group that is new, updated, refreshed or deleted. type: None for a deleted one."""
+    if type is None:
+        yield AfterImage(draft.xid, draft.before["epoch"] if draft.before else 0, gone="deleted")
+        return
+    image = draft.image(**draft.counts(type.resources))
+    private = _present({FACADE: draft.facade, LINK: draft.link})
+    if not draft.updated and image == draft.before:
+        return
+    counts = {f"{plural}count" for plural in type.resources}
+    changed = (_differing(draft.before, image) - counts) | draft.listed
+    yield _after_image(draft, image, private, changed, _deprecation(draft.before or {}, image))
+
+
+def version_after_images(draft: VersionDraft, resource: ResourceDraft) -> Iterator[AfterImage]:
+    """A Version that is new, updated, refreshed or gone."""
+    if draft.gone is not None:
+        yield AfterImage(draft.xid, draft.epoch, private=_number(draft.xid, draft.private()), gone=draft.gone)
+        return
+    image, private = _version_image(draft, resource), draft.private()
+    before = draft.entity
+    if draft.updated or before is None or before.attributes != image or before.private != private:
+        changed = _differing(draft.before, image) | draft.listed | _document_changed(before, private, resource)
+        yield _after_image(draft, image, private, changed)
+
+
+def cascaded_after_image(entity: Entity) -> AfterImage:
+    """An entity that goes with the one above it."""
+    return AfterImage(entity.xid, entity.epoch, private=_number(entity.xid, entity.private), gone="deleted")
+
+
+def resource_after_images(resource: ResourceDraft) -> Iterator[AfterImage]:
+    """A Resource that is new, updated, refreshed or gone."""
+    if resource.deleted:
+        yield AfterImage(resource.xid, resource.meta.epoch, gone="deleted")
+        return
+    default = resource.versions.get(str(resource.meta.attributes.get("defaultversionid")).lower())
+    image, private = _pointer_image(resource) if resource.xref is not None else _resource_image(resource, default)
+    before = resource.entity
+    updated = resource.meta.updated or (default is not None and default.updated)
+    if updated or before is None or before.attributes != image or before.private != private:
+        yield AfterImage(
+            resource.xid,
+            resource.meta.epoch,
+            image,
+            private,
+            changed=_ordered(_resource_changes(resource, default, image, private)) if before and updated else (),
+            deprecated_changed=_deprecation(before.attributes["meta"] if before else {}, image["meta"]),
+            new=before is None,
+            updated=updated,
+        )
+
+
+def _after_image(
+    draft: EntityDraft,
+    image: Attributes,
+    private: dict[str, Any],
+    changed: set[str],
+    # Of a Group only: on the registry and on Versions, `deprecated` is an extension with a value of any kind.
+    deprecation: tuple[str, ...] | None = None,
+) -> AfterImage:
+    updated = draft.written or draft.touched
+    return AfterImage(
+        draft.xid,
+        draft.epoch,
+        image,
+        private,
+        changed=_ordered(changed | draft.touched_names()) if draft.before is not None and updated else (),
+        deprecated_changed=deprecation,
+        new=draft.before is None,
+        updated=updated,
+    )
+
+
+def _version_image(draft: VersionDraft, resource: ResourceDraft) -> Attributes:
+    return draft.image(isdefault=draft.id == resource.meta.attributes["defaultversionid"], **draft.validated)
+
+
+def _resource_image(resource: ResourceDraft, default: VersionDraft | None) -> tuple[Attributes, dict[str, Any]]:
+    """default: None when the request never looked at the default Version, which then is as it was."""
+    before = resource.entity
+    if default is not None:
+        shown = _version_image(default, resource)
+        private: dict[str, Any] = {"document": default.document}
+    else:
+        assert before is not None, "a new Resource has all its Versions at hand"
+        shown = {name: value for name, value in before.attributes.items() if name not in _RESOURCE_ONLY}
+        private = {"document": before.document}
+    count = len(resource.living()) if resource.complete or before is None else before.attributes["versionscount"]
+    image = {**shown, "meta": resource.meta.image(readonly=resource.readonly), "versionscount": count}
+    private["counter"] = resource.counter
+    private |= {FACADE: resource.facade, LINK: resource.link}
+    return image, _present(private)
+
+
+def _pointer_image(resource: ResourceDraft) -> tuple[Attributes, dict[str, Any]]:
+    """A Resource that stands for another one: ids and the pointer; its times and its counter wait in private."""
+    id = {resource.type.singular + "id": xids.entity_id(resource.xid)}
+    own = {name: resource.meta.attributes[name] for name in ("createdat", "modifiedat")}
+    image = {**id, "meta": {**id, "xref": resource.xref}}
+    private = {"own": own, "counter": resource.counter, FACADE: resource.facade, LINK: resource.link}
+    return image, _present(private)
+
+
+def _present(private: dict[str, Any]) -> dict[str, Any]:
+    """Private members without those that say nothing."""
+    return {name: value for name, value in private.items() if value}
+
+
+def _number(xid: str, private: dict[str, Any]) -> dict[str, Any]:
+    """What a deletion says of a Version whose number is not its id."""
+    return {NUMBER: version_number(xids.entity_id(xid), private)} if "number" in private.get(FACADE, {}) else {}
+
+
+def _resource_changes(
+    resource: ResourceDraft, default: VersionDraft | None, image: Attributes, private: dict[str, Any]
+) -> set[str]:
+    """EV-57 to EV-61."""
+    assert resource.entity is not None
+    before = resource.entity.attributes
+    changed = _differing(before, image) - _RESOURCE_ONLY
+    changed |= _document_changed(resource.entity, private, resource)
+    if default is not None and not default.new:
+        changed |= default.touched_names()
+    if before.get("versionid") != image.get("versionid"):
+        changed |= (before.keys() | image.keys()) - _RESOURCE_ONLY - {resource.type.singular + "id"}
+        if private.get("document") or resource.entity.document:
+            changed.add(resource.type.singular)
+    changed |= {f"meta.{name}" for name in _differing(before["meta"], image["meta"])}
+    if resource.meta.written or resource.meta.touched:
+        changed |= _META_TOUCH
+    if resource.membership_changed:
+        changed |= {"versions", "versionscount"}
+    return changed | resource.listed
+
+
+def _document_changed(before: Entity | None, private: dict[str, Any], resource: ResourceDraft) -> set[str]:
+    """A document is reported under `<RESOURCE>`, whatever form it came in (EV-37)."""
+    same = before is None or before.document == private.get("document")
+    return set() if same else {resource.type.singular}
+
+
+def _differing(before: Attributes | None, after: Attributes) -> set[str]:
+    if not before:
+        return {name for name, value in after.items() if value is not None}
+    return {name for name in before.keys() | after.keys() if not _same(before.get(name), after.get(name))}
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _deprecation(before: Attributes, after: Attributes) -> tuple[str, ...] | None:
+    old, new = before.get("deprecated"), after.get("deprecated")
+    return None if old == new else _ordered(_differing(old, new or {}))
+
+
+def _ordered(names: set[str]) -> tuple[str, ...]:
+    """Plain names sorted, then those of meta (EV-46)."""
+    return tuple(sorted(names, key=lambda name: (name.startswith("meta."), name)))

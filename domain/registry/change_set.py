@@ -1,0 +1,287 @@
+"""ChangeSet: many writes in, one event for each entity out.
+
+It loads what a command touches through World, hands out drafts, counts members, keeps documents, and at the end turns
+every draft into at most one event (EV-70): deleted over created over updated over refreshed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+from domain.compat.publications import NUMBER, Publication
+from domain.decisions.documents import digest
+from domain.errors.problems import BadRequest, NotFound, Problem, UnknownGroupType, UnknownResourceType
+from domain.model import GroupType, Level, Model, ResourceType
+from domain.registry.after_images import (
+    AfterImage,
+    cascaded_after_image,
+    group_after_images,
+    registry_after_images,
+    resource_after_images,
+    version_after_images,
+)
+from domain.registry.drafts import GroupDraft, ResourceDraft, VersionDraft
+from domain.registry.entities import Attributes, Entity
+from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
+from domain.registry.world import Context, World
+from domain.values import timestamps
+from domain.values import xid as xids
+
+D = TypeVar("D", GroupDraft, ResourceDraft, VersionDraft)
+
+
+class ChangeSet:
+    """Everything that one command changes, before it is events."""
+
+    def __init__(self, world: World, context: Context) -> None:
+        self.world = world
+        self.context = context
+        self.now = timestamps.to_text(context.now)
+        self.model: Model = world.model
+        self.documents: dict[str, bytes] = {}
+        self.processed: list[str] = []
+        self.number: int | None = None  # of the Version that an older API writes
+        self.groups: dict[str, GroupDraft] = {}
+        self.resources: dict[str, ResourceDraft] = {}
+        self.roots: dict[str, AfterImage] = {}  # the model and the capabilities
+        self.returning: set[str] = set()  # streams that become what they were, whatever their types are called
+        self._cascade: list[Entity] = []  # what goes with a deleted Group or Resource
+        self._forgotten: dict[str, tuple[int, int]] = {}  # kept Versions that go: their numbers and epochs
+
+    # --- types ---------------------------------------------------------------------------------------------------
+
+    def group_type(self, xid: str) -> GroupType:
+        plural = xids.segments(xid)[0]
+        if plural not in self.model.groups:
+            raise UnknownGroupType(xid, name=plural)
+        return self.model.groups[plural]
+
+    def resource_type(self, xid: str) -> tuple[GroupType, ResourceType]:
+        group = self.group_type(xid)
+        plural = xids.segments(xid)[2]
+        if plural not in group.resources:
+            raise UnknownResourceType(xid, group=group.plural, name=plural)
+        return group, group.resources[plural]
+
+    # --- drafts --------------------------------------------------------------------------------------------------
+
+    def registry(self) -> GroupDraft:
+        return self._group_draft(xids.REGISTRY)
+
+    def group(self, xid: str, *, implied: bool = True) -> GroupDraft:
+        """The draft of a Group, which may be new; then it counts in the registry.
+
+        implied: nobody describes the Group, so a new one has its id only (ENT-3).
+        """
+        known = xids.stream(xid) in self.groups
+        found = self._group_draft(xid)
+        if found.new and not known:
+            type = self.group_type(xid)
+            self.registry().count(type.plural, +1)
+            if implied:
+                found.write({}, patch=False, kept={type.singular + "id": xids.entity_id(xid)})
+        return found
+
+    def resource(self, xid: str) -> ResourceDraft:
+        """The draft of a Resource, which may be new; missing parents come into being (ENT-3)."""
+        found = self.resources.get(xids.stream(xid))
+        if found is None:
+            found = self._load_resource(xid)
+            if found.new:
+                self.group(xids.join(*xids.segments(xid)[:2])).count(found.type.plural, +1)
+            self.resources[xids.stream(xid)] = found
+        return _same_case(found, xid)
+
+    def existing_resource(self, xid: str) -> ResourceDraft:
+        """The draft of a Resource that lives. Raises: NotFound."""
+        self.existing(xid)
+        return self.resource(xid)
+
+    def existing(self, xid: str) -> Entity:
+        """A living entity, by its exact xid. Raises: NotFound."""
+        entity = self.find(xid)
+        if entity is None:
+            raise NotFound(xid)
+        return entity
+
+    def find(self, xid: str) -> Entity | None:
+        """A living entity, by its exact xid."""
+        entity = self.world.get(xid)
+        return entity if entity is not None and entity.xid == xid else None
+
+    def version(self, resource: ResourceDraft, versionid: str) -> VersionDraft:
+        """The draft of one Version, which may be new."""
+        found = resource.versions.get(versionid.lower())
+        if found is None:
+            xid = f"{resource.xid}/versions/{versionid}"
+            entity = None if resource.complete else self.world.get(xid)
+            found = VersionDraft(xid, resource.type.version, resource.was.version, entity, self.now)
+            if entity is not None and entity.xid != xid:
+                raise _case_conflict(xid, entity.xid)
+            resource.versions[versionid.lower()] = found
+        return _same_case(found, f"{resource.xid}/versions/{versionid}")
+
+    def load_versions(self, resource: ResourceDraft) -> None:
+        """Brings in all Versions of a Resource."""
+        if not resource.complete:
+            for entity in self.world.members(resource.xid + "/versions"):
+                if entity.id.lower() not in resource.versions:
+                    draft = VersionDraft(entity.xid, resource.type.version, resource.was.version, entity, self.now)
+                    resource.versions[entity.id.lower()] = draft
+            resource.complete = True
+
+    def keep(self, content: bytes) -> str | None:
+        """Stores a document; gives its SHA-256 in hex, None for the empty one."""
+        name = digest(content)
+        if name is not None:
+            self.documents[name] = content
+        return name
+
+    # --- deletions -----------------------------------------------------------------------------------------------
+
+    def delete_group(self, entity: Entity) -> None:
+        draft = self._group_draft(entity.xid)
+        draft.deleted = True
+        self._cascade.extend(self.world.subtree(entity.xid))
+        self.registry().count(self.group_type(entity.xid).plural, -1)
+
+    def delete_resource(self, resource: ResourceDraft) -> None:
+        """Marks a Resource and all its Versions as deleted."""
+        if resource.deleted:
+            return
+        resource.deleted = True
+        self.load_versions(resource)
+        for version in resource.living():
+            version.gone = "deleted"
+        self._group_draft(xids.join(*xids.segments(resource.xid)[:2])).count(resource.type.plural, -1)
+
+    def forget(self, kept: Iterable[Publication]) -> None:
+        """Lets Versions go that the older APIs alone still have; those that live again in this change stay."""
+        for one in kept:
+            self._forgotten[one.xid] = one.number, self.world.published.image(one).epoch
+
+    def goes(self, xid: str) -> bool:
+        """Whether a Group or a Resource goes in this change, by itself or with its Group."""
+        group = self.groups.get(xids.stream(xids.join(*xids.segments(xid)[:2])))
+        resource = self.resources.get(xids.stream(xid))
+        return bool((group and group.deleted) or (resource and resource.deleted))
+
+    def leaves(self, version: str) -> bool:
+        """Whether a Version goes in this change, be it one that only the older APIs still have."""
+        resource = xids.join(*xids.segments(version)[:4])
+        draft = self.resources.get(xids.stream(resource))
+        own = draft.versions.get(xids.entity_id(version).lower()) if draft else None
+        return self.goes(resource) or version in self._forgotten or (own is not None and own.gone is not None)
+
+    # --- events --------------------------------------------------------------------------------------------------
+
+    def events(self) -> tuple[EntityEvent, ...]:
+        """One event for each entity that differs from before, in the order of EV-77."""
+        facts = sorted(self._facts(), key=lambda fact: xids.event_order(fact.xid), reverse=True)
+        self.world.prefetch(fact.xid for fact in facts)
+        events: list[EntityEvent] = []
+        while facts:  # an event has a copy of its images, so each fact is let go as soon as it is one
+            events.append(self._event(facts.pop()))
+        return tuple(events)
+
+    def _facts(self) -> Iterator[AfterImage]:
+        yield from self.roots.values()
+        yield from (cascaded_after_image(entity) for entity in self._cascade)
+        for xid, (number, epoch) in self._forgotten.items():
+            yield AfterImage(xid, epoch, private={NUMBER: number}, gone="forgotten")
+        for draft in self.groups.values():
+            if draft.xid == xids.REGISTRY:
+                yield from registry_after_images(draft, self.model, self.world.model)
+            else:
+                yield from group_after_images(draft, None if draft.deleted else self.group_type(draft.xid))
+        for resource in self.resources.values():
+            yield from resource_after_images(resource)
+            for version in resource.versions.values():
+                yield from version_after_images(version, resource)
+
+    def _event(self, fact: AfterImage) -> EntityEvent:
+        shared: dict[str, Any] = {
+            "xid": fact.xid,
+            "type": xids.type_of(fact.xid),
+            "revision": self.world.revision(fact.xid) + 1,
+            "epoch": fact.epoch,
+            "xregcorrelationid": self.context.xregcorrelationid,
+            "time": self.context.now,
+        }
+        if fact.gone is not None:
+            return EntityDeleted(attributes={}, private=fact.private, reason=fact.gone, **shared)
+        kind = EntityCreated if fact.new else EntityUpdated if fact.updated else EntityRefreshed
+        return kind(
+            attributes=fact.attributes,
+            private=fact.private,
+            changed=fact.changed,
+            deprecated_changed=fact.deprecated_changed,
+            born=None if fact.new else self._birth(fact.xid),
+            **shared,
+        )
+
+    def _birth(self, xid: str) -> int | None:
+        """Where an entity that lives on was created, as far as is known."""
+        entity = self.world.get(xid)
+        return entity.born if entity is not None else None
+
+    # --- loading -------------------------------------------------------------------------------------------------
+
+    def _group_draft(self, xid: str) -> GroupDraft:
+        found = self.groups.get(xids.stream(xid))
+        if found is None:
+            level, was = self._group_levels(xid)
+            entity = self.world.get(xid)
+            if entity is not None and entity.xid != xid:
+                raise _case_conflict(xid, entity.xid)
+            found = self.groups[xids.stream(xid)] = GroupDraft(xid, level, was, entity, self.now, self.context.link)
+        return _same_case(found, xid)
+
+    def _load_resource(self, xid: str) -> ResourceDraft:
+        group, type = self.resource_type(xid)
+        entity = self.world.get(xid)
+        if entity is not None and entity.xid != xid:
+            raise _case_conflict(xid, entity.xid)
+        stored = self.world.model.groups.get(group.plural)
+        was = stored.resources.get(type.plural) if stored else None
+        return ResourceDraft(xid, type, was or type, entity, self.now, self.context.link)
+
+    def _group_levels(self, xid: str) -> tuple[Level, Level]:
+        """The level of the registry or of a Group, now and before this change."""
+        before = self.world.model
+        if xid == xids.REGISTRY:
+            return self.model.registry, before.registry
+        type = self.group_type(xid)
+        return type.level, before.groups[type.plural].level if type.plural in before.groups else type.level
+
+
+def xids_in_tree(tree: Attributes, xid: str, model: Model) -> Iterable[str]:
+    """The xids that a tree of Groups, Resources and Versions names, for World.prefetch; what is no tree is skipped."""
+    parts = xids.segments(xid)
+    level: dict[str, Any] = model.groups if not parts else {}
+    if len(parts) == 2 and parts[0] in model.groups:
+        level = model.groups[parts[0]].resources
+    if len(parts) == 4:
+        level = {"versions": None}
+    for plural in level:
+        members = tree.get(plural)
+        for id, body in members.items() if isinstance(members, dict) else ():
+            if not xids.ID.match(id):
+                continue
+            child = xids.join(*parts, plural, id)
+            yield child
+            if isinstance(body, dict):
+                yield from xids_in_tree(body, child, model)
+
+
+def _same_case(draft: D, xid: str) -> D:
+    if draft.xid != xid:
+        raise _case_conflict(xid, draft.xid)
+    return draft
+
+
+def _case_conflict(xid: str, other: str) -> Problem:
+    return BadRequest(
+        error_detail=f'"{xid}" differs only in letter case from "{other}", and ids are unique without case'
+    )

@@ -1,0 +1,436 @@
+"""Entities while a command is decided: what each was, and what it is becoming.
+
+Drafts are the one place where decisions mutate. A Draft is the registry, a Group, a Resource's meta or a Version; a
+ResourceDraft holds a meta and Versions together, because they are settled together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from domain.compat.legacy_apis import FACADE, version_number
+from domain.decisions.rules.epochs import check_epoch
+from domain.errors.problems import InvalidAttribute
+from domain.model import Level, ResourceType
+from domain.registry.entities import Attributes, Entity
+from domain.registry.events import DeletionReason
+from domain.registry.explicit_values import (
+    DEFAULT_MARKS,
+    DefaultMarks,
+    explicit_values,
+    join_marks,
+    mark_equal_defaults,
+    mark_filled_in,
+    retain_marks,
+    unchanged_marks,
+)
+from domain.replication import LINK
+from domain.values import timestamps
+from domain.values import xid as xids
+
+_TOUCH: Final = frozenset({"epoch", "modifiedat"})
+
+
+#: No defaults but those of the model.
+NO_DEFAULTS: Final[Mapping[tuple[str, ...], Any]] = {}
+
+
+class EntityDraft:
+    """One set of attributes with an epoch of its own.
+
+    before: its last after-image, None for a new entity. attributes: what clients can set, validated as a whole.
+    written: a request reached it; touched: it counts as updated although nobody wrote it (a child came, an ancestor
+    went). following: it is the meta of a pointer, whose epoch nobody sees, so it stays what it was (ENT-136).
+    pinned: the request gave a `modifiedat` that stands. listed: names that `changed` has whatever their values.
+    level: what the model in force says of it; was: what the model said under which `before` was written.
+    """
+
+    __slots__ = (
+        "_attributes",
+        "before",
+        "following",
+        "level",
+        "listed",
+        "now",
+        "pinned",
+        "touched",
+        "was",
+        "written",
+        "xid",
+    )
+
+    def __init__(self, xid: str, level: Level, was: Level, before: Attributes | None, now: str) -> None:
+        self.xid = xid
+        self.level = level
+        self.was = was
+        self.before = before
+        self.now = now
+        self.written = False
+        self.touched = False
+        self.pinned = False
+        self.following = False
+        self.listed: frozenset[str] = frozenset()
+        self._attributes: Attributes | None = None
+
+    @property
+    def new(self) -> bool:
+        return self.before is None
+
+    @property
+    def updated(self) -> bool:
+        return self.new or self.written or self.touched
+
+    @property
+    def epoch(self) -> int:
+        if self.before is None:
+            return 1
+        return int(self.before["epoch"]) + ((self.written or self.touched) and not self.following)
+
+    @property
+    def attributes(self) -> Attributes:
+        if self._attributes is None:
+            self._attributes = self.was.settable(self.before or {})
+        return self._attributes
+
+    @attributes.setter
+    def attributes(self, attributes: Attributes) -> None:
+        self._attributes = attributes
+
+    def write(
+        self,
+        given: Mapping[str, Any],
+        *,
+        patch: bool,
+        kept: Attributes | None = None,
+        defaults: Mapping[tuple[str, ...], Any] = NO_DEFAULTS,
+        read: bool = False,
+    ) -> None:
+        """Puts a request's attributes over the stored ones and validates the whole.
+
+        given: ids and server-set names taken out. kept: what a full replacement keeps beside read-only values: ids and
+        the like. defaults: values for paths that have none, before those of the level. read: they come from an answer.
+        Raises: what Level.complete raises, MismatchedEpoch.
+        """
+        accepted = self._checked(given, patch)
+        if patch:
+            self._check_names()
+        base = {**self.attributes} if patch else {**self.level.retained(self.before or {}), **self._birth()}
+        plain = {**base, **(kept or {}), **accepted, **self._times(accepted)}
+        merged = fill_defaults(plain, defaults)
+        erased = frozenset(name for name, value in accepted.items() if value is None)
+        completed = self.level.complete(merged, self.xid, erased)
+        timed = accepted.get("modifiedat") is not None
+        echoed = timed and self._echoes(completed)
+        if read and timed and not echoed:  # of another registry, which filled in defaults and cannot say which
+            found = mark_equal_defaults(self.level.assumed(completed), completed, defaults)
+            plain = explicit_values(plain, {name: mark for name, mark in found.items() if name in accepted})
+        self.mark(plain, completed, frozenset(accepted) if patch else None, echoed=echoed)
+        self.pinned = timed and not echoed
+        self.attributes = completed if self.pinned else {**completed, "modifiedat": self.now}
+        self.written = True
+
+    def restore(self, image: Attributes, level: Level) -> None:
+        """Takes on a past after-image, read-only values and `createdat` included, as an update of now.
+
+        level: what the model of then said of it. Raises: what Level.complete raises.
+        """
+        given = level.settable(image)
+        completed = self.level.complete(given, self.xid)
+        self.mark(given, completed, None)
+        self.attributes = {**completed, "modifiedat": self.now}
+        self.written = True
+
+    def touch(self) -> None:
+        """Counts as an update without a write of its own."""
+        self.touched = True
+        if not self.written:
+            self.attributes = {**self.attributes, "modifiedat": self.now}
+
+    def follow(self) -> None:
+        """Becomes the meta of a pointer, which has no attributes of its own but its times (ENT-132)."""
+        birth = self.before["createdat"] if self.before else self.now
+        self.attributes = {"createdat": birth, "modifiedat": self.now}
+        self.written = self.following = True
+
+    def release(self, shown: int) -> None:
+        """Becomes an ordinary meta again. shown: the epoch that readers saw meanwhile, which the next one exceeds."""
+        assert self.before is not None, "a pointer is stored"
+        self.before = {**self.before, "epoch": max(self.before["epoch"], shown)}
+        self.attributes = {name: value for name, value in self.attributes.items() if name != "xref"}
+        self.following = False
+
+    def comply(self) -> None:
+        """Validates what is stored against a new model; values that a default fills in make it an update (MOD-12).
+
+        Raises: what Level.complete raises, InvalidAttribute for an extension whose name the new model takes (ENT-18).
+        """
+        self._check_names()
+        completed = self.level.complete(self.attributes, self.xid)
+        if completed != self.attributes:
+            self.mark(self.attributes, completed, frozenset())
+            self.attributes = completed
+            self.touch()
+
+    def mark(
+        self, given: Attributes, completed: Attributes, replaced: frozenset[str] | None, *, echoed: bool = False
+    ) -> None:
+        """Told what became of attributes whose defaults were filled in.
+
+        replaced: names given anew; None: all. echoed: they come from an answer that showed what is stored.
+        """
+
+    def image(self, **server_set: Any) -> Attributes:
+        """The after-image's attributes, in serialization order."""
+        return self.level.order({**self.attributes, "epoch": self.epoch, **server_set})
+
+    def touched_names(self) -> frozenset[str]:
+        """The names that every update lists (EV-43)."""
+        return _TOUCH if self.written or self.touched else frozenset()
+
+    def _checked(self, given: Mapping[str, Any], patch: bool) -> Attributes:
+        check_epoch(self.xid, given.get("epoch"), None if self.before is None else self.before["epoch"])
+        own = {name: value for name, value in given.items() if name != "epoch"}
+        return self.level.accept(own, self.attributes if patch else None)
+
+    def _check_names(self) -> None:
+        """Raises: InvalidAttribute where a new model means something else by the name of a stored extension."""
+        if self.level is self.was or self.written:
+            return
+        taken = self.level.specified - self.was.specified
+        for name in sorted(taken.intersection(self.attributes)):
+            detail = "the new model gives this name to an attribute of its own; remove the stored value first"
+            raise InvalidAttribute(self.xid, name=name, error_detail=detail)
+
+    def _birth(self) -> Attributes:
+        return {"createdat": self.before["createdat"]} if self.before else {}
+
+    def _times(self, accepted: Attributes) -> Attributes:
+        """Timestamps that the request leaves to the server (ENT-60): both at first, later `modifiedat` each time."""
+        absent = {name for name in ("createdat", "modifiedat") if accepted.get(name) is None}
+        return {name: self.now for name in absent if self.new or name == "modifiedat" or name in accepted}
+
+    def _echoes(self, completed: Attributes) -> bool:
+        """Whether the request's `modifiedat` is the stored one: it was read and is sent back, and means now."""
+        stored = self.before["modifiedat"] if self.before else None
+        return stored is not None and timestamps.instant_key(completed["modifiedat"]) == timestamps.instant_key(stored)
+
+
+class GroupDraft(EntityDraft):
+    """The registry or a Group: a Draft that counts the members of its collections.
+
+    facade: what only the older APIs know of it. link: id of the link that it came over.
+    """
+
+    __slots__ = ("deleted", "entity", "facade", "gained", "link")
+
+    def __init__(
+        self, xid: str, level: Level, was: Level, entity: Entity | None, now: str, link: str | None = None
+    ) -> None:
+        """link: whose doing it is where the entity is new."""
+        super().__init__(xid, level, was, entity.attributes if entity else None, now)
+        self.entity = entity
+        self.deleted = False
+        self.gained: dict[str, int] = {}
+        self.facade: Attributes = entity.private.get(FACADE, {}) if entity else {}
+        self.link: str | None = entity.private.get(LINK) if entity else link or None
+
+    def count(self, plural: str, change: int) -> None:
+        """A member came or went: an update of this entity that lists the collection and its count (EV-51, EV-65)."""
+        self.gained[plural] = self.gained.get(plural, 0) + change
+        self.listed |= {plural, plural + "count"}
+        self.touch()
+
+    def counts(self, plurals: Mapping[str, Any]) -> dict[str, int]:
+        before = self.before or {}
+        return {f"{plural}count": before.get(f"{plural}count", 0) + self.gained.get(plural, 0) for plural in plurals}
+
+
+#: What checks of formats and compatibility leave on a Version (ENT-110).
+VALIDATION_ATTRIBUTES: Final = (
+    "formatvalidated",
+    "formatvalidatedreason",
+    "compatibilityvalidated",
+    "compatibilityvalidatedreason",
+)
+
+
+class VersionDraft(EntityDraft):
+    """One Version.
+
+    document: SHA-256 of its bytes. ordered: its ordering time in `modifiedat` mode (ENT-101). validated: what checks of
+    its format and compatibility found. marks: which of its values are defaults. facade: what only the older APIs know
+    of it. assigned: the number that it is to have there, where its id does not decide.
+    """
+
+    __slots__ = (
+        "ancestor",
+        "assigned",
+        "document",
+        "entity",
+        "facade",
+        "gone",
+        "id",
+        "marks",
+        "ordered",
+        "validated",
+    )
+
+    def __init__(self, xid: str, level: Level, was: Level, entity: Entity | None, now: str) -> None:
+        super().__init__(xid, level, was, entity.attributes if entity else None, now)
+        self.entity = entity
+        private = entity.private if entity else {}
+        self.id = xids.entity_id(xid)
+        shown = entity.attributes if entity else {}
+        self.validated: dict[str, Any] = {name: shown[name] for name in VALIDATION_ATTRIBUTES if name in shown}
+        self.document: str | None = private.get("document")
+        self.ordered: str | None = private.get("ordered")
+        self.marks: DefaultMarks = private.get(DEFAULT_MARKS, {})
+        self.facade: Attributes = private.get(FACADE, {})
+        self.assigned: int | None = None
+        self.ancestor: str | None = None  # as a request states it; None: not stated
+        self.gone: DeletionReason | None = None  # why it was deleted: deleted, pruned
+
+    @property
+    def ancestorid(self) -> str | None:
+        """The ancestor before this request, or as this request states it."""
+        return self.ancestor or (self.before["ancestorid"] if self.before else None)
+
+    @property
+    def number(self) -> int:
+        """The number that it has in the older APIs; 0 where it has none yet."""
+        return version_number(self.id, {FACADE: self.facade})
+
+    def private(self) -> dict[str, Any]:
+        found = {
+            "document": self.document,
+            "ordered": self.ordered,
+            DEFAULT_MARKS: self.marks or None,
+            FACADE: self.facade or None,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+    def mark(
+        self, given: Attributes, completed: Attributes, replaced: frozenset[str] | None, *, echoed: bool = False
+    ) -> None:
+        marks = mark_filled_in(given, completed)
+        if self.marks and replaced is not None:
+            left = {name: mark for name, mark in self.marks.items() if name not in replaced}
+            marks = join_marks(retain_marks(left, completed), marks)
+        if self.marks and echoed:
+            marks = join_marks(unchanged_marks(self.marks, self.before or {}, completed), marks)
+        self.marks = marks
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultVersionRequest:
+    """What a request says about a Resource's default Version (ENT-82, ENT-83).
+
+    sticky: None leaves it as it is. id: the Version named; None: the newest, or the present one where `keep` says so.
+    """
+
+    sticky: bool | None = None
+    id: str | None = None
+    keep: bool = True
+
+
+#: The wish of a request that says nothing about the default Version.
+NO_DEFAULT_REQUEST: Final = DefaultVersionRequest()
+
+
+class ResourceDraft:
+    """A Resource: its meta, and those of its Versions that matter to the request.
+
+    complete: `versions` holds all of them. xref: the Resource that it stands for, and then it has no Versions.
+    readonly: what its meta says. listed: names that `changed` has whatever their values. wish: what the request says
+    about the default Version. facade: what only the older APIs know of it. link: id of the link that it came over.
+    """
+
+    __slots__ = (
+        "complete",
+        "counter",
+        "deleted",
+        "entity",
+        "facade",
+        "link",
+        "listed",
+        "membership_changed",
+        "meta",
+        "readonly",
+        "rechecked",
+        "type",
+        "unsettled",
+        "versions",
+        "was",
+        "wish",
+        "xid",
+        "xref",
+    )
+
+    def __init__(
+        self,
+        xid: str,
+        type: ResourceType,
+        was: ResourceType,
+        entity: Entity | None,
+        now: str,
+        link: str | None = None,
+    ) -> None:
+        """link: whose doing it is where the entity is new."""
+        self.xid = xid
+        self.type = type
+        self.was = was
+        self.entity = entity
+        self.meta = EntityDraft(xid + "/meta", type.meta, was.meta, _meta_of(entity) if entity else None, now)
+        self.xref: str | None = entity.attributes["meta"].get("xref") if entity else None
+        self.readonly: bool = entity.attributes["meta"].get("readonly", False) if entity else False
+        self.versions: dict[str, VersionDraft] = {}
+        self.complete = entity is None or self.xref is not None
+        self.listed: frozenset[str] = frozenset()
+        self.counter: int = entity.private.get("counter", 0) if entity else 0
+        self.facade: Attributes = entity.private.get(FACADE, {}) if entity else {}
+        self.link: str | None = entity.private.get(LINK) if entity else link or None
+        self.wish = NO_DEFAULT_REQUEST
+        self.membership_changed = False
+        self.rechecked = False  # all of its documents are to be looked at again
+        self.unsettled = False  # its Versions' order, roots or default have to be worked out again
+        self.deleted = False
+
+    @property
+    def new(self) -> bool:
+        return self.entity is None
+
+    @property
+    def default_before(self) -> str | None:
+        return self.entity.attributes.get("versionid") if self.entity else None
+
+    def meta_ids(self) -> dict[str, Any]:
+        """The ids that a meta has whatever a request says; the default Version is settled later."""
+        id = xids.entity_id(self.xid)
+        return {self.type.singular + "id": id, "defaultversionid": self.default_before or id}
+
+    def living(self) -> list[VersionDraft]:
+        return [version for version in self.versions.values() if version.gone is None]
+
+
+def _meta_of(entity: Entity) -> Attributes:
+    """A stored meta as drafts see it: that of a pointer with the times and the epoch that no answer shows."""
+    meta: Attributes = entity.attributes["meta"]
+    return {**meta, **entity.private["own"], "epoch": entity.epoch} if "xref" in meta else meta
+
+
+def fill_defaults(attributes: Attributes, defaults: Mapping[tuple[str, ...], Any]) -> Attributes:
+    """The attributes with defaults put where there is no value; inside objects only where these are present."""
+    filled = attributes
+    for path, value in defaults.items():
+        filled = _filled(filled, path, value)
+    return filled
+
+
+def _filled(attributes: Attributes, path: tuple[str, ...], value: Any) -> Attributes:
+    name, *rest = path
+    present = attributes.get(name)
+    if rest:
+        return {**attributes, name: _filled(present, tuple(rest), value)} if isinstance(present, dict) else attributes
+    return attributes if present is not None else {**attributes, name: value}

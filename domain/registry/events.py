@@ -1,0 +1,97 @@
+"""What happened: one event for each entity that an interaction created, updated, refreshed or deleted.
+
+An event carries the entity's complete after-image, so the last event of a stream is the entity, a read-model row and a
+CloudEvent are functions of one event, and a rebuild is "last event per stream".
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar, Final, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from domain.values import xid as xids
+
+#: The private member that makes an event's image one that nobody can guess: random text, new with each event. So a
+#: hash of the image tells nothing of it, once the image itself is destroyed. Decisions never see it.
+SALT: Final = "salt"
+
+#: Why an entity went: by itself or with its parent, by `maxversions`, by a façade (LEG-707).
+DeletionReason = Literal["deleted", "pruned", "forgotten"]
+
+
+class EntityEvent(BaseModel):
+    """What one interaction did to one entity.
+
+    revision: 1, 2, 3 ... in the stream; deleting does not reset it.
+    changed: names of the attributes that differ from the state before, as xRegistry events list them: sorted, those of
+        a Resource's meta as `meta.<name>` after the others (EV-36, EV-42, EV-46). Empty for created and deleted.
+    deprecated_changed: members of `deprecated` that differ (EV-56, EV-62); None where it did not change.
+    born: position of the event that created an entity which lives on; None for created and deleted. It is no part of
+        the image, so that equal registries have equal hashes, whatever else their logs hold.
+    time: UTC, the same for the whole interaction.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    TOPIC: ClassVar[str] = ""
+
+    xid: str
+    type: str
+    revision: int
+    epoch: int
+    attributes: dict[str, Any]
+    private: dict[str, Any] = {}
+    changed: tuple[str, ...] = ()
+    deprecated_changed: tuple[str, ...] | None = None
+    born: int | None = None
+    xregcorrelationid: str
+    time: datetime
+
+    @property
+    def stream(self) -> str:
+        """The id of the entity's stream, its lower-cased xid."""
+        return xids.stream(self.xid)
+
+    def birth(self, position: int) -> int | None:
+        """Position of the event that created the entity; None where the log does not say. position: of this event."""
+        return self.born
+
+
+class EntityCreated(EntityEvent):
+    """The entity is new; after a deletion it may be so again, in the same stream."""
+
+    TOPIC: ClassVar[str] = "EntityCreated:1"
+
+    def birth(self, position: int) -> int | None:
+        return position or None
+
+
+class EntityUpdated(EntityEvent):
+    """A client's write, or a change that the specification counts as an update, reached the entity."""
+
+    TOPIC: ClassVar[str] = "EntityUpdated:1"
+
+
+class EntityRefreshed(EntityEvent):
+    """The server changed what the entity shows without an update: same epoch, no CloudEvent (ENT-16)."""
+
+    TOPIC: ClassVar[str] = "EntityRefreshed:1"
+
+
+class EntityDeleted(EntityEvent):
+    """The entity is gone. `attributes` and `private` are empty, `epoch` is the last one.
+
+    reason: `deleted` by itself or with its parent, `pruned` by `maxversions`, `forgotten` by a façade (LEG-707).
+    """
+
+    TOPIC: ClassVar[str] = "EntityDeleted:1"
+
+    reason: DeletionReason = "deleted"
+
+
+#: The kinds of event by topic.
+TOPICS: Final[dict[str, type[EntityEvent]]] = {
+    kind.TOPIC: kind for kind in (EntityCreated, EntityUpdated, EntityRefreshed, EntityDeleted)
+}

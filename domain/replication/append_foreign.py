@@ -1,0 +1,120 @@
+"""Interactions of another log as they become interactions of this one.
+
+Everything that the API shows stays: xids, epochs, times, ids, images. What belongs to a log is this one's: positions,
+revisions, births. What is apart from the tree never comes over, and of a part of a registry only what is in its scope;
+the registry's own counts of Groups are then refreshed here. Where the Groups in the scope come under another model,
+this registry's own is changed first, as a write of its own. The interaction that brings the model is recorded whatever
+that comes to, by a refresh of the model: when it comes again, an old model must not take the place of a newer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from domain.decisions.commands import ReplaceModel
+from domain.errors.http_errors import Diverged
+from domain.registry.entities import Entity
+from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed
+from domain.registry.world import World
+from domain.replication.foreign_interaction import ForeignInteraction
+from domain.replication.link import Link
+from domain.replication.merged_models import merge_models
+from domain.values import xid as xids
+
+
+def local_events(interaction: ForeignInteraction, link: Link, world: World) -> list[EntityEvent]:
+    """The events that an interaction comes to here, none where nothing of it is wanted. Raises: Diverged."""
+    events = [event for event in interaction.events if link.scope.has(event.xid)]
+    if not events and not model_events(interaction, link):
+        return []
+    world.prefetch(event.xid for event in events)
+    taken = [_local(event, link, world) for event in events]
+    if link.scope.whole:
+        return taken
+    models = [_unchanged_event(xids.MODEL, model, world) for model in model_events(interaction, link)]
+    return [*registry_recount(taken, link, world), *models, *taken]
+
+
+def model_events(interaction: ForeignInteraction, link: Link) -> list[EntityEvent]:
+    """The event of another model that a part of a registry comes under from there on, if there is one."""
+    return [event for event in interaction.events if event.xid == xids.MODEL and not link.scope.whole]
+
+
+def required_model_change(interaction: ForeignInteraction, link: Link, world: World) -> ReplaceModel | None:
+    """What this registry's model has to become before an interaction is taken in; None where it says so already."""
+    for event in model_events(interaction, link):
+        wanted = merge_models(world.model.source, event.attributes["modelsource"], link.scope)
+        if wanted != world.model.source:
+            return ReplaceModel(wanted)
+    return None
+
+
+def _local(event: EntityEvent, link: Link, world: World) -> EntityEvent:
+    entity = world.get(event.xid)
+    revision = world.revision(event.xid) + 1
+    if isinstance(event, EntityCreated):
+        if entity is None:
+            return _placed(event, revision, None)
+        if event.xid not in xids.ROOT_STREAMS:
+            raise _diverged(link, event, "is here already")
+        # An empty registry has a root, capabilities and a model of its own, until those that it copies come; that
+        # these come into being is told to nobody (EV-03).
+        return EntityRefreshed(**{**event.__dict__, "revision": revision, "born": entity.born})
+    if entity is None and isinstance(event, EntityDeleted):  # it came and went at once, or was kept since it went
+        return _placed(event, revision, None)
+    if entity is None or entity.xid != event.xid:
+        raise _diverged(link, event, "is not here")
+    return _placed(event, revision, None if isinstance(event, EntityDeleted) else entity.born)
+
+
+def _placed(event: EntityEvent, revision: int, born: int | None) -> EntityEvent:
+    """The event at its place in this log; itself where that is the same, because a copy is a tenth of a catch-up."""
+    if event.revision == revision and event.born == born:
+        return event
+    return event.model_copy(update={"revision": revision, "born": born})
+
+
+def registry_recount(events: Sequence[EntityEvent], link: Link, world: World) -> list[EntityEvent]:
+    """The registry with as many Groups as it has then; nothing where none comes or goes. Raises: Diverged."""
+    registry = _root(xids.REGISTRY, world)
+    counts = {name: value for name, value in registry.attributes.items() if name.endswith("count")}
+    for event in events:
+        if len(xids.segments(event.xid)) == 2 and isinstance(event, EntityCreated | EntityDeleted):
+            name = f"{event.type}count"
+            if name not in counts:
+                raise _diverged(link, event, "is of a type that the model does not have")
+            counts[name] += 1 if isinstance(event, EntityCreated) else -1
+    attributes = {**registry.attributes, **counts}
+    return [] if attributes == registry.attributes else [_refreshed(registry, attributes, events[0], world)]
+
+
+def _unchanged_event(xid: str, event: EntityEvent, world: World) -> EntityEvent:
+    """An event at which nothing changes."""
+    entity = _root(xid, world)
+    return _refreshed(entity, entity.attributes, event, world)
+
+
+def _root(xid: str, world: World) -> Entity:
+    found = world.get(xid)
+    assert found is not None, "it is there before anything else"
+    return found
+
+
+def _refreshed(entity: Entity, attributes: dict[str, Any], event: EntityEvent, world: World) -> EntityEvent:
+    return EntityRefreshed(
+        xid=entity.xid,
+        type=entity.type,
+        revision=world.revision(entity.xid) + 1,
+        epoch=entity.epoch,
+        attributes=attributes,
+        private=entity.private,
+        born=entity.born,
+        xregcorrelationid=event.xregcorrelationid,
+        time=event.time,
+    )
+
+
+def _diverged(link: Link, event: EntityEvent, reason: str) -> Diverged:
+    detail = f"after {event.xregcorrelationid}, {event.xid} {reason}"
+    return Diverged(link.xid, error_detail=detail, extensions={"xid": event.xid})

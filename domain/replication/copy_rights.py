@@ -1,0 +1,109 @@
+"""Who may write what came over a link: the registry that it came from, and nobody else as long as the link is there.
+
+What is followed by its log is in the scope of the link. What came over the standard API or an older one has the link's
+id in the private members of its Group or Resource, of the registry for its own attributes, or of the capabilities for
+those that rule the data. Rule LEG-909.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from domain.errors.http_errors import NotReceiving
+from domain.errors.problems import Problem, Readonly
+from domain.model.capabilities import DATA_CAPABILITIES
+from domain.registry.entities import Entity
+from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed
+from domain.registry.world import Context, World
+from domain.replication import LINK
+from domain.replication.link import COLLECTION, LOG, Link
+from domain.values import xid as xids
+
+#: What differs in a Group when something comes or goes below it.
+_TOUCHED: Final = frozenset(("epoch", "modifiedat"))
+
+
+def check_copies(events: Sequence[EntityEvent], world: World, context: Context) -> None:
+    """A link may write what came over it, as long as it brings anything.
+
+    Raises: Readonly for what is a copy of somebody else's, NotReceiving where the link whose doing it is has ended.
+    """
+    if context.link and not any(link.id == context.link and link.enabled and not link.promoted for link in world.links):
+        raise NotReceiving(f"{COLLECTION}/{context.link}")
+    links = [link for link in world.links if link.inbound and not link.promoted and link.id != context.link]
+    if links:
+        for event in reversed(events):  # what a write is about comes behind what is above it
+            for link in links:
+                if _owns(link, event, world) or (not context.link and _defines(link, event, world)):
+                    raise readonly_copy(link, _topmost(event, events, link, world))
+
+
+def _topmost(event: EntityEvent, events: Sequence[EntityEvent], link: Link, world: World) -> str:
+    """The xid that a write is about: of what goes together, that which all the rest is below."""
+    gone = {each.xid: each for each in events if isinstance(each, EntityDeleted)}
+    while (above := gone.get(xids.parent(event.xid) or "")) is not None and _owns(link, above, world):
+        event = above
+    return event.xid
+
+
+def readonly_copy(link: Link, xid: str) -> Problem:
+    """The problem of a write to a copy."""
+    found = authority_url(link, xid)
+    detail = f"it is a copy, which came over the link {link.id}; it is written at {found}"
+    return Readonly(xid, detail=detail, extensions={"authority": found})
+
+
+def authority_url(link: Link, xid: str) -> str:
+    """Where a copy is written: its URL there, or that of the whole registry where it may have another name."""
+    return f"{link.url}{xid if link.dialect == LOG else ''}"
+
+
+def link_of_copy(xid: str, links: Sequence[Link], private: Mapping[str, Any]) -> Link | None:
+    """The link that an entity came over and that still brings it. private: its own private members."""
+    inbound = (link for link in links if link.inbound and not link.promoted)
+    return next((link for link in inbound if _has_copy(link, xid, private)), None)
+
+
+def _has_copy(link: Link, xid: str, private: Mapping[str, Any]) -> bool:
+    return link.scope.has(xid) if link.follows_log else private.get(LINK) == link.id
+
+
+def _owns(link: Link, event: EntityEvent, world: World) -> bool:
+    if link.follows_log:
+        return link.scope.has(event.xid)
+    segments = xids.segments(event.xid)
+    top = world.get(xids.join(*segments[: 2 if len(segments) == 2 else 4]) if segments else xids.REGISTRY)
+    if top is None or top.private.get(LINK) != link.id:
+        return False
+    if event.xid == xids.CAPABILITIES:
+        return any(top.attributes.get(name) != event.attributes.get(name) for name in DATA_CAPABILITIES)
+    return len(segments) > 2 or _wrote(top, event)
+
+
+def _wrote(group: Entity, event: EntityEvent) -> bool:
+    """Whether own attributes differ, of a Group or the registry: who adds something below a copy does not write it."""
+    if isinstance(event, EntityCreated | EntityDeleted):
+        return True
+    ignored = _TOUCHED.union(name for name in group.attributes if name.endswith("count"))
+    return any(
+        name not in ignored and group.attributes.get(name) != event.attributes.get(name)
+        for name in group.attributes.keys() | event.attributes.keys()
+    )
+
+
+def _defines(link: Link, event: EntityEvent, world: World) -> bool:
+    """Whether another model says something else of the Groups that a link brings.
+
+    Links may say so: where two bring Groups of one type, their registries agree on it or one of them leads.
+    """
+    if not link.follows_log or event.xid != xids.MODEL or isinstance(event, EntityRefreshed):
+        return False
+    before = world.get(xids.MODEL)
+    old, new = _groups(before.attributes if before else {}), _groups(event.attributes)
+    return any(old[plural] != new.get(plural) for plural in old if link.scope.of_type(plural))
+
+
+def _groups(model: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = (model.get("model") or {}).get("groups") or {}
+    return found

@@ -1,0 +1,108 @@
+"""Rings of links: registries that follow one another's logs, so that none of them could be written to (LEG-909).
+
+Each registry says which ones it follows, and which ones those follow, as far as it knows. A registry is known by the
+correlation id of the interaction that made it, because different clients reach it by different URLs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from domain.replication.link import Link
+from domain.replication.scope import LinkScope
+
+#: Links in a row that are looked through, and links of one registry.
+MAX_DEPTH: Final = 8
+MAX_LINKS: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class LinkHop:
+    """A link by which some registry follows another one.
+
+    url, registry: of that other one; the second is empty where it is not known. link: its id. scope: its JSON form.
+    follows: the links of that other registry.
+    """
+
+    url: str
+    link: str
+    scope: Mapping[str, Any]
+    registry: str
+    follows: tuple[LinkHop, ...]
+
+
+def describe_link(link: Link, registry: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    """One of the links of a registry as the registry describes it. known: what its other end said, if it did.
+
+    What leads back to the registry ends there, so the description of a ring does not grow.
+    """
+    said = {name: known[name] for name in ("registry", "follows") if known.get(name)}
+    follows = [_shown(hop, registry) for hop in parse_hops(said.pop("follows", None), MAX_DEPTH - 1)]
+    hop = {"url": link.url, "link": link.id, "scope": link.attributes["scope"], **said}
+    return {**hop, "follows": follows} if follows else hop
+
+
+def parse_hops(given: Any, deepest: int = MAX_DEPTH) -> tuple[LinkHop, ...]:
+    """The links in an answer of another registry; what cannot be read is left out."""
+    if not isinstance(given, list) or not deepest:
+        return ()
+    return tuple(
+        LinkHop(
+            each["url"],
+            each["link"],
+            each["scope"],
+            str(each.get("registry", "")),
+            parse_hops(each.get("follows"), deepest - 1),
+        )
+        for each in given[:MAX_LINKS]
+        if isinstance(each, dict) and isinstance(each.get("scope"), dict) and _named(each)
+    )
+
+
+def find_path(
+    found: Iterable[LinkHop], registry: str, url: str | None, scope: Mapping[str, Any]
+) -> tuple[LinkHop, ...]:
+    """The links by which a registry is followed, within a scope; empty where it is not.
+
+    url: of that registry, for links that do not know which one they lead to.
+    """
+    for hop in found:
+        if not _meet(hop.scope, scope):
+            continue
+        if hop.registry == registry or (not hop.registry and url is not None and hop.url == url):
+            return (hop,)
+        if further := find_path(hop.follows, registry, url, scope):
+            return (hop, *further)
+    return ()
+
+
+def cycle_text(first: str, found: Iterable[LinkHop]) -> str:
+    """What is said of a ring. first: the registry that has the first of the links."""
+    said = first
+    for number, hop in enumerate(found):
+        said += f"{', which' if number else ''} follows {hop.url} over its link {hop.link}"
+    return said
+
+
+def _shown(hop: LinkHop, registry: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"url": hop.url, "link": hop.link, "scope": hop.scope}
+    if hop.registry:
+        found["registry"] = hop.registry
+    if hop.follows and hop.registry != registry:
+        found["follows"] = [_shown(each, registry) for each in hop.follows]
+    return found
+
+
+def _named(each: Mapping[str, Any]) -> bool:
+    return isinstance(each.get("url"), str) and isinstance(each.get("link"), str)
+
+
+def _meet(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    if one == other:
+        return True
+    try:
+        return LinkScope.of(one).meets(LinkScope.of(other))
+    except (ValueError, TypeError, AttributeError, LookupError):
+        return False

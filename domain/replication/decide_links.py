@@ -1,0 +1,186 @@
+"""What becomes of commands about links: one event at most, and the secret values that come and go with it (LEG-901)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from domain.access.roles import Role
+from domain.decisions.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
+from domain.errors.http_errors import Forbidden, InvalidLink
+from domain.errors.problems import NotFound
+from domain.registry.entities import Entity
+from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+from domain.registry.world import Context, Decision, Secret, World
+from domain.replication.link import KAFKA, TYPE, Link
+from domain.replication.scope import LinkScope
+from domain.values.json_text import dumps
+
+#: What may not change under a link: what came over it came from there.
+_FIXED: Final = ("url", "dialect", "mode", "remote")
+
+
+def decide_link(command: LinkCommand, world: World, context: Context) -> Decision:
+    """The event of a command, if it comes to one. Raises: NotFound, InvalidLink, Forbidden."""
+    if context.role is not Role.ADMIN:
+        raise Forbidden(caller=context.caller)
+    match command:
+        case WriteLink(new=True):
+            return _create(command, world, context)
+        case WriteLink():
+            return _replace(command, world, context)
+        case DeleteLink():
+            return _delete(command, world, context)
+        case _:
+            return _control(command, world, context)
+
+
+def links_overlap(one: Link, other: Link) -> bool:
+    """Whether two links would both bring whole interactions of what one of them has for itself."""
+    if not (one.follows_log and other.follows_log) or one.promoted or other.promoted:
+        return False
+    return one.url == other.url or one.scope.meets(other.scope)
+
+
+def _create(command: WriteLink, world: World, context: Context) -> Decision:
+    if (found := world.get(command.xid)) is not None:
+        raise InvalidLink.at("exists", "/id", f"there is a link {found.id} already")
+    names, settled = _secrets(command, {}, world, context)
+    created = EntityCreated(
+        attributes=dict(command.attributes), private=_private(names), **_shared(command.xid, 1, world, context)
+    )
+    return _decided(created, settled, world)
+
+
+def _replace(command: WriteLink, world: World, context: Context) -> Decision:
+    entity = _existing(command.xid, world)
+    stored = Link.of(entity, entity.position)
+    for name in _FIXED:
+        if stored.attributes.get(name) != command.attributes.get(name):
+            raise InvalidLink.at("fixed", f"/{name}", "it stays as it was made; make another link")
+    _check_narrower(stored, command)
+    names, settled = _secrets(command, stored.secrets, world, context)
+    changed = _changed(entity.attributes, command.attributes, settled)
+    if not changed:
+        return Decision((), {}, (command.xid,))
+    event = EntityUpdated(
+        attributes=dict(command.attributes),
+        private={**_without_secrets(entity), **_private(names)},
+        born=entity.born,
+        changed=changed,
+        **_shared(entity.xid, entity.epoch + 1, world, context),
+    )
+    return _decided(event, settled, world)
+
+
+def _check_narrower(stored: Link, command: WriteLink) -> None:
+    """A topic has no present state to fetch, and what is here of its interactions is not recorded twice.
+
+    Raises: InvalidLink for a link to a topic whose scope may become wider.
+    """
+    scope = LinkScope.of(command.attributes["scope"])
+    if stored.dialect != KAFKA or stored.scope.whole or command.attributes["scope"] == stored.attributes["scope"]:
+        return
+    if scope.whole or scope.passes is not None or not all(map(stored.scope.has, scope.groups)):
+        reason = "over a topic a scope cannot become wider; follow the registry's log over HTTP instead"
+        raise InvalidLink.at("fixed", "/scope", reason)
+
+
+def _secrets(
+    command: WriteLink, stored: Mapping[str, str], world: World, context: Context
+) -> tuple[dict[str, str], list[Secret]]:
+    """References by name, and what is sealed or destroyed. What is not said again stays for the same credential."""
+    names: dict[str, str] = {}
+    settled: list[Secret] = []
+    entity = world.get(command.xid)
+    same = entity is not None and _credential(entity.attributes) == _credential(command.attributes)
+    for name, reference in stored.items():
+        known, value = Secret(reference, command.xid, name), command.secrets.get(name)
+        if world.secret(known) == value if value is not None else same:
+            names[name] = reference
+        else:
+            settled.append(known)
+    for number, (name, value) in enumerate(command.secrets.items()):
+        if name not in names:
+            names[name] = f"{context.xregcorrelationid}.{number}"
+            settled.append(Secret(names[name], command.xid, name, value))
+    return names, settled
+
+
+def _credential(attributes: Mapping[str, Any]) -> Any:
+    """Whom a credential names."""
+    return attributes.get("credential")
+
+
+def _delete(command: DeleteLink, world: World, context: Context) -> Decision:
+    """What came over it stays, and becomes writable (LEG-909)."""
+    entity = _existing(command.xid, world)
+    secrets = Link.of(entity, entity.position).secrets
+    event = EntityDeleted(attributes={}, private={}, **_shared(entity.xid, entity.epoch, world, context))
+    gone = tuple(Secret(reference, entity.xid, name) for name, reference in secrets.items())
+    return Decision((event,), {}, (event.xid,), secrets=gone)
+
+
+def _control(command: ControlLink, world: World, context: Context) -> Decision:
+    """What an administrator does with a link. After its promotion nothing comes over it any more, and what came is this
+    registry's own.
+    """
+    entity = _existing(command.xid, world)
+    link = Link.of(entity, entity.position)
+    done = {"promote": link.promoted, "pause": not link.enabled, "resume": link.enabled}
+    if done.get(command.name, link.promoted):
+        return Decision((), {}, (entity.xid,))
+    if link.promoted:
+        raise InvalidLink.at("promoted", "/enabled", "what came over it is this registry's own now; make another link")
+    enabled = {"promote": False, "pause": False, "resume": True}.get(command.name, link.enabled)
+    private = {"promoted": True} if command.name == "promote" else {}
+    event = EntityUpdated(
+        attributes={**entity.attributes, "enabled": enabled},
+        private=entity.private | private,
+        born=entity.born,
+        changed=("enabled",) if enabled != link.enabled else (),
+        **_shared(entity.xid, entity.epoch + 1, world, context),
+    )
+    return Decision((event,), {}, (event.xid,))
+
+
+def _existing(xid: str, world: World) -> Entity:
+    entity = world.get(xid)
+    if entity is None or entity.xid != xid:
+        raise NotFound(xid)
+    return entity
+
+
+def _decided(event: EntityEvent, settled: list[Secret], world: World) -> Decision:
+    """No two links bring whole interactions of the same Groups, or of one other registry: ids of interactions are
+    unique, and nobody could say whose is whose. Raises: InvalidLink.
+    """
+    own = Link.of(Entity(event.xid, event.type, event.epoch, event.attributes, event.private), 0)
+    for other in world.links:
+        if other.xid != own.xid and links_overlap(own, other):
+            raise InvalidLink.at("overlap", "/scope", f"the link {other.id} brings some of that already")
+    return Decision((event,), {}, (event.xid,), secrets=tuple(settled))
+
+
+def _without_secrets(entity: Entity) -> dict[str, Any]:
+    return {name: value for name, value in entity.private.items() if name != "secrets"}
+
+
+def _private(names: Mapping[str, str]) -> dict[str, Any]:
+    return {"secrets": dict(names)} if names else {}
+
+
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any], secrets: list[Secret]) -> tuple[str, ...]:
+    names = {name for name in before.keys() | after.keys() if dumps(before.get(name)) != dumps(after.get(name))}
+    return tuple(sorted(names | {secret.name.partition(".")[0] for secret in secrets}))
+
+
+def _shared(xid: str, epoch: int, world: World, context: Context) -> dict[str, Any]:
+    return {
+        "xid": xid,
+        "type": TYPE,
+        "revision": world.revision(xid) + 1,
+        "epoch": epoch,
+        "xregcorrelationid": context.xregcorrelationid,
+        "time": context.now,
+    }

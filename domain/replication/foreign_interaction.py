@@ -1,0 +1,28 @@
+"""An interaction of another registry's log, on its way into this one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from domain.registry.events import EntityEvent
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignInteraction:
+    """One interaction as its registry recorded it.
+
+    last: position of its last event there. state: the state hash there once it had ended. events: in log order; their
+    revisions and births are those of the other log. documents: bytes that events refer to, by SHA-256 in hex.
+    """
+
+    last: int
+    xregcorrelationid: str
+    time: datetime
+    caller: str
+    command: str
+    registry_url: str
+    state: bytes
+    events: tuple[EntityEvent, ...]
+    documents: Mapping[str, bytes] = field(default_factory=dict, repr=False)

@@ -1,0 +1,181 @@
+"""The document of a link, checked and with its defaults, and its secret values apart from it (LEG-901)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from domain.errors.http_errors import InvalidLink
+from domain.replication.link import EVENTS, KAFKA, LOG, MODES, PULL, PUSH
+from domain.subscriptions import filters
+from domain.subscriptions.error_places import ErrorPlace
+from domain.subscriptions.filters import FilterError
+from domain.subscriptions.member_types import (
+    BOOLEAN,
+    Member,
+    MemberTable,
+    MemberType,
+    choice_type,
+    map_type,
+    number_type,
+    object_type,
+    parse_line,
+    parse_members,
+    parse_object,
+)
+from domain.values import xid as xids
+from domain.values.json_text import Json
+
+#: Properties that are the server's: they are read over.
+SERVER_MEMBERS: Final = ("id", "status")
+#: What stands before the names of secret values.
+CREDENTIAL: Final = "credential."
+#: Members that no answer shows.
+SECRET: Final = ("token", "password")
+
+#: Ids of links: what goes into a path, and into the names that others know them by.
+ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._~\-]{0,63}\Z")
+_TOPIC: Final = re.compile(
+    r"(?:kafka|ssl)://[A-Za-z0-9.\-_]+:[0-9]{1,5}(?:,[A-Za-z0-9.\-_]+:[0-9]{1,5})*/[A-Za-z0-9._\-]{1,249}\Z"
+)
+#: Seconds between looks at the other registry where a link says nothing: a log is waited at, and repairs are rare.
+_INTERVALS: Final[Mapping[str, float]] = {PULL: 60, PUSH: 60, EVENTS: 3600}
+_LONGEST: Final = 7 * 86400
+
+
+@dataclass(frozen=True, slots=True)
+class LinkDocument:
+    """A link as it was asked for. attributes: its public form. secrets: values by name."""
+
+    attributes: Mapping[str, Json]
+    secrets: Mapping[str, str] = field(repr=False)
+
+
+def parse_link(body: Any) -> LinkDocument:
+    """What a document says. Raises: InvalidLink."""
+    root = ErrorPlace(problem=InvalidLink)
+    given = {name: value for name, value in parse_object(body, root).items() if name not in SERVER_MEMBERS}
+    found = parse_members(given, PROPERTIES, root)
+    dialect, mode = str(found["dialect"]), str(found["mode"])
+    if mode not in MODES[dialect]:
+        raise root.at("mode").refused("value", f"over {dialect} there is only {', '.join(MODES[dialect])}")
+    _check_url(str(found["url"]), dialect, root.at("url"))
+    _check_scope(found, root)
+    found.setdefault("interval", _INTERVALS.get(mode, 60))
+    secrets = _take_secrets(found)
+    return LinkDocument({name: found[name] for name in PROPERTIES if name in found}, secrets)
+
+
+def _check_url(url: str, dialect: str, place: ErrorPlace) -> None:
+    if dialect == KAFKA:
+        if not _TOPIC.match(url):
+            raise place.refused("value", "kafka://<host>:<port>/<topic> is needed, or ssl:// for TLS")
+        return
+    try:
+        parts = urlsplit(url)
+        proper = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        proper = False
+    if not proper or parts.query or parts.fragment or parts.username is not None:
+        raise place.refused("value", "an absolute http or https URL is needed, without user, query and fragment")
+
+
+def _check_scope(found: dict[str, Any], root: ErrorPlace) -> None:
+    """Whole logs are taken in event by event: nothing in them is renamed, and no Resource goes without its Group."""
+    if found["dialect"] not in (LOG, KAFKA):
+        return
+    if found["scope"].get("resources"):
+        raise root.at("scope", "resources").refused("value", "a log is followed by Groups")
+    if found["names"]:
+        raise root.at("names").refused("value", "what is followed by its log keeps its names")
+
+
+def _take_secrets(found: dict[str, Any]) -> dict[str, str]:
+    """Takes the secret values out."""
+    credential = found.get("credential")
+    if credential is None:
+        return {}
+    given = {CREDENTIAL + name: credential[name] for name in SECRET if name in credential}
+    found["credential"] = {name: value for name, value in credential.items() if name not in SECRET}
+    return given
+
+
+def _check_credential(found: dict[str, Any], place: ErrorPlace) -> None:
+    bearer = found["type"] == "bearer"
+    for name in ("username", "password") if bearer else ("token",):
+        if name in found:
+            raise place.at(name).refused("unknown", f"there is no such member of a credential {found['type']}")
+    if not bearer and "username" not in found:
+        raise place.at("username").refused("required", "it is needed")
+
+
+def _url(given: Any, place: ErrorPlace) -> str:
+    return parse_line(given, place).rstrip("/")
+
+
+def _id(given: Any, place: ErrorPlace) -> str:
+    text = parse_line(given, place)
+    if not ID.match(text):
+        raise place.refused("value", "it is no id of a link")
+    return text
+
+
+def _xid(length: int, what: str) -> MemberType:
+    def parse(given: Any, place: ErrorPlace) -> str:
+        text = parse_line(given, place).rstrip("/")
+        parts = xids.segments(text) if text.startswith("/") else ()
+        names, ids = parts[::2], parts[1::2]
+        if len(parts) != length or not all(map(xids.NAME.match, names)) or not all(map(xids.ID.match, ids)):
+            raise place.refused("value", f"it is no xid of a {what}")
+        return text
+
+    return MemberType("xid", parse)
+
+
+def _list_of(kind: MemberType) -> MemberType:
+    def parse(given: Any, place: ErrorPlace) -> list[Json]:
+        if not isinstance(given, list) or not given:
+            raise place.refused("type", "an array is needed that is not empty")
+        return [kind.parse(each, place.at(index)) for index, each in enumerate(given)]
+
+    return MemberType("array", parse, {"item": {"type": kind.type}})
+
+
+def _filters(given: Any, place: ErrorPlace) -> list[Json]:
+    if not isinstance(given, list) or not given:
+        raise place.refused("type", "an array is needed that is not empty")
+    try:
+        filters.compile_filters(given, place.pointer)
+    except FilterError as error:
+        raise InvalidLink.at("filter", error.pointer, error.reason) from None
+    return given
+
+
+_GROUP: Final = _xid(2, "Group")
+_SCOPE: Final[MemberTable] = {
+    "groups": Member(_list_of(_GROUP)),
+    "resources": Member(_list_of(_xid(4, "Resource"))),
+    "filters": Member(MemberType("array", _filters)),
+}
+_CREDENTIAL: Final[MemberTable] = {
+    "type": Member(choice_type("bearer", "basic"), "bearer"),
+    "token": Member(MemberType("string", parse_line, {"secret": True})),
+    "username": Member(MemberType("string", parse_line)),
+    "password": Member(MemberType("string", parse_line, {"secret": True})),
+}
+#: The properties, in the order in which answers have them.
+PROPERTIES: Final[MemberTable] = {
+    "url": Member(MemberType("url", _url), required=True),
+    "dialect": Member(choice_type(*MODES), LOG),
+    "mode": Member(choice_type(*dict.fromkeys(mode for modes in MODES.values() for mode in modes)), PULL),
+    "scope": Member(object_type(_SCOPE), {}),
+    "names": Member(map_type(_GROUP, _GROUP), {}),
+    "interval": Member(number_type(0.05, _LONGEST)),
+    "conflicts": Member(choice_type("rename", "skip"), "rename"),
+    "remote": Member(MemberType("string", _id)),
+    "credential": Member(object_type(_CREDENTIAL, _check_credential)),
+    "enabled": Member(BOOLEAN, True),
+}

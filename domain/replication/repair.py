@@ -1,0 +1,71 @@
+"""A copy that has become another one is made what the registry is that it came from, by one interaction of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from domain.decisions.commands import Repair
+from domain.errors.http_errors import Diverged
+from domain.errors.problems import NotFound
+from domain.registry.entities import Entity
+from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+from domain.registry.world import Context, Decision, World
+from domain.replication.append_foreign import registry_recount
+from domain.replication.link import Link
+from domain.values import xid as xids
+from domain.values.json_text import dumps
+
+
+def repair(command: Repair, world: World, context: Context) -> Decision:
+    """The events by which entities become what they are elsewhere, and by which those go that are not there.
+
+    Raises: NotFound where the link is gone, Diverged where this registry was written to since the two were compared.
+    """
+    link = next((each for each in world.links if each.xid == command.xid), None)
+    if link is None or link.promoted or not link.follows_log:
+        raise NotFound(command.xid)
+    if context.position != command.position:
+        raise Diverged(link.xid, error_detail="the registry was written to while it was compared; repair it again")
+    world.prefetch([*(event.xid for event in command.entities), *command.gone])
+    found = sorted(_events(command, link, world, context), key=lambda event: xids.event_order(event.xid))
+    if found and not link.scope.whole:
+        found = [*registry_recount(found, link, world), *found]
+    return Decision(tuple(found), dict(command.documents), (command.xid,))
+
+
+def _events(command: Repair, link: Link, world: World, context: Context) -> Iterator[EntityEvent]:
+    for event in command.entities:
+        entity = world.get(event.xid) if link.scope.has(event.xid) else None
+        if isinstance(event, EntityDeleted):
+            if entity is not None:
+                shared = _shared(entity.xid, entity.type, entity.epoch, world, context)
+                yield EntityDeleted(attributes={}, private=event.private, reason=event.reason, **shared)
+        elif link.scope.has(event.xid):
+            yield _remote_state_event(event, entity, world, context)
+    for xid in command.gone:
+        entity = world.get(xid) if link.scope.has(xid) else None
+        if entity is not None:
+            yield EntityDeleted(
+                attributes={}, private={}, **_shared(entity.xid, entity.type, entity.epoch, world, context)
+            )
+
+
+def _remote_state_event(event: EntityEvent, entity: Entity | None, world: World, context: Context) -> EntityEvent:
+    shared = _shared(event.xid, event.type, event.epoch, world, context)
+    if entity is None:
+        return EntityCreated(attributes=event.attributes, private=event.private, **shared)
+    before, after = entity.attributes, event.attributes
+    changed = sorted(name for name in before.keys() | after.keys() if dumps(before.get(name)) != dumps(after.get(name)))
+    return EntityUpdated(attributes=after, private=event.private, born=entity.born, changed=tuple(changed), **shared)
+
+
+def _shared(xid: str, type: str, epoch: int, world: World, context: Context) -> dict[str, Any]:
+    return {
+        "xid": xid,
+        "type": type,
+        "revision": world.revision(xid) + 1,
+        "epoch": epoch,
+        "xregcorrelationid": context.xregcorrelationid,
+        "time": context.now,
+    }

@@ -1,0 +1,80 @@
+"""What of a registry a link is about: all of it, chosen Groups, Groups that a filter lets pass, or single Resources.
+
+A filter is one of the dialects of subscriptions over the attribute `subject`, the xid of a Group in lower case: a Group
+is in or out for good, whatever its attributes become, so that a copy never lacks the beginning of what is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from domain.access.roles import group_of
+from domain.subscriptions import filters
+from domain.values import xid as xids
+
+
+@dataclass(frozen=True, slots=True)
+class LinkScope:
+    """groups, resources: xids in lower case. passes: what filters say of a Group's xid; None where there are none."""
+
+    groups: frozenset[str] = frozenset()
+    resources: frozenset[str] = frozenset()
+    passes: Callable[[str], bool] | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> LinkScope:
+        """The scope of its JSON form, which has been checked."""
+        return cls(
+            frozenset(map(str.lower, given.get("groups", ()))),
+            frozenset(map(str.lower, given.get("resources", ()))),
+            _passing(given.get("filters", ())),
+        )
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is the whole registry, with its model and its capabilities."""
+        return not self.groups and not self.resources and self.passes is None
+
+    def has(self, xid: str) -> bool:
+        """Whether an entity is in it. The registry itself, its model and its capabilities are in the whole only."""
+        if xids.is_outside_tree(xids.stream(xid)):
+            return False
+        if self.whole:
+            return True
+        group = group_of(xid)
+        if not group or xid in xids.ROOT_STREAMS:
+            return False
+        if group in self.groups or (self.passes is not None and self.passes(group)):
+            return True
+        resource = xids.stream(xids.join(*xids.segments(xid)[:4]))
+        return resource in self.resources or (resource == group and self.shows(group))
+
+    def shows(self, group: str) -> bool:
+        """Whether something below a Group is in it. group: its xid in lower case."""
+        if self.whole or group in self.groups or (self.passes is not None and self.passes(group)):
+            return True
+        return any(group_of(resource) == group for resource in self.resources)
+
+    def meets(self, other: LinkScope) -> bool:
+        """Whether something may be in both. Two filters count as apart, because nobody can say what both let pass."""
+        if self.whole or other.whole:
+            return True
+        return any(map(self.shows, other._named())) or any(map(other.shows, self._named()))
+
+    def _named(self) -> set[str]:
+        """The Groups that it names, or names something in."""
+        return {*self.groups, *map(group_of, self.resources)}
+
+    def of_type(self, plural: str) -> bool:
+        """Whether Groups of a type may be in it."""
+        named = (xids.segments(xid)[0] for xid in (*self.groups, *self.resources))
+        return self.whole or self.passes is not None or plural in named
+
+
+def _passing(given: Sequence[Any]) -> Callable[[str], bool] | None:
+    if not given:
+        return None
+    matches = filters.compile_filters(list(given), "/scope/filters").matches
+    return lambda group: matches({"subject": group})

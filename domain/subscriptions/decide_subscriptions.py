@@ -1,0 +1,289 @@
+"""What becomes of commands about subscriptions: one event at most, and the secret values that come and go with it.
+
+Rules SUB-304, SUB-501 to SUB-509, SUB-911 to SUB-917.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from domain.access.roles import Role
+from domain.decisions.commands import ControlSubscription, DeleteSubscription, SubscriptionCommand, WriteSubscription
+from domain.errors.http_errors import QuotaExceeded
+from domain.errors.problems import NotFound
+from domain.registry.entities import Entity
+from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
+from domain.registry.world import Context, Decision, Secret, World
+from domain.subscriptions import credentials, sink_uris
+from domain.subscriptions.error_places import ErrorPlace, invalid_subscription
+from domain.subscriptions.protocol_settings import HEADERS_PREFIX, SIGNINGKEY
+from domain.subscriptions.subscription import TYPE, Subscription
+from domain.subscriptions.subscription_document import QUERY_SUFFIX
+from domain.values.json_text import Json, dumps
+
+COLLECTION: Final = "/" + TYPE
+#: Where a subscription begins; a change of these begins anew (SUB-502).
+_STARTS: Final = ("startposition", "starttime")
+
+
+def decide_subscription(command: SubscriptionCommand, world: World, context: Context) -> Decision:
+    """The event of a command, if it comes to one. Raises: NotFound, InvalidSubscription, QuotaExceeded."""
+    match command:
+        case WriteSubscription(new=True):
+            return _create(command, world, context)
+        case WriteSubscription():
+            return _replace(command, world, context)
+        case DeleteSubscription():
+            return _delete(command, world, context)
+        case _:
+            return _control(command, world, context)
+
+
+def may_see(owner: str, caller: str, role: Role | None) -> bool:
+    """Whether a subscription is there for a caller (SUB-911)."""
+    return owner == caller or role is Role.ADMIN
+
+
+def secret_pointer(secret: str) -> str:
+    """A JSON Pointer to the member that a secret value belongs to."""
+    if secret.startswith(HEADERS_PREFIX):
+        return ErrorPlace().at(*HEADERS_PREFIX.strip(".").split("."), secret.removeprefix(HEADERS_PREFIX)).pointer
+    return ErrorPlace().at(*secret.removesuffix(QUERY_SUFFIX).split(".")).pointer
+
+
+@dataclass(slots=True)
+class _SecretChanges:
+    """Secret values on their way: references by name, and what is sealed or destroyed."""
+
+    xid: str
+    id: str
+    names: dict[str, str] = field(default_factory=dict)
+    settled: list[Secret] = field(default_factory=list)
+
+    def put(self, name: str, value: str) -> None:
+        """Adds a value under a new reference, which is the interaction's so that no other has it."""
+        self.names[name] = f"{self.id}.{len(self.names)}"
+        self.settled.append(Secret(self.names[name], self.xid, name, value))
+
+    def gone(self, name: str, reference: str) -> None:
+        self.settled.append(Secret(reference, self.xid, name))
+
+
+def _create(command: WriteSubscription, world: World, context: Context) -> Decision:
+    _check_quota(command, world, context)
+    if command.needed:
+        name = min(command.needed)
+        raise invalid_subscription("required", secret_pointer(name), "it is needed")
+    _check_current(command, context)
+    secrets = _SecretChanges(command.xid, context.xregcorrelationid)
+    for name, value in command.secrets.items():
+        secrets.put(name, value)
+    position = context.position + 1
+    private = {
+        "owner": context.caller,
+        "since": position,
+        "starts": _starts(command, position),
+        **({"secrets": secrets.names} if secrets.names else {}),
+        **({"groups": list(command.groups)} if command.groups is not None else {}),
+    }
+    created = EntityCreated(
+        attributes=dict(command.attributes), private=private, **_shared(command.xid, 1, world, context)
+    )
+    return _decided(created, secrets)
+
+
+def _replace(command: WriteSubscription, world: World, context: Context) -> Decision:
+    entity = _existing(command.xid, world, context)
+    stored = Subscription.of(entity, entity.position)
+    secrets = _secrets_after_update(command, stored, world, context)
+    private = {name: value for name, value in entity.private.items() if name not in ("secrets", "action")}
+    if secrets.names:
+        private["secrets"] = secrets.names
+    if context.caller == stored.owner:
+        private.pop("groups", None)
+        private |= {"groups": list(command.groups)} if command.groups is not None else {}
+    changed = _changed(entity.attributes, command.attributes, secrets)
+    if not changed:
+        return Decision((), {}, (command.xid,))
+    position = context.position + 1
+    if _start(entity.attributes) != _start(command.attributes):
+        private |= {"since": position, "starts": _starts(command, position)}
+    event = EntityUpdated(
+        attributes=dict(command.attributes),
+        private=private,
+        changed=changed,
+        born=entity.born,
+        **_shared(command.xid, entity.epoch + 1, world, context),
+    )
+    return _decided(event, secrets)
+
+
+def _delete(command: DeleteSubscription, world: World, context: Context) -> Decision:
+    entity = _existing(command.xid, world, context)
+    secrets = _SecretChanges(entity.xid, "")
+    for name, reference in Subscription.of(entity, entity.position).secrets.items():
+        secrets.gone(name, reference)
+    event = EntityDeleted(attributes={}, private={}, **_shared(command.xid, entity.epoch, world, context))
+    return _decided(event, secrets)
+
+
+def _control(command: ControlSubscription, world: World, context: Context) -> Decision:
+    """The event of an action; pausing what is paused and resuming what runs comes to none (SUB-833)."""
+    entity = _existing(command.xid, world, context)
+    paused = Subscription.of(entity, entity.position).paused
+    idle = {"pause": paused, "resume": not paused and not command.stopped}
+    if idle.get(command.name, False):
+        return Decision((), {}, (command.xid,))
+    arguments = _replay_range(command, context) if command.name == "replay" else command.arguments
+    private = entity.private | {"action": {"name": command.name, **arguments, "position": context.position + 1}}
+    if command.name in idle:
+        private["paused"] = command.name == "pause"
+    event = EntityUpdated(
+        attributes=entity.attributes,
+        private=private,
+        born=entity.born,
+        **_shared(command.xid, entity.epoch, world, context),
+    )
+    return _decided(event, _SecretChanges(entity.xid, ""))
+
+
+def _existing(xid: str, world: World, context: Context) -> Entity:
+    """A living subscription that the caller may see. Raises: NotFound."""
+    entity = world.get(xid)
+    if entity is None or entity.xid != xid or not may_see(entity.private["owner"], context.caller, context.role):
+        raise NotFound(xid)
+    return entity
+
+
+def _check_quota(command: WriteSubscription, world: World, context: Context) -> None:
+    """SUB-912. Whose subscriptions there are is looked at only where there are many of them altogether."""
+    if world.count(COLLECTION) < command.most:
+        return
+    if sum(entity.private["owner"] == context.caller for entity in world.members(COLLECTION)) >= command.most:
+        detail = f"a caller has at most {command.most} subscriptions"
+        raise QuotaExceeded(error_detail=detail, extensions={"code": "quotaexceeded"})
+
+
+def _check_current(command: WriteSubscription, context: Context) -> None:
+    if credentials.is_expired(command.attributes.get("sinkcredential", {}), context.now):
+        raise invalid_subscription("value", f"/sinkcredential/{credentials.EXPIRES}", "the token has expired")
+
+
+def _secrets_after_update(
+    command: WriteSubscription, stored: Subscription, world: World, context: Context
+) -> _SecretChanges:
+    """The secrets after an update: what is said anew, and what is left unsaid and may stay (SUB-304).
+
+    Raises: InvalidSubscription for a secret that would go somewhere else than before.
+    """
+    secrets = _SecretChanges(command.xid, context.xregcorrelationid)
+    for name, reference in stored.secrets.items():
+        known = Secret(reference, command.xid, name)
+        given = command.secrets.get(name)
+        if given is not None:
+            if world.secret(known) == given:
+                secrets.names[name] = reference
+            else:
+                secrets.gone(name, reference)
+        elif _is_retained(known, command, stored, world, context):
+            _check_same(name, command, stored)
+            secrets.names[name] = reference
+        else:
+            secrets.gone(name, reference)
+    for name in sorted(command.needed - secrets.names.keys()):
+        raise invalid_subscription("secretrequired", secret_pointer(name), "it is needed, as none is known")
+    for name in command.secrets.keys() - secrets.names.keys():
+        secrets.put(name, command.secrets[name])
+    return secrets
+
+
+def _is_retained(
+    known: Secret, command: WriteSubscription, stored: Subscription, world: World, context: Context
+) -> bool:
+    """Whether a secret that is not in a document stays, because answers do not show it to who wrote the document."""
+    name, settings = known.name, command.attributes["protocolsettings"]
+    if name in command.needed:
+        return True
+    if name in command.dropped:
+        return False
+    if name.endswith(QUERY_SUFFIX):
+        path = name.removesuffix(QUERY_SUFFIX)
+        shown = context.caller == stored.owner and world.secret(known) is not None
+        return not shown and _at(command.attributes, path) == _at(stored.attributes, path)
+    if name.startswith(HEADERS_PREFIX):
+        return "headers" in settings
+    return name == SIGNINGKEY and command.attributes["protocol"] == sink_uris.HTTP
+
+
+def _check_same(name: str, command: WriteSubscription, stored: Subscription) -> None:
+    """SUB-304: a secret stays where it was. Raises: InvalidSubscription."""
+    protocol, sink = stored.attributes["protocol"], stored.attributes["sink"]
+    same = command.place == (protocol, *sink_uris.parse_sink(sink, protocol, ErrorPlace("/sink")).place)
+    if same and name.startswith(credentials.PREFIX):
+        before, after = (each.get("sinkcredential", {}) for each in (stored.attributes, command.attributes))
+        same = all(before.get(each) == after.get(each) for each in credentials.BINDING)
+    if not same:
+        raise invalid_subscription(
+            "secretrequired", secret_pointer(name), "it is needed anew, as it would go somewhere else than before"
+        )
+
+
+def _replay_range(command: ControlSubscription, context: Context) -> dict[str, Json]:
+    """From where to where a replay goes (SUB-834). Raises: InvalidSubscription."""
+    end = context.position
+    first, last = command.arguments["from"], command.arguments.get("to", end)
+    for pointer, position in (("/fromposition", first), ("/toposition", last)):
+        if position > end:
+            raise invalid_subscription("value", pointer, f"the log ends at position {end}")
+    if last < first:
+        raise invalid_subscription("value", "/toposition", "it is before the beginning")
+    return {**command.arguments, "from": first, "to": last}
+
+
+def _starts(command: WriteSubscription, position: int) -> int:
+    """The first position that is considered. position: of the event that says so (SUB-804).
+
+    Raises: InvalidSubscription for one that the log has not come to: what it has until then would be left out.
+    """
+    if command.starttime is not None:
+        return command.starttime
+    start = command.attributes["config"]["startposition"]
+    first: int = {"latest": position + 1, "earliest": 1}.get(start) or max(1, start)
+    if start != "latest" and first > position:
+        raise invalid_subscription("value", "/config/startposition", f"the log ends at position {position - 1}")
+    return first
+
+
+def _start(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(attributes["config"].get(name) for name in _STARTS)
+
+
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any], secrets: _SecretChanges) -> tuple[str, ...]:
+    """The names of the properties that differ, those included that differ in a secret only."""
+    names = {name for name in before.keys() | after.keys() if dumps(before.get(name)) != dumps(after.get(name))}
+    return tuple(sorted(names | {secret.name.partition(".")[0] for secret in secrets.settled}))
+
+
+def _at(attributes: Mapping[str, Any], path: str) -> Any:
+    """What stands at a path of names with dots, None where nothing does."""
+    found: Any = attributes
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+def _shared(xid: str, epoch: int, world: World, context: Context) -> dict[str, Any]:
+    return {
+        "xid": xid,
+        "type": TYPE,
+        "revision": world.revision(xid) + 1,
+        "epoch": epoch,
+        "xregcorrelationid": context.xregcorrelationid,
+        "time": context.now,
+    }
+
+
+def _decided(event: EntityEvent, secrets: _SecretChanges) -> Decision:
+    return Decision((event,), {}, (event.xid,), secrets=tuple(secrets.settled))

@@ -1,0 +1,29 @@
+"""Places in the document of a subscription or a link, and what is said where one breaks a rule (SUB-508)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from domain.errors.http_errors import InvalidMember, InvalidSubscription
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorPlace:
+    """pointer: a JSON Pointer. problem: the type of what is said."""
+
+    pointer: str = ""
+    problem: type[InvalidMember] = InvalidSubscription
+
+    def at(self, *steps: str | int) -> ErrorPlace:
+        """A place within this one."""
+        escaped = (str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+        return ErrorPlace("/".join((self.pointer, *escaped)), self.problem)
+
+    def refused(self, code: str, reason: str) -> InvalidMember:
+        """The problem of what stands here. code: for programs."""
+        return self.problem.at(code, self.pointer, reason)
+
+
+def invalid_subscription(code: str, pointer: str, reason: str) -> InvalidMember:
+    """The problem of a member of a subscription. code: for programs."""
+    return InvalidSubscription.at(code, pointer, reason)

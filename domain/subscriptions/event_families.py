@@ -1,0 +1,30 @@
+"""Families of events, and which of them a subscription is about (SUB-111)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from domain.compat import legacy_apis as compat
+
+XREGISTRY: Final = "xregistry"
+#: What the types of each family begin with.
+PREFIXES: Final[Mapping[str, str]] = {
+    XREGISTRY: "io.xregistry.",
+    **{family.name: f"{family.events}." for family in compat.LEGACY_APIS},
+}
+FAMILIES: Final = tuple(PREFIXES)
+
+
+def families_in_scope(source: str | None, types: Sequence[str], sources: Mapping[str, str]) -> list[str]:
+    """The families that a source or types name; the registry's own where they name none.
+
+    sources: the `source` of each family's events.
+    """
+    by_source = [family for family in FAMILIES if source is not None and sources.get(family) == source]
+    return by_source or families_of_types(types) or [XREGISTRY]
+
+
+def families_of_types(types: Sequence[str]) -> list[str]:
+    """The families that some types belong to."""
+    return [family for family, prefix in PREFIXES.items() if any(each.startswith(prefix) for each in types)]

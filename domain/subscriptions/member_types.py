@@ -1,0 +1,183 @@
+"""What the members of a subscription may be: small checks that know how they are described to clients (SUB-506)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+from domain.subscriptions.error_places import ErrorPlace
+from domain.values.json_text import Json
+
+#: Gives what is kept of a value. Raises: InvalidSubscription.
+ParseMember = Callable[[Any, ErrorPlace], Json]
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class MemberType:
+    """type: its name for clients. facts: more members of its description."""
+
+    type: str
+    parse: ParseMember
+    facts: Mapping[str, Json] = field(default_factory=dict)
+
+
+class NoDefault(Enum):
+    """No default."""
+
+    ABSENT = ""
+
+
+ABSENT: Final = NoDefault.ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member of an object."""
+
+    kind: MemberType
+    default: Json | NoDefault = ABSENT
+    required: bool = False
+
+    def described(self) -> dict[str, Json]:
+        """What clients are told of it."""
+        given = {"default": self.default} if self.default is not ABSENT else {}
+        return {"type": self.kind.type, "required": self.required, **given, **self.kind.facts}
+
+
+MemberTable = Mapping[str, Member]
+
+
+def parse_object(given: Any, place: ErrorPlace) -> dict[str, Any]:
+    """A JSON object, without the members that are null (SUB-102). Raises: InvalidSubscription."""
+    if not isinstance(given, dict):
+        raise place.refused("type", "an object is needed")
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def parse_members(given: Mapping[str, Any], table: MemberTable, place: ErrorPlace) -> dict[str, Json]:
+    """The members of an object with their defaults, in the order of a table. Raises: InvalidSubscription."""
+    for name in given:
+        if name not in table:
+            raise place.at(name).refused("unknown", f"there is no such member, only {', '.join(table) or 'none'}")
+    found: dict[str, Json] = {}
+    for name, member in table.items():
+        if name in given:
+            found[name] = member.kind.parse(given[name], place.at(name))
+        elif member.required:
+            raise place.at(name).refused("required", "it is needed")
+        elif member.default is not ABSENT:
+            found[name] = member.default
+    return found
+
+
+def parse_line(given: Any, place: ErrorPlace) -> str:
+    """A string that is not empty and fits into a header, a topic or a URL (SUB-907)."""
+    if not isinstance(given, str):
+        raise place.refused("type", "a string is needed")
+    if not given:
+        raise place.refused("value", "it is empty")
+    if _CONTROL.search(given):
+        raise place.refused("value", "it has control characters")
+    return given
+
+
+TEXT: Final = MemberType("string", parse_line)
+
+
+def pattern_type(pattern: str, reason: str, most: int | None = None) -> MemberType:
+    """A string of a form. most: bytes at most."""
+    form = re.compile(rf"(?:{pattern})\Z", re.DOTALL)
+
+    def parse(given: Any, place: ErrorPlace) -> str:
+        text = parse_line(given, place)
+        if not form.match(text):
+            raise place.refused("value", reason)
+        if most is not None and len(text.encode()) > most:
+            raise place.refused("value", f"it has more than {most} bytes")
+        return text
+
+    return MemberType("string", parse)
+
+
+def choice_type(*values: str) -> MemberType:
+    """One of some words, in their case."""
+
+    def parse(given: Any, place: ErrorPlace) -> str:
+        if not isinstance(given, str):
+            raise place.refused("type", "a string is needed")
+        if given not in values:
+            raise place.refused("value", f"it is none of {', '.join(values)}")
+        return given
+
+    return MemberType("string", parse, {"values": list(values)})
+
+
+def integer_type(low: int, high: int) -> MemberType:
+    """A whole number in a range."""
+
+    def parse(given: Any, place: ErrorPlace) -> int:
+        if type(given) is not int:
+            raise place.refused("type", "a whole number is needed")
+        if not low <= given <= high:
+            raise place.refused("value", f"it is not from {low} to {high}")
+        return given
+
+    return MemberType("integer", parse, {"minimum": low, "maximum": high})
+
+
+def number_type(low: float, high: float) -> MemberType:
+    """A number in a range."""
+
+    def parse(given: Any, place: ErrorPlace) -> int | float:
+        if type(given) not in (int, float):
+            raise place.refused("type", "a number is needed")
+        if not low <= given <= high:
+            raise place.refused("value", f"it is not from {low} to {high}")
+        found: int | float = given
+        return found
+
+    return MemberType("number", parse, {"minimum": low, "maximum": high})
+
+
+def _boolean(given: Any, place: ErrorPlace) -> bool:
+    if not isinstance(given, bool):
+        raise place.refused("type", "true or false is needed")
+    return given
+
+
+BOOLEAN: Final = MemberType("boolean", _boolean)
+
+
+def map_type(name: MemberType, value: MemberType) -> MemberType:
+    """A map of strings, keys and values of some form."""
+
+    def parse(given: Any, place: ErrorPlace) -> dict[str, Json]:
+        members = parse_object(given, place)
+        return {
+            str(name.parse(key, place.at(key))): value.parse(member, place.at(key)) for key, member in members.items()
+        }
+
+    return MemberType("map", parse, {"item": {"type": value.type}})
+
+
+def object_type(
+    table: MemberTable, check: Callable[[dict[str, Json], ErrorPlace], None] = lambda found, place: None
+) -> MemberType:
+    """An object of known members. check: what has to hold among them."""
+
+    def parse(given: Any, place: ErrorPlace) -> dict[str, Json]:
+        found = parse_members(parse_object(given, place), table, place)
+        check(found, place)
+        return found
+
+    return MemberType("object", parse, {"members": describe_members(table)})
+
+
+def describe_members(table: MemberTable) -> dict[str, Json]:
+    """What clients are told of the members of an object."""
+    return {name: member.described() for name, member in table.items()}

@@ -1,0 +1,258 @@
+"""`protocolsettings`: what each protocol can be told, as tables (subscriptions 2.1 to 2.6)."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from binascii import Error
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import unquote
+
+from domain.subscriptions import sink_uris
+from domain.subscriptions.error_places import ErrorPlace
+from domain.subscriptions.member_types import (
+    BOOLEAN,
+    TEXT,
+    Member,
+    MemberTable,
+    MemberType,
+    choice_type,
+    integer_type,
+    map_type,
+    number_type,
+    object_type,
+    parse_line,
+    parse_members,
+    parse_object,
+    pattern_type,
+)
+from domain.subscriptions.sink_uris import AMQP, HTTP, KAFKA, MQTT3, MQTT5, NATS, SinkAddress
+from domain.values.json_text import Json
+
+#: What stands before the names of secret headers, and the name of the key that signs.
+HEADERS_PREFIX: Final = "protocolsettings.headers."
+SIGNINGKEY: Final = "protocolsettings.signingkey"
+#: Spellings that are understood as well (SUB-106).
+ALIASES: Final = {"linkName": "linkname", "linkProperties": "linkproperties", "ackmode": "acks"}
+
+_TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_REFUSED: Final = re.compile(
+    r"(?:host|content-length|content-type|transfer-encoding|connection|upgrade|te|trailer|ce-.*|webhook-.*)\Z"
+)
+_SECRET: Final = re.compile(r"auth|cookie|token|key|secret")
+_YEARS: Final = 10**9
+_STRUCTURED: Final = "structured"
+
+
+def _retry_adds_up(found: dict[str, Json], place: ErrorPlace) -> None:
+    if found["maxdelay"] < found["initialdelay"]:
+        raise place.at("maxdelay").refused("value", "it is less than initialdelay")
+
+
+_RETRY: Final[MemberTable] = {
+    "maxattempts": Member(integer_type(1, 1000), 20),
+    "maxage": Member(integer_type(1, _YEARS), 86400),
+    "initialdelay": Member(number_type(0.001, _YEARS), 1),
+    "maxdelay": Member(number_type(0.001, _YEARS), 300),
+    "multiplier": Member(number_type(1, 1000), 2),
+}
+_DEADLETTER: Final[MemberTable] = {
+    "mode": Member(choice_type("store", "drop", "sink"), "store"),
+    "uri": Member(TEXT),
+}
+_COMMON: Final[MemberTable] = {
+    "contentmode": Member(choice_type(_STRUCTURED, "binary", "batched"), _STRUCTURED),
+    "retry": Member(object_type(_RETRY, _retry_adds_up), {name: member.default for name, member in _RETRY.items()}),
+    "deadletter": Member(object_type(_DEADLETTER), {"mode": "store"}),
+    "timeout": Member(integer_type(1, 120), 30),
+    "ordering": Member(choice_type("subject", "source", "none"), "subject"),
+}
+_MODES: Final = {
+    HTTP: (_STRUCTURED, "binary", "batched"),
+    MQTT3: (_STRUCTURED,),
+    **dict.fromkeys((MQTT5, AMQP, KAFKA, NATS), (_STRUCTURED, "binary")),
+}
+
+
+def _header(given: Any, place: ErrorPlace) -> str:
+    """The value of a header: what can be seen, and blanks."""
+    if not isinstance(given, str):
+        raise place.refused("type", "a string is needed")
+    if not re.fullmatch(r"[\x20-\x7e]*", given):
+        raise place.refused("value", "a header has printable ASCII only")
+    return given
+
+
+def _header_name(given: Any, place: ErrorPlace) -> str:
+    name: Json = pattern_type(_TOKEN, "it is no name of a header").parse(given, place)
+    if _REFUSED.match(name.lower()):
+        raise place.refused("value", "this header is not for subscriptions to set")
+    return str(name)
+
+
+def _property_name(given: Any, place: ErrorPlace) -> str:
+    name = parse_line(given, place)
+    if name in _ATTRIBUTES:
+        raise place.refused("value", "it is the name of a CloudEvents attribute")
+    return name
+
+
+def _text(given: Any, place: ErrorPlace) -> str:
+    """A string that may be empty, without control characters (SUB-907)."""
+    return "" if given == "" else parse_line(given, place)
+
+
+def _acks(given: Any, place: ErrorPlace) -> str:
+    """Integers are accepted, because an older description of the API has them."""
+    text = str(given) if type(given) is int else given
+    return str(choice_type("0", "1", "all", "-1").parse(text, place))
+
+
+def _signing_key(given: Any, place: ErrorPlace) -> str:
+    """A key of Standard Webhooks: `whsec_` and base64 of 24 to 64 bytes."""
+    text = parse_line(given, place)
+    try:
+        length = len(b64decode(text.removeprefix("whsec_"), validate=True)) if text.startswith("whsec_") else 0
+    except Error:
+        length = 0
+    if not 24 <= length <= 64:
+        raise place.refused("value", "a signing key is whsec_ and base64 of 24 to 64 bytes")
+    return text
+
+
+_ATTRIBUTES: Final = frozenset(
+    (
+        *("specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "data"),
+        *("xregcorrelationid", "sequence"),
+    )
+)
+_HEADERS: Final = map_type(MemberType("string", _header_name), MemberType("string", _header))
+_STRINGS: Final = MemberType("string", _text)
+_TOPIC: Final = pattern_type(r"[^+#\x00]+", "a topic to send to has no wildcards", 65535)
+_MQTT: Final[MemberTable] = {
+    "topicname": Member(_TOPIC, required=True),
+    "qos": Member(integer_type(0, 2), 1),
+    "retain": Member(BOOLEAN, False),
+}
+_OWN: Final[Mapping[str, MemberTable]] = {
+    HTTP: {
+        "headers": Member(_HEADERS),
+        "method": Member(choice_type("POST", "PUT", "PATCH"), "POST"),
+        "maxbatchsize": Member(integer_type(1, 1000)),
+        "maxbatchwait": Member(integer_type(0, 10000)),
+        "requestrate": Member(integer_type(1, _YEARS)),
+        "signingkey": Member(MemberType("string", _signing_key, {"secret": True})),
+    },
+    MQTT3: _MQTT,
+    MQTT5: {
+        **_MQTT,
+        "expiry": Member(integer_type(1, (1 << 32) - 1)),
+        "userproperties": Member(map_type(MemberType("string", _property_name), _STRINGS)),
+    },
+    AMQP: {
+        "address": Member(TEXT),
+        "linkname": Member(TEXT),
+        "sendersettlementmode": Member(choice_type("settled", "unsettled"), "unsettled"),
+        "linkproperties": Member(map_type(TEXT, _STRINGS)),
+    },
+    KAFKA: {
+        "topicname": Member(
+            pattern_type(r"(?!\.{1,2}\Z)[A-Za-z0-9._\-]{1,249}", "it is no legal name of a Kafka topic")
+        ),
+        "partitionkeyextractor": Member(pattern_type(r"[a-z0-9]+", "it is no name of a context attribute"), "subject"),
+        "clientid": Member(TEXT),
+        "acks": Member(MemberType("string", _acks, {"values": ["0", "1", "all", "-1"]}), "all"),
+    },
+    NATS: {
+        "subject": Member(
+            pattern_type(r"[^\s.*>]+(?:\.[^\s.*>]+)*", "a subject to send to has no blanks, wildcards or empty tokens"),
+            required=True,
+        ),
+    },
+}
+#: Everything that a protocol can be told.
+SETTINGS_BY_PROTOCOL: Final[Mapping[str, MemberTable]] = {
+    protocol: {**own, **_COMMON} for protocol, own in _OWN.items()
+}
+#: Batches, where there are any.
+_BATCHES: Final = {"maxbatchsize": 100, "maxbatchwait": 200}
+
+
+def parse_settings(
+    given: Any, protocol: str, sink: SinkAddress, authorized: bool, place: ErrorPlace
+) -> dict[str, Json]:
+    """`protocolsettings` with all defaults, secret values still in them. Raises: InvalidSubscription.
+
+    authorized: whether there is a credential.
+    """
+    members = rename_aliases(parse_object({} if given is None else given, place), ALIASES, place)
+    found = parse_members(members, SETTINGS_BY_PROTOCOL[protocol], place)
+    if found["contentmode"] not in _MODES[protocol]:
+        raise place.at("contentmode").refused("value", f"{protocol} has {', '.join(_MODES[protocol])}")
+    _check_deadletter(found["deadletter"], place.at("deadletter"))
+    if check := _CHECKS.get(protocol):
+        check(found, sink, place)
+    if authorized and any(name.lower() == "authorization" for name in found.get("headers", {})):
+        raise place.at("headers", "authorization").refused("value", "sinkcredential says what goes into this header")
+    return {name: found[name] for name in SETTINGS_BY_PROTOCOL[protocol] if name in found}
+
+
+def is_secret_header(header: str) -> bool:
+    """Whether the value of a header is kept as a secret (SUB-915)."""
+    return _SECRET.search(header.lower()) is not None
+
+
+def rename_aliases(members: Mapping[str, Any], aliases: Mapping[str, str], place: ErrorPlace) -> dict[str, Any]:
+    """The members under their proper names. Raises: InvalidSubscription where one is there under both."""
+    found: dict[str, Any] = {}
+    for name, value in members.items():
+        proper = aliases.get(name, name)
+        if proper in found or (proper != name and proper in members):
+            raise place.at(name).refused("alias", f"it is another name of {proper}, which is there as well")
+        found[proper] = value
+    return found
+
+
+def _check_deadletter(found: dict[str, Json], place: ErrorPlace) -> None:
+    if ("uri" in found) != (found["mode"] == "sink"):
+        raise place.at("uri").refused("required" if "uri" not in found else "value", 'it goes with the mode "sink"')
+    if "uri" in found:
+        sink_uris.parse_sink(found["uri"], HTTP, place.at("uri"))
+
+
+def _http(found: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
+    names = [name.lower() for name in found.get("headers", {})]
+    if len(set(names)) != len(names):
+        raise place.at("headers").refused("value", "a header is there twice, in different letter case")
+    if found["contentmode"] == "batched":
+        found.update({name: found.get(name, default) for name, default in _BATCHES.items()})
+        return
+    for name in _BATCHES:
+        if name in found:
+            raise place.at(name).refused("value", 'it goes with the contentmode "batched"')
+
+
+def _amqp(found: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
+    path = unquote(sink.path.removeprefix("/")) if sink.scheme.startswith("amqp") else ""
+    address = found.setdefault("address", path)
+    if not address:
+        raise place.at("address").refused("required", "it is needed where the sink has no path")
+    if path and address != path:
+        raise place.at("address").refused("value", "it is another one than the path of the sink")
+    parse_line(address, place.at("address"))
+
+
+def _kafka(found: dict[str, Json], sink: SinkAddress, place: ErrorPlace) -> None:
+    if "topicname" not in found:
+        path = sink.path.strip("/")
+        named = path if path and "/" not in path else "cloudevents"
+        found["topicname"] = SETTINGS_BY_PROTOCOL[KAFKA]["topicname"].kind.parse(named, place.at("topicname"))
+
+
+#: What depends on other members.
+_CHECKS: Final[Mapping[str, Callable[[dict[str, Json], SinkAddress, ErrorPlace], None]]] = {
+    HTTP: _http,
+    AMQP: _amqp,
+    KAFKA: _kafka,
+}

@@ -1,0 +1,127 @@
+"""Where events go: the URIs of sinks, by protocol (SUB-204, SUB-902, SUB-905).
+
+Whom a name belongs to is looked up elsewhere; here is what a URI says by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from typing import Any, Final
+
+from domain.subscriptions.error_places import ErrorPlace
+from domain.subscriptions.member_types import parse_line
+
+HTTP: Final = "HTTP"
+MQTT3: Final = "MQTT3"
+MQTT5: Final = "MQTT5"
+AMQP: Final = "AMQP"
+KAFKA: Final = "KAFKA"
+NATS: Final = "NATS"
+#: In the order in which they are offered.
+PROTOCOLS: Final = (HTTP, MQTT3, MQTT5, AMQP, KAFKA, NATS)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkScheme:
+    """tls: whether the channel is encrypted and its end proved. port: where the URI says none."""
+
+    tls: bool
+    port: int
+
+
+_WEB: Final = {"https": SinkScheme(True, 443), "http": SinkScheme(False, 80)}
+_SOCKETS: Final = {"wss": SinkScheme(True, 443), "ws": SinkScheme(False, 80)}
+_MQTT: Final = {
+    **{"mqtts": SinkScheme(True, 8883), "mqtt": SinkScheme(False, 1883)},
+    **{"ssl": SinkScheme(True, 8883), "tcp": SinkScheme(False, 1883)},
+    **_SOCKETS,
+}
+SCHEMES: Final[Mapping[str, Mapping[str, SinkScheme]]] = {
+    HTTP: _WEB,
+    MQTT3: _MQTT,
+    MQTT5: _MQTT,
+    AMQP: {"amqps": SinkScheme(True, 5671), "amqp": SinkScheme(False, 5672), **_SOCKETS},
+    KAFKA: {
+        "ssl": SinkScheme(True, 9092),
+        "sasl_ssl": SinkScheme(True, 9092),
+        "plaintext": SinkScheme(False, 9092),
+        "kafka": SinkScheme(False, 9092),
+    },
+    NATS: {"tls": SinkScheme(True, 4222), "nats": SinkScheme(False, 4222), "ws": SinkScheme(False, 80)},
+}
+
+_URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-_]*)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(#.*)?\Z")
+_LEGAL: Final = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*\Z")
+_SERVER: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.\-_]+)(?::([0-9]{1,5}))?\Z")
+_NUMERIC: Final = re.compile(r"(?:[0-9]+|0[xX][0-9A-Fa-f]*)\Z")
+_LOOPBACK: Final = re.compile(r"(?:localhost|.+\.localhost|127\.[0-9.]+|::1)\Z", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkAddress:
+    """A URI in parts. servers: hosts, IPv6 ones without brackets, with their ports. base: the URI without its query."""
+
+    scheme: str
+    servers: tuple[tuple[str, int], ...]
+    path: str
+    query: str | None
+    base: str
+    tls: bool
+
+    @property
+    def loopback(self) -> bool:
+        """Whether the URI itself says that it stays on the machine."""
+        return all(_LOOPBACK.match(host) for host, _ in self.servers)
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """What has to be the same for a secret to go there again (SUB-304)."""
+        return self.scheme, tuple((host.lower(), port) for host, port in self.servers)
+
+
+def parse_sink(given: Any, protocol: str, place: ErrorPlace) -> SinkAddress:
+    """The address of a sink. Raises: InvalidSubscription."""
+    text = parse_line(given, place)
+    found = _URI.match(text)
+    if found is None or not _LEGAL.match(text):
+        raise place.refused("value", "an absolute URI is needed, such as https://example.com/events")
+    scheme, authority, path, query, fragment = found.groups()
+    known = SCHEMES[protocol]
+    if scheme.lower() not in known:
+        raise place.refused("scheme", f"{protocol} goes to {', '.join(known)}, and not to {scheme}")
+    if "@" in authority:
+        raise place.refused("userinfo", "names and passwords belong into sinkcredential, not into the URI")
+    if fragment is not None:
+        raise place.refused("value", "a sink has no fragment")
+    default = known[scheme.lower()]
+    several = authority.split(",") if protocol == KAFKA else [authority]
+    servers = tuple(_server(each, default.port, protocol == NATS, place) for each in several)
+    return SinkAddress(scheme.lower(), servers, path, query, text.partition("?")[0], default.tls)
+
+
+def _server(text: str, default: int, exact: bool, place: ErrorPlace) -> tuple[str, int]:
+    """A host and its port. exact: whether the port has to be there."""
+    found = _SERVER.match(text)
+    if found is None:
+        raise place.refused("host", "a host is needed, perhaps with a port")
+    host, port = found.groups()
+    if exact and port is None:
+        raise place.refused("host", "a port is needed")
+    if port is not None and not 0 < int(port) < 1 << 16:
+        raise place.refused("host", "the port is not from 1 to 65535")
+    return _host(host, place), int(port) if port is not None else default
+
+
+def _host(text: str, place: ErrorPlace) -> str:
+    try:
+        if text.startswith("["):
+            return str(IPv6Address(text[1:-1]))
+        if _NUMERIC.match(text.rstrip(".").rpartition(".")[2]):
+            return str(IPv4Address(text))
+    except AddressValueError:
+        # Whoever connects would read 2130706433 or 0x7f.1 as an address (SUB-902).
+        raise place.refused("host", "an address in numbers is an IPv6 one, or has four decimal parts") from None
+    return text

@@ -1,0 +1,307 @@
+"""The document of a subscription, checked and with its defaults, and its secret values apart from it.
+
+Spec: CloudEvents Subscriptions API, "Subscription object". Rules SUB-101 to SUB-108.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from domain.errors.http_errors import QuotaExceeded
+from domain.model import uris
+from domain.model.rfc3339 import to_utc
+from domain.subscriptions import credentials, event_families, filters, sink_uris
+from domain.subscriptions.error_places import ErrorPlace, invalid_subscription
+from domain.subscriptions.member_types import choice_type, parse_line, parse_object
+from domain.subscriptions.protocol_settings import HEADERS_PREFIX, SIGNINGKEY, is_secret_header, parse_settings
+from domain.subscriptions.sink_uris import HTTP, SinkAddress
+from domain.values.json_text import Json
+
+#: The properties, in the order in which answers have them.
+PROPERTIES: Final = (
+    *("source", "types", "config", "filters"),
+    *("sink", "sinkcredential", "protocol", "protocolsettings"),
+)
+#: Properties that are the server's: they are read over.
+SERVER_PROPERTIES: Final = ("id", "status")
+#: What stands behind the name of a URI whose query is kept as a secret (SUB-917).
+QUERY_SUFFIX: Final = ".query"
+#: What `startposition` can be besides a number.
+START_WORDS: Final = ("earliest", "latest")
+#: What `config` can have, as clients are told of it.
+CONFIG_MEMBERS: Final[Mapping[str, Json]] = {
+    "families": {"type": "array", "item": {"type": "string"}, "values": list(event_families.FAMILIES)},
+    "startposition": {"type": "integer", "values": list(START_WORDS), "default": "latest"},
+    "starttime": {"type": "timestamp"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionSupport:
+    """What a server can do. protocols: those that can be opened. sources: the `source` of each family's events.
+
+    plaintext: whether channels without TLS will do. filters: how many a subscription may have.
+    """
+
+    protocols: tuple[str, ...]
+    sources: Mapping[str, str] = field(default_factory=dict)
+    plaintext: bool = False
+    filters: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionDocument:
+    """A subscription as it was asked for. attributes: its public form. secrets: values by name.
+
+    needed: names of secrets that are not given and have to be known already. dropped: those that are no longer wanted.
+    place: what has to stay the same for secrets to go there again.
+    """
+
+    attributes: Mapping[str, Json]
+    secrets: Mapping[str, str] = field(repr=False)
+    needed: frozenset[str]
+    dropped: frozenset[str]
+    place: tuple[object, ...]
+
+
+def parse_subscription(body: Any, offer: SubscriptionSupport) -> SubscriptionDocument:
+    """What a document says. Raises: InvalidSubscription, QuotaExceeded."""
+    root = ErrorPlace()
+    given = _canonical_properties(parse_object(body, root), root)
+    found = parse_selection(given, offer)
+    protocol = _protocol(given, offer, root)
+    sink = sink_uris.parse_sink(_required(given, "sink", root), protocol, root.at("sink"))
+    if body.get("protocol") == "HTTPS" and not sink.tls:
+        raise root.at("sink").refused("scheme", "HTTPS goes to https")
+    given_credential = given.get("sinkcredential")
+    place = root.at("sinkcredential")
+    credential = None if given_credential is None else credentials.parse_credential(given_credential, protocol, place)
+    place = root.at("protocolsettings")
+    options = parse_settings(given.get("protocolsettings"), protocol, sink, credential is not None, place)
+    found |= {"sink": given["sink"], "protocol": protocol, "protocolsettings": options}
+    if credential is not None:
+        found["sinkcredential"] = credential
+    secrets = _take_secrets(found)
+    _check_channel(
+        sink, options, credential is not None or any(name.startswith(HEADERS_PREFIX) for name in secrets), offer
+    )
+    return SubscriptionDocument(
+        attributes={name: found[name] for name in PROPERTIES if name in found},
+        secrets=secrets,
+        needed=_needed(credential, secrets),
+        dropped=_dropped(given.get("protocolsettings")),
+        place=(protocol, *sink.place),
+    )
+
+
+def parse_selection(given: Mapping[str, Any], offer: SubscriptionSupport) -> dict[str, Json]:
+    """What says which events are wanted: `source`, `types`, `config` and `filters`. Raises: as `realised`."""
+    root = ErrorPlace()
+    found: dict[str, Json] = {}
+    if "source" in given:
+        found["source"] = _source(given["source"], offer, root.at("source"))
+    if "types" in given:
+        found["types"] = _types(given["types"], root.at("types"))
+    types, source = found.get("types", ()), found.get("source")
+    found["config"] = _config(
+        given.get("config", {}), event_families.families_in_scope(source, types, offer.sources), root.at("config")
+    )
+    left_out = set(event_families.families_of_types(types)) - set(found["config"]["families"])
+    if left_out:
+        reason = f"types name the family {min(left_out)}, which is left out here"
+        raise root.at("config", "families").refused("value", reason)
+    if given.get("filters", []) != []:
+        found["filters"] = _filters(given["filters"], offer)
+    return found
+
+
+def parse_preview(
+    body: Any, offer: SubscriptionSupport, beside: frozenset[str]
+) -> tuple[dict[str, Json], dict[str, Any]]:
+    """What says which events are wanted, of a document that needs no sink, and the members beside it.
+
+    Raises: as `realised`.
+    """
+    root = ErrorPlace()
+    members = parse_object(body, root)
+    given = _canonical_properties({name: value for name, value in members.items() if name not in beside}, root)
+    return parse_selection(given, offer), {name: members[name] for name in beside & members.keys()}
+
+
+def _canonical_properties(members: dict[str, Any], place: ErrorPlace) -> dict[str, Any]:
+    """The properties under their proper names. Raises: InvalidSubscription for those that there are not."""
+    if "filter" in members:
+        if "filters" in members:
+            raise place.at("filter").refused("alias", "it is another name of filters, which is there as well")
+        members["filters"] = _split(members.pop("filter"), place.at("filter"))
+    for name in members:
+        if name not in PROPERTIES and name not in SERVER_PROPERTIES:
+            raise place.at(name).refused("unknown", f"there is no such property, only {', '.join(PROPERTIES)}")
+    return {name: value for name, value in members.items() if name not in SERVER_PROPERTIES}
+
+
+def _split(given: Any, place: ErrorPlace) -> list[Json]:
+    """One filter for each member of what older descriptions call `filter` (SUB-106)."""
+    if not isinstance(given, dict):
+        raise place.refused("type", "an object is needed")
+    if not given:
+        raise place.refused("filter", "a filter has a member, the name of its dialect")
+    for name, value in given.items():
+        _compiled([{name: value}], place.pointer, f"{place.pointer}/0")
+    return [{name: value} for name, value in given.items()]
+
+
+def _required(given: Mapping[str, Any], name: str, place: ErrorPlace) -> Any:
+    if name not in given:
+        raise place.at(name).refused("required", "it is needed")
+    return given[name]
+
+
+def _protocol(given: Mapping[str, Any], offer: SubscriptionSupport, place: ErrorPlace) -> str:
+    text = _required(given, "protocol", place)
+    text = HTTP if text == "HTTPS" else text
+    found = str(choice_type(*sink_uris.PROTOCOLS).parse(text, place.at("protocol")))
+    if found not in offer.protocols:
+        reason = f"{found} needs a client that is not installed here; there are {', '.join(offer.protocols)}"
+        raise place.at("protocol").refused("protocolunavailable", reason)
+    return found
+
+
+def _source(given: Any, offer: SubscriptionSupport, place: ErrorPlace) -> str:
+    """The `source` that events are to have; a slash at the end of one of our own is taken off (SUB-103)."""
+    text = parse_line(given, place)
+    try:
+        uris.reference(text)
+    except ValueError as error:
+        raise place.refused("value", str(error)) from None
+    own = text.rstrip("/")
+    return own if own in offer.sources.values() else text
+
+
+def _types(given: Any, place: ErrorPlace) -> list[Json]:
+    if not isinstance(given, list):
+        raise place.refused("type", "an array is needed")
+    if not given:
+        raise place.refused("value", "an array with a type at least is needed; without it there is any type")
+    return [parse_line(each, place.at(index)) for index, each in enumerate(given)]
+
+
+def _config(given: Any, own: list[str], place: ErrorPlace) -> dict[str, Json]:
+    """`config` with its defaults. own: the families where none are named (SUB-107, SUB-111)."""
+    members = parse_object(given, place)
+    for name in members:
+        if name not in CONFIG_MEMBERS:
+            raise place.at(name).refused("unknown", f"there is no such key, only {', '.join(CONFIG_MEMBERS)}")
+    found: dict[str, Json] = {"families": own}
+    if "families" in members:
+        found["families"] = _families(members["families"], place.at("families"))
+    if "starttime" in members:
+        if "startposition" in members:
+            raise place.at("startposition").refused("value", "there is a starttime as well")
+        return found | {"starttime": _time(members["starttime"], place.at("starttime"))}
+    return found | {"startposition": _position(members.get("startposition", "latest"), place.at("startposition"))}
+
+
+def _families(given: Any, place: ErrorPlace) -> list[Json]:
+    several = [part.strip() for part in given.split(",")] if isinstance(given, str) else given
+    if not isinstance(several, list):
+        raise place.refused("type", "an array is needed")
+    if not several:
+        raise place.refused("value", "a family at least is needed")
+    named = [choice_type(*event_families.FAMILIES).parse(each, place.at(index)) for index, each in enumerate(several)]
+    return [family for family in event_families.FAMILIES if family in named]
+
+
+def _position(given: Any, place: ErrorPlace) -> int | str:
+    if isinstance(given, str) and given.isascii() and given.isdecimal() and len(given) < 19:
+        given = int(given)
+    if given in START_WORDS:
+        return str(given)
+    if type(given) is not int or given < 0:
+        raise place.refused("value", f"a position of the log is needed, or {' or '.join(START_WORDS)}")
+    return given
+
+
+def _time(given: Any, place: ErrorPlace) -> str:
+    try:
+        return to_utc(parse_line(given, place))
+    except (ValueError, OverflowError) as error:
+        raise place.refused("value", str(error)) from None
+
+
+def _filters(given: Any, offer: SubscriptionSupport) -> list[Json]:
+    if isinstance(given, list) and len(given) > offer.filters:
+        raise QuotaExceeded(
+            error_detail=f"a subscription has at most {offer.filters} filters",
+            extensions={"code": "quotaexceeded", "pointer": "/filters"},
+        )
+    _compiled(given, "/filters", "/filters")
+    return list(given)
+
+
+def _compiled(given: Any, shown: str, pointer: str) -> None:
+    """Raises: InvalidSubscription. shown: what stands for `pointer` where the document is another one."""
+    try:
+        filters.compile_filters(given, pointer.removesuffix("/0") if shown != pointer else pointer)
+    except filters.FilterError as error:
+        place = shown + error.pointer.removeprefix(pointer) if error.pointer.startswith(pointer) else shown
+        raise invalid_subscription("filter", place, error.reason) from None
+
+
+def _check_channel(sink: SinkAddress, options: Mapping[str, Json], secret: bool, offer: SubscriptionSupport) -> None:
+    """SUB-306, SUB-905. secret: whether something goes along that others must not read. Raises: InvalidSubscription."""
+    if not sink.tls and not offer.plaintext:
+        raise invalid_subscription("plaintext", "/sink", "this server sends events over channels with TLS only")
+    if not sink.tls and secret and not sink.loopback:
+        raise invalid_subscription("plaintext", "/sink", "a credential goes over channels with TLS only")
+    dead = options["deadletter"].get("uri")
+    if dead is not None and not offer.plaintext and not dead.lower().startswith("https:"):
+        raise invalid_subscription("plaintext", "/protocolsettings/deadletter/uri", "an https URL is needed")
+
+
+def _take_secrets(found: dict[str, Json]) -> dict[str, str]:
+    """The secret values, taken out of a document that is made of new objects."""
+    secrets: dict[str, str] = {}
+    options, credential = found["protocolsettings"], found.get("sinkcredential", {})
+    for name in [name for name in credential if name in credentials.SECRET_MEMBERS]:
+        secrets[credentials.PREFIX + name] = credential.pop(name)
+    if "headers" in options:
+        secrets |= {
+            HEADERS_PREFIX + name.lower(): value for name, value in options["headers"].items() if is_secret_header(name)
+        }
+        options["headers"] = {name: value for name, value in options["headers"].items() if not is_secret_header(name)}
+    if "signingkey" in options:
+        secrets[SIGNINGKEY] = options.pop("signingkey")
+    options["deadletter"] = dict(options["deadletter"])
+    for owner, member, name in _uris(found):
+        if member in owner and "?" in owner[member]:
+            owner[member], _, secrets[name + QUERY_SUFFIX] = owner[member].partition("?")
+    return secrets
+
+
+def _uris(found: dict[str, Json]) -> tuple[tuple[dict[str, Json], str, str], ...]:
+    """What has a URI, the member that it is, and its name."""
+    credential, dead = found.get("sinkcredential", {}), found["protocolsettings"]["deadletter"]
+    return (
+        (found, "sink", "sink"),
+        (credential, credentials.ENDPOINT, credentials.PREFIX + credentials.ENDPOINT),
+        (dead, "uri", "protocolsettings.deadletter.uri"),
+    )
+
+
+def _needed(credential: Mapping[str, Json] | None, secrets: Mapping[str, str]) -> frozenset[str]:
+    if credential is None:
+        return frozenset()
+    names = (credentials.PREFIX + name for name in credentials.missing_secrets(credential))
+    return frozenset(name for name in names if name not in secrets)
+
+
+def _dropped(options: Any) -> frozenset[str]:
+    """Secrets that are there as null: answers do not show them, so leaving them out keeps them."""
+    headers = options.get("headers") if isinstance(options, dict) else None
+    found = {HEADERS_PREFIX + name.lower() for name, value in headers.items() if value is None} if headers else set()
+    if isinstance(options, dict) and "signingkey" in options and options["signingkey"] is None:
+        found.add(SIGNINGKEY)
+    return frozenset(found)

@@ -1,0 +1,115 @@
+"""Which of many subscriptions want an event, without trying each of them.
+
+Most filters need something of an event that a table can look up: a `type`, the beginning of a `subject`. Only the
+subscriptions whose needs an event meets, and those of which nothing is known, are candidates and evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from domain.cesql import ContextAttributes
+from domain.cesql.values import canonical_string
+from domain.subscriptions import index_conditions
+from domain.subscriptions.filters import Filter
+from domain.subscriptions.index_conditions import IndexCondition, IndexConditions
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionInterest:
+    """What a subscription wants: events of a source, of one of several types, that its filters let pass.
+
+    source, types: None and nothing for any (SUB-103).
+    """
+
+    filter: Filter
+    source: str | None = None
+    types: Collection[str] = ()
+
+    def matches(self, event: ContextAttributes) -> bool:
+        """Whether an event is wanted; what is cheap to find out comes first (SUB-105)."""
+        if self.source is not None and event.get("source") != self.source:
+            return False
+        if self.types and event.get("type") not in self.types:
+            return False
+        return self.filter.matches(event)
+
+    @property
+    def needs(self) -> IndexConditions:
+        """What every wanted event has."""
+        of_source = index_conditions.attribute_equals("source", self.source) if self.source is not None else None
+        of_types = (
+            index_conditions.any_condition(index_conditions.attribute_equals("type", each) for each in self.types)
+            if self.types
+            else None
+        )
+        return index_conditions.all_conditions((self.filter.needs, of_types, of_source))
+
+
+class SubscriptionIndex(Generic[K]):
+    """The interests of subscriptions by their keys; it changes as subscriptions come and go."""
+
+    def __init__(self) -> None:
+        self._interests: dict[K, SubscriptionInterest] = {}
+        self._always: dict[K, None] = {}
+        #: Keys by attribute, by the length of what is looked up (0 for the whole text), and by that.
+        self._tables: dict[str, dict[int, dict[str, dict[K, None]]]] = {}
+
+    def put(self, key: K, interest: SubscriptionInterest) -> None:
+        """Takes an interest in, in the place of the one that the key had."""
+        self.remove(key)
+        self._interests[key] = interest
+        needs = interest.needs
+        if needs is None:
+            self._always[key] = None
+            return
+        for attribute, text, whole in needs:
+            lengths = self._tables.setdefault(attribute, {})
+            lengths.setdefault(0 if whole else len(text), {}).setdefault(text, {})[key] = None
+
+    def remove(self, key: K) -> None:
+        """Forgets an interest, where there is one."""
+        interest = self._interests.pop(key, None)
+        if interest is None:
+            return
+        self._always.pop(key, None)
+        for condition in interest.needs or ():
+            self._forget(key, condition)
+
+    def candidates(self, event: ContextAttributes) -> list[K]:
+        """The keys of all interests that may match, each once. O(attributes × lengths + candidates)."""
+        found = dict(self._always)
+        for keys in self._met(event):
+            found.update(keys)
+        return list(found)
+
+    def matches(self, event: ContextAttributes) -> list[K]:
+        """The keys of all interests that match."""
+        return [key for key in self.candidates(event) if self._interests[key].matches(event)]
+
+    def _met(self, event: ContextAttributes) -> Iterator[dict[K, None]]:
+        for attribute, lengths in self._tables.items():
+            value = event.get(attribute)
+            if value is None:
+                continue
+            text = value if type(value) is str else canonical_string(value)
+            for length, keys in lengths.items():
+                if length <= len(text) and (met := keys.get(text[:length] if length else text)):
+                    yield met
+
+    def _forget(self, key: K, condition: IndexCondition) -> None:
+        """Tables that become empty go too, so that what was once asked for costs nothing later."""
+        lengths = self._tables[condition.attribute]
+        length = 0 if condition.whole else len(condition.text)
+        texts = lengths[length]
+        del texts[condition.text][key]
+        if not texts[condition.text]:
+            del texts[condition.text]
+        if not texts:
+            del lengths[length]
+        if not lengths:
+            del self._tables[condition.attribute]

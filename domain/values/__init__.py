@@ -1,0 +1,5 @@
+"""Plain values that every room uses: xids, timestamps, JSON text, attribute paths, header values.
+
+Nothing here knows a model or an entity.
+Begin with `xid.py`.
+"""
