@@ -59,10 +59,10 @@ from api.subscriptions.delivering import build_delivery_service
 from api.subscriptions.ports import Deliveries
 from api.subscriptions.wiring import build_event_families, build_guard_for_url, build_subscription_context
 from api.wiring import Registry, open_registry
-from commands.address import UNCONFIGURED_URL
-from commands.appending import NewSalt
-from commands.clock import Clock
-from commands.correlation import NewId
+from commands.store.append import NewSalt
+from commands.store.clock import Clock
+from commands.store.correlation_ids import NewId
+from commands.store.registry_url import UNCONFIGURED_URL
 from domain.access.roles import Caller
 from projections.families import EventFamily
 from projections.replication.states import LinkStates

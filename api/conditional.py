@@ -21,7 +21,7 @@ from api.base36 import base36
 from api.compression import VARY
 from api.problem import root_link
 from api.request import Request
-from commands.log import WriteTransaction
+from commands.store.log import WriteTransaction
 from domain.errors.http_errors import PreconditionFailed
 from projections.entities.rows import EntityRow
 

@@ -15,10 +15,10 @@ from api.feeds.rights import VisibilityTest, is_public_stream, visible_streams
 from api.feeds.sources import LogFeedSource
 from api.problem import root_link
 from api.request import Request
-from commands.handle import CommandBus
-from commands.log import Recorded, WriteTransaction
-from commands.waiting import BuildAnswer as Built
-from commands.waiting import Precondition
+from commands.command_bus import CommandBus
+from commands.pending_command import BuildAnswer as Built
+from commands.pending_command import Precondition
+from commands.store.log import Recorded, WriteTransaction
 from domain.access.roles import Caller
 from domain.decisions.commands import Command
 from projections.entities.query import View

@@ -28,8 +28,8 @@ from api.proxies import TrustedProxies
 from api.request import ClientDisconnected, Request, build_request, request_host
 from api.rules import MethodNotAllowed
 from api.stored_content import check_destination
-from commands.damage import DamageMonitor
-from commands.outages import describe_outage
+from commands.store.damage import DamageMonitor
+from commands.store.outages import describe_outage
 from domain.errors import problems
 from domain.errors.http_errors import StoreUnavailable, Unauthorized
 from domain.errors.problems import Problem

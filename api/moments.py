@@ -16,8 +16,8 @@ from api.asof import url_without_asof
 from api.conditional import NO_CACHE
 from api.definitions import DefinitionsCache, RegistryDefinitions, read_definitions
 from api.request import Request
-from commands.clock import Clock, parse_time
-from commands.proof import Interaction
+from commands.store.clock import Clock, parse_time
+from commands.store.hashes import Interaction
 from projections.entities.query import View, ViewPool
 
 K = TypeVar("K")

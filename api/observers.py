@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commands.handle import CommitListener
+from commands.command_bus import CommitListener
 
 
 class CommitListeners:
@@ -16,6 +16,6 @@ class CommitListeners:
         self._others.append(other)
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """See `commands.handle.CommitListener`."""
+        """See `commands.command_bus.CommitListener`."""
         for other in self._others:
             other.committed(commands, refused, seconds)

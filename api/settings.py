@@ -20,7 +20,7 @@ from api.hosts import parse_hosts as host_names
 from api.jwt_keys import is_url
 from api.limits import MAX_BODY
 from api.links.declared import parse_configured_links
-from commands.secrets import parse_keys
+from commands.store.secrets import parse_keys
 from domain.compat.legacy_apis import LegacyApi
 from domain.registry.world import DomainValidation
 from domain.values import xid as xids

@@ -8,13 +8,13 @@ from typing import Any, Protocol
 
 from api.definitions import DefinitionsCache
 from api.streaming import StreamingPool
-from commands.appending import NewSalt
-from commands.checks import CheckLimits, DocumentChecker
-from commands.clock import Clock, utc_now
-from commands.correlation import NewId
-from commands.handle import CommandBus, CommitListener
-from commands.log import Recorded, Store, WriteTransaction
-from commands.secrets import Vault
+from commands.command_bus import CommandBus, CommitListener
+from commands.documents.document_checker import CheckLimits, DocumentChecker
+from commands.store.append import NewSalt
+from commands.store.clock import Clock, utc_now
+from commands.store.correlation_ids import NewId
+from commands.store.log import Recorded, Store, WriteTransaction
+from commands.store.secrets import Vault
 from domain.decisions.commands import CreateRegistry
 from domain.model.builtin import default_source
 from domain.registry.world import DomainValidation

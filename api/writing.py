@@ -26,9 +26,9 @@ from api.problem import root_link
 from api.reading import filter_entity, inlined_configuration, inlined_rows, parse_target_and_flags, subtree_lister
 from api.request import Request
 from api.shown import ResponseContent, document_response, json_response
-from commands.handle import CommandBus
-from commands.log import Recorded
-from commands.log import WriteTransaction as Transaction
+from commands.command_bus import CommandBus
+from commands.store.log import Recorded
+from commands.store.log import WriteTransaction as Transaction
 from domain.filters import Sort
 from domain.registry.events import EntityCreated
 from projections.entities.by_document import sort_key_of

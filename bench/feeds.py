@@ -22,8 +22,8 @@ from bench import samples
 from bench.figures import Figure, Want
 from bench.places import Place, serving
 from bench.rebuilding import append
-from commands import sql
-from commands.log import Store
+from commands.store import sql
+from commands.store.log import Store
 from domain.values.json_text import dumps, loads
 from projections.entities.query import ViewPool
 

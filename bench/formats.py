@@ -24,8 +24,8 @@ from bench.documents import DOCUMENTS, members_for
 from bench.figures import Figure, Want
 from bench.memory import resident
 from bench.places import Place
-from commands.checks import DocumentChecker
-from commands.handle import CommandBus
+from commands.command_bus import CommandBus
+from commands.documents.document_checker import DocumentChecker
 from domain import formats
 from domain.decisions.commands import WriteMethod, WriteTree
 from domain.decisions.documents import digest
@@ -235,7 +235,7 @@ def _memory(place: Place, length: int) -> Iterator[Figure]:
     names = {
         pid: Path(f"/proc/{pid}/cmdline").read_bytes() for task in tasks for pid in map(int, task.read_text().split())
     }
-    taken = [resident(pid) / 2**20 for pid, name in names.items() if b"commands.checking" in name]
+    taken = [resident(pid) / 2**20 for pid, name in names.items() if b"commands.documents.check_server" in name]
     if taken:
         told, size = " + ".join(f"{one:.0f}" for one in taken), f"{length:,} Versions, every format used"
         what = "Memory of the processes that check"

@@ -25,12 +25,12 @@ from typing import Final, NamedTuple
 
 from bench.lives import Lives
 from bench.recent import RecentWorld
-from commands import proof
-from commands.appending import NewSalt, add_salts
-from commands.clock import format_time
-from commands.log import Store
-from commands.mapper import after_image, stored_state
-from commands.proof import NO_INTERACTION, ChainHasher, Interaction, LogRow
+from commands.store import hashes
+from commands.store.append import NewSalt, add_salts
+from commands.store.clock import format_time
+from commands.store.hashes import NO_INTERACTION, ChainHasher, Interaction, LogRow
+from commands.store.log import Store
+from commands.store.mapper import after_image, stored_state
 from domain.decisions.commands import Command, CreateRegistry, describe
 from domain.decisions.decide import decide
 from domain.model.builtin import default_source
@@ -128,8 +128,8 @@ def _recorded(
         caller=context.caller,
         command=describe(command),
         registry_url=URL,
-        chain=proof.EMPTY_HASH,
-        state=proof.EMPTY_HASH,
+        chain=hashes.EMPTY_HASH,
+        state=hashes.EMPTY_HASH,
         salt=new_salt(),
     )
     gone = [world.hash(event.xid) for event in decision.events]
@@ -138,7 +138,7 @@ def _recorded(
         world.take(event, row.position, hash)
     linked, statehash = (
         ChainHasher(tip.chain, facts),
-        proof.update_state_hash(tip.state, gone, (hash for _, hash in found)),
+        hashes.update_state_hash(tip.state, gone, (hash for _, hash in found)),
     )
     for row, _ in found:
         linked.add(row)
@@ -149,7 +149,7 @@ def _recorded(
 def _row(event: EntityEvent, position: int) -> tuple[LogRow, bytes]:
     """The row of an event, and the hash of the entity that it leaves."""
     whole = after_image(event)
-    hash = b"" if isinstance(event, EntityDeleted) else proof.entity_hash(whole)
+    hash = b"" if isinstance(event, EntityDeleted) else hashes.entity_hash(whole)
     return LogRow(position, event.stream, event.revision, event.TOPIC, stored_state(event, whole)), hash
 
 

@@ -16,7 +16,7 @@ from bench.bare import Rows, added, count, rows_of, seconds_to_insert
 from bench.figures import Figure, Want
 from bench.memory import forget_peak, peak, resident
 from bench.places import Place, serving
-from commands.log import Store
+from commands.store.log import Store
 from tests.serving import Served
 
 MEGABYTE: Final = 1 << 20

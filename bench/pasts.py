@@ -13,7 +13,7 @@ from bench import samples
 from bench.figures import Figure, Want
 from bench.load import rate
 from bench.places import Place, serving
-from commands.log import Store
+from commands.store.log import Store
 from domain.decisions.commands import WriteMethod, WriteTree
 from domain.registry.events import EntityCreated, EntityEvent, EntityUpdated
 from domain.registry.world import Context, Decision

@@ -12,7 +12,7 @@ from api.wiring import open_registry
 from bench import samples
 from bench.figures import Figure, Want
 from bench.places import Place
-from commands.log import Store
+from commands.store.log import Store
 from domain.decisions.commands import WriteMethod, WriteTree
 from domain.registry.events import EntityCreated, EntityEvent, EntityUpdated
 from domain.registry.world import Context, Decision

@@ -19,7 +19,7 @@ from bench import feeds, followers
 from bench.figures import Figure, Want
 from bench.places import Place
 from bench.rebuilding import append
-from commands.log import Store
+from commands.store.log import Store
 from domain.replication.link import EVENTS, KAFKA, LOG, PULL, PUSH
 from projections.entities.rebuild import rebuild
 from projections.replication.runners import LINK_WORKERS

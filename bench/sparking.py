@@ -24,7 +24,7 @@ from bench.histories import URL, write_segments
 from bench.memory import busy, proportional
 from bench.places import Place, serving
 from bench.stocking import stock
-from commands.log import Store
+from commands.store.log import Store
 from projections.segments.folder import open_folder
 from tests.serving import environment
 

@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from commands.log import Store
+from commands.store.log import Store
 from projections.entities.rebuild import Rebuild, rebuild
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from commands import proof, sql, tables
-from commands.log import Store
+from commands.store import hashes, sql, tables
+from commands.store.log import Store
 from domain.registry.events import EntityDeleted
 from domain.values import xid as xids
 from projections.logrows import LogTableRow, interaction_of, log_row
@@ -49,7 +49,7 @@ def _heads(rows: Iterable[LogTableRow]) -> Iterator[tuple[Any, ...]]:
         state = row.state.encode()
         told = orjson.loads(state)
         live = row.topic != EntityDeleted.TOPIC
-        hash, owner = proof.entity_hash(proof.image_in(state)) if live else b"", xids.parent(told["xid"])
+        hash, owner = hashes.entity_hash(hashes.image_in(state)) if live else b"", xids.parent(told["xid"])
         parent = xids.tree_key(owner) if owner else ""
         key = xids.tree_key(row.stream)
         yield key, row.position, row.revision, told["xid"], told["type"], parent, live, hash, None

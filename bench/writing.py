@@ -16,8 +16,8 @@ from bench import samples
 from bench.bare import added, count, rows_of, seconds_by_hand
 from bench.figures import Figure, Want
 from bench.places import Place
-from commands.handle import CommandBus
-from commands.log import Store
+from commands.command_bus import CommandBus
+from commands.store.log import Store
 from domain.decisions.commands import WriteMethod, WriteTree
 from projections.entities.apply import EntityProjection
 from projections.entities.query import ViewPool

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from commands.address import UNCONFIGURED_URL
-from commands.mapper import EventMapper
-from commands.proof import Interaction, LogRow
+from commands.store.hashes import Interaction, LogRow
+from commands.store.mapper import EventMapper
+from commands.store.registry_url import UNCONFIGURED_URL
 from domain.compat.legacy_apis import LegacyApi, legacy_api_of, version_number
 from domain.compat.uris import entity_path
 from domain.registry.events import TOPICS, EntityDeleted, EntityEvent, EntityRefreshed

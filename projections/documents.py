@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from commands.mapper import EventMapper, blob
-from commands.proof import LogRow
+from commands.store.hashes import LogRow
+from commands.store.mapper import EventMapper, blob
 from domain.compat.legacy_apis import document_hash
 from domain.values import xid as xids
 from projections.database import Database

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
-from commands.proof import Interaction, LogRow
+from commands.store.hashes import Interaction, LogRow
 from projections.xregistry_events import PREFIX, ChangeEvent, XRegistryEvents
 
 

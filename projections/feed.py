@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final
 
-from commands.proof import Interaction, LogRow
+from commands.store.hashes import Interaction, LogRow
 from projections.log import Log
 
 #: Gives the log through a connection that the calling thread may use now.

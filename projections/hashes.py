@@ -1,9 +1,9 @@
 """Hashes of parts of the registry's tree, as of a position: by them two registries find where they differ.
 
-The hash of a part is a sum like the state hash (`commands.proof`), over what lives in a range of tree keys; so hashes
-of neighbouring parts add up, and the whole tree's is the state hash. `head` has the hash of each entity that has not
-changed since the position; those of the others are worked out from their images of then. The cost is that of the range
-and of what has changed in it since: the log is not looked at.
+The hash of a part is a sum like the state hash (`commands.store.hashes`), over the entities in a range of tree keys. So
+hashes of neighbouring parts add up, and the hash of the whole tree is the state hash. `head` has the hash of each entity
+that has not changed since the position; those of the others are calculated from their images at the position. The cost
+is that of the range and of what has changed in it since: the log is not read.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any, Final, NamedTuple
 
-from commands import proof
-from commands.mapper import assemble_after_image, blob
+from commands.store import hashes
+from commands.store.mapper import assemble_after_image, blob
 from domain.values import xid as xids
 from projections.audit.trail import batches
 from projections.database import Database
@@ -65,7 +65,7 @@ class TreePart:
 
 
 #: A part where nothing lives.
-EMPTY_PART: Final = TreePart(None, None, 0, proof.EMPTY_HASH)
+EMPTY_PART: Final = TreePart(None, None, 0, hashes.EMPTY_HASH)
 
 
 class _HashedEntity(NamedTuple):
@@ -125,7 +125,7 @@ def merge_parts(parts: Sequence[TreePart]) -> TreePart:
     filled = [part for part in parts if part.count]
     if not filled:
         return EMPTY_PART
-    hash = proof.update_state_hash(proof.EMPTY_HASH, (), (part.hash for part in filled))
+    hash = hashes.update_state_hash(hashes.EMPTY_HASH, (), (part.hash for part in filled))
     return TreePart(filled[0].first, filled[-1].last, sum(part.count for part in filled), hash)
 
 
@@ -135,12 +135,12 @@ def _entity(row: Sequence[Any]) -> _HashedEntity:
 
 
 def _hash_image(xid: str, type: str, epoch: int, attributes: str, private: str) -> bytes:
-    return proof.entity_hash(assemble_after_image(xid, type, epoch, attributes.encode(), private.encode()))
+    return hashes.entity_hash(assemble_after_image(xid, type, epoch, attributes.encode(), private.encode()))
 
 
 def _sum_hashes(entities: Iterable[_HashedEntity]) -> TreePart:
     found = EMPTY_PART
     for batch in batches(entities):
-        hash = proof.update_state_hash(found.hash, (), (entity.hash for entity in batch))
+        hash = hashes.update_state_hash(found.hash, (), (entity.hash for entity in batch))
         found = TreePart(found.first or batch[0].xid, batch[-1].xid, found.count + len(batch), hash)
     return found

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from commands.clock import format_time
-from commands.mapper import UnreadableEvent, blob
-from commands.proof import NO_INTERACTION, Interaction, LogRow
+from commands.store.clock import format_time
+from commands.store.hashes import NO_INTERACTION, Interaction, LogRow
+from commands.store.mapper import UnreadableEvent, blob
 from domain.errors.problems import BadRequest, Problem
 from domain.model.rfc3339 import to_utc
 from domain.replication.link import COLLECTION

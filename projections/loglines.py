@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from commands.proof import Interaction, LogRow
+from commands.store.hashes import Interaction, LogRow
 from domain.values.json_text import dumps
 from projections.documents import referenced_document
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from commands.mapper import UPCASTS, EventMapper, Upcast, after_image
-from commands.mapper import stored_state as stored
-from commands.proof import Interaction, LogRow
+from commands.store.hashes import Interaction, LogRow
+from commands.store.mapper import UPCASTS, EventMapper, Upcast, after_image
+from commands.store.mapper import stored_state as stored
 from domain.registry.events import EntityEvent
 
 #: Of this table. It changes with the columns, and readers refuse one that they do not know.

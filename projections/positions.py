@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import BigInteger, Column, MetaData, Table, Text
 
-from commands.damage import UnreadableRow
+from commands.store.damage import UnreadableRow
 from projections.database import Database
 
 #: One row for each projection that has begun: its name and the last position that it took in.

@@ -8,8 +8,8 @@ from typing import Final, Protocol
 
 from sqlalchemy import Connection
 
-from commands.engine import WRITING
-from commands.log import Store
+from commands.store.engine import WRITING
+from commands.store.log import Store
 from domain.registry.events import EntityEvent
 from projections import database, positions
 

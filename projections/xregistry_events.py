@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 import orjson
 from cloudevents.core.v1.event import CloudEvent
 
-from commands.address import UNCONFIGURED_URL
-from commands.mapper import EventMapper
-from commands.proof import Interaction, LogRow, image_in
+from commands.store.hashes import Interaction, LogRow, image_in
+from commands.store.mapper import EventMapper
+from commands.store.registry_url import UNCONFIGURED_URL
 from domain.registry.events import TOPICS, EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.values import xid as xids
 

@@ -34,7 +34,7 @@ SITES: Final = {
     "api/console/elsewhere.py": OPERATOR,  # `annals log hash --against`
     "api/console/publishing.py": NOWHERE,
     "api/console/serve.py": NOWHERE,
-    "commands/engine.py": OPERATOR,  # ANNALS_DATABASE
+    "commands/store/engine.py": OPERATOR,  # ANNALS_DATABASE
     "projections/publishing/cluster.py": GUARDED,  # but for `annals publish --kafka`
     "projections/publishing/producing.py": NOWHERE,
     "projections/publishing/publisher.py": NOWHERE,

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from api.audit.asked import AuditParams, requested_span
-from commands.proof import Interaction
+from commands.store.hashes import Interaction
 from domain.errors import problems
 from domain.errors.problems import BadRequest
 from domain.values import xid as xids

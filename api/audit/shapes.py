@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from api.audit.forms import JsonMembers, TableLayout
-from commands.proof import Interaction
+from commands.store.hashes import Interaction
 from domain.registry.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.values.json_text import dumps
 from projections.audit.images import ABSENT, EntityDiff, unless_deleted

@@ -9,7 +9,7 @@ from typing import Final
 from api.base36 import base36
 from api.conditional import NotModified
 from api.request import Request
-from commands.log import WriteTransaction
+from commands.store.log import WriteTransaction
 from domain.errors.http_errors import PreconditionFailed
 from projections.entities.query import View
 from projections.entities.rows import EntityRow

@@ -27,9 +27,9 @@ from api.headers import CORRELATION_HEADER
 from api.request import Request
 from api.rules import MethodNotAllowed
 from api.wiring import Registry
-from commands.log import Recorded
-from commands.log import WriteTransaction as Transaction
-from commands.waiting import BuildAnswer as Built
+from commands.pending_command import BuildAnswer as Built
+from commands.store.log import Recorded
+from commands.store.log import WriteTransaction as Transaction
 from domain.compat.catalog.attributes import FindSchema
 from domain.compat.document_attributes import request_names
 from domain.compat.errors import Conflict, invalid_definition, to_legacy_problem

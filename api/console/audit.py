@@ -17,7 +17,7 @@ from api.audit.shapes import DIFFERENCE_TABLE, action_name, interaction_members,
 from api.console.lines import Column, print_rows
 from api.console.options import Database, load_settings, require_store
 from api.console.outcome import InvalidInput
-from commands.log import Store
+from commands.store.log import Store
 from projections.audit.images import EntityDiff
 from projections.audit.trail import Revision
 from projections.entities.query import View

@@ -13,7 +13,7 @@ from api.console.elsewhere import RemoteRegistry
 from api.console.lines import Column, print_rows
 from api.console.options import Database
 from api.console.outcome import InvalidInput
-from commands.log import Store
+from commands.store.log import Store
 from projections.differing import HashDifference, HashQuery, HashSource, first_difference
 from projections.entities.query import View
 from projections.hashes import part_members

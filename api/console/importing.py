@@ -13,7 +13,7 @@ from api.console.outcome import InvalidInput, UsageError, problem_line
 from api.console.papers import DocumentFile, DocumentKind, import_command, read_document_file
 from api.console.progress import progress_bar
 from api.wiring import Registry
-from commands.log import Store
+from commands.store.log import Store
 from domain.access.roles import CONSOLE
 from domain.errors.problems import Problem
 from domain.messaging.rc2 import DIALECTS, DialectMismatch

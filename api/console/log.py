@@ -16,9 +16,9 @@ from api.console.lines import print_rows as show_lines
 from api.console.options import Database, load_settings, require_store
 from api.console.outcome import InvalidInput, StoreError
 from api.console.progress import progress_bar
-from commands.log import Store
-from commands.verify import verify_log as walk
-from commands.verify import verify_row_hashes
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log as walk
+from commands.verify.verify_log import verify_row_hashes
 from domain.registry.events import EntityEvent
 from domain.values.json_text import dumps
 from projections.entities.verify import verify_history

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 
 from api.settings import ENV_PREFIX
-from commands.damage import describe_damage
-from commands.mapper import UnreadableEvent
+from commands.store.damage import describe_damage
+from commands.store.mapper import UnreadableEvent
 from domain.errors.problems import Problem
 from domain.values.json_text import InvalidJson
 

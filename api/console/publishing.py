@@ -15,7 +15,7 @@ from api.console.options import Database, load_settings, require_store
 from api.console.outcome import InvalidInput, StoreError, UsageError
 from api.console.progress import STDERR, progress_bar
 from api.console.stopping import stop_event
-from commands.log import Store
+from commands.store.log import Store
 from projections.publishing.agreement import TopicsDiverged
 from projections.publishing.producing import RecordFailed
 from projections.publishing.progress import PublishingProgress

@@ -14,7 +14,7 @@ from api.console.options import Database, load_settings
 from api.console.outcome import StoreError, UsageError
 from api.console.progress import STDERR, progress_bar
 from api.console.sparking import EventsOutput, LogAnchors, LogLocation, SourceKind, rebuild_rows
-from commands.log import Store
+from commands.store.log import Store
 from projections.database import database_of
 from projections.entities.rebuild import RebuildDiverged, RebuildReport
 from projections.entities.rebuild import rebuild as make_anew

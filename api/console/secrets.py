@@ -9,8 +9,8 @@ import typer
 
 from api.console.options import Database, load_settings, require_store
 from api.console.outcome import StoreError, UsageError
-from commands.log import Store
-from commands.secrets import NoMasterKey, Vault
+from commands.store.log import Store
+from commands.store.secrets import NoMasterKey, Vault
 
 secrets: Final = typer.Typer(no_args_is_help=True, help="Look after the secrets that the registry keeps sealed.")
 

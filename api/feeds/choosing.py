@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from api.feeds.asked import QueryParams, invalid_param, single_value
-from commands.clock import format_time
+from commands.store.clock import format_time
 from domain.model.rfc3339 import to_utc
 from domain.subscriptions.filters import FilterError, parse_expression
 from projections.families import EventFamily, XRegistryFamily

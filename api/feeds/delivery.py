@@ -27,7 +27,7 @@ from api.feeds.sources import FeedSource
 from api.problem import root_link
 from api.request import ClientDisconnected, Request
 from api.wiring import Registry
-from commands.proof import Interaction
+from commands.store.hashes import Interaction
 from projections.log import Log
 
 T = TypeVar("T")

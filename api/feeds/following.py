@@ -35,7 +35,7 @@ class LogHeadWatcher:
         self.stopped = False
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """Has those who wait look at the log soon; see `commands.handle.CommitListener`."""
+        """Has those who wait look at the log soon; see `commands.command_bus.CommitListener`."""
         self._in_loop(self._soon)
 
     def stop(self) -> None:

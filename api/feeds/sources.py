@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from api.feeds.choosing import EventSelection
 from api.feeds.forms import PositionLines
 from api.feeds.rights import VisibilityTest, is_public_stream
-from commands.proof import Interaction, LogRow
+from commands.store.hashes import Interaction, LogRow
 from projections.families import EventFamily, published_events
 from projections.feed import OpenLog, interactions, page_end
 from projections.loglines import LogLine, log_lines

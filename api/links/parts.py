@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from api.wiring import Registry
-from commands.clock import parse_time
+from commands.store.clock import parse_time
 from domain.access.roles import Caller, Role
 from domain.errors import problems
 from domain.errors.http_errors import Forbidden

@@ -12,8 +12,8 @@ from typing import Any
 from api.settings import Settings
 from api.subscriptions.wiring import build_guard
 from api.wiring import Registry
-from commands.address import UNCONFIGURED_URL
-from commands.log import Recorded
+from commands.store.log import Recorded
+from commands.store.registry_url import UNCONFIGURED_URL
 from domain.access.roles import Caller
 from domain.decisions.commands import Command
 from domain.replication.link import Link

@@ -18,7 +18,7 @@ from api.problem import COMPAT, root_link
 from api.request import Request
 from api.rules import MethodNotAllowed
 from api.wiring import Registry
-from commands.address import UNCONFIGURED_URL
+from commands.store.registry_url import UNCONFIGURED_URL
 from domain.errors import problems
 
 __all__ = ["COMPAT", "CompatRoutes"]

@@ -27,7 +27,7 @@ from api.paths import COLLECTION_KINDS, PathKind, resolve_path
 from api.request import Request
 from api.rules import read_only_options
 from api.wiring import Registry
-from commands.checks import DocumentChecker
+from commands.documents.document_checker import DocumentChecker
 from domain.decisions.documents import digest
 from domain.errors import problems
 from domain.messaging.findings import L2, L3, Finding, SchemaCheck

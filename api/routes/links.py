@@ -23,7 +23,7 @@ from api.problem import root_link
 from api.request import Request
 from api.rules import MethodNotAllowed
 from api.wiring import Registry
-from commands.log import Recorded
+from commands.store.log import Recorded
 from domain.decisions.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
 from domain.errors import problems
 from domain.errors.http_errors import InvalidLink, RemoteUnavailable

@@ -17,7 +17,7 @@ from api.feeds.sources import LogFeedSource
 from api.problem import root_link
 from api.request import Request
 from api.rules import read_only_options
-from commands.proof import NO_INTERACTION, Interaction
+from commands.store.hashes import NO_INTERACTION, Interaction
 from domain.errors import problems
 from domain.values.json_text import dumps
 

@@ -20,8 +20,8 @@ from api.problem import root_link
 from api.request import Request
 from api.rules import POST_METHODS, MethodNotAllowed, check_caller, post_only_options
 from api.wiring import Registry
-from commands.log import Recorded
-from commands.proof import Interaction
+from commands.store.hashes import Interaction
+from commands.store.log import Recorded
 from domain.decisions.commands import Restore as Command
 from domain.errors import problems
 from domain.errors.problems import Problem

@@ -21,7 +21,7 @@ from api.subscriptions.parts import (
     subscription_xid,
 )
 from api.subscriptions.shown import json_response
-from commands.log import WriteTransaction as Transaction
+from commands.store.log import WriteTransaction as Transaction
 from domain.decisions.commands import ControlSubscription
 from domain.errors import problems
 from domain.errors.http_errors import ReplayRunning

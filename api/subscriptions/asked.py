@@ -11,7 +11,7 @@ from starlette.types import Receive
 from api.limits import read_body
 from api.request import Request
 from api.subscriptions.offer import MEDIA_TYPES
-from commands.log import WriteTransaction
+from commands.store.log import WriteTransaction
 from domain.access.roles import Caller
 from domain.errors import problems
 from domain.errors.http_errors import PreconditionFailed, UnsupportedMediaType

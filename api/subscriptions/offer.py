@@ -6,7 +6,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, Final
 
-from commands.address import UNCONFIGURED_URL
+from commands.store.registry_url import UNCONFIGURED_URL
 from domain.compat import legacy_apis as compat
 from domain.subscriptions import credentials, event_families, filters
 from domain.subscriptions.member_types import describe_members

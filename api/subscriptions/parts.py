@@ -9,7 +9,7 @@ from typing import Final
 
 from api.subscriptions.ports import Deliveries, NoDeliveries
 from api.wiring import Registry
-from commands.clock import format_time
+from commands.store.clock import format_time
 from domain.access.roles import Caller, Role
 from domain.errors import problems
 from domain.errors.http_errors import Forbidden

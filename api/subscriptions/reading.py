@@ -19,8 +19,8 @@ from api.request import Request
 from api.subscriptions.asked import has_entity_tag
 from api.subscriptions.parts import SubscriptionApiContext, can_see, find_subscription
 from api.subscriptions.shown import entity_tag, json_response, subscription_document, subscription_headers
-from commands.clock import parse_time
-from commands.proof import NO_INTERACTION
+from commands.store.clock import parse_time
+from commands.store.hashes import NO_INTERACTION
 from domain.access.roles import Caller
 from domain.registry.world import Secret
 from domain.subscriptions.subscription import Subscription

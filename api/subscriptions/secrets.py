@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from api.subscriptions.parts import subscription_xid
-from commands.engine import WRITING
-from commands.log import Store
+from commands.store.engine import WRITING
+from commands.store.log import Store
 from domain.registry.world import Secret
 from domain.subscriptions.subscription import Subscription
 

@@ -24,9 +24,9 @@ from api.subscriptions.parts import (
 )
 from api.subscriptions.reading import SubscriptionReadHandler
 from api.subscriptions.shown import json_response, subscription_document, subscription_headers
-from commands.log import Recorded
-from commands.log import WriteTransaction as Transaction
-from commands.waiting import BuildAnswer as Built
+from commands.pending_command import BuildAnswer as Built
+from commands.store.log import Recorded
+from commands.store.log import WriteTransaction as Transaction
 from domain.access.roles import Caller
 from domain.decisions.commands import DeleteSubscription, WriteSubscription
 from domain.subscriptions.decide_subscriptions import secret_pointer

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from commands.mapper import EventMapper
-from commands.proof import Interaction, LogRow
+from commands.store.hashes import Interaction, LogRow
+from commands.store.mapper import EventMapper
 from domain.registry.events import EntityEvent
 from domain.values import xid as xids
 from projections.database import Database

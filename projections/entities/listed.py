@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from commands.damage import UnreadableRow
+from commands.store.damage import UnreadableRow
 from domain.values import xid as xids
 from projections.connect import ReadConnection
 from projections.positions import checked_position

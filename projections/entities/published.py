@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from commands.mapper import EventMapper
+from commands.store.mapper import EventMapper
 from domain.compat.legacy_apis import LegacyApi
 from domain.compat.publications import Publication
 from domain.registry.entities import Entity

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from commands.mapper import blob
+from commands.store.mapper import blob
 from domain.filters import EntityFilter, Sort
 from domain.values.xid import CAPABILITIES, MODEL, REGISTRY, join, segments, subtree, tree_key, type_of
 from projections import database

@@ -20,10 +20,10 @@ from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.schema import CreateIndex
 
-from commands import proof
-from commands.engine import WRITING
-from commands.log import LogEnd, Store
-from commands.mapper import assemble_after_image
+from commands.store import hashes
+from commands.store.engine import WRITING
+from commands.store.log import LogEnd, Store
+from commands.store.mapper import assemble_after_image
 from domain.values import xid as xids
 from projections import database, positions
 from projections.database import Values
@@ -146,7 +146,7 @@ class Rebuild:
         suffix = f"_r{token_hex(4)}"
         self.position = 0
         self.events = 0
-        self._state = proof.EMPTY_HASH
+        self._state = hashes.EMPTY_HASH
         self._store = store
         self._progress = progress
         self._name = f"{EntityProjection.name}{suffix}"
@@ -188,7 +188,7 @@ class Rebuild:
     def check(self) -> None:
         """Compares the rows with the state hash of the interaction that they reach."""
         with self._store.engine.begin() as connection:
-            self._state = proof.update_state_hash(proof.EMPTY_HASH, (), _hashes(connection, self._tables))
+            self._state = hashes.update_state_hash(hashes.EMPTY_HASH, (), _hashes(connection, self._tables))
             if self._state != _state_at(connection, self.position):
                 raise RebuildDiverged(f"the entities at position {self.position} do not add up to the log's state hash")
 
@@ -226,7 +226,7 @@ class Rebuild:
             keys = {xids.tree_key(event.xid) for _, event in batch}
             gone = [*_hashes(connection, self._tables, keys)]
             self._projection.apply(connection, batch)
-            state = proof.update_state_hash(state, gone, _hashes(connection, self._tables, keys))
+            state = hashes.update_state_hash(state, gone, _hashes(connection, self._tables, keys))
             reached = batch[-1][0]
         if (reached, state) != (tip.position, tip.state):
             raise RebuildDiverged(
@@ -273,9 +273,9 @@ def _hashes(connection: Connection, own: ReadModelTables, keys: Collection[str] 
     named = f"{images} WHERE {db.named('tree_key')}"
     rows = db.stream(images) if keys is None else db.all(named, [db.listed(keys)])
     for xid, type_, epoch, attributes, private in rows:
-        yield proof.entity_hash(assemble_after_image(xid, type_, epoch, attributes.encode(), private.encode()))
+        yield hashes.entity_hash(assemble_after_image(xid, type_, epoch, attributes.encode(), private.encode()))
 
 
 def _state_at(connection: Connection, position: int) -> bytes:
     found = database.database_of(connection).one(_STATE, (position,))
-    return bytes(found[0]) if found else proof.EMPTY_HASH
+    return bytes(found[0]) if found else hashes.EMPTY_HASH

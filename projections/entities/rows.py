@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from commands.damage import UnreadableRow
+from commands.store.damage import UnreadableRow
 from domain.compat.publications import Publication
 from domain.registry.events import EntityEvent
 from domain.values import xid as xids

@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import CreateTable
 
-from commands.tables import TEXT
+from commands.store.tables import TEXT
 from domain.filters.comparison import NO_REMAINDER
 from projections.positions import POSITIONS
 

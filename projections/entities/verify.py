@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from commands import sql
-from commands.damaged import catch_unreadable, open_snapshot, unchecked_row
-from commands.log import Store
-from commands.mapper import EventMapper
-from commands.proof import LogRow
-from commands.verify import VerificationFinding
+from commands.store import sql
+from commands.store.hashes import LogRow
+from commands.store.log import Store
+from commands.store.mapper import EventMapper
+from commands.verify.unchecked_rows import catch_unreadable, open_snapshot, unchecked_row
+from commands.verify.verify_log import VerificationFinding
 from domain.registry.events import EntityDeleted
 from domain.values import xid as xids
 from projections.entities.rows import EntityRow, row

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from commands import sql
-from commands.damaged import catch_unreadable, open_snapshot
-from commands.log import Store
-from commands.verify import VerificationFinding
+from commands.store import sql
+from commands.store.log import Store
+from commands.verify.unchecked_rows import catch_unreadable, open_snapshot
+from commands.verify.verify_log import VerificationFinding
 from domain.values.json_text import loads
 from projections.entities.leaves import OMITTED_PATH, PRESENT_LEAF, UNINDEXED_TYPES, leaves
 from projections.entities.tables import tables

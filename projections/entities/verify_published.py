@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from commands import sql
-from commands.damaged import unchecked_row
-from commands.mapper import EventMapper
-from commands.proof import LogRow
-from commands.verify import VerificationFinding
+from commands.store import sql
+from commands.store.hashes import LogRow
+from commands.store.mapper import EventMapper
+from commands.verify.unchecked_rows import unchecked_row
+from commands.verify.verify_log import VerificationFinding
 from domain.compat.legacy_apis import FACADE, LEGACY_APIS
 from domain.compat.publications import fold_publications
 from domain.registry.events import EntityDeleted

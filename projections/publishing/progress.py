@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from commands.engine import WRITING
-from commands.log import Store
-from commands.proof import Interaction
+from commands.store.engine import WRITING
+from commands.store.hashes import Interaction
+from commands.store.log import Store
 from projections import database, feed, positions
 from projections.log import Log
 from projections.publishing.records import TOPICS, PublishedCounts, PublishedRecord, RecordBuilder

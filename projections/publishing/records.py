@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from commands.proof import Interaction, LogRow
+from commands.store.hashes import Interaction, LogRow
 from domain.values import xid as xids
 from projections.documents import referenced_document
 from projections.logrows import SCHEMA_VERSION, LogTableRow, table_rows

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any
 
-from commands.clock import parse_time
-from commands.mapper import EventMapper, UnreadableEvent
+from commands.store.clock import parse_time
+from commands.store.mapper import EventMapper, UnreadableEvent
 from domain.registry.events import EntityEvent
 from domain.replication.foreign_interaction import ForeignInteraction
 from domain.values.json_text import InvalidJson, loads_trusted

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from commands.mapper import UnreadableEvent
+from commands.store.mapper import UnreadableEvent
 from domain.registry.events import EntityEvent
 from domain.replication.foreign_interaction import ForeignInteraction
 from domain.values.json_text import InvalidJson, loads_trusted

@@ -9,8 +9,8 @@ from threading import Event
 from typing import Any, Final, Protocol
 from weakref import WeakSet
 
-from commands.address import UNCONFIGURED_URL
-from commands.log import Recorded
+from commands.store.log import Recorded
+from commands.store.registry_url import UNCONFIGURED_URL
 from domain.access.roles import Caller, Role
 from domain.decisions.commands import Command
 from domain.replication.link import Link

@@ -65,7 +65,7 @@ class ReplicationService:
         self._tools.states.close()
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """Something was committed here; see `commands.handle.CommitListener`."""
+        """Something was committed here; see `commands.command_bus.CommitListener`."""
         for running in self._all():
             running.tools.woken.set()
 

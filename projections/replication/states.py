@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final
 
-from commands.damage import report_once
+from commands.store.damage import report_once
 from domain.values.json_text import InvalidJson, dumps, loads
 from projections.database import Database
 from projections.replication import tables

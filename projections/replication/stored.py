@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from commands.damage import report_once
-from commands.mapper import EventMapper, UnreadableEvent, blob
-from commands.proof import LogRow
-from commands.secrets import Vault
+from commands.store.damage import report_once
+from commands.store.hashes import LogRow
+from commands.store.mapper import EventMapper, UnreadableEvent, blob
+from commands.store.secrets import Vault
 from domain.registry.evolve import evolve
 from domain.registry.world import Secret
 from domain.replication.link import COLLECTION, Link

@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Column, MetaData, Table
 
-from commands.tables import TEXT
+from commands.store.tables import TEXT
 from projections.subscriptions.tables import lease_tables
 
 METADATA: Final = MetaData()

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from commands.mapper import EventMapper
+from commands.store.mapper import EventMapper
 from domain.decisions.commands import ReplaceModel
 from domain.errors.http_errors import Diverged
 from domain.registry.events import EntityDeleted

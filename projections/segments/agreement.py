@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import NamedTuple
 
-from commands.proof import EMPTY_HASH
+from commands.store.hashes import EMPTY_HASH
 from projections.database import Database
 from projections.log import Log
 from projections.segments.entries import SegmentRange

@@ -8,8 +8,8 @@ from functools import partial
 from hashlib import sha256
 from typing import Final
 
-from commands.proof import EMPTY_HASH
-from commands.verify import VerificationFinding
+from commands.store.hashes import EMPTY_HASH
+from commands.verify.verify_log import VerificationFinding
 from projections.segments.entries import DataFile, ManifestEntry, SegmentRange
 from projections.segments.folder import SegmentFolder
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from commands.proof import EMPTY_HASH, ChainHasher, Interaction
-from commands.verify import VerificationFinding
+from commands.store.hashes import EMPTY_HASH, ChainHasher, Interaction
+from commands.verify.verify_log import VerificationFinding
 from projections.logrows import LogTableRow, interaction_of, log_row
 
 

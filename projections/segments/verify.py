@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from hashlib import sha256
 
-from commands.mapper import UnreadableEvent
-from commands.verify import VerificationFinding
+from commands.store.mapper import UnreadableEvent
+from commands.verify.verify_log import VerificationFinding
 from projections.connect import connect
 from projections.logrows import LogTableRow
 from projections.segments.agreement import SegmentsMismatch, matching_end

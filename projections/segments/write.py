@@ -9,8 +9,8 @@ from itertools import islice
 from tempfile import TemporaryFile
 from typing import Final, NamedTuple
 
-from commands.proof import Interaction
-from commands.verify import VerificationFinding
+from commands.store.hashes import Interaction
+from commands.verify.verify_log import VerificationFinding
 from projections import documents
 from projections.connect import ReadConnection, connect
 from projections.log import Log

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, Final, Protocol
 
-from commands.clock import format_time
+from commands.store.clock import format_time
 from domain.subscriptions.subscription import Subscription
 from projections.database import Database
 from projections.families import EventFamily

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from commands.damage import report_once
-from commands.mapper import EventMapper, UnreadableEvent, blob
-from commands.proof import LogRow
+from commands.store.damage import report_once
+from commands.store.hashes import LogRow
+from commands.store.mapper import EventMapper, UnreadableEvent, blob
 from domain.registry.evolve import evolve
 from domain.subscriptions.subscription import TYPE, Subscription
 from projections.database import Database

@@ -61,7 +61,7 @@ class DeliveryService:
         return self._deliverer.lags()
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
-        """Something was committed; see `commands.handle.CommitListener`."""
+        """Something was committed; see `commands.command_bus.CommitListener`."""
         self._deliverer.committed()
 
     def _run(self) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any, Final
 
-from commands.damage import report_once
+from commands.store.damage import report_once
 from projections.database import Database
 from projections.log import Log
 from projections.subscriptions import tables

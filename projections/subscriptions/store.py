@@ -11,8 +11,8 @@ from typing import Any, Final
 import psycopg
 from sqlalchemy import make_url
 
-from commands.checkpoints import AUTOCHECKPOINT_PAGES
-from commands.engine import WRITING, open_engine
+from commands.store.checkpoints import AUTOCHECKPOINT_PAGES
+from commands.store.engine import WRITING, open_engine
 from projections.database import Database, PostgresDatabase, SqliteDatabase
 from projections.replication import tables as replication
 from projections.subscriptions import tables

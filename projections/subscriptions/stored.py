@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from commands.mapper import EventMapper, blob
-from commands.proof import LogRow
-from commands.secrets import Vault
+from commands.store.hashes import LogRow
+from commands.store.mapper import EventMapper, blob
+from commands.store.secrets import Vault
 from domain.registry.evolve import evolve
 from domain.registry.world import Secret
 from domain.subscriptions.subscription import TYPE, Subscription

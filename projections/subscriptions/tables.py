@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Column, Float, Index, MetaData, Table
 
-from commands.tables import TEXT
+from commands.store.tables import TEXT
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ import pytest
 
 from api.app import create_app
 from api.settings import Settings
-from commands.handle import CommandBus
-from commands.log import Store
+from commands.command_bus import CommandBus
+from commands.store.log import Store
 from domain.decisions.commands import CreateRegistry
 from projections.entities.apply import EntityProjection
 from tests.stores import postgres_server, postgres_url, sqlite_url, store_url

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from commands.log import Store
+from commands.store.log import Store
 from projections.entities.rebuild import rebuild
 from tests.api.conftest import BASE, MODEL, NOW, Api, create, serving
 

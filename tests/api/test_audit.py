@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from api.audit.forms import CONTENT_TYPES, TableFormat
-from commands.log import Store
+from commands.store.log import Store
 from projections import database
 from projections.log import Log
 from tests.api.conftest import MODEL

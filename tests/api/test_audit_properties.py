@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commands.log import Store
+from commands.store.log import Store
 from domain.registry.events import EntityDeleted, EntityEvent
 from domain.values import dot_path
 from domain.values import xid as xids

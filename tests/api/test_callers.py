@@ -22,7 +22,7 @@ from api.jwt import JwtVerifier
 from api.jwt_claims import ClaimSettings
 from api.jwt_keys import IssuerKeys
 from api.settings import Settings, list_settings
-from commands.log import Store
+from commands.store.log import Store
 from domain.errors.http_errors import Unauthorized
 from projections.subscriptions.guard import DestinationGuard
 from tests.api.conftest import Api, create, serving

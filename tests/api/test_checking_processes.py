@@ -18,7 +18,7 @@ from typing import Final
 import httpx
 import pytest
 
-from commands.checks import CheckLimits, DocumentChecker
+from commands.documents.document_checker import CheckLimits, DocumentChecker
 from domain.decisions.documents import digest
 from domain.registry.document_checks import FormatCheck
 from tests.serving import Served, annals, environment, serving

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from commands.log import Store
-from commands.verify import verify_log, verify_row_hashes
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log, verify_row_hashes
 from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
 from domain.model.builtin import default_source
 from tests.api.conftest import Api, create, postgres_server, postgres_url, serving, sqlite_url, store_url

@@ -17,8 +17,8 @@ import schemathesis
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands.log import Store
-from commands.verify import verify_log, verify_row_hashes
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log, verify_row_hashes
 from domain.compat.legacy_apis import LEGACY_APIS, LegacyApi
 from tests.conformance.made_up import cases, repeatable
 from tests.conformance.test_fuzzing import CHECKS, end_of_log

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from sqlalchemy import MetaData, create_engine
 
-from commands.log import Store
-from commands.proof import LogRow
+from commands.store.hashes import LogRow
+from commands.store.log import Store
 from projections.loglines import event_line
 from tests.api.conftest import MODEL, Api, create, serving
 from tests.spec.harness import Answer, Request, emptied

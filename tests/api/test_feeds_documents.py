@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from api.feeds import reader
-from commands.log import Store
+from commands.store.log import Store
 from domain.decisions.commands import WriteMethod, WriteTree
 from domain.registry.events import EntityCreated
 from domain.registry.world import Decision

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from commands.log import Store
+from commands.store.log import Store
 from tests.api.conftest import create, serving
 from tests.projections.test_followed_times import recorded
 

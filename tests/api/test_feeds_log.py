@@ -11,8 +11,16 @@ from typing import Any
 
 import pytest
 
-from commands.log import Store
-from commands.proof import EMPTY_HASH, ChainHasher, Interaction, LogRow, entity_hash, image_in, update_state_hash
+from commands.store.hashes import (
+    EMPTY_HASH,
+    ChainHasher,
+    Interaction,
+    LogRow,
+    entity_hash,
+    image_in,
+    update_state_hash,
+)
+from commands.store.log import Store
 from domain.decisions.commands import WriteMethod, WriteTree
 from domain.registry.events import EntityCreated, EntityDeleted
 from domain.registry.world import Context, Decision

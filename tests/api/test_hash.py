@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commands.log import Store
-from commands.mapper import after_image
+from commands.store.log import Store
+from commands.store.mapper import after_image
 from domain.registry.events import EntityEvent
 from projections.differing import HashDifference, HashQuery, differences, first_difference
 from tests.api.conftest import NOW, Api, create, serving

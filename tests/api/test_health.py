@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from commands.log import Store
+from commands.store.log import Store
 from tests.api.conftest import Api, create, serving
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commands.log import Store
-from commands.verify import verify_log, verify_row_hashes
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log, verify_row_hashes
 from tests.api.conftest import Api, create, serving
 from tests.api.test_dryrun import store
 from tests.spec.harness import Registry, Request

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import MetaData
 
 from api.subscriptions.secrets import StoredSecrets
-from commands.log import Store
-from commands.secrets import Vault
+from commands.store.log import Store
+from commands.store.secrets import Vault
 from projections.entities.query import ViewPool
 from tests.api.conftest import Api, create, serving
 from tests.api.subscribing import BODY, KEY, SINK, TOKENS, bearer

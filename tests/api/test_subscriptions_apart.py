@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from commands.log import Store
-from commands.verify import verify_log, verify_row_hashes
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log, verify_row_hashes
 from projections.entities.rebuild import rebuild
 from tests.api.conftest import Api, create, serving
 from tests.api.subscribing import BODY, KEY, TOKENS, bearer, made

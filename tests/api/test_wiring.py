@@ -11,7 +11,7 @@ import pytest
 
 from api.settings import Settings
 from api.wiring import Registry, open_registry
-from commands.log import Store
+from commands.store.log import Store
 from domain.decisions.commands import WriteMethod, WriteTree
 from tests.serving import serving
 

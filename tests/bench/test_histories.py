@@ -15,9 +15,9 @@ from api.settings import Settings
 from api.wiring import open_registry
 from bench.histories import CALLERS, REGISTRYID, URL, Told, fill, interactions, publish, salts, write_segments
 from bench.stocking import stock
-from commands.log import Store
-from commands.verify import verify_log as walk
-from commands.verify import verify_row_hashes
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log as walk
+from commands.verify.verify_log import verify_row_hashes
 from domain.decisions.commands import Command
 from domain.registry.world import Context
 from projections.entities.rebuild import rebuild

@@ -6,10 +6,10 @@ from contextlib import closing
 
 import pytest
 
-from commands.address import UNCONFIGURED_URL
-from commands.handle import handle
-from commands.log import Store
-from commands.waiting import PendingCommand
+from commands.command_bus import handle
+from commands.pending_command import PendingCommand
+from commands.store.log import Store
+from commands.store.registry_url import UNCONFIGURED_URL
 from domain.decisions.commands import CreateRegistry
 from projections.entities.apply import EntityProjection
 from projections.entities.rebuild import rebuild

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import select
 
-from commands import tables
-from commands.handle import handle
-from commands.log import Store
-from commands.verify import verify_log, verify_row_hashes
-from commands.waiting import PendingCommand
+from commands.command_bus import handle
+from commands.pending_command import PendingCommand
+from commands.store import tables
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log, verify_row_hashes
 from domain.decisions.commands import DeleteEntities, Restore, WriteMethod, WriteTree
 from projections.entities.apply import EntityProjection
 from projections.entities.rebuild import RebuildDiverged, rebuild

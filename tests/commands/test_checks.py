@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from commands import checks
-from commands.checks import CheckLimits, DocumentChecker
-from commands.handle import CommandBus
-from commands.log import Recorded, Store
-from commands.verify import verify_log
+from commands.command_bus import CommandBus
+from commands.documents import document_checker
+from commands.documents.document_checker import CheckLimits, DocumentChecker
+from commands.store.log import Recorded, Store
+from commands.verify.verify_log import verify_log
 from domain.decisions.commands import CreateRegistry, WriteMethod, WriteTree
 from domain.decisions.documents import digest
 from domain.errors.problems import Problem, ServerBusy
@@ -176,7 +176,7 @@ def test_verdicts_are_kept_unless_they_came_of_bounds(monkeypatch: pytest.Monkey
     document = json.dumps(record("a")).encode()
     question, checker = FormatCheck("avro/1.11", digest(document)), DocumentChecker()
     assert checker.answers([question], lambda sha256: document) == {question: ()}
-    monkeypatch.setattr(checks, "_shared_pool", None)  # nothing is asked again
+    monkeypatch.setattr(document_checker, "_shared_pool", None)  # nothing is asked again
     assert checker.answers([question], lambda sha256: document) == {question: ()}
 
 

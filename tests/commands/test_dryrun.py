@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from sqlalchemy import MetaData
 
-from commands.correlation import adapt_new_id
-from commands.handle import CommandBus, handle
-from commands.log import Recorded, Store
-from commands.verify import verify_log, verify_row_hashes
-from commands.waiting import PendingCommand
+from commands.command_bus import CommandBus, handle
+from commands.pending_command import PendingCommand
+from commands.store.correlation_ids import adapt_new_id
+from commands.store.log import Recorded, Store
+from commands.verify.verify_log import verify_log, verify_row_hashes
 from domain.decisions.commands import (
     Command,
     CreateRegistry,

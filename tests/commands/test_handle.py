@@ -9,10 +9,10 @@ from threading import Event, Thread
 import pytest
 from sqlalchemy import Connection, text
 
-from commands.handle import CommandBus, handle
-from commands.log import Recorded, Store, WriteTransaction
-from commands.verify import verify_log
-from commands.waiting import PendingCommand
+from commands.command_bus import CommandBus, handle
+from commands.pending_command import PendingCommand
+from commands.store.log import Recorded, Store, WriteTransaction
+from commands.verify.verify_log import verify_log
 from domain.decisions.commands import Command
 from domain.errors.problems import ServerBusy
 from domain.registry.events import EntityEvent

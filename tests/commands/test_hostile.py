@@ -17,7 +17,7 @@ from typing import Final
 import httpx
 import pytest
 
-from commands.checks import CheckLimits, DocumentChecker
+from commands.documents.document_checker import CheckLimits, DocumentChecker
 from domain.decisions.documents import digest
 from domain.registry.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
 from tests.commands.hostile import ANY, BOMB, FUSE, LARGE, LATE, XSD, Hostile, Trap, hostile, names

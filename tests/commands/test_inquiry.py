@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from commands.checks import DocumentChecker
-from commands.handle import CommandBus
-from commands.inquiry import MAX_ATTEMPTS
-from commands.log import Store
-from commands.verify import verify_log
+from commands.command_bus import CommandBus
+from commands.documents.check_scheduler import MAX_ATTEMPTS
+from commands.documents.document_checker import DocumentChecker
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log
 from domain.decisions.commands import Command, CreateRegistry, WriteMethod, WriteTree
 from domain.decisions.decide import decide
 from domain.decisions.documents import digest

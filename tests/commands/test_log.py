@@ -10,10 +10,10 @@ import pytest
 from eventsourcing.persistence import IntegrityError
 from sqlalchemy import text
 
-from commands.handle import handle
-from commands.log import Recorded, Store
-from commands.verify import verify_log
-from commands.waiting import PendingCommand
+from commands.command_bus import handle
+from commands.pending_command import PendingCommand
+from commands.store.log import Recorded, Store
+from commands.verify.verify_log import verify_log
 from domain.decisions.commands import Command
 from domain.registry.world import Context
 from tests.commands.facts import Refused, decide, delete, refuse, write

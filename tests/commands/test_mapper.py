@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands.mapper import EventMapper, UnknownTopic, after_image, assemble_after_image, stored_state
-from commands.proof import image_in
+from commands.store.hashes import image_in
+from commands.store.mapper import EventMapper, UnknownTopic, after_image, assemble_after_image, stored_state
 from domain.registry.events import TOPICS, EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.values.json_text import dumps, loads
 from projections.entities.rows import row

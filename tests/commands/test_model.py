@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from commands.handle import handle
-from commands.log import Recorded, Store, WriteTransaction
-from commands.waiting import PendingCommand
+from commands.command_bus import handle
+from commands.pending_command import PendingCommand
+from commands.store.log import Recorded, Store, WriteTransaction
 from domain.decisions.commands import Command, CreateRegistry, ReplaceModel
 from domain.decisions.decide import decide
 from tests.commands.facts import Refused

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine
 
-from commands.outages import describe_outage
+from commands.store.outages import describe_outage
 from tests.stores import postgres_server, postgres_url
 
 __all__ = ["postgres_server", "postgres_url"]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from sqlalchemy import text
 
-from commands.handle import handle
-from commands.log import Recorded, Store
-from commands.verify import verify_log
-from commands.waiting import PendingCommand
+from commands.command_bus import handle
+from commands.pending_command import PendingCommand
+from commands.store.log import Recorded, Store
+from commands.verify.verify_log import verify_log
 from tests.commands.facts import decide, write
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from commands.handle import handle
-from commands.log import Store
-from commands.proof import NO_INTERACTION, ChainHasher, Interaction, LogRow, caller_hash, entity_hash, image_in
-from commands.verify import verify_log
-from commands.waiting import PendingCommand
+from commands.command_bus import handle
+from commands.pending_command import PendingCommand
+from commands.store.hashes import NO_INTERACTION, ChainHasher, Interaction, LogRow, caller_hash, entity_hash, image_in
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log
 from domain.decisions.commands import DeleteEntities
 from domain.values.json_text import dumps
 from projections.entities.apply import EntityProjection

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from eventsourcing.persistence import ProgrammingError
 
-from commands.handle import handle
-from commands.log import Store
-from commands.waiting import PendingCommand
+from commands.command_bus import handle
+from commands.pending_command import PendingCommand
+from commands.store.log import Store
 from domain.registry.events import EntityUpdated
 from tests.commands.facts import decide, write
 

@@ -6,9 +6,9 @@ from base64 import b64encode
 
 import pytest
 
-from commands import sql
-from commands.log import Store
-from commands.secrets import KEY_BYTES, NoMasterKey, Vault, destroy_secret, parse_keys
+from commands.store import sql
+from commands.store.log import Store
+from commands.store.secrets import KEY_BYTES, NoMasterKey, Vault, destroy_secret, parse_keys
 from domain.registry.world import Secret
 
 FIRST, SECOND = bytes(range(KEY_BYTES)), bytes(KEY_BYTES)

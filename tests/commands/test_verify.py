@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import Connection, text
 
-from commands.handle import handle
-from commands.log import Store
-from commands.verify import verify_log, verify_row_hashes
-from commands.waiting import PendingCommand
+from commands.command_bus import handle
+from commands.pending_command import PendingCommand
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log, verify_row_hashes
 from domain.registry.events import EntityDeleted, EntityEvent
 from projections.entities.rows import row
 from tests.commands.facts import decide, delete, write

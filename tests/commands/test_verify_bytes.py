@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from sqlalchemy import Column, LargeBinary, Table, Text, cast, select
 from sqlalchemy.exc import IntegrityError
 
-from commands import tables
-from commands.handle import handle
-from commands.log import Store
-from commands.verify import verify_log
-from commands.waiting import PendingCommand
+from commands.command_bus import handle
+from commands.pending_command import PendingCommand
+from commands.store import tables
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log
 from domain.decisions.commands import Command
 from tests.commands.facts import decide, delete, write
 

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from commands.log import Store, WriteTransaction
-from commands.world import MEMBERS, OF_TYPE, SOURCES, SUBTREE
+from commands.store.log import Store, WriteTransaction
+from commands.store.sql_world import MEMBERS, OF_TYPE, SOURCES, SUBTREE
 from domain.decisions.commands import DeleteEntities, WriteTree
 from domain.registry.entities import Entity
 from domain.registry.world import MemoryWorld

@@ -9,8 +9,8 @@ import os
 import sys
 from threading import Thread
 
-from commands.handle import CommandBus
-from commands.log import Store
+from commands.command_bus import CommandBus
+from commands.store.log import Store
 from tests.commands.facts import decide, write
 
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from commands.log import Store
-from commands.verify import verify_log, verify_row_hashes
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log, verify_row_hashes
 from domain.registry.events import EntityEvent
 from tests.serving import serving
 from tests.stores import postgres_server, postgres_url, sqlite_url

@@ -22,8 +22,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from commands.log import Store
-from commands.verify import verify_log, verify_row_hashes
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log, verify_row_hashes
 from tests.conformance.made_up import cases, repeatable
 from tests.serving import serving
 from tests.stores import postgres_server, shared_store_url

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from sqlalchemy import select
 
-from commands.log import Store
+from commands.store.log import Store
 from domain.decisions.commands import DeleteEntities
 from domain.registry.world import Decision
 from projections.entities.apply import EntityProjection

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from commands.handle import handle
-from commands.log import Recorded, Store
-from commands.waiting import PendingCommand
+from commands.command_bus import handle
+from commands.pending_command import PendingCommand
+from commands.store.log import Recorded, Store
 from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
 from domain.decisions.commands import Command, CreateRegistry, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
 from projections.compat import CompatVersion, CompatVersions

@@ -10,9 +10,9 @@ import pytest
 from cloudevents.core.bindings import http
 from cloudevents.core.formats.json import JSONFormat
 
-from commands.address import UNCONFIGURED_URL
-from commands.mapper import UnknownTopic
-from commands.proof import Interaction
+from commands.store.hashes import Interaction
+from commands.store.mapper import UnknownTopic
+from commands.store.registry_url import UNCONFIGURED_URL
 from domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from projections.compat_events import CompatEvents

@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from commands.handle import handle
-from commands.log import Recorded, Store
-from commands.verify import verify_log, verify_row_hashes
-from commands.waiting import PendingCommand
+from commands.command_bus import handle
+from commands.pending_command import PendingCommand
+from commands.store.log import Recorded, Store
+from commands.verify.verify_log import verify_log, verify_row_hashes
 from domain.compat.legacy_apis import legacy_api_of, version_number
 from domain.compat.memory_publications import MemoryPublications
 from domain.decisions.commands import (

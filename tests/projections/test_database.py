@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from commands.engine import open_engine
+from commands.store.engine import open_engine
 from projections import database
 from projections.connect import connect
 from projections.database import CHUNK

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from commands.log import Store
+from commands.store.log import Store
 from projections import database, feed
 from projections.log import Log
 from tests.commands.facts import decide, write

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commands.log import Store
-from commands.verify import verify_log
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log
 from domain.decisions.commands import Command, WriteMethod, WriteTree
 from domain.registry.events import EntityCreated, EntityUpdated
 from domain.registry.world import Context, Decision

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commands.mapper import after_image
+from commands.store.mapper import after_image
 from domain.registry.events import EntityEvent
 from domain.values import xid as xids
 from projections import hashes

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commands.log import Store
-from commands.proof import NO_INTERACTION
+from commands.store.hashes import NO_INTERACTION
+from commands.store.log import Store
 from domain.errors.problems import BadRequest
 from projections import database
 from projections.log import Log

@@ -17,9 +17,9 @@ import pytest
 from sqlalchemy import Table
 
 from api.console.outcome import exit_outcome
-from commands import tables as written
-from commands.log import Store
-from commands.verify import verify_log, verify_row_hashes
+from commands.store import tables as written
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log, verify_row_hashes
 from projections.entities.query import ViewPool
 from projections.entities.tables import tables
 from projections.entities.verify import verify_history

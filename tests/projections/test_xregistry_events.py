@@ -12,10 +12,10 @@ from cloudevents.core.bindings import http, kafka
 from cloudevents.core.formats.json import JSONFormat
 from hypothesis import HealthCheck, given, settings
 
-from commands.address import UNCONFIGURED_URL
-from commands.log import Store
-from commands.mapper import EventMapper, UnknownTopic
-from commands.proof import NO_INTERACTION, Interaction, LogRow
+from commands.store.hashes import NO_INTERACTION, Interaction, LogRow
+from commands.store.log import Store
+from commands.store.mapper import EventMapper, UnknownTopic
+from commands.store.registry_url import UNCONFIGURED_URL
 from domain.errors.problems import Problem
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.registry.world import Decision

@@ -24,12 +24,12 @@ from sqlalchemy import create_engine, select
 
 from api.app import create_app
 from api.settings import Settings
-from commands import tables
-from commands.handle import handle
-from commands.log import Recorded, Store
-from commands.mapper import EventMapper
-from commands.proof import Interaction, LogRow
-from commands.waiting import PendingCommand
+from commands.command_bus import handle
+from commands.pending_command import PendingCommand
+from commands.store import tables
+from commands.store.hashes import Interaction, LogRow
+from commands.store.log import Recorded, Store
+from commands.store.mapper import EventMapper
 from domain.access.roles import Caller, Role
 from domain.decisions.commands import Command
 from domain.registry.events import EntityEvent

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from commands.handle import CommandOutcome, handle
-from commands.log import Recorded
-from commands.verify import verify_log, verify_row_hashes
-from commands.waiting import PendingCommand
+from commands.command_bus import CommandOutcome, handle
+from commands.pending_command import PendingCommand
+from commands.store.log import Recorded
+from commands.verify.verify_log import verify_log, verify_row_hashes
 from domain.decisions.commands import Command, ControlLink, DeleteLink, Follow, WriteLink, WriteMethod, WriteTree
 from domain.errors.http_errors import Diverged, NotReceiving
 from domain.errors.problems import NotFound, Readonly

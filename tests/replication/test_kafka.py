@@ -18,7 +18,7 @@ import pytest
 from api.links.wiring import build_link_context
 from api.settings import Settings
 from api.wiring import open_registry
-from commands.log import Store
+from commands.store.log import Store
 from domain.access.roles import Caller, Role
 from domain.decisions.commands import WriteLink
 from domain.replication.link import Link

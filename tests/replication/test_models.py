@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from commands.verify import verify_log, verify_row_hashes
+from commands.verify.verify_log import verify_log, verify_row_hashes
 from domain.errors.problems import Problem
 from tests.replication.harness import Inflow, Party, linked, party
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from commands.verify import verify_log, verify_row_hashes
+from commands.verify.verify_log import verify_log, verify_row_hashes
 from domain.model.builtin import default_source
 from tests.api.test_compat_asof import READS, SCHEMAS, SR, writes
 from tests.replication.harness import Inflow, Party, linked, party

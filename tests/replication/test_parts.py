@@ -10,7 +10,7 @@ from typing import Any, Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commands.verify import verify_log, verify_row_hashes
+from commands.verify.verify_log import verify_log, verify_row_hashes
 from tests.replication.harness import Empty, Party, Turn, empty_ones, linked, lived, of_tree, party, turns
 from tests.spec.histories import Step
 from tests.spec.test_properties_asof import lives

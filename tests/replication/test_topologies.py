@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commands.verify import verify_log, verify_row_hashes
+from commands.verify.verify_log import verify_log, verify_row_hashes
 from tests.replication.harness import Turn, linked, lived, party, turns
 from tests.replication.test_parts import counts_are_right, is_there, leads_out
 from tests.replication.test_whole import APART, answers_alike, is_copied

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from api.settings import Settings, server_url
-from commands.log import Store
+from commands.store.log import Store
 from tests import serving
 from tests.shell.conftest import Annals
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from commands.log import Store
-from commands.secrets import Vault
+from commands.store.log import Store
+from commands.store.secrets import Vault
 from domain.registry.world import Secret
 from projections.replication.states import LinkStates
 from tests.serving import serving

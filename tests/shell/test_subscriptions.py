@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from commands.engine import WRITING
-from commands.log import Store
-from commands.secrets import Vault
+from commands.store.engine import WRITING
+from commands.store.log import Store
+from commands.store.secrets import Vault
 from domain.registry.world import Secret
 from projections import database
 from projections.subscriptions import store as deliveries

@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from commands import proof
-from commands.clock import format_time
-from commands.mapper import after_image, stored_state
-from commands.proof import NO_INTERACTION, ChainHasher, Interaction, LogRow
+from commands.store import hashes
+from commands.store.clock import format_time
+from commands.store.hashes import NO_INTERACTION, ChainHasher, Interaction, LogRow
+from commands.store.mapper import after_image, stored_state
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 
 GROUPS: Final = 50
@@ -88,7 +88,7 @@ class Log:
             **own, revision=old.revision + 1, epoch=epoch, xregcorrelationid=id, time=now, **change.further
         )
         whole = after_image(event)
-        hash = 0 if gone else int.from_bytes(proof.entity_hash(whole))
+        hash = 0 if gone else int.from_bytes(hashes.entity_hash(whole))
         self._sum += hash - old.hash
         self.living += bool(hash) - bool(old.hash)
         self.replaced += bool(old.hash)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from commands.clock import format_time
-from commands.mapper import EventMapper, after_image, stored_state
-from commands.proof import NO_INTERACTION, LogRow
+from commands.store.clock import format_time
+from commands.store.hashes import NO_INTERACTION, LogRow
+from commands.store.mapper import EventMapper, after_image, stored_state
 from domain.registry.events import EntityEvent
 from projections.audit.images import diff_entity, unless_deleted
 from projections.logrows import LogTableRow, log_row, table_rows

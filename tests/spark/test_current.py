@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from commands.mapper import UPCASTS, State, Upcast
+from commands.store.mapper import UPCASTS, State, Upcast
 from domain.values.json_text import dumps, loads_trusted
 from projections.logrows import LogTableRow
 from spark_projections import analysis, readmodel

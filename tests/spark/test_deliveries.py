@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from commands.log import Store
+from commands.store.log import Store
 from projections.database import database_of
 from projections.subscriptions.tables import METADATA, deadletter
 from spark_projections.analysis import deliveries

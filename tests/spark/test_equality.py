@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Connection, select
 
-from commands import proof
-from commands.log import Store
-from commands.mapper import assemble_after_image
+from commands.store import hashes
+from commands.store.log import Store
+from commands.store.mapper import assemble_after_image
 from projections.entities.rebuild import PrecomputedRows, RebuildReport
 from projections.entities.rebuild import rebuild as make_anew
 from projections.entities.tables import tables
@@ -147,7 +147,7 @@ def state(connection: Connection) -> bytes:
         assemble_after_image(xid, type, epoch, text.encode(), private.encode())
         for xid, type, epoch, text, private in rows
     )
-    return proof.update_state_hash(proof.EMPTY_HASH, (), map(proof.entity_hash, images))
+    return hashes.update_state_hash(hashes.EMPTY_HASH, (), map(hashes.entity_hash, images))
 
 
 def replaced(store: Store, computed: PrecomputedRows) -> RebuildReport:

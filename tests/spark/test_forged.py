@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import create_engine
 
 from api.cli import main
-from commands.proof import EMPTY_HASH, ChainHasher
+from commands.store.hashes import EMPTY_HASH, ChainHasher
 from projections.logrows import LogTableRow, interaction_of, log_row
 from projections.segments.folder import open_folder
 from projections.segments.write import SegmentSize, append_segments

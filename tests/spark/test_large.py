@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from commands import tables as logged
-from commands.log import Store
-from commands.proof import Interaction, LogRow
+from commands.store import tables as logged
+from commands.store.hashes import Interaction, LogRow
+from commands.store.log import Store
 from projections import database
 from projections.entities.tables import tables
 from projections.logrows import LogTableRow, interaction_of, log_row

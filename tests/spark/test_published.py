@@ -7,7 +7,7 @@ from contextlib import closing
 from pyspark.sql import SparkSession
 from sqlalchemy import select
 
-from commands.log import Store
+from commands.store.log import Store
 from projections.entities.query import ViewPool
 from projections.entities.rows import PUBLICATION_COLUMNS
 from projections.entities.tables import tables

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
-from commands.log import Store
+from commands.store.log import Store
 from projections import database
 from projections.entities.rebuild import RebuildDiverged, rebuild
 from projections.log import Log

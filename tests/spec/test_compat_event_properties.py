@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
-from commands.mapper import EventMapper
-from commands.proof import NO_INTERACTION, Interaction, LogRow
+from commands.store.hashes import NO_INTERACTION, Interaction, LogRow
+from commands.store.mapper import EventMapper
 from domain.compat.legacy_apis import SCHEMAREGISTRY
 from domain.errors.problems import Problem
 from domain.registry.events import EntityDeleted, EntityEvent

@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commands.mapper import EventMapper
+from commands.store.mapper import EventMapper
 from domain.errors.problems import Problem
 from domain.registry.entities import Entity
 from domain.registry.events import EntityDeleted

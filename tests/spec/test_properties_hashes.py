@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from commands.log import Store
-from commands.verify import verify_log, verify_row_hashes
+from commands.store.log import Store
+from commands.verify.verify_log import verify_log, verify_row_hashes
 from domain.registry.events import EntityCreated
 from projections import database as databases
 from projections.entities.verify import verify_history

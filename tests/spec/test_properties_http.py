@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commands.log import Store
+from commands.store.log import Store
 from domain.values.header_values import encode
 from projections.entities.rebuild import rebuild
 from tests.spec.harness import BASE, Registry, Request, emptied, serving

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from commands.log import Store
+from commands.store.log import Store
 from domain.model.builtin import default_source
 from domain.registry.explicit_values import DEFAULT_MARKS
 from tests.api.conftest import Api, create, serving

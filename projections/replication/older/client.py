@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import httpx
 
-from commands.address import UNCONFIGURED_URL
+from commands.store.registry_url import UNCONFIGURED_URL
 from domain.compat import uris
 from domain.compat.document_attributes import DocumentAttributes, request_names
 from domain.compat.ids import decode_segment, encode_segment

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from commands.log import Recorded
+from commands.store.log import Recorded
 from domain.compat.catalog.attributes import SchemaReference
 from domain.compat.document_attributes import DocumentAttributes
 from domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi

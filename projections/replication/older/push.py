@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Final
 
-from commands.mapper import EventMapper
+from commands.store.mapper import EventMapper
 from domain.replication.link import Link
 from projections.feed import interactions
 from projections.replication.older.client import LegacyClient

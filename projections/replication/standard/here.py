@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from commands.mapper import EventMapper
+from commands.store.mapper import EventMapper
 from domain.model import Model, ResourceType
 from domain.registry.events import EntityDeleted, EntityEvent
 from domain.replication import LINK

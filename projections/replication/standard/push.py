@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Final
 
-from commands.mapper import EventMapper
+from commands.store.mapper import EventMapper
 from domain.registry.events import EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 from domain.replication import LINK
 from domain.replication.copy_rights import link_of_copy

@@ -234,7 +234,7 @@ def test_a_damaged_log_is_not_served(filled: Registry) -> None:
 
 DIES = """
 import os, signal, sys
-from commands.log import Store
+from commands.store.log import Store
 from projections.entities import rebuild as rebuilding
 
 rebuilding.BATCH = 7

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import Column, Table, select
 
-from commands.handle import handle
-from commands.log import Store
-from commands.waiting import PendingCommand
+from commands.command_bus import handle
+from commands.pending_command import PendingCommand
+from commands.store.log import Store
 from domain.decisions.commands import DeleteEntities, Restore
 from projections.entities.apply import EntityProjection
 from projections.entities.rebuild import rebuild

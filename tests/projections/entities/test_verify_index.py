@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import text
 
-from commands.handle import handle
-from commands.log import Store
-from commands.waiting import PendingCommand
+from commands.command_bus import handle
+from commands.pending_command import PendingCommand
+from commands.store.log import Store
 from projections.entities.apply import EntityProjection
 from projections.entities.rebuild import rebuild
 from projections.entities.verify import verify_history
@@ -64,5 +64,5 @@ def test_a_leaf_of_nobody_is_found(told: Store) -> None:
 
 
 def test_pages_join(told: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("commands.sql.CHUNK", 1)
+    monkeypatch.setattr("commands.store.sql.CHUNK", 1)
     assert list(verify_index(told)) == []

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import MetaData, insert, select
 
-from commands.log import Store
+from commands.store.log import Store
 from projections.publishing.cluster import KafkaCluster
 from projections.publishing.progress import PublishingProgress
 from projections.publishing.publisher import Publisher

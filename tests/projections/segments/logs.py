@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine, select
 
-from commands import tables
+from commands.store import tables
 from projections.logrows import LogTableRow
 from tests.projections.registry import Registry
 

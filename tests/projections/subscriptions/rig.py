@@ -14,7 +14,7 @@ from typing import Any
 
 from cloudevents.core.v1.event import CloudEvent
 
-from commands.log import Store
+from commands.store.log import Store
 from domain.decisions.commands import DeleteEntities
 from domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
 from domain.registry.world import Decision

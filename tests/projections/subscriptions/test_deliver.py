@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from cloudevents.core.v1.event import CloudEvent
 
-from commands import sql
-from commands.damage import report_once
+from commands.store import sql
+from commands.store.damage import report_once
 from projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
 from projections.subscriptions.lane import MAX_READY_KEYS, MAX_RETRYING_KEYS
 from projections.subscriptions.match import EventMessage

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from commands.log import Store
+from commands.store.log import Store
 from projections import database
 from projections.replication import tables as replication
 from projections.subscriptions import store, tables

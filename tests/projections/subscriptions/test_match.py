@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from cloudevents.core.formats.json import JSONFormat
 
-from commands.proof import Interaction, LogRow
+from commands.store.hashes import Interaction, LogRow
 from domain.subscriptions.subscription import Subscription
 from projections.connect import connect
 from projections.log import Log

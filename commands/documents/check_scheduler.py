@@ -8,12 +8,12 @@ from dataclasses import replace
 from threading import Lock
 from typing import Final
 
-from commands import sql
-from commands.checks import DocumentChecker
-from commands.lines import ResourceQueues
-from commands.log import Store
-from commands.mapper import blob
-from commands.waiting import PendingCommand
+from commands.documents.document_checker import DocumentChecker
+from commands.documents.resource_queues import ResourceQueues
+from commands.pending_command import PendingCommand
+from commands.store import sql
+from commands.store.log import Store
+from commands.store.mapper import blob
 from domain.decisions.commands import WriteTree
 from domain.decisions.expected_checks import expected_checks
 from domain.registry.document_checks import CheckResults, ChecksRequired

@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from commands import sql, tables
+from commands.store import sql, tables
 
 #: What events and URIs name whose interaction was recorded without a URL, as stores did before they kept one.
 UNCONFIGURED_URL: Final = "http://127.0.0.1:8080"

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from commands import sql
-from commands.mapper import EventMapper, blob
-from commands.secrets import Vault
+from commands.store import sql
+from commands.store.mapper import EventMapper, blob
+from commands.store.secrets import Vault
 from domain.compat.publications import NoPublications, Publications
 from domain.model import Model, compile_model
 from domain.registry.document_checks import CheckResults, ChecksRequired, DocumentCheck

@@ -14,8 +14,8 @@ from typing import Any, Final, TypeVar, get_type_hints
 import psycopg
 from sqlalchemy import Connection
 
-from commands import sql, tables
-from commands.log import Store
+from commands.store import sql, tables
+from commands.store.log import Store
 
 T = TypeVar("T", bound=tuple[Any, ...])
 

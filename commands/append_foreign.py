@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from commands import proof, sql, tables
-from commands.appending import InteractionBatch
-from commands.clock import format_time
-from commands.log import LogEnd, Recorded, WriteTransaction, storable_text
-from commands.proof import Interaction
+from commands.store import hashes, sql, tables
+from commands.store.append import InteractionBatch
+from commands.store.clock import format_time
+from commands.store.hashes import Interaction
+from commands.store.log import LogEnd, Recorded, WriteTransaction, storable_text
 from domain.compat.legacy_apis import document_hash
 from domain.decisions.commands import Follow, ReplaceModel
 from domain.errors.http_errors import Diverged, NotReceiving
@@ -105,8 +105,8 @@ def _facts(foreign: ForeignInteraction, after: int, events: int) -> Interaction:
         caller=storable_text(foreign.caller),
         command=storable_text(foreign.command),
         registry_url=storable_text(foreign.registry_url),
-        chain=proof.EMPTY_HASH,
-        state=proof.EMPTY_HASH,
+        chain=hashes.EMPTY_HASH,
+        state=hashes.EMPTY_HASH,
     )
 
 

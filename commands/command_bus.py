@@ -17,12 +17,12 @@ from typing import Final, Protocol
 
 from sqlalchemy import Connection
 
-from commands.checks import DocumentChecker
-from commands.following import append_foreign
-from commands.inquiry import CheckScheduler
-from commands.log import Recorded, Store, WriteTransaction
-from commands.waiting import BuildAnswer, PendingCommand, Precondition, RebuildCommand
-from commands.world import xref_target
+from commands.append_foreign import append_foreign
+from commands.documents.check_scheduler import CheckScheduler
+from commands.documents.document_checker import DocumentChecker
+from commands.pending_command import BuildAnswer, PendingCommand, Precondition, RebuildCommand
+from commands.store.log import Recorded, Store, WriteTransaction
+from commands.store.sql_world import xref_target
 from domain.access.roles import ANONYMOUS, Caller, Role
 from domain.decisions.commands import Command, Follow, Restore, WriteTree
 from domain.errors.http_errors import Forbidden

@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple
 from eventsourcing.persistence import IntegrityError, StoredEvent
 from sqlalchemy import Connection
 
-from commands import proof, sql, tables
-from commands.mapper import after_image, stored_state
-from commands.proof import Interaction, LogRow
-from commands.world import SqlWorld, xref_target
+from commands.store import hashes, sql, tables
+from commands.store.hashes import Interaction, LogRow
+from commands.store.mapper import after_image, stored_state
+from commands.store.sql_world import SqlWorld, xref_target
 from domain.registry.events import SALT, EntityDeleted, EntityEvent
 from domain.values import xid as xids
 
@@ -92,7 +92,7 @@ def encode_event(event: EntityEvent) -> EncodedEvent:
     """What an event comes to."""
     whole = after_image(event)
     stored = StoredEvent(event.stream, event.revision, event.TOPIC, stored_state(event, whole))
-    return EncodedEvent(event, stored, b"" if isinstance(event, EntityDeleted) else proof.entity_hash(whole))
+    return EncodedEvent(event, stored, b"" if isinstance(event, EntityDeleted) else hashes.entity_hash(whole))
 
 
 def replaced_hash(event: EntityEvent, world: SqlWorld) -> bytes:
@@ -120,7 +120,7 @@ class InteractionBatch:
 
     def add(self, facts: Interaction, events: Sequence[EntityEvent]) -> Interaction:
         """Takes an interaction in; gives it with its hashes. facts: without them. Raises: IntegrityError."""
-        chain = proof.ChainHasher(self._chain, facts)
+        chain = hashes.ChainHasher(self._chain, facts)
         gone, come = [], []
         for position, event in enumerate(events, facts.first):
             gone.append(replaced_hash(event, self._world))
@@ -131,7 +131,7 @@ class InteractionBatch:
             self._heads[head[0]] = head
             self._world.take(event, position, found.hash)
             come.append(found.counted)
-        self.state = proof.update_state_hash(self.state, gone, come)
+        self.state = hashes.update_state_hash(self.state, gone, come)
         self._chain = chain.digest(self.state)
         self._closed.append(facts._replace(chain=self._chain, state=self.state))
         return self._closed[-1]

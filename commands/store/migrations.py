@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from commands import sql, tables
+from commands.store import sql, tables
 
 #: What makes a store of one schema one of the next; each step is quick, whatever the size of the store.
 _STEPS: Final = {"2": "ALTER TABLE interaction ADD COLUMN salt TEXT NOT NULL DEFAULT ''"}

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from commands.log import Recorded, WriteTransaction
+from commands.store.log import Recorded, WriteTransaction
 from domain.access.roles import ANONYMOUS, Caller, Role
 from domain.decisions.commands import Command
 from domain.registry.document_checks import CheckResults

@@ -14,8 +14,8 @@ from threading import Lock
 from time import monotonic
 from typing import Final, NamedTuple
 
-from commands.checking import CheckRequest, documents_of
-from commands.workers import CheckClient, CheckProcessPool, CheckResponse, LoadDocument
+from commands.documents.check_processes import CheckClient, CheckProcessPool, CheckResponse, LoadDocument
+from commands.documents.check_server import CheckRequest, documents_of
 from domain import formats
 from domain.registry.document_checks import (
     CRASHED,

@@ -61,7 +61,7 @@ def image_in(state: bytes) -> bytes:
 
 
 def entity_hash(image: bytes) -> bytes:
-    """SHA-256 of an entity's image (`commands.mapper.after_image`)."""
+    """SHA-256 of an entity's image (`commands.store.mapper.after_image`)."""
     return sha256(image).digest()
 
 

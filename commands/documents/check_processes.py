@@ -15,8 +15,8 @@ from subprocess import PIPE
 from threading import Lock, Timer
 from typing import Any, Final, NamedTuple
 
-from commands import checking
-from commands.checking import CheckRequest
+from commands.documents import check_server
+from commands.documents.check_server import CheckRequest
 from domain.errors.problems import ServerBusy
 from domain.formats import Incompatibility
 from domain.registry.document_checks import CRASHED, OUT_OF_MEMORY, TIMED_OUT, CheckResult
@@ -30,7 +30,9 @@ STARTUP_SECONDS: Final = 30.0
 _PARTING: Final = 0.5
 #: What a process inherits of the environment; no secret of the server's.
 _KEPT: Final = ("PATH", "LANG", "TZ", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-_START: Final = "import sys; sys.path[:] = sys.argv[2:]; from commands.checking import main; main(int(sys.argv[1]))"
+_START: Final = (
+    "import sys; sys.path[:] = sys.argv[2:]; from commands.documents.check_server import main; main(int(sys.argv[1]))"
+)
 
 
 class CheckResponse(NamedTuple):
@@ -148,10 +150,10 @@ class _CheckProcess:
         bound.start()
         try:
             self._send(tuple(asked))
-            wanted = checking.requested_documents(self._line(), asked.questions)
+            wanted = check_server.requested_documents(self._line(), asked.questions)
             self._send({name: content(name) for name in wanted})
             for _ in asked.questions:
-                told.append(checking.decode_result(self._line()))  # noqa: PERF401  (those before a silence count)
+                told.append(check_server.decode_result(self._line()))  # noqa: PERF401  (those before a silence count)
             self.usable = self._line() == b"true\n"
         except (_ProcessSilent, BrokenPipeError):
             self.usable = False
@@ -199,7 +201,7 @@ class _CheckProcess:
         if self._killed or code == -getattr(signal, "SIGALRM", 0):
             return TIMED_OUT
         # Who is short of memory is killed by the system as well.
-        return OUT_OF_MEMORY if code in (checking.MEMORY_EXIT_CODE, -getattr(signal, "SIGKILL", 0)) else CRASHED
+        return OUT_OF_MEMORY if code in (check_server.MEMORY_EXIT_CODE, -getattr(signal, "SIGKILL", 0)) else CRASHED
 
 
 class _ProcessSilent(Exception):

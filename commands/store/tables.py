@@ -30,7 +30,7 @@ _POSITION = BigInteger().with_variant(Integer, "sqlite")
 #: Text that compares by code point, as tree keys and ids do everywhere.
 TEXT: Final = Text().with_variant(Text(collation="C"), "postgresql")
 
-#: Every event, by position: 1, 2, 3 ... without gaps, in commit order. state: JSON, see `commands.mapper`.
+#: Every event, by position: 1, 2, 3 ... without gaps, in commit order. state: JSON, see `commands.store.mapper`.
 log: Final = Table(
     "log",
     METADATA,
@@ -64,7 +64,7 @@ head: Final = Table(
 
 #: One row for each interaction that recorded something. folded: the correlation id case-folded.
 #: time: RFC 3339 in UTC with six digits, so that text order is time order. chain, state, salt: see
-#: `commands.proof`.
+#: `commands.store.hashes`.
 interaction: Final = Table(
     "interaction",
     METADATA,
@@ -89,7 +89,7 @@ document: Final = Table(
     Column("bytes", LargeBinary, nullable=False),
 )
 
-#: Secret values, sealed; see `commands.secrets`. The log has their references. owner: xid of what has the value.
+#: Secret values, sealed; see `commands.store.secrets`. The log has their references. owner: xid of what has the value.
 secret: Final = Table(
     "secret",
     METADATA,

@@ -16,9 +16,9 @@ from eventsourcing.persistence import (
 )
 from sqlalchemy import Connection, Engine, Select, func, select
 
-from commands import sql, tables
-from commands.mapper import blob
-from commands.proof import LogRow
+from commands.store import sql, tables
+from commands.store.hashes import LogRow
+from commands.store.mapper import blob
 
 _LOG: Final = tables.log.c
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from threading import Lock
 
-from commands.waiting import PendingCommand
+from commands.pending_command import PendingCommand
 from domain.decisions.commands import Command
 from domain.values import xid as xids
 

@@ -11,18 +11,26 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
-from commands import address, proof, sql, tables
-from commands.appending import MOVE_HEAD, EncodedEvent, NewSalt, SaltGenerator, add_salts, encode_event, replaced_hash
-from commands.clock import Clock, format_time, parse_time, utc_now
-from commands.correlation import NewId, UlidGenerator, adapt_new_id
-from commands.damage import DamageMonitor
-from commands.engine import WRITING, open_engine, take_write_lock
-from commands.mapper import EventMapper, UnreadableEvent, blob
-from commands.proof import Interaction
-from commands.recorder import LogRecorder
-from commands.secrets import Vault
-from commands.upgrade import upgrade
-from commands.world import START_COLUMNS, LinkCache, ModelCache, SqlWorld
+from commands.store import hashes, registry_url, sql, tables
+from commands.store.append import (
+    MOVE_HEAD,
+    EncodedEvent,
+    NewSalt,
+    SaltGenerator,
+    add_salts,
+    encode_event,
+    replaced_hash,
+)
+from commands.store.clock import Clock, format_time, parse_time, utc_now
+from commands.store.correlation_ids import NewId, UlidGenerator, adapt_new_id
+from commands.store.damage import DamageMonitor
+from commands.store.engine import WRITING, open_engine, take_write_lock
+from commands.store.hashes import Interaction
+from commands.store.mapper import EventMapper, UnreadableEvent, blob
+from commands.store.migrations import upgrade
+from commands.store.recorder import LogRecorder
+from commands.store.secrets import Vault
+from commands.store.sql_world import START_COLUMNS, LinkCache, ModelCache, SqlWorld
 from domain.access.roles import Role
 from domain.compat.publications import Publications
 from domain.decisions.commands import Command, describe
@@ -44,8 +52,8 @@ class LogEnd(NamedTuple):
 
     position: int = 0
     time: datetime | None = None
-    chain: bytes = proof.EMPTY_HASH
-    state: bytes = proof.EMPTY_HASH
+    chain: bytes = hashes.EMPTY_HASH
+    state: bytes = hashes.EMPTY_HASH
     id: str = ""
 
 
@@ -132,11 +140,11 @@ class Store:
         """Where no URL is configured, records interactions under the one that the store keeps: this one, if new."""
         if not self.public_url:
             with self.engine.begin() as connection:
-                found = address.load_url(connection)
+                found = registry_url.load_url(connection)
             if found is None:
                 with self._writers.begin() as connection:
                     take_write_lock(connection)
-                    found = address.ensure_url(connection, url)
+                    found = registry_url.ensure_url(connection, url)
             self.public_url = found
 
     @contextmanager
@@ -234,7 +242,7 @@ class WriteTransaction:
         self.store.vault.settle(self.connection, decision.secrets)
         self.world.prefetch(event.xid for event in decision.events)
         facts = self._facts(context, command, len(decision.events))
-        chain, state = proof.ChainHasher(self.tip.chain, facts), self.tip.state
+        chain, state = hashes.ChainHasher(self.tip.chain, facts), self.tip.state
         for start, some in enumerate(sql.chunks(events)):
             state = self._insert(some, self.tip.position + start * sql.CHUNK, chain, state)
         closed = facts._replace(chain=chain.digest(state), state=state)
@@ -250,7 +258,7 @@ class WriteTransaction:
         self.tip = before
         self.world.forget()
 
-    def _insert(self, events: Sequence[EntityEvent], after: int, chain: proof.ChainHasher, state: bytes) -> bytes:
+    def _insert(self, events: Sequence[EntityEvent], after: int, chain: hashes.ChainHasher, state: bytes) -> bytes:
         """Writes some of an interaction's events and their heads; gives the state hash after them.
 
         A part at a time, so that the bytes of an import need not lie in memory beside its events.
@@ -263,7 +271,7 @@ class WriteTransaction:
         for one, position in zip(found, positions, strict=True):
             chain.add(one.row(position), one.hash)
             self.world.take(one.event, position, one.hash)
-        return proof.update_state_hash(state, replaced, [one.counted for one in found])
+        return hashes.update_state_hash(state, replaced, [one.counted for one in found])
 
     def _facts(self, context: Context, command: Command, events: int) -> Interaction:
         return Interaction(
@@ -275,8 +283,8 @@ class WriteTransaction:
             caller=storable_text(context.caller),
             command=storable_text(describe(command)),
             registry_url=self.store.public_url,
-            chain=proof.EMPTY_HASH,
-            state=proof.EMPTY_HASH,
+            chain=hashes.EMPTY_HASH,
+            state=hashes.EMPTY_HASH,
             salt=self.store.new_salt(),
         )
 

@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import Connection
 
-from commands import sql, tables
+from commands.store import sql, tables
 from domain.registry.world import Secret
 
 #: Bytes of a key, and of what AES-256-GCM wants to be different each time.

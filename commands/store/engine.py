@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 
-from commands.checkpoints import AUTOCHECKPOINT_PAGES, Checkpointer
+from commands.store.checkpoints import AUTOCHECKPOINT_PAGES, Checkpointer
 
 #: Execution option of connections that will write: their transactions start with the write lock.
 WRITING: Final = "annals_writing"

@@ -9,12 +9,13 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection
 
-from commands import proof, sql
-from commands.damaged import catch_unreadable, open_snapshot, storage_faults, unchecked_row
-from commands.log import Store
-from commands.mapper import EventMapper, assemble_after_image
-from commands.proof import Interaction, LogRow, image_in
-from commands.world import xref_target
+from commands.store import hashes as proof
+from commands.store import sql
+from commands.store.hashes import Interaction, LogRow, image_in
+from commands.store.log import Store
+from commands.store.mapper import EventMapper, assemble_after_image
+from commands.store.sql_world import xref_target
+from commands.verify.unchecked_rows import catch_unreadable, open_snapshot, storage_faults, unchecked_row
 from domain.compat.legacy_apis import document_hash
 from domain.registry.events import EntityDeleted, EntityEvent
 from domain.replication.link import COLLECTION

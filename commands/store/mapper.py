@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from eventsourcing.persistence import JSONTranscoder, Mapper, StoredEvent
 
-from commands.clock import format_time, parse_time
-from commands.proof import LogRow
+from commands.store.clock import format_time, parse_time
+from commands.store.hashes import LogRow
 from domain.registry.events import TOPICS, EntityDeleted, EntityEvent
 from domain.values.json_text import dumps, loads_trusted
 

@@ -1,0 +1,5 @@
+"""The durable store: tables, the event log, the write lock, secrets, and the world that decisions read.
+
+What is derived from the log belongs to `projections`.
+Begin with `log.py` and `tables.py`.
+"""
